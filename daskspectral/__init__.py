@@ -1,0 +1,67 @@
+"""Spectral decompositions of operators, learned from data that does not fit in memory."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from daskspectral import kernels, landmarks, manifolds, operators
+    from daskspectral.errors import InvalidRowError, RankWarning, SmoothnessError
+    from daskspectral.estimators import SpectralDecomposition, load, save
+    from daskspectral.forms import along, at, form, functional, grad, inner, partial
+    from daskspectral.moments import Moments
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "InvalidRowError": "errors",
+    "Moments": "moments",
+    "RankWarning": "errors",
+    "SmoothnessError": "errors",
+    "SpectralDecomposition": "estimators",
+    "along": "forms",
+    "at": "forms",
+    "form": "forms",
+    "functional": "forms",
+    "grad": "forms",
+    "inner": "forms",
+    "load": "estimators",
+    "partial": "forms",
+    "save": "estimators",
+}
+_MODULES = ("kernels", "landmarks", "manifolds", "operators")
+
+__all__ = [
+    "InvalidRowError",
+    "Moments",
+    "RankWarning",
+    "SmoothnessError",
+    "SpectralDecomposition",
+    "along",
+    "at",
+    "form",
+    "functional",
+    "grad",
+    "inner",
+    "kernels",
+    "landmarks",
+    "load",
+    "manifolds",
+    "operators",
+    "partial",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # lazy: a worker that needs the mathematics does not pay for scikit-learn
+    if name in _MODULES:
+        return importlib.import_module(f"daskspectral.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"daskspectral.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'daskspectral' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,142 @@
+"""The constant function, and several bases side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskspectral.basis.base import Arena, Array, Basis, Block, Contraction, Evaluation
+from daskspectral.forms import Atom, Product
+
+
+@dataclass(frozen=True)
+class ConstantBasis(Basis):
+    """The one function 1."""
+
+    d: int
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    @property
+    def dimension(self) -> int:
+        return self.d
+
+    @property
+    def order(self) -> float:
+        return float("inf")
+
+    @property
+    def description(self) -> str:
+        return "the constant"
+
+    def kills(self, atom: Atom) -> bool:
+        return atom.order > 0
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        ones = np.ones(len(block.x), block.dtype) if block.scale is None else block.scale.astype(block.dtype)
+        return _ConstantEvaluation(ones[None])
+
+    def state(self) -> dict[str, Any]:
+        return {"basis": "constant", "dimension": self.d}
+
+
+@dataclass(frozen=True)
+class _ConstantEvaluation(Evaluation):
+    ones: Array
+
+    def feature(self, atom: Atom) -> Array:
+        return self.ones if atom.order == 0 else np.zeros_like(self.ones)
+
+
+@dataclass(frozen=True, eq=False)
+class Concatenated(Basis):
+    """Several bases of the same dimension side by side; p is the sum of theirs."""
+
+    bases: tuple[Basis, ...]
+
+    @property
+    def parts(self) -> tuple[Basis, ...]:
+        return self.bases
+
+    @property
+    def size(self) -> int:
+        return sum(b.size for b in self.bases)
+
+    @property
+    def dimension(self) -> int:
+        return self.bases[0].dimension
+
+    @property
+    def order(self) -> float:
+        return min(b.order for b in self.bases)
+
+    @property
+    def description(self) -> str:
+        return " with ".join(b.description for b in self.bases)
+
+    def kills(self, atom: Atom) -> bool:
+        return all(b.kills(atom) for b in self.bases)
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        return ConcatenatedEvaluation(tuple(b.at(block, atoms) for b in self.bases))
+
+    def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
+        return BlockContraction(self, right, products, dtype, arena)
+
+    def state(self) -> dict[str, Any]:
+        return {"basis": "concatenated", "bases": [b.state() for b in self.bases]}
+
+
+@dataclass(frozen=True)
+class ConcatenatedEvaluation(Evaluation):
+    """The evaluations of the parts, in order."""
+
+    parts: tuple[Evaluation, ...]
+
+    def feature(self, atom: Atom) -> Array:
+        return np.concatenate([p.feature(atom) for p in self.parts])
+
+
+class BlockContraction(Contraction):
+    """A contraction a pair of parts; where the whole is symmetric, the lower blocks mirror the upper."""
+
+    def __init__(self, left: Basis, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena):
+        self.products = tuple(products)
+        self.rows, self.columns = left.parts, right.parts
+        symmetric = [p for p in products if left is right and p.left == p.right]
+        rest = [p for p in products if p not in symmetric]
+        self.pairs: dict[tuple[int, int], Contraction] = {}
+        for i, a in enumerate(self.rows):
+            for j, b in enumerate(self.columns):
+                wanted = [*rest, *symmetric] if i <= j else rest
+                if wanted:
+                    self.pairs[i, j] = a.contraction(b, wanted, dtype, arena)
+
+    def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
+        for (i, j), pair in self.pairs.items():
+            pair.add(
+                {v: _parts(e)[i] for v, e in lefts.items()}, {v: _parts(e)[j] for v, e in rights.items()}, block
+            )
+
+    def result(self) -> dict[Product, Array]:
+        found = {key: pair.result() for key, pair in self.pairs.items()}
+        results = {}
+        for product in self.products:
+            grid = [
+                [
+                    found[i, j][product] if product in found.get((i, j), {}) else found[j, i][product].T
+                    for j in range(len(self.columns))
+                ]
+                for i in range(len(self.rows))
+            ]
+            results[product] = np.block(grid)
+        return results
+
+
+def _parts(evaluation: Evaluation) -> tuple[Evaluation, ...]:
+    return evaluation.parts if isinstance(evaluation, ConcatenatedEvaluation) else (evaluation,)

@@ -1,0 +1,271 @@
+"""Kernel functions at landmarks (Nystrom): phi_i = k(., y_i), with the structured Dirichlet forms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
+from daskspectral.forms import Atom
+from daskspectral.kernels import DotKernel, Kernel, RadialKernel
+from daskspectral.kernels.radial import clean_distances
+from daskspectral.kernels.registry import kernel_from_state, kernel_state
+
+PANEL_BYTES = 1 << 17  # of one buffer: three or four of them fit a 512 kB L2 cache
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkBasis(Basis):
+    """phi_i(x) = k(x, y_i) for landmarks y (p, d)."""
+
+    kernel: Kernel
+    landmarks: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.landmarks)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.landmarks.shape[1])
+
+    @property
+    def order(self) -> float:
+        return self.kernel.order
+
+    @property
+    def description(self) -> str:
+        return f"the kernel {self.kernel}"
+
+    @cached_property
+    def centre(self) -> Array:
+        """The landmarks' mean, subtracted from points and landmarks of a radial kernel."""
+        if isinstance(self.kernel, RadialKernel):
+            return np.asarray(self.landmarks.mean(axis=0))
+        return np.zeros(self.dimension)
+
+    @cached_property
+    def centred(self) -> Array:
+        """Landmarks minus the centre, (p, d)."""
+        return np.asarray(self.landmarks - self.centre)
+
+    @cached_property
+    def augmented(self) -> Array:
+        """[-2 y, |y|^2, 1], (p, d + 2): one GEMM with [x, 1, |x|^2] gives the squared distances."""
+        y = self.centred
+        return np.column_stack([-2 * y, np.einsum("id,id->i", y, y), np.ones(len(y))])
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        family = _family(self.kernel)
+        return family(self, block, any(a.kind == "gradient" or a.kind == "along" for a in atoms))
+
+    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
+        if isinstance(self.kernel, RadialKernel):
+            return _RadialGradientSum(self, dtype, arena)
+        if isinstance(self.kernel, DotKernel):
+            return _DotGradientSum(self, dtype, arena)
+        return None
+
+    def state(self) -> dict[str, Any]:
+        return {"basis": "landmark", "kernel": kernel_state(self.kernel), "landmarks": np.asarray(self.landmarks)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> LandmarkBasis:
+        """The inverse of `state`."""
+        return cls(kernel_from_state(state["kernel"]), np.asarray(state["landmarks"]))
+
+
+class _LandmarkEvaluation(Evaluation):
+    """Any kernel, through its own values and partial derivatives."""
+
+    def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
+        self.basis, self.block = basis, block
+        self._cache: dict[Atom, Array] = {}
+        self._spare = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.basis.size, len(self.block.x)
+
+    def feature(self, atom: Atom) -> Array:
+        atom = replace(atom, view="x")
+        if atom not in self._cache:
+            self._cache[atom] = self._compute(atom)
+        return self._cache[atom]
+
+    def _compute(self, atom: Atom) -> Array:
+        x, y, kernel = self.block.x.astype(self.block.dtype), self.basis.landmarks, self.basis.kernel
+        if atom.kind == "value":
+            result = kernel.values(x, y)
+        elif atom.kind == "along" and atom.direction is not None:
+            result = kernel.along(x, y, self.block.field(atom.direction))
+        elif atom.kind == "partial":
+            result = kernel.partial(x, y, atom.alpha)
+        else:
+            raise ValueError("the gradient is a vector; its features are the partial derivatives")
+        if self.block.scale is not None:
+            result = result * self.block.scale
+        return result.astype(self.block.dtype, copy=False)
+
+    def _buffer(self, name: str) -> Array:
+        return self.block.arena.get(f"{id(self.basis)} {self.block.name} {name}", self.shape, self.block.dtype)
+
+    def _panels(self) -> list[slice]:
+        p, c = self.shape
+        rows = max(1, PANEL_BYTES // (max(c, 1) * self.block.dtype.itemsize))
+        return [slice(i, min(i + rows, p)) for i in range(0, p, rows)]
+
+
+class _RadialEvaluation(_LandmarkEvaluation):
+    """s, q and T = q'(r)/r of one block, in panels that stay in the cache."""
+
+    def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
+        super().__init__(basis, block, gradient)
+        kernel = basis.kernel
+        assert isinstance(kernel, RadialKernel)
+        dtype = block.dtype
+        self.points = block.x - basis.centre
+        squares = np.einsum("kd,kd->k", self.points, self.points)
+        right = np.empty((self.shape[1], basis.dimension + 2), dtype)
+        right[:, :-2], right[:, -2], right[:, -1] = self.points, 1, squares
+        left = basis.augmented.astype(dtype, copy=False)
+        self.s, self.q = self._buffer("s"), self._buffer("q")
+        self.t = self._buffer("t") if gradient and kernel.proportional is None else None
+        self.gradient = gradient
+        np.matmul(left, right.T, out=self.s)
+        exact = kernel.smoothness < math.inf
+        for panel in self._panels():
+            s, q = self.s[panel], self.q[panel]
+            clean_distances(s, right[:, -1], left[panel, -2], exact=exact)
+            if self.t is None:
+                kernel.profile(s, 0, q)
+            else:
+                kernel.pair(s, q, self.t[panel])
+            if block.scale is not None:
+                scale = block.scale.astype(dtype, copy=False)
+                q *= scale
+                if self.t is not None:
+                    self.t[panel] *= scale
+
+    def _compute(self, atom: Atom) -> Array:
+        if atom.kind == "value":
+            return self.q
+        if atom.kind != "along" or atom.direction is None or not self.gradient:
+            return super()._compute(atom)
+        # T (x - y).v ; T is a multiple of q for the Gaussian
+        v = self.block.field(atom.direction)
+        out = self._buffer(f"along {self._spare}")
+        self._spare += 1
+        v = v.astype(self.block.dtype, copy=False)
+        np.matmul(-self.basis.centred.astype(self.block.dtype, copy=False), np.ascontiguousarray(v.T), out=out)
+        offset = np.einsum("kd,kd->k", self.points, v).astype(self.block.dtype, copy=False)
+        kernel = self.basis.kernel
+        assert isinstance(kernel, RadialKernel)
+        ratio = kernel.proportional
+        for panel in self._panels():
+            o = out[panel]
+            o += offset
+            if self.t is None:
+                assert ratio is not None
+                o *= self.q[panel]
+                o *= ratio
+            else:
+                o *= self.t[panel]
+        return out
+
+
+class _DotEvaluation(_LandmarkEvaluation):
+    """q(t) and q'(t) of one block, t = x.y."""
+
+    def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
+        super().__init__(basis, block, gradient)
+        kernel = basis.kernel
+        assert isinstance(kernel, DotKernel)
+        dtype = block.dtype
+        t, self.q = self._buffer("t"), self._buffer("q")
+        self.dq = self._buffer("dq") if gradient else None
+        np.matmul(basis.landmarks.astype(dtype, copy=False), block.x.astype(dtype, copy=False).T, out=t)
+        for panel in self._panels():
+            if self.dq is None:
+                kernel.profile(t[panel], 0, self.q[panel])
+            else:
+                kernel.pair(t[panel], self.q[panel], self.dq[panel])
+            if block.scale is not None:
+                scale = block.scale.astype(dtype, copy=False)
+                self.q[panel] *= scale
+                if self.dq is not None:
+                    self.dq[panel] *= scale
+
+    def _compute(self, atom: Atom) -> Array:
+        if atom.kind == "value":
+            return self.q
+        if atom.kind != "along" or atom.direction is None or self.dq is None:
+            return super()._compute(atom)
+        v = self.block.field(atom.direction).astype(self.block.dtype, copy=False)
+        out = self._buffer(f"along {self._spare}")
+        self._spare += 1
+        np.matmul(self.basis.landmarks.astype(self.block.dtype, copy=False), np.ascontiguousarray(v.T), out=out)
+        for panel in self._panels():
+            out[panel] *= self.dq[panel]
+        return out
+
+
+def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
+    if isinstance(kernel, RadialKernel):
+        return _RadialEvaluation
+    return _DotEvaluation if isinstance(kernel, DotKernel) else _LandmarkEvaluation
+
+
+class _RadialGradientSum:
+    """L = (M + M^T)/2 - (Delta o G)/2 with M = (s o T) T^T and G = T T^T (Algorithm 3 by polarisation)."""
+
+    def __init__(self, basis: LandmarkBasis, dtype: Any, arena: Arena):
+        kernel = basis.kernel
+        assert isinstance(kernel, RadialKernel)
+        p = basis.size
+        self.basis, self.ratio = basis, kernel.proportional
+        self.m = np.zeros((p, p))
+        self.g = None if self.ratio is not None else np.zeros((p, p))
+        self.buffer = arena.get("product", (p, p), dtype)
+
+    def add(self, evaluation: Any) -> None:
+        t = evaluation.q if self.ratio is not None else evaluation.t
+        s = evaluation.s  # not needed after this: the last step of a block
+        for panel in evaluation._panels():
+            s[panel] *= t[panel]
+        np.matmul(s, t.T, out=self.buffer)
+        self.m += self.buffer
+        if self.g is not None:
+            np.matmul(t, t.T, out=self.buffer)
+            self.g += self.buffer
+
+    def result(self, gram: Array) -> Array:
+        y = self.basis.centred
+        squares = np.einsum("id,id->i", y, y)
+        delta = np.maximum(squares[:, None] + squares - 2 * y @ y.T, 0)
+        np.fill_diagonal(delta, 0)
+        g = gram if self.g is None else self.g
+        result: Array = 0.5 * (self.m + self.m.T - delta * g)
+        return result if self.ratio is None else self.ratio**2 * result
+
+
+class _DotGradientSum:
+    """L = (q'(X) q'(X)^T) o (Y Y^T) (Algorithm 2)."""
+
+    def __init__(self, basis: LandmarkBasis, dtype: Any, arena: Arena):
+        self.basis = basis
+        self.g = np.zeros((basis.size, basis.size))
+        self.buffer = arena.get("product", self.g.shape, dtype)
+
+    def add(self, evaluation: Any) -> None:
+        np.matmul(evaluation.dq, evaluation.dq.T, out=self.buffer)
+        self.g += self.buffer
+
+    def result(self, gram: Array) -> Array:
+        y = self.basis.landmarks
+        return np.asarray(self.g * (y @ y.T))

@@ -1,0 +1,1 @@
+"""Data: anything array-like becomes a `Source` of row ranges; arrays of our own are written whole or not at all."""

@@ -1,0 +1,130 @@
+"""The batches of one range of rows, as a task reads them: prepared, checked, without the excluded rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.data.readers import Reader
+from daskspectral.data.source import Preparation
+
+Array = NDArray[Any]
+BATCH_ROWS = 1 << 15
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A row that cannot be used: its global number and what is wrong with it."""
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What every range of a run shares: how rows are prepared, which are taken, what invalid ones mean.
+
+    `excluded` and `selected` are sorted global row numbers; with `selected`, only these rows are taken and each
+    batch has their numbers as the field `row`.
+    """
+
+    preparation: Preparation
+    excluded: Array | None = None
+    selected: Array | None = None
+    on_invalid: str = "raise"
+
+
+@dataclass(eq=False)
+class Batches:
+    """An iterable over the batches of rows start to stop; when it ends, it has counted them.
+
+    With on_invalid="raise" it stops at the first invalid row and keeps it in `bad`.
+    """
+
+    readers: Mapping[str, Reader]
+    rows: Rows
+    start: int
+    stop: int
+    edges: Array
+    cancelled: Callable[[], bool] | None = None
+    count: int = 0
+    skipped: int = 0
+    weight: float = 0.0
+    bad: Bad | None = None
+
+    def __iter__(self) -> Iterator[dict[str, Array]]:
+        for first, chunk in self._chunks():
+            for i in range(0, len(chunk["x"]), BATCH_ROWS):
+                if self.cancelled is not None and self.cancelled():
+                    raise InterruptedError("the run was stopped")
+                batch = self._clean({k: v[i : i + BATCH_ROWS] for k, v in chunk.items()}, first + i)
+                if self.bad is not None:
+                    return
+                if len(batch["x"]):
+                    self.count += len(batch["x"])
+                    self.weight += float(batch["weight"].sum()) if "weight" in batch else len(batch["x"])
+                    yield {**batch, "x": self.rows.preparation(batch["x"])}
+
+    def _chunks(self) -> Iterator[tuple[int, dict[str, Array]]]:
+        """One read a chunk: the number of its first row, and its fields (of the selected rows)."""
+        inner = self.edges[(self.edges > self.start) & (self.edges < self.stop)]
+        borders = [self.start, *inner.tolist(), self.stop]
+        selected = self.rows.selected
+        for a, b in zip(borders[:-1], borders[1:], strict=True):
+            if selected is None:
+                yield a, {name: reader.read(a, b) for name, reader in self.readers.items()}
+                continue
+            numbers = selected[slice(*np.searchsorted(selected, [a, b]))]
+            if len(numbers):
+                chunk = {name: reader.read(a, b)[numbers - a] for name, reader in self.readers.items()}
+                yield a, {**chunk, "row": numbers}
+
+    def _clean(self, batch: dict[str, Array], first: int) -> dict[str, Array]:
+        """The batch without its invalid and excluded rows."""
+        columns = self.rows.preparation.columns
+        checked = batch if columns is None else {**batch, "x": batch["x"][:, list(columns)]}
+        valid = self._valid(checked)
+        if valid is not None:
+            if self.rows.on_invalid == "raise":
+                row = int(np.argmin(valid))
+                number = int(batch["row"][row]) if "row" in batch else first + row
+                self.bad = Bad(number, _reason(checked, row, columns))
+                return batch
+            self.skipped += int(np.count_nonzero(~valid))
+        excluded = self.rows.excluded
+        if excluded is not None:
+            low, high = np.searchsorted(excluded, [first, first + len(batch["x"])])
+            if high > low:
+                valid = np.ones(len(batch["x"]), dtype=bool) if valid is None else valid
+                valid[excluded[low:high] - first] = False
+        return batch if valid is None else {k: v[valid] for k, v in batch.items()}
+
+    @staticmethod
+    def _valid(batch: Mapping[str, Array]) -> Array | None:
+        """Which rows are finite with weights that are not negative; None when all are."""
+        valid = None
+        for name, values in batch.items():
+            good = np.isfinite(values)
+            if name == "weight":
+                good &= values >= 0
+            if not good.all():
+                good = good.reshape(len(good), -1).all(axis=1)
+                valid = good if valid is None else valid & good
+        return valid
+
+
+def _reason(batch: Mapping[str, Array], row: int, columns: tuple[int, ...] | None) -> str:
+    for name, values in batch.items():
+        entry = np.atleast_1d(values[row]).ravel()
+        broken = np.flatnonzero(~np.isfinite(entry))
+        if len(broken):
+            column = int(broken[0]) if columns is None or name != "x" else columns[broken[0]]
+            what = f"X holds {entry[broken[0]]} in column {column}" if name == "x" else f"{name} is {entry[broken[0]]}"
+            return what
+        if name == "weight" and entry[0] < 0:
+            return f"the sample weight is negative ({entry[0]})"
+    raise AssertionError("the row is valid")

@@ -1,0 +1,211 @@
+"""A Source: row-aligned named fields, read together, from numpy, dask, zarr, xarray, a path or a URL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+import zarr
+from numpy.typing import NDArray
+
+from daskspectral.data.readers import ArrayReader, Reader, open_zarr, zarr_reader
+
+Array = NDArray[Any]
+_XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
+
+
+@dataclass(frozen=True, eq=False)
+class DaskReader(Reader):
+    """A dask array of the user: its blocks are nodes of the run's graph and reach the task as numpy."""
+
+    array: da.Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return tuple(int(n) for n in self.array.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return np.dtype(self.array.dtype)
+
+    @property
+    def edges(self) -> Array:
+        return np.concatenate([[0], np.cumsum(self.array.chunks[0])])
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(self.array[start:stop].compute())
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What is done to the columns of x before anything else: selection, then (x - mean) / scale."""
+
+    columns: tuple[int, ...] | None = None
+    mean: Array | None = None
+    scale: Array | None = None
+
+    def __call__(self, x: Array) -> Array:
+        """Prepared points (c, d) of raw rows (c, n_features_in)."""
+        if self.columns is not None:
+            x = x[:, list(self.columns)]
+        if self.mean is not None:
+            x = (x - self.mean) / self.scale
+        elif x.dtype.kind != "f" or x.dtype.itemsize < 4:
+            x = x.astype(float)
+        return x
+
+    def state(self) -> dict[str, Any]:
+        """Plain data and arrays."""
+        columns = None if self.columns is None else list(self.columns)
+        return {"columns": columns, "mean": self.mean, "scale": self.scale}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Preparation:
+        """The inverse of `state`."""
+        columns = state["columns"]
+        return cls(None if columns is None else tuple(columns), state["mean"], state["scale"])
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """n rows of named fields; `x` (n, d) first, others aligned with it."""
+
+    readers: Mapping[str, Reader]
+    preparation: Preparation = field(default_factory=Preparation)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.readers["x"].shape[0]
+
+    @property
+    def edges(self) -> Array:
+        """Chunk borders of x along the rows."""
+        return self.readers["x"].edges
+
+    @property
+    def n_features_in(self) -> int:
+        """Columns of the raw x."""
+        return self.readers["x"].shape[1]
+
+    @property
+    def dimension(self) -> int:
+        """Columns after selection."""
+        columns = self.preparation.columns
+        return self.n_features_in if columns is None else len(columns)
+
+    @property
+    def dask_fields(self) -> dict[str, da.Array]:
+        """The fields that are dask arrays."""
+        return {k: r.array for k, r in self.readers.items() if isinstance(r, DaskReader)}
+
+    def with_preparation(self, **changes: Any) -> Source:
+        """The same rows with other columns, mean or scale."""
+        return replace(self, preparation=replace(self.preparation, **changes))
+
+
+def open_source(x: Any, *, columns: Sequence[int] | None = None, **fields: Any) -> Source:
+    """A Source of x (n, d) and further fields of n rows each (None ones are left out).
+
+    Raises ValueError or TypeError where shapes, types or chunks cannot be used, FileNotFoundError for a missing
+    path; nothing is read but metadata.
+    """
+    reader = as_reader(x, "X")
+    if len(reader.shape) == 1:
+        raise ValueError(
+            f"X must have 2 dimensions, rows and columns; it has shape {reader.shape}. A single column is "
+            "X.reshape(-1, 1), a single row X.reshape(1, -1)"
+        )
+    if len(reader.shape) != 2:
+        raise ValueError(f"X must have 2 dimensions, rows and columns; it has shape {reader.shape}")
+    if 0 in reader.shape:
+        raise ValueError(f"X is empty: its shape is {reader.shape}")
+    readers = {"x": reader}
+    for name, value in fields.items():
+        if value is None:
+            continue
+        other = as_reader(value, name)
+        if other.shape[0] != reader.shape[0]:
+            raise ValueError(f"{name} has {other.shape[0]} rows and X has {reader.shape[0]}; they go together row by row")
+        readers[name] = other
+    return Source(_aligned(readers), Preparation(_check_columns(columns, reader.shape[1])))
+
+
+def as_reader(value: Any, what: str) -> Reader:
+    """A Reader of anything array-like; `what` names it in errors."""
+    if isinstance(value, (str, os.PathLike)):
+        reader = zarr_reader(open_zarr(value), os.fspath(value))
+    elif isinstance(value, zarr.Array):
+        reader = zarr_reader(value)
+    elif isinstance(value, zarr.Group):
+        raise ValueError(f"{what} is a zarr group, and an array is wanted; it has {sorted(k for k, _ in value.arrays())}")
+    elif isinstance(value, xr.DataArray):
+        reader = _xarray_reader(value)
+    elif isinstance(value, xr.Dataset):
+        raise ValueError(f"{what} is an xarray.Dataset; give one of its variables, {sorted(map(str, value.data_vars))}")
+    elif isinstance(value, da.Array):
+        reader = DaskReader(_checked_blocks(value, what))
+    else:
+        if not isinstance(value, np.ndarray) and not hasattr(value, "__array__") and not isinstance(value, (list, tuple)):
+            raise TypeError(
+                f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, or the path of a zarr array"
+            )
+        reader = ArrayReader(np.asanyarray(value))
+    if reader.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{what} has dtype {reader.dtype}, and real numbers are wanted; convert it, for instance by "
+            ".astype('float64')" + (" (or split real and imaginary parts into columns)" if reader.dtype.kind == "c" else "")
+        )
+    return reader
+
+
+def _xarray_reader(value: xr.DataArray) -> Reader:
+    if value.chunks is not None:
+        return DaskReader(_checked_blocks(value.data, str(value.name or "X")))
+    row_bytes = max(1, value.dtype.itemsize * int(np.prod(value.shape[1:])))
+    rows = max(1, _XARRAY_BLOCK // row_bytes)
+    # files opened without chunks stay on disk this way, and arrays in memory are only sliced
+    return DaskReader(value.chunk({value.dims[0]: rows}).data)
+
+
+def _checked_blocks(array: da.Array, what: str) -> da.Array:
+    if any(np.isnan(c) for axis in array.chunks for c in axis):
+        raise ValueError(
+            f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first "
+            "(it runs the graph once), or write it with to_zarr"
+        )
+    if array.ndim > 1 and any(len(axis) > 1 for axis in array.chunks[1:]):
+        array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
+    return array
+
+
+def _aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
+    """Where x or another field is a dask array, the dask fields share the row chunks of the first of them."""
+    dask_names = [k for k, r in readers.items() if isinstance(r, DaskReader)]
+    if not dask_names:
+        return readers
+    first = readers[dask_names[0]]
+    assert isinstance(first, DaskReader)
+    rows = first.array.chunks[0]
+    for name, reader in readers.items():
+        if isinstance(reader, DaskReader) and reader.array.chunks[0] != rows:
+            readers[name] = DaskReader(reader.array.rechunk({0: rows}))
+        elif name == "x" and isinstance(reader, ArrayReader):
+            readers[name] = DaskReader(da.from_array(reader.array, chunks=(rows, -1)))
+        elif name == "x" and not isinstance(reader, DaskReader):
+            raise TypeError("X is a zarr array and another field a dask array: give X as dask.array.from_zarr(...)")
+    return readers
+
+
+def _check_columns(columns: Sequence[int] | None, d: int) -> tuple[int, ...] | None:
+    if columns is None:
+        return None
+    chosen = [int(c) for c in columns]
+    if not chosen or len(set(chosen)) < len(chosen) or any(not -d <= c < d for c in chosen):
+        raise ValueError(f"columns must be distinct numbers of the {d} columns of X, from 0 to {d - 1}; got {list(columns)}")
+    return tuple(c % d for c in chosen)

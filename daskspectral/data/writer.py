@@ -1,0 +1,216 @@
+"""Zarr arrays and groups that appear whole or not at all."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import secrets
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import zarr
+from tqdm import tqdm
+from zarr.codecs import Crc32cCodec, ZstdCodec
+from zarr.storage import FsspecStore
+
+COMPLETE = "daskspectral_complete"
+"""Attribute of a store written in place: False until its last byte is there."""
+
+_CHUNK_BYTES = 32_000_000
+_MARKERS = ("zarr.json", ".zarray", ".zgroup")
+
+Location = str | os.PathLike[str]
+Node = TypeVar("Node")
+
+
+@contextmanager
+def create_array(
+    path: Location,
+    shape: Sequence[int],
+    dtype: npt.DTypeLike,
+    *,
+    chunk_rows: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> Iterator[zarr.Array[Any]]:
+    """Create a zarr v3 array that takes its place at `path` when the block ends without an error.
+
+    The array that is yielded lies at a hidden staging path beside `path` and is of no use after the block:
+    open `path` again to read it. Chunks hold `chunk_rows` rows (default: 16 to 32 MB) and all columns, are
+    compressed by zstd and end in a crc32c checksum; floating and complex arrays have the fill value NaN, and
+    chunks that equal it are written too. After an error nothing is left and an existing target is untouched.
+    A URL such as s3://bucket/x.zarr is written in place instead: see `check_complete`.
+
+    Raises FileExistsError and FileNotFoundError as `refuse_existing` does, ValueError for chunk_rows < 1.
+    """
+    kind = np.dtype(dtype)
+    lengths = tuple(int(length) for length in shape)
+    if not lengths:
+        raise ValueError("shape must have at least one axis, the rows: (n,) or (n, d), not ().")
+    if chunk_rows is not None and chunk_rows < 1:
+        raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}; None: 16 to 32 MB.")
+    rows = max(1, min(chunk_rows or default_chunk_rows(lengths, kind), lengths[0]))
+
+    def build(store: Any, mark: Mapping[str, Any]) -> zarr.Array[Any]:
+        return zarr.create_array(
+            store,
+            shape=lengths,
+            dtype=kind,
+            chunks=(rows, *(max(1, length) for length in lengths[1:])),
+            compressors=[ZstdCodec(level=1), Crc32cCodec()],
+            fill_value=_fill_value(kind),
+            attributes={**(attributes or {}), **mark},
+            config={"write_empty_chunks": True},
+        )
+
+    with _staged(path, overwrite, build) as array:
+        yield array
+
+
+@contextmanager
+def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Group]:
+    """Create a zarr v3 group that takes its place at `path`, with all in it, when the block ends well.
+
+    Raises FileExistsError and FileNotFoundError as `refuse_existing` does.
+    """
+
+    def build(store: Any, mark: Mapping[str, Any]) -> zarr.Group:
+        return zarr.create_group(store, attributes=dict(mark))
+
+    with _staged(path, overwrite, build) as group:
+        yield group
+
+
+def refuse_existing(path: Location, overwrite: bool) -> None:
+    """Refuse a target that cannot be written, before the work whose result goes there.
+
+    Raises FileExistsError if something is there (with `overwrite`: if it is not a zarr store) and
+    FileNotFoundError if the parent directory is missing.
+    """
+    target = local_path(path)
+    if target is None:
+        files, root = _remote(path)
+        files.invalidate_cache()
+        exists, is_store = files.exists(root), any(files.exists(f"{root}/{marker}") for marker in _MARKERS)
+        what = "other objects"
+    else:
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"{target.parent}, the directory for {target.name}, is missing.")
+        exists, is_store = target.exists(), any((target / marker).is_file() for marker in _MARKERS)
+        what = "a directory" if target.is_dir() else "a file"
+    if exists and not is_store:
+        raise FileExistsError(
+            f"{os.fspath(path)} exists and is {what}, not a zarr store, so it is never replaced: "
+            "choose another path, or remove it yourself."
+        )
+    if exists and not overwrite:
+        raise FileExistsError(
+            f"{os.fspath(path)} exists (a zarr store): choose another path, or replace it with "
+            "overwrite=True (--overwrite in the shell)."
+        )
+
+
+def check_complete(attributes: Mapping[str, Any], path: Location) -> None:
+    """Raise ValueError if a store that was written in place, at a URL, did not get its last byte."""
+    if attributes.get(COMPLETE, True) is not True:
+        raise ValueError(
+            f"{os.fspath(path)} was left unfinished ({COMPLETE} is not true): its writer is still at work or "
+            "has died. Wait for it, or write it again with overwrite=True (--overwrite in the shell)."
+        )
+
+
+def local_path(path: Location) -> Path | None:
+    """Return the absolute path with symbolic links followed, or None for a URL that is not file://."""
+    text = os.fspath(path)
+    if text.startswith("file://"):
+        text = text.removeprefix("file://")
+    elif "://" in text:
+        return None
+    return Path(os.path.realpath(text))
+
+
+def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike) -> int:
+    """Return the power of two of rows that fills 16 to 32 MB (1 for rows longer than that)."""
+    row_bytes = max(1, math.prod(shape[1:]) * np.dtype(dtype).itemsize)
+    return 1 << max(0, (_CHUNK_BYTES // row_bytes).bit_length() - 1)
+
+
+def progress_bar(rows: int | None, description: str, progress: bool | None) -> Any:
+    """Return a tqdm bar over rows on stderr that shows after 1.5 s; `progress` None: only on a terminal."""
+    return tqdm(
+        total=rows,
+        desc=description,
+        unit=" rows",
+        unit_scale=True,
+        delay=1.5,
+        file=sys.stderr,
+        disable=None if progress is None else not progress,
+    )
+
+
+def _fill_value(dtype: np.dtype[Any]) -> Any:
+    fill = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan if dtype.kind == "f" else 0
+    return dtype.type(fill)
+
+
+@contextmanager
+def _staged(
+    path: Location, overwrite: bool, build: Callable[[Any, Mapping[str, Any]], Node]
+) -> Iterator[Node]:
+    refuse_existing(path, overwrite)
+    target = local_path(path)
+    if target is None:
+        files, root = _remote(path)
+        if files.exists(root):
+            files.rm(root, recursive=True)
+        store = FsspecStore.from_url(os.fspath(path))
+        yield build(store, {COMPLETE: False})
+        zarr.open(store=store, mode="r+").attrs[COMPLETE] = True
+        return
+    staging = _hidden(target, "partial")
+    try:
+        yield build(staging, {})
+        refuse_existing(path, overwrite)  # somebody else may have put something there meanwhile
+        _put_in_place(staging, target)
+    finally:
+        _discard(staging)
+
+
+def _put_in_place(staging: Path, target: Path) -> None:
+    """Rename `staging` to `target`; a store there is moved aside, then deleted or put back."""
+    aside = _hidden(target, "replaced")
+    try:
+        if target.exists():
+            target.rename(aside)
+        staging.rename(target)
+    except BaseException:
+        if aside.exists() and not target.exists():
+            aside.rename(target)
+        raise
+    _discard(aside)
+    if aside.exists():
+        warnings.warn(f"The replaced store could not be deleted: it is left at {aside}.", stacklevel=2)
+
+
+def _hidden(target: Path, ending: str) -> Path:
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{ending}")
+
+
+def _discard(directory: Path) -> None:
+    for _ in range(3):  # a write that was under way during an interrupt can make a directory again
+        if not directory.exists():
+            return
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remote(url: Location) -> tuple[Any, str]:
+    files, root = importlib.import_module("fsspec.core").url_to_fs(os.fspath(url))
+    return files, str(root)

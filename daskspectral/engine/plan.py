@@ -1,0 +1,51 @@
+"""Plans: which rows each task takes. A plan depends on the data's shape and chunks and on the work a row only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+TASK_FLOPS = 2e10  # a task of half a second to a second on one core
+LEAST_FLOPS = 2e9  # short runs are cut finer than that, down to this, for the sake of parallelism
+LEAST_TASKS = 16
+TASK_BYTES = 1 << 28  # rows of one task are never more than this as float64, for arrays that come as blocks
+EPOCH = 32
+SPLIT_EVERY = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Row ranges in order; epochs of `epoch` ranges are summed one after the other."""
+
+    ranges: tuple[tuple[int, int], ...]
+    epoch: int = EPOCH
+    split_every: int = SPLIT_EVERY
+
+    @property
+    def epochs(self) -> list[range]:
+        """The ranges of each epoch."""
+        n = len(self.ranges)
+        return [range(i, min(i + self.epoch, n)) for i in range(0, n, self.epoch)]
+
+
+def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, splittable: bool = True) -> Plan:
+    """Ranges of about TASK_FLOPS each, unions of whole chunks; a chunk of much more work is split evenly.
+
+    `edges` are the chunk borders (0, ..., n); arrays that come as dask blocks are not `splittable`.
+    """
+    n = int(edges[-1])
+    flops = min(TASK_FLOPS, max(LEAST_FLOPS, n * flops_per_row / LEAST_TASKS))
+    rows = max(1, min(int(flops / max(flops_per_row, 1.0)), TASK_BYTES // max(row_bytes, 1)))
+    ranges: list[tuple[int, int]] = []
+    start = 0
+    for stop, following in zip(edges[1:].tolist(), [*edges[2:].tolist(), None], strict=True):
+        if following is not None and following - start <= rows:
+            continue
+        pieces = max(1, round((stop - start) / rows)) if splittable else 1
+        cuts = np.linspace(start, stop, pieces + 1).astype(np.int64).tolist()
+        ranges.extend(zip(cuts[:-1], cuts[1:], strict=True))
+        start = stop
+    return Plan(tuple(r for r in ranges if r[0] < r[1]))

@@ -1,0 +1,84 @@
+"""Rows drawn from a source by their global numbers: landmarks, bandwidths, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.data.source import Source
+from daskspectral.engine.plan import Plan, plan_run
+from daskspectral.engine.run import Run
+from daskspectral.errors import InvalidRowError
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Take:
+    """The row numbers and points of the selected rows, side by side."""
+
+    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
+        return np.column_stack([batch["row"].astype(float), np.asarray(batch["x"], dtype=float)])
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A task that only reads: it finds the lowest invalid row."""
+
+    def __call__(self, batches: Any, state: Any = None) -> dict[str, Array]:
+        for _ in batches:
+            pass
+        return {}
+
+
+def draw_rows(
+    source: Source, size: int, rng: np.random.Generator, *, on_invalid: str = "raise", progress: bool | None = False
+) -> tuple[Array, Array]:
+    """`size` distinct rows drawn uniformly: their sorted numbers (size,) and prepared points (size, d), float64.
+
+    The draw depends on the generator and the number of rows only. Invalid rows raise InvalidRowError for the lowest
+    one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows when none are left).
+    """
+    n = source.n
+    numbers = np.sort(rng.choice(n, min(size, n), replace=False))
+    rows, points = take_rows(source, numbers, on_invalid=on_invalid, progress=progress)
+    tried = numbers
+    while len(rows) < size and len(tried) < n:
+        wanted = min(n, len(tried) + 2 * (size - len(rows)))
+        fresh = np.setdiff1d(rng.choice(n, wanted, replace=False), tried)
+        tried = np.union1d(tried, fresh)
+        more = take_rows(source, fresh, on_invalid=on_invalid, progress=progress)
+        keep = rng.permutation(len(more[0]))[: size - len(rows)]
+        rows, points = np.concatenate([rows, more[0][keep]]), np.concatenate([points, more[1][keep]])
+    order = np.argsort(rows)
+    return rows[order], points[order]
+
+
+def take_rows(
+    source: Source, numbers: Array, *, on_invalid: str = "raise", progress: bool | None = False
+) -> tuple[Array, Array]:
+    """The valid ones among the rows of these sorted numbers, with their prepared points (m, d)."""
+    plan = plan_of_rows(source, numbers)
+    run = Run(source, plan, on_invalid=on_invalid, progress=progress, description="sample")
+    try:
+        taken = run.map(_Take(), selected=numbers)
+    except InvalidRowError as error:
+        # a lower row that was not drawn may be invalid too, and the first one is what is reported
+        before = Run(source, plan_of_rows(source, np.arange(error.row + 1)), progress=progress, description="scan")
+        before.reduce(Scan())
+        raise
+    if taken is None:
+        return np.empty(0, dtype=np.int64), np.empty((0, source.dimension))
+    return taken[:, 0].astype(np.int64), taken[:, 1:]
+
+
+def plan_of_rows(source: Source, numbers: Array) -> Plan:
+    """A plan of cheap tasks over the chunks that hold any of these sorted row numbers."""
+    row_bytes = 8 * source.n_features_in
+    plan = plan_run(source.edges, flops_per_row=20.0 * row_bytes, row_bytes=row_bytes, splittable=not source.dask_fields)
+    held = tuple(r for r in plan.ranges if np.searchsorted(numbers, r[0]) < np.searchsorted(numbers, r[1]))
+    return Plan(held, plan.epoch, plan.split_every)

@@ -1,0 +1,126 @@
+"""The active dask scheduler, with one interface: submit a graph, wait for one key, stop."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+import dask.base
+import dask.system
+import dask.threaded
+from dask.callbacks import Callback
+
+Graph = Mapping[Any, Any]
+
+
+class Scheduler(ABC):
+    """Runs raw dask graphs; `in_flight` graphs at once keep its workers busy."""
+
+    in_flight = 1
+    shares_memory = True
+
+    def share(self, value: Any, key: str) -> Any:
+        """Something a graph can hold in place of `value`: it travels to each worker at most once."""
+        return value
+
+    @abstractmethod
+    def submit(self, graph: Graph, key: Any) -> Any:
+        """Start a graph; a handle on the value of `key`."""
+
+    @abstractmethod
+    def result(self, handle: Any) -> Any:
+        """Wait for a handle's value."""
+
+    def stop(self, handles: list[Any]) -> None:
+        """Give up graphs that have been submitted."""
+
+
+class _Immediate(Scheduler):
+    """The synchronous and the process scheduler, or a user's own `get`: one graph at a time."""
+
+    def __init__(self, get: Callable[..., Any], shares_memory: bool):
+        self._get, self.shares_memory = get, shares_memory
+
+    def submit(self, graph: Graph, key: Any) -> Any:
+        return self._get(graph, key)
+
+    def result(self, handle: Any) -> Any:
+        return handle
+
+
+class _Threads(Scheduler):
+    """The threaded scheduler, two graphs in flight on one pool."""
+
+    in_flight = 2
+
+    def __init__(self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor):
+        self._pool, self._drivers = pool, drivers
+
+    def submit(self, graph: Graph, key: Any) -> Future[Any]:
+        return self._drivers.submit(dask.threaded.get, graph, key, pool=self._pool)
+
+    def result(self, handle: Future[Any]) -> Any:
+        return handle.result()
+
+    def stop(self, handles: list[Any]) -> None:
+        for handle in handles:
+            handle.cancel()
+
+
+class _Cluster(Scheduler):
+    """A distributed client."""
+
+    in_flight = 2
+    shares_memory = False
+
+    def __init__(self, client: Any):
+        self._client = client
+
+    def share(self, value: Any, key: str) -> Any:
+        # a task, not scattered data: it can be computed again when the worker that holds it is lost
+        return self._client.submit(_identity, value, key=key, pure=False)
+
+    def submit(self, graph: Graph, key: Any) -> Any:
+        return self._client.get(graph, key, sync=False)
+
+    def result(self, handle: Any) -> Any:
+        return self._client.gather(handle)
+
+    def stop(self, handles: list[Any]) -> None:
+        self._client.cancel(handles)
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+@contextmanager
+def active_scheduler() -> Iterator[Scheduler]:
+    """The scheduler that any dask computation would use here and now; threads by default."""
+    get = dask.base.get_scheduler()
+    owner = getattr(get, "__self__", None)
+    if owner is not None and type(owner).__module__.startswith("distributed"):
+        yield _Cluster(owner)
+    elif get is None or get is dask.threaded.get:
+        workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT or os.cpu_count() or 1)
+        pool = dask.config.get("pool", None)
+        with ThreadPoolExecutor(2, thread_name_prefix="daskspectral-epoch") as drivers:
+            if isinstance(pool, ThreadPoolExecutor):
+                yield _Threads(pool, drivers)
+            else:
+                with ThreadPoolExecutor(workers, thread_name_prefix="daskspectral") as own:
+                    yield _Threads(own, drivers)
+    else:
+        yield _Immediate(get, shares_memory=get is dask.get)
+
+
+class TaskCallback(Callback):  # type: ignore[misc]
+    """Calls `done(key)` after each task of a local scheduler."""
+
+    def __init__(self, done: Callable[[Any], None]):
+        super().__init__(posttask=lambda key, result, graph, state, worker: done(key))

@@ -1,0 +1,178 @@
+"""What every kernel offers: values, derivatives in x, parameters, sums and products."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating[Any]]
+MultiIndex = tuple[int, ...]
+
+
+class Kernel(ABC):
+    """k(x, y) for points x (c, d) and landmarks y (p, d); matrices come as (p, c), landmarks first.
+
+    `order` is the highest total order of a derivative in x that is bounded (infinite when smooth): the
+    exponential kernel has 1, since its gradient jumps at x = y, where it is taken as 0.
+    """
+
+    @property
+    @abstractmethod
+    def order(self) -> float:
+        """Highest order of a bounded derivative in x."""
+
+    @abstractmethod
+    def values(self, x: Array, y: Array) -> Array:
+        """k(x_k, y_i), shape (p, c)."""
+
+    @abstractmethod
+    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        """The partial derivative of k(., y_i) at x_k for a multi-index alpha of length d, shape (p, c)."""
+
+    def along(self, x: Array, y: Array, direction: Array) -> Array:
+        """direction_k . grad k(., y_i)(x_k) for a direction field (c, d), shape (p, c)."""
+        d = x.shape[1]
+        return sum_arrays(
+            self.partial(x, y, unit_index(a, d)) * direction[:, a] for a in range(d)
+        )
+
+    def diagonal(self, x: Array) -> Array:
+        """k(x_k, x_k), shape (c,)."""
+        return np.array([self.values(row[None], row[None])[0, 0] for row in x])
+
+    def resolve(self, distance: float) -> Self:
+        """This kernel with every scale given as "median" replaced by `distance` (data units)."""
+        return self
+
+    @property
+    def needs_median(self) -> bool:
+        """True while a scale is still the word "median"."""
+        return False
+
+    # scikit-learn's parameter protocol, so that `kernel__scale` works in a grid search
+    @abstractmethod
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments by name; nested ones as `part__name` when `deep`."""
+
+    @abstractmethod
+    def set_params(self, **params: Any) -> Self:
+        """Set constructor arguments in place, checked as the constructor does."""
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        """The matrix k(a_i, b_j), shape (len(a), len(b))."""
+        return self.values(np.asarray(b, dtype=float), np.asarray(a, dtype=float))
+
+    def __add__(self, other: Kernel | float) -> Kernel:
+        from daskspectral.kernels.algebra import add
+
+        return add(self, other)
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        from daskspectral.kernels.algebra import multiply
+
+        return multiply(self, other)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+@dataclass
+class ParameterKernel(Kernel):
+    """A kernel whose parameters are its dataclass fields; `check` validates them."""
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Raise ValueError where a parameter makes no kernel."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        params = {f.name: getattr(self, f.name) for f in fields(self)}
+        if deep:
+            for name, value in list(params.items()):
+                if isinstance(value, Kernel):
+                    params.update({f"{name}__{k}": v for k, v in value.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        own = self.get_params(deep=False)
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            head, _, tail = name.partition("__")
+            if head not in own:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(own) or 'none'}"
+                )
+            if tail:
+                nested.setdefault(head, {})[tail] = value
+            else:
+                own[head] = value
+        for head, values in nested.items():
+            own[head].set_params(**values)
+        type(self)(**own)  # the constructor's own check, before anything is changed
+        for name, value in own.items():
+            setattr(self, name, value)
+        return self
+
+    def resolve(self, distance: float) -> Self:
+        changes: dict[str, Any] = {}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Kernel):
+                changes[f.name] = value.resolve(distance)
+            elif value == "median":
+                changes[f.name] = distance
+        return type(self)(**{**self.get_params(deep=False), **changes})
+
+    @property
+    def needs_median(self) -> bool:
+        values = [getattr(self, f.name) for f in fields(self)]
+        return any(v.needs_median if isinstance(v, Kernel) else _is_median(v) for v in values)
+
+
+def _is_median(value: object) -> bool:
+    return isinstance(value, str) and value == "median"
+
+
+def check_scale(owner: str, scale: float | str) -> None:
+    """A scale is a positive finite number, or "median"."""
+    if _is_median(scale):
+        return
+    if not isinstance(scale, (int, float, np.number)) or not math.isfinite(scale) or scale <= 0:
+        raise ValueError(
+            f"{owner} needs a positive scale in the units of the data, or 'median'; it got {scale!r}"
+        )
+
+
+def number(scale: float | str) -> float:
+    """The scale as a number; "median" has to be resolved from a sample first."""
+    if isinstance(scale, str):
+        raise ValueError("the scale is still 'median'; `kernel.resolve(distance)` sets it from a sample")
+    return float(scale)
+
+
+def unit_index(axis: int, d: int) -> MultiIndex:
+    """The multi-index of the first derivative along one axis."""
+    return tuple(int(a == axis) for a in range(d))
+
+
+def sub_indices(alpha: MultiIndex) -> Iterator[tuple[MultiIndex, MultiIndex, int]]:
+    """Every beta <= alpha with alpha - beta and the Leibniz coefficient prod C(alpha_i, beta_i)."""
+    for beta in product(*(range(a + 1) for a in alpha)):
+        rest = tuple(a - b for a, b in zip(alpha, beta, strict=True))
+        yield beta, rest, math.prod(math.comb(a, b) for a, b in zip(alpha, beta, strict=True))
+
+
+def sum_arrays(parts: Iterator[Array]) -> Array:
+    """The sum of a non-empty sequence of arrays, in order."""
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return total

@@ -1,0 +1,140 @@
+"""Dot-product kernels k(x, y) = q(t), t = x.y: polynomial, linear, and a user's own profile."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from daskspectral.errors import SmoothnessError
+from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel
+
+
+class DotKernel(ParameterKernel):
+    """k(x, y) = q(x.y). A subclass gives `profile`."""
+
+    @property
+    def order(self) -> float:
+        return math.inf
+
+    @abstractmethod
+    def profile(self, t: Array, order: int, out: Array) -> Array:
+        """q^(order)(t) elementwise into `out` (never t itself)."""
+
+    def pair(self, t: Array, q: Array, dq: Array) -> None:
+        """q(t) and q'(t) into two buffers."""
+        self.profile(t, 0, q)
+        self.profile(t, 1, dq)
+
+    def values(self, x: Array, y: Array) -> Array:
+        t = y @ x.T
+        return self.profile(t, 0, np.empty_like(t))
+
+    def diagonal(self, x: Array) -> Array:
+        t: Array = np.einsum("kd,kd->k", x, x)
+        return self.profile(t, 0, np.empty_like(t))
+
+    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        t = y @ x.T
+        result = self.profile(t, sum(alpha), np.empty_like(t))
+        for axis, a in enumerate(alpha):
+            if a:
+                result *= y[:, axis, None] ** a
+        return result
+
+    def along(self, x: Array, y: Array, direction: Array) -> Array:
+        t = y @ x.T
+        result = self.profile(t, 1, np.empty_like(t))
+        result *= y @ direction.T
+        return result
+
+
+@dataclass
+class Polynomial(DotKernel):
+    """(offset + x.y / scale^2)^degree; Theorem 3 of the Galerkin paper takes offset 1/2, scale sqrt(2) max|x|."""
+
+    degree: int = 3
+    offset: float = 1.0
+    scale: float = 1.0
+
+    def check(self) -> None:
+        if isinstance(self.degree, bool) or int(self.degree) != self.degree or self.degree < 1:
+            raise ValueError(f"Polynomial needs a whole degree of 1 or more; it got {self.degree!r}")
+        if not math.isfinite(self.offset) or self.offset < 0:
+            raise ValueError(f"Polynomial needs an offset of 0 or more; it got {self.offset!r}")
+        if isinstance(self.scale, str) or not math.isfinite(self.scale) or self.scale <= 0:
+            raise ValueError(f"Polynomial needs a positive number as its scale; it got {self.scale!r}")
+
+    def profile(self, t: Array, order: int, out: Array) -> Array:
+        degree = int(self.degree)
+        if order > degree:
+            out[...] = 0
+            return out
+        rate = 1 / self.scale**2
+        base = t if rate == 1 else t * rate
+        np.add(base, self.offset, out=out)
+        integer_power(out, degree - order)
+        if order:
+            out *= math.perm(degree, order) * rate**order
+        return out
+
+    def pair(self, t: Array, q: Array, dq: Array) -> None:
+        rate = 1 / self.scale**2
+        if rate == 1:
+            np.add(t, self.offset, out=dq)
+        else:
+            np.multiply(t, rate, out=dq)
+            dq += self.offset
+        np.copyto(q, dq)
+        integer_power(dq, int(self.degree) - 1)
+        q *= dq
+        dq *= self.degree * rate
+
+
+@dataclass
+class Linear(DotKernel):
+    """x.y."""
+
+    def profile(self, t: Array, order: int, out: Array) -> Array:
+        if order == 0:
+            np.copyto(out, t)
+        else:
+            out[...] = 1 if order == 1 else 0
+        return out
+
+
+Profile = Callable[[Array], Array]
+
+
+@dataclass
+class Dot(DotKernel):
+    """A user's own dot-product kernel: q(t) and its derivatives in t, each a function of an array."""
+
+    q: Profile
+    derivatives: Sequence[Profile] = ()
+
+    @property
+    def order(self) -> float:
+        return len(self.derivatives)
+
+    def profile(self, t: Array, order: int, out: Array) -> Array:
+        functions = (self.q, *self.derivatives)
+        if order >= len(functions):
+            raise SmoothnessError(f"this Dot kernel was given {len(functions) - 1} derivatives in t, {order} are needed")
+        out[...] = functions[order](t)
+        return out
+
+
+def integer_power(a: Array, exponent: int) -> None:
+    """a **= exponent in place, by multiplication."""
+    if exponent == 0:
+        a[...] = 1
+        return
+    base = a if exponent == 1 else a.copy()
+    for bit in bin(exponent)[3:]:
+        np.multiply(a, a, out=a)
+        if bit == "1":
+            a *= base

@@ -1,0 +1,285 @@
+"""Radial kernels k(x, y) = q(s), s = |x - y|^2: Gaussian, exponential, Matern, and a user's own profile."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from daskspectral.errors import SmoothnessError
+from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel, check_scale, number
+
+
+class RadialKernel(ParameterKernel):
+    """k(x, y) = q(|x - y|^2). A subclass gives `profile` and `smoothness`."""
+
+    @property
+    @abstractmethod
+    def smoothness(self) -> float:
+        """How many derivatives of q in s are bounded at s = 0 (infinite when smooth)."""
+
+    @property
+    def order(self) -> float:
+        return 2 * self.smoothness + 1
+
+    @abstractmethod
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        """q^(order)(s) elementwise into `out` (never s itself); 0 where s = 0 and it is unbounded there."""
+
+    def pair(self, s: Array, q: Array, t: Array) -> None:
+        """q(s) and T = 2 dq/ds = q'(r)/r into two buffers; kernels that share work override it."""
+        self.profile(s, 0, q)
+        self.profile(s, 1, t)
+        t *= 2
+
+    @property
+    def proportional(self) -> float | None:
+        """The constant T / q where T is a multiple of q (the Gaussian), else None."""
+        return None
+
+    def values(self, x: Array, y: Array) -> Array:
+        s = squared_distances(x, y, exact=self.smoothness < math.inf)
+        return self.profile(s, 0, np.empty_like(s))
+
+    def diagonal(self, x: Array) -> Array:
+        zero = np.zeros(1)
+        return np.full(len(x), self.profile(zero, 0, np.empty(1))[0])
+
+    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        # d^a q(u^2)/du^a = sum_k a! / (k! (a-2k)!) (2u)^(a-2k) q^(a-k)(u^2), one factor per coordinate
+        total = sum(alpha)
+        if total > self.order:
+            raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {total}")
+        s = squared_distances(x, y, exact=self.smoothness < math.inf)
+        result = np.zeros_like(s)
+        derivative = np.empty_like(s)
+        for ks in product(*(range(a // 2 + 1) for a in alpha)):
+            self.profile(s, total - sum(ks), derivative)
+            for axis, (a, k) in enumerate(zip(alpha, ks, strict=True)):
+                if a == 0:
+                    continue
+                derivative *= math.factorial(a) / (math.factorial(k) * math.factorial(a - 2 * k))
+                if a > 2 * k:
+                    derivative *= (2 * (x[:, axis] - y[:, axis, None])) ** (a - 2 * k)
+            result += derivative
+        return result
+
+    def along(self, x: Array, y: Array, direction: Array) -> Array:
+        s = squared_distances(x, y, exact=self.smoothness < math.inf)
+        t = self.profile(s, 1, np.empty_like(s))
+        t *= 2
+        t *= np.einsum("kd,kd->k", x, direction) - y @ direction.T
+        return t
+
+
+@dataclass
+class Gaussian(RadialKernel):
+    """exp(-r^2 / (2 scale^2)), scale in the units of the data or "median"."""
+
+    scale: float | str = 1.0
+
+    def check(self) -> None:
+        check_scale("Gaussian", self.scale)
+
+    @property
+    def smoothness(self) -> float:
+        return math.inf
+
+    @property
+    def proportional(self) -> float | None:
+        return -1.0 / number(self.scale) ** 2
+
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        rate = -0.5 / number(self.scale) ** 2
+        np.multiply(s, rate, out=out)
+        np.exp(out, out=out)
+        if order:
+            out *= rate**order
+        return out
+
+    def pair(self, s: Array, q: Array, t: Array) -> None:
+        self.profile(s, 0, q)
+        np.multiply(q, -1.0 / number(self.scale) ** 2, out=t)
+
+
+class _HalfIntegerBessel(RadialKernel):
+    """z^nu K_nu(z) normalised at 0, z = rate r, nu = n + 1/2: exp(-z) theta_n(z) / theta_n(0).
+
+    Each derivative in s lowers nu by one: d/ds [z^nu K_nu(z)] = -(rate^2 / 2) z^(nu-1) K_(nu-1)(z)
+    (Abramowitz and Stegun 9.6.28), so that every order has a closed form.
+    """
+
+    @property
+    @abstractmethod
+    def rate(self) -> float:
+        """z / r."""
+
+    @property
+    @abstractmethod
+    def degree(self) -> int:
+        """n = nu - 1/2."""
+
+    @property
+    def smoothness(self) -> float:
+        return self.degree
+
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        n = self.degree - order
+        z = np.sqrt(s)
+        z *= self.rate
+        np.negative(z, out=out)
+        np.exp(out, out=out)
+        out *= (-0.5 * self.rate**2) ** order / _reverse_bessel(self.degree)[-1]
+        if n >= 0:
+            _times_polynomial(out, z, _reverse_bessel(n))
+        else:
+            _times_polynomial(out, z, _reverse_bessel(-n - 1))
+            np.maximum(z, np.finfo(z.dtype).tiny ** 0.2, out=z)
+            for _ in range(-2 * n - 1):
+                out /= z
+            if s.min(initial=1.0) == 0:
+                out[s == 0] = 0.0
+        return out
+
+
+def _reverse_bessel(n: int) -> list[float]:
+    """Coefficients of theta_n(z), highest power first: 1; 1, 1; 1, 3, 3; 1, 6, 15, 15; ..."""
+    return [
+        math.factorial(n + k) / (2**k * math.factorial(k) * math.factorial(n - k)) for k in range(n + 1)
+    ]
+
+
+def _times_polynomial(out: Array, z: Array, coefficients: Sequence[float]) -> None:
+    """out *= polynomial(z) by Horner's rule."""
+    if len(coefficients) == 1:
+        out *= coefficients[0]
+        return
+    value = z + coefficients[1] if coefficients[0] == 1 else coefficients[0] * z + coefficients[1]
+    for c in coefficients[2:]:
+        value *= z
+        value += c
+    out *= value
+
+
+@dataclass
+class Exponential(_HalfIntegerBessel):
+    """exp(-r / scale). Its gradient jumps at r = 0 and counts as 0 there (section "Radial kernels", README)."""
+
+    scale: float | str = 1.0
+
+    def check(self) -> None:
+        check_scale("Exponential", self.scale)
+
+    @property
+    def rate(self) -> float:
+        return 1.0 / number(self.scale)
+
+    @property
+    def degree(self) -> int:
+        return 0
+
+    def pair(self, s: Array, q: Array, t: Array) -> None:
+        # exp once: T = -q / (scale^2 z), z = r / scale
+        rate = self.rate
+        np.sqrt(s, out=t)
+        t *= -rate
+        np.exp(t, out=q)
+        coincident = s.min(initial=1.0) == 0
+        if coincident:
+            t[s == 0] = -np.inf
+        np.divide(q, t, out=t)
+        t *= rate**2
+
+
+@dataclass
+class Matern(_HalfIntegerBessel):
+    """The Matern (Sobolev) kernel for half-integer nu, z = sqrt(2 nu) r / scale; nu = 1/2 is Exponential."""
+
+    nu: float = 1.5
+    scale: float | str = 1.0
+
+    def check(self) -> None:
+        check_scale("Matern", self.scale)
+        if self.nu <= 0 or (2 * self.nu) % 2 != 1 or self.nu > 20:
+            raise ValueError(f"Matern needs nu = 1/2, 3/2, 5/2, ... up to 39/2; it got {self.nu!r}")
+
+    @property
+    def rate(self) -> float:
+        return math.sqrt(2 * self.nu) / number(self.scale)
+
+    @property
+    def degree(self) -> int:
+        return round(self.nu - 0.5)
+
+    def pair(self, s: Array, q: Array, t: Array) -> None:
+        if self.degree != 1:
+            super().pair(s, q, t)
+            return
+        z = np.sqrt(s)
+        z *= self.rate
+        np.negative(z, out=t)
+        np.exp(t, out=t)
+        z += 1
+        np.multiply(t, z, out=q)
+        t *= -(self.rate**2)
+
+
+Profile = Callable[[Array], Array]
+
+
+@dataclass
+class Radial(RadialKernel):
+    """A user's own radial kernel: q(s) and its derivatives in s, each a function of an array.
+
+    `derivatives` = (dq/ds, d^2q/ds^2, ...): the kernel is as smooth as the number given.
+    """
+
+    q: Profile
+    derivatives: Sequence[Profile] = ()
+
+    @property
+    def smoothness(self) -> float:
+        return len(self.derivatives)
+
+    @property
+    def order(self) -> float:
+        # d^m/dx^m takes the derivatives of q in s from ceil(m/2) up to m
+        return len(self.derivatives)
+
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        functions = (self.q, *self.derivatives)
+        if order >= len(functions):
+            raise SmoothnessError(f"this Radial kernel was given {order - 1} derivatives in s, {order} are needed")
+        out[...] = functions[order](s)
+        return out
+
+
+def squared_distances(x: Array, y: Array, *, exact: bool = False) -> Array:
+    """s (p, c) between points x (c, d) and landmarks y (p, d), never negative, about the landmarks' mean.
+
+    With `exact`, pairs that rounding cannot tell from coincident, s <= 64 eps (|x|^2 + |y|^2), are set to 0.
+    """
+    centre = y.mean(axis=0)
+    x, y = x - centre, y - centre
+    xx, yy = np.einsum("kd,kd->k", x, x), np.einsum("id,id->i", y, y)
+    s: Array = -2 * (y @ x.T)
+    s += yy[:, None]
+    s += xx
+    clean_distances(s, xx, yy, exact=exact)
+    return s
+
+
+def clean_distances(s: Array, xx: Array, yy: Array, *, exact: bool) -> None:
+    """Clip s (p, c) at 0 in place, and with `exact` set coincident pairs to exactly 0."""
+    if not exact:
+        np.maximum(s, 0, out=s)
+        return
+    tolerance = 64 * float(np.finfo(s.dtype).eps)
+    if s.min(initial=np.inf) <= tolerance * (xx.max(initial=0) + yy.max(initial=0)):
+        s[s <= tolerance * (yy[:, None] + xx)] = 0
+

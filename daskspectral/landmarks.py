@@ -1,0 +1,299 @@
+"""Landmarks: choosing p points out of a sample (m, d) that fits in memory.
+
+Every method returns row indices into the sample, distinct and in the order in which they were chosen, and
+depends only on its arguments and the state of the generator.
+
+Distances are sums of squared coordinate differences, which need neither centring nor clipping: they are 0 for
+equal rows and lose no digits far from the origin. A kernel enters as ``gram(a, b)``, the (len(a),
+len(b)) array of its values; it sees the points as they are, since not every kernel is translation invariant.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import pdist
+
+__all__ = [
+    "METHODS",
+    "choose",
+    "farthest_point",
+    "kmeans_plus_plus",
+    "leverage",
+    "leverage_scores",
+    "median_distance",
+    "pivoted_cholesky",
+    "uniform",
+]
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Gram = Callable[[Array, Array], NDArray[Any]]
+Diagonal = Callable[[Array], NDArray[Any]]
+
+METHODS = ("uniform", "kmeans++", "cholesky", "farthest", "leverage")
+
+_EXHAUSTED = 1e-12  # a residual below this fraction of the largest diagonal entry is rounding
+_FLOOR = 1e-10  # least regularisation of the leverage scores, relative to the pilot's largest eigenvalue
+_BLOCK = 4096  # rows of a Gram block
+
+
+def choose(
+    method: str,
+    sample: ArrayLike,
+    p: int,
+    rng: np.random.Generator,
+    *,
+    gram: Gram | None = None,
+    diagonal: Diagonal | None = None,
+) -> Indices:
+    """Return the indices (p,) of landmarks chosen by one of `METHODS`.
+
+    "cholesky" and "leverage" need ``gram``. The methods that look at the geometry return fewer than p indices
+    when the sample cannot support p (see each); the caller decides whether to warn. Raises ValueError for an
+    unknown method, a missing kernel, a sample that is not a finite (m, d) array, or p outside 1..m.
+    """
+    if method in ("cholesky", "leverage"):
+        if gram is None:
+            raise ValueError(f"expected a kernel for landmarks={method!r}, received None; pass gram=")
+        select = pivoted_cholesky if method == "cholesky" else leverage
+        return select(sample, p, rng, gram, diagonal=diagonal)
+    geometric = {"uniform": uniform, "kmeans++": kmeans_plus_plus, "farthest": farthest_point}
+    if method not in geometric:
+        raise ValueError(f"expected landmarks in {', '.join(map(repr, METHODS))}, received {method!r}")
+    return geometric[method](sample, p, rng)
+
+
+def uniform(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
+    """Return p indices drawn uniformly without replacement."""
+    x, p = _checked(sample, p)
+    return rng.choice(len(x), size=p, replace=False).astype(np.intp)
+
+
+def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
+    """Return k-means++ seeds: each next point is drawn with probability proportional to D(x)^2.
+
+    D(x) is the distance to the nearest point chosen so far. O(m p d). Fewer than p indices, one for each
+    distinct row, when the sample has fewer than p of them. Arthur and Vassilvitskii, SODA 2007.
+    """
+
+    def draw(nearest: Array) -> int:
+        mass = np.cumsum(nearest)
+        target = min(rng.random() * mass[-1], np.nextafter(mass[-1], 0.0))
+        return int(np.searchsorted(mass, target, side="right"))
+
+    return _spread(sample, p, rng, draw)
+
+
+def farthest_point(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
+    """Return a farthest-point traversal from a random first point, ties to the lowest index.
+
+    Its covering radius is at most twice the best one for p points. O(m p d). Fewer than p indices, one for
+    each distinct row, when the sample has fewer than p of them. Gonzalez, Theor. Comput. Sci. 38, 1985.
+    """
+    return _spread(sample, p, rng, lambda nearest: int(np.argmax(nearest)))
+
+
+def pivoted_cholesky(
+    sample: ArrayLike, p: int, rng: np.random.Generator, gram: Gram, *, diagonal: Diagonal | None = None
+) -> Indices:
+    """Return the pivots of the diagonally pivoted partial Cholesky factorisation of K = gram(sample, sample).
+
+    Each step takes the largest entry of diag(K - L^T L): the point farthest, in the kernel's feature space,
+    from the span of those chosen; ties, up to rounding, go to the lowest index. K is never formed: O(m p^2)
+    time, 8 m p bytes. ``diagonal(a)`` (len(a),) spares evaluating diag(K) in blocks. `rng` is not used.
+    Fewer than p indices when the residual first falls to 1e-12 of the largest entry of diag(K) (64 eps where
+    the kernel answers in a lower precision). Raises ValueError when K is zero or not positive semi-definite.
+    Harbrecht, Peters and Schneider, Appl. Numer. Math. 62, 2012.
+    """
+    x, p = _checked(sample, p)
+    residual = _diagonal(x, gram, diagonal)
+    largest = float(residual.max())
+    if largest == 0.0:
+        raise ValueError("expected a kernel that is not zero, received k(x, x) = 0 in every row; change it")
+    dtype = _values(gram, x[:1], x[:1]).dtype
+    eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+    exhausted = max(_EXHAUSTED, 64 * eps) * largest
+    negative = -np.sqrt(exhausted * largest)
+    factor = np.empty((p, len(x)))
+    chosen = np.empty(p, dtype=np.intp)
+    for k in range(p):
+        best = float(residual.max())
+        if best <= exhausted:
+            return chosen[:k]
+        pivot = int(np.argmax(residual >= best - 64 * eps * largest))
+        row = factor[k]
+        row[:] = _values(gram, x[pivot : pivot + 1], x)[0]
+        row -= factor[:k, pivot] @ factor[:k]
+        row /= np.sqrt(residual[pivot])
+        residual -= row * row
+        if residual.min() < negative:
+            raise ValueError(
+                "expected a positive semi-definite kernel, received a Cholesky residual of "
+                f"{residual.min():.3g} in row {residual.argmin()} of the sample (largest diagonal entry "
+                f"{largest:.3g}); mend the kernel, or choose landmarks by a method that needs none"
+            )
+        chosen[k] = pivot
+        residual[chosen[: k + 1]] = 0.0
+    return chosen
+
+
+def leverage(
+    sample: ArrayLike, p: int, rng: np.random.Generator, gram: Gram, *, diagonal: Diagonal | None = None
+) -> Indices:
+    """Return p indices drawn without replacement, proportionally to `leverage_scores`.
+
+    An exponential race: the p smallest E_i / score_i, E_i standard exponential, in ascending order, which is
+    successive sampling. Fewer than p indices when fewer scores are positive.
+    Alaoui and Mahoney, NeurIPS 2015.
+    """
+    x, p = _checked(sample, p)
+    score = leverage_scores(x, p, rng, gram, diagonal=diagonal)
+    finish = rng.standard_exponential(len(x))
+    positive = np.flatnonzero(score > 0.0)
+    order = np.argsort(finish[positive] / score[positive], kind="stable")
+    return positive[order[:p]]
+
+
+def leverage_scores(
+    sample: ArrayLike,
+    p: int,
+    rng: np.random.Generator,
+    gram: Gram,
+    *,
+    pilot: int | None = None,
+    diagonal: Diagonal | None = None,
+) -> Array:
+    """Return approximate ridge leverage scores (m,) in [0, 1], through a uniform pilot subset J of s points:
+
+        score_i = (K_ii - K_iJ (K_JJ + mu I)^(-1) K_Ji) / (mu m / s)
+
+    This equals diag(K (K + mu I)^(-1)) when J is the whole sample, and a point that the pilot does not see
+    scores high rather than low. mu makes the pilot's effective dimension, tr K_JJ (K_JJ + mu I)^(-1), equal
+    to p / 2 (p is twice the number of directions resolved), but is no less than 1e-10 of K_JJ's norm.
+    ``pilot`` is s, by default min(m, max(2 p, 256)). O(m s^2 + s^3). Alaoui and Mahoney, NeurIPS 2015;
+    Rudi, Calandriello, Carratino and Rosasco, NeurIPS 2018, Eq. (3), whose lambda is mu / s.
+    """
+    x, p = _checked(sample, p)
+    m = len(x)
+    s = min(m, max(2 * p, 256)) if pilot is None else operator.index(pilot)
+    if not 1 <= s <= m:
+        raise ValueError(f"expected a pilot of 1 to {m} points (the sample's), received pilot={s}")
+    residual = _diagonal(x, gram, diagonal)
+    subset = x[np.sort(rng.choice(m, size=s, replace=False))]
+    square = np.asarray(_values(gram, subset, subset), dtype=np.float64)
+    values, vectors = np.linalg.eigh((square + square.T) / 2)
+    values = np.maximum(values, 0.0)
+    if values[-1] == 0.0:
+        raise ValueError("expected a kernel that is not zero, received K = 0 on the pilot; change it")
+    mu = _regularisation(values, p / 2)
+    whiten = vectors / np.sqrt(values + mu)
+    for start in range(0, m, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        seen = _values(gram, x[block], subset) @ whiten
+        residual[block] -= np.einsum("ij,ij->i", seen, seen)
+    return np.clip(residual / (mu * m / s), 0.0, 1.0)
+
+
+def median_distance(sample: ArrayLike, rng: np.random.Generator, *, size: int = 1000) -> float:
+    """Return the median of |x_i - x_j| over the pairs i < j of at most ``size`` rows drawn from the sample.
+
+    Raises ValueError for fewer than two rows, and when the median is 0: it gives no length scale then.
+    """
+    x, _ = _checked(sample, 1)
+    size = operator.index(size)
+    if min(len(x), size) < 2:
+        raise ValueError(f"expected at least two rows, received {len(x)} with size={size}; give a scale")
+    rows = np.sort(rng.choice(len(x), size=size, replace=False)) if len(x) > size else slice(None)
+    x, exponent = _scaled(x[rows])
+    median = float(np.ldexp(np.median(pdist(x)), exponent))
+    if median == 0.0:
+        raise ValueError(
+            f"expected rows that differ, received {len(x)} of which at least half the pairs coincide: "
+            "their median distance is 0 and sets no scale; give a scale"
+        )
+    return median
+
+
+def _spread(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[[Array], int]) -> Indices:
+    """Grow a set from a random row by ``pick(squared distances to the set)`` until p rows or none is left."""
+    x, p = _checked(sample, p)
+    columns = np.ascontiguousarray(_scaled(x)[0].T)
+    chosen = np.empty(p, dtype=np.intp)
+    chosen[0] = rng.integers(len(x))
+    nearest = np.full(len(x), np.inf)
+    scratch, square = np.empty_like(nearest), np.empty_like(nearest)
+    for k in range(1, p):
+        square[:] = 0.0
+        for column in columns:
+            np.subtract(column, column[chosen[k - 1]], out=scratch)
+            np.multiply(scratch, scratch, out=scratch)
+            np.add(square, scratch, out=square)
+        np.minimum(nearest, square, out=nearest)
+        if not nearest.any():
+            return chosen[:k]
+        chosen[k] = pick(nearest)
+    return chosen
+
+
+def _regularisation(values: Array, dimension: float) -> float:
+    """Return mu with sum values / (values + mu) = dimension, by bisection, or the floor above it."""
+    low, high = _FLOOR * float(values[-1]), float(values.sum()) / dimension
+    if high <= low or np.sum(values / (values + low)) <= dimension:
+        return low
+    for _ in range(64):
+        middle = float(np.sqrt(low) * np.sqrt(high))
+        if np.sum(values / (values + middle)) > dimension:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _checked(sample: ArrayLike, p: int) -> tuple[Array, int]:
+    x = np.asarray(sample, dtype=np.float64)
+    if x.ndim != 2 or not x.size:
+        raise ValueError(f"expected a sample of shape (m, d) that is not empty, received shape {x.shape}")
+    if not np.isfinite(x).all():
+        row, column = np.argwhere(~np.isfinite(x))[0]
+        raise ValueError(
+            f"expected finite numbers, received {x[row, column]} in row {row} of the sample; drop it"
+        )
+    p = operator.index(p)
+    if not 1 <= p <= len(x):
+        raise ValueError(f"expected 1 to {len(x)} landmarks (the sample's rows), received {p}; ask for fewer")
+    return x, p
+
+
+def _scaled(x: Array) -> tuple[Array, int]:
+    """Return x / 2^e with entries within [-1, 1], and e: exact, and squares stay in range."""
+    exponent = int(np.frexp(np.abs(x).max())[1])
+    return np.ldexp(x, -exponent), exponent
+
+
+def _values(gram: Gram, a: Array, b: Array) -> NDArray[Any]:
+    k = np.asarray(gram(a, b))
+    if k.shape != (len(a), len(b)):
+        raise ValueError(f"expected gram(a, b) of shape {(len(a), len(b))}, received {k.shape}")
+    if not np.isfinite(k).all():
+        raise ValueError("expected finite kernel values, received NaN or infinity; scale the data")
+    return k
+
+
+def _diagonal(x: Array, gram: Gram, diagonal: Diagonal | None) -> Array:
+    """Return diag K (m,), as a new float64 array."""
+    if diagonal is None:
+        blocks = (x[start : start + 64] for start in range(0, len(x), 64))
+        k = np.concatenate([_values(gram, block, block).diagonal() for block in blocks])
+    else:
+        k = np.asarray(diagonal(x))
+        if k.shape != (len(x),):
+            raise ValueError(f"expected diagonal(x) of shape {(len(x),)}, received {k.shape}")
+    if not (np.isfinite(k).all() and k.min() >= 0):
+        bad = int(np.argmin(np.where(np.isfinite(k), k, -np.inf)))
+        raise ValueError(f"expected k(x, x) >= 0 and finite, received {k[bad]} in row {bad}; mend the kernel")
+    return np.array(k, dtype=np.float64)

@@ -1,0 +1,99 @@
+"""A manifold known by its normals."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.manifolds.base import Array, Manifold
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False)
+class Implicit(Manifold):
+    """A manifold of which only the normals are known: ``normals(x)`` for x (c, d), d = ``ambient``.
+
+    It returns unit normals (c, d) for codimension 1, or orthonormal ones (codimension, c, d): for a level set
+    f = 0, grad f / |grad f|. The shape, finiteness and orthonormality (to 1e-6, or 64 eps of the type) are
+    checked every time, never mended. Distances, samples and eigenvalues are unknown, and `check` looks at
+    the shape only. Two are equal when the function is the same object and the dimensions agree.
+    """
+
+    _function: Callable[[Array], NDArray[Any]]
+    _ambient: int
+    _codimension: int
+
+    def __init__(self, normals: Callable[[Array], NDArray[Any]], ambient: int, codimension: int = 1) -> None:
+        if not callable(normals):
+            raise ValueError(f"expected a function normals(x), received {type(normals).__name__}")
+        ambient, codimension = operator.index(ambient), operator.index(codimension)
+        if not 1 <= codimension < ambient:
+            raise ValueError(
+                f"expected 1 <= codimension < ambient, received codimension={codimension}, ambient={ambient}"
+            )
+        object.__setattr__(self, "_function", normals)
+        object.__setattr__(self, "_ambient", ambient)
+        object.__setattr__(self, "_codimension", codimension)
+
+    def __repr__(self) -> str:
+        name = getattr(self._function, "__name__", type(self._function).__name__)
+        return f"Implicit({name}, ambient={self._ambient}, codimension={self._codimension})"
+
+    @property
+    def ambient(self) -> int:
+        return self._ambient
+
+    @property
+    def dimension(self) -> int:
+        return self._ambient - self._codimension
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"normals": self._function, "ambient": self._ambient, "codimension": self._codimension}
+
+    def _normals(self, x: Array) -> Array:
+        normals = np.asarray(self._function(x))
+        shape = (self._codimension, *x.shape)
+        if self._codimension == 1 and normals.shape == x.shape:
+            normals = normals[None]
+        if normals.shape != shape:
+            also = f"{x.shape} or " if self._codimension == 1 else ""
+            raise ValueError(f"expected normals of {self!r} of shape {also}{shape}, received {normals.shape}")
+        if normals.dtype.kind != "f":
+            normals = normals.astype(np.float64)
+        products = np.einsum("acd,bcd->cab", normals, normals)
+        tolerance = max(1e-6, 64 * float(np.finfo(normals.dtype).eps))
+        off = np.abs(products - np.eye(self._codimension))
+        if off.size and not off.max() <= tolerance:  # NaN and infinity fail too
+            row, a, b = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
+            if not np.isfinite(off[row, a, b]):
+                raise ValueError(
+                    f"expected finite normals of {self!r}, received {normals[a, row]} in row {row}"
+                )
+            if a == b:
+                norms = np.sqrt(products[:, a, a])
+                raise ValueError(
+                    f"expected unit normals of {self!r}, received norms from {norms.min():.6g} "
+                    f"to {norms.max():.6g}, {norms[row]:.6g} in row {row}; divide each normal by its norm"
+                )
+            raise ValueError(
+                f"expected orthogonal normals of {self!r}, received normals {a} and {b} with inner product "
+                f"{products[row, a, b]:.6g} in row {row}; orthonormalise them at each point (numpy.linalg.qr)"
+            )
+        return normals
+
+    def _tangents(self, x: Array) -> None:
+        return None
+
+    def _distance(self, x: Array) -> None:
+        return None
+
+    def _level(self, level: int) -> None:
+        return None
+
+    def _sample(self, n: int, rng: np.random.Generator) -> None:
+        return None

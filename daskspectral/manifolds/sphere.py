@@ -1,0 +1,77 @@
+"""The unit sphere."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from math import comb
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.manifolds.base import Array, Manifold
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Sphere(Manifold):
+    """The unit sphere S^(d-1) in R^d, d >= 2.
+
+    -Laplace-Beltrami has the eigenvalues l (l + d - 2); their eigenspaces, the harmonic polynomials of degree
+    l, have dimension N(d, 0) = 1 and N(d, l) = (2 l + d - 2) / l * C(l + d - 3, l - 1).
+    Tangents have a closed form on the circle only (no continuous frame exists on S^2).
+    """
+
+    d: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "d", operator.index(self.d))
+        if self.d < 2:
+            raise ValueError(f"expected d >= 2, the coordinates of the sphere S^(d-1), received d={self.d}")
+
+    def __repr__(self) -> str:
+        return "Circle()" if self.d == 2 else f"Sphere(d={self.d})"
+
+    @property
+    def ambient(self) -> int:
+        return self.d
+
+    @property
+    def dimension(self) -> int:
+        return self.d - 1
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"d": self.d}
+
+    def _normals(self, x: Array) -> Array:
+        radius = np.linalg.norm(x, axis=1, keepdims=True)
+        if not radius.all():
+            raise ValueError(f"expected points of {self!r}, received the origin in row {radius.argmin()}")
+        normal: Array = x / radius
+        return normal[None]
+
+    def _tangents(self, x: Array) -> Array | None:
+        if self.d > 2:
+            return None
+        normal = self._normals(x)
+        return np.stack([-normal[..., 1], normal[..., 0]], axis=-1)
+
+    def _distance(self, x: Array) -> Array:
+        off: Array = np.abs(np.linalg.norm(x, axis=1) - 1)
+        return off
+
+    def _level(self, level: int) -> tuple[int, int]:
+        d = self.d
+        multiplicity = (2 * level + d - 2) * comb(level + d - 3, level - 1) // level if level else 1
+        return level * (level + d - 2), multiplicity
+
+    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        x = rng.standard_normal((n, self.d))
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+        return x
+
+
+def Circle() -> Sphere:
+    """Return the unit circle in R^2, the sphere with d = 2."""
+    return Sphere(2)
