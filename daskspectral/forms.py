@@ -330,3 +330,9 @@ def _named(name: str, function: Callable[..., Bilinear]) -> Callable[..., Biline
 def all_products(forms: Sequence[Form]) -> tuple[Product, ...]:
     """The distinct products of several forms: what one pass has to accumulate."""
     return tuple(dict.fromkeys(p for f in forms for p in f.products))
+
+
+@functional
+def first_moment(f: Any, x: Any) -> Any:
+    """E[f]: the support of each basis function, and what centring needs."""
+    return inner(f, 1.0)

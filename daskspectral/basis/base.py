@@ -35,13 +35,18 @@ class Arena:
 
 @dataclass(frozen=True)
 class Block:
-    """One block of c rows: its fields, and the square roots of the sample weights (c,) where there are any."""
+    """One block of c rows: its fields, and the square roots of the sample weights (c,) where there are any.
+
+    `points` names the field that holds the points of this view; `owner` keeps the buffers of evaluations that
+    live at the same time apart.
+    """
 
     fields: Mapping[str, Array]
     dtype: Any
     arena: Arena
     scale: Array | None = None
-    name: str = "x"
+    points: str = "x"
+    owner: str = ""
 
     def field(self, field: Field) -> Array:
         """The values of a field, (c,) or (c, d)."""
@@ -49,13 +54,21 @@ class Block:
         return values if field.index is None else values[:, field.index]
 
     def view(self, name: str) -> Block:
-        """This block with `x` the points of another view."""
-        return self if name == "x" else replace(self, fields={**self.fields, "x": self.fields[name]}, name=name)
+        """This block with the points of another view."""
+        return replace(self, points=name)
+
+    def part(self, name: str) -> Block:
+        """This block for one of several bases, with buffers of its own."""
+        return replace(self, owner=f"{self.owner}{name} ")
+
+    def buffer(self, name: str, shape: tuple[int, ...]) -> Array:
+        """A buffer for the evaluation of this basis at this view."""
+        return self.arena.get(f"{self.owner}{self.points} {name}", shape, self.dtype)
 
     @property
     def x(self) -> Array:
         """The points (c, d)."""
-        return self.fields["x"]
+        return self.fields[self.points]
 
 
 class Evaluation(ABC):
@@ -63,7 +76,7 @@ class Evaluation(ABC):
 
     @abstractmethod
     def feature(self, atom: Atom) -> Array:
-        """One atom (not the gradient) of every basis function at every point, (p, c); valid until the next block."""
+        """One atom (not the gradient) of every function at every point, (p, c); valid until the next block."""
 
 
 class GradientSum(Protocol):
@@ -107,6 +120,11 @@ class Basis(ABC):
     def state(self) -> dict[str, Any]:
         """Plain data and arrays from which `basis_from_state` makes an equal basis."""
 
+    @property
+    def local(self) -> NDArray[np.bool_]:
+        """Which functions decay away from a centre, and so may rest on few points, (p,)."""
+        return np.zeros(self.size, dtype=bool)
+
     def kills(self, atom: Atom) -> bool:
         """Whether the atom of every basis function is identically zero."""
         return False
@@ -138,8 +156,9 @@ class Basis(ABC):
         """Raise SmoothnessError where the operator takes a derivative that the basis does not have."""
         if order > self.order:
             raise SmoothnessError(
-                f"{operator} takes derivatives of order {order}, and {self.description} has them up to order "
-                f"{self.order:g}; use a smoother kernel, such as Gaussian(scale) or Matern(nu={order // 2 + 1.5})"
+                f"{operator} takes derivatives of order {order}, and {self.description} has them up to "
+                f"order {self.order:g}; use a smoother kernel, such as Gaussian(scale) or "
+                f"Matern(nu={order // 2 + 0.5})"
             )
 
 
@@ -156,7 +175,7 @@ class Contraction(ABC):
 
 
 class PairContraction(Contraction):
-    """Products of features, one GEMM (or SYRK) each; the gradient by its short cut where the basis has one."""
+    """Products of features, one GEMM (or SYRK) each; gradients by the basis's short cut where it has one."""
 
     def __init__(self, left: Basis, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena):
         shape = (left.size, right.size)
@@ -171,7 +190,7 @@ class PairContraction(Contraction):
             else:
                 self.gradients[product] = shortcut
                 needed.append(_gram_of(product))
-        self.sums = {p: np.zeros(shape) for p in dict.fromkeys(needed)}
+        self.sums: dict[Product, Array] = {p: np.zeros(shape) for p in dict.fromkeys(needed)}
         self.buffer = arena.get("product", shape, dtype)
         self.dimension = left.dimension
         self.shape = shape
@@ -221,8 +240,8 @@ def _scalar_pairs(product: Product, d: int) -> Iterator[tuple[Atom, Atom]]:
 
 
 def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: int) -> Array:
-    """sum_k w_k atom(phi_i)(x_k) target_k over one block: (p,) or (p, m); a gradient pairs with a (c, d) field."""
-    target = np.ones(len(block.x)) if pairing.target is None else block.field(pairing.target)
+    """sum_k w_k atom(phi_i)(x_k) target_k over one block, (p,) or (p, m); a gradient takes a (c, d) field."""
+    target: Array = np.ones(len(block.x)) if pairing.target is None else block.field(pairing.target)
     if pairing.weight is not None:
         weight = block.field(pairing.weight)
         target = target * (weight if target.ndim == 1 else weight[:, None])
@@ -232,7 +251,11 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
     atom = pairing.atom
     if atom.kind != "gradient":
         return np.asarray(evaluation.feature(atom) @ target, dtype=float)
-    parts = [
-        evaluation.feature(replace(atom, kind="partial", alpha=unit_index(a, d))) @ target[:, a] for a in range(d)
-    ]
-    return np.sum(parts, axis=0, dtype=float)
+    if target.ndim != 2 or target.shape[1] != d:
+        raise ValueError(
+            f"the gradient pairs with a field of vectors of shape (n, {d}); the field has rows of shape "
+            f"{target.shape[1:]}"
+        )
+    partials = (replace(atom, kind="partial", alpha=unit_index(a, d)) for a in range(d))
+    parts = [evaluation.feature(partial) @ target[:, a] for a, partial in enumerate(partials)]
+    return np.asarray(np.sum(parts, axis=0, dtype=float))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskspectral.basis.base import Arena, Array, Basis, Block, Contraction, Evaluation
 from daskspectral.forms import Atom, Product
@@ -79,11 +80,15 @@ class Concatenated(Basis):
     def description(self) -> str:
         return " with ".join(b.description for b in self.bases)
 
+    @property
+    def local(self) -> NDArray[np.bool_]:
+        return np.concatenate([b.local for b in self.bases])
+
     def kills(self, atom: Atom) -> bool:
         return all(b.kills(atom) for b in self.bases)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return ConcatenatedEvaluation(tuple(b.at(block, atoms) for b in self.bases))
+        return ConcatenatedEvaluation(tuple(b.at(block.part(str(i)), atoms) for i, b in enumerate(self.bases)))
 
     def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
         return BlockContraction(self, right, products, dtype, arena)
@@ -119,9 +124,9 @@ class BlockContraction(Contraction):
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
         for (i, j), pair in self.pairs.items():
-            pair.add(
-                {v: _parts(e)[i] for v, e in lefts.items()}, {v: _parts(e)[j] for v, e in rights.items()}, block
-            )
+            left = {v: _parts(e)[i] for v, e in lefts.items()}
+            right = {v: _parts(e)[j] for v, e in rights.items()}
+            pair.add(left, right, block)
 
     def result(self) -> dict[Product, Array]:
         found = {key: pair.result() for key, pair in self.pairs.items()}

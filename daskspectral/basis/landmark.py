@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
 from daskspectral.forms import Atom
@@ -26,6 +27,12 @@ class LandmarkBasis(Basis):
     kernel: Kernel
     landmarks: Array
 
+    def __post_init__(self) -> None:
+        landmarks = np.ascontiguousarray(self.landmarks, dtype=float)
+        if landmarks.ndim != 2:
+            raise ValueError(f"landmarks are points (p, d); they have shape {landmarks.shape}")
+        object.__setattr__(self, "landmarks", landmarks)
+
     @property
     def size(self) -> int:
         return len(self.landmarks)
@@ -42,12 +49,20 @@ class LandmarkBasis(Basis):
     def description(self) -> str:
         return f"the kernel {self.kernel}"
 
+    @property
+    def local(self) -> NDArray[np.bool_]:
+        return np.full(self.size, isinstance(self.kernel, RadialKernel))
+
     @cached_property
     def centre(self) -> Array:
         """The landmarks' mean, subtracted from points and landmarks of a radial kernel."""
         if isinstance(self.kernel, RadialKernel):
             return np.asarray(self.landmarks.mean(axis=0))
         return np.zeros(self.dimension)
+
+    @property
+    def local(self) -> NDArray[np.bool_]:
+        return np.full(self.size, isinstance(self.kernel, RadialKernel))
 
     @cached_property
     def centred(self) -> Array:
@@ -72,7 +87,7 @@ class LandmarkBasis(Basis):
         return None
 
     def state(self) -> dict[str, Any]:
-        return {"basis": "landmark", "kernel": kernel_state(self.kernel), "landmarks": np.asarray(self.landmarks)}
+        return {"basis": "landmark", "kernel": kernel_state(self.kernel), "landmarks": self.landmarks}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LandmarkBasis:
@@ -99,7 +114,7 @@ class _LandmarkEvaluation(Evaluation):
         return self._cache[atom]
 
     def _compute(self, atom: Atom) -> Array:
-        x, y, kernel = self.block.x.astype(self.block.dtype), self.basis.landmarks, self.basis.kernel
+        x, y, kernel = self.block.x.astype(float, copy=False), self.basis.landmarks, self.basis.kernel
         if atom.kind == "value":
             result = kernel.values(x, y)
         elif atom.kind == "along" and atom.direction is not None:
@@ -113,7 +128,7 @@ class _LandmarkEvaluation(Evaluation):
         return result.astype(self.block.dtype, copy=False)
 
     def _buffer(self, name: str) -> Array:
-        return self.block.arena.get(f"{id(self.basis)} {self.block.name} {name}", self.shape, self.block.dtype)
+        return self.block.buffer(name, self.shape)
 
     def _panels(self) -> list[slice]:
         p, c = self.shape
@@ -137,6 +152,7 @@ class _RadialEvaluation(_LandmarkEvaluation):
         self.s, self.q = self._buffer("s"), self._buffer("q")
         self.t = self._buffer("t") if gradient and kernel.proportional is None else None
         self.gradient = gradient
+        self._weighted = False
         np.matmul(left, right.T, out=self.s)
         exact = kernel.smoothness < math.inf
         for panel in self._panels():
@@ -152,6 +168,14 @@ class _RadialEvaluation(_LandmarkEvaluation):
                 if self.t is not None:
                     self.t[panel] *= scale
 
+    def weighted_distances(self, t: Array) -> Array:
+        """s o T, in place of s, which nothing else needs after the features."""
+        if not self._weighted:
+            for panel in self._panels():
+                self.s[panel] *= t[panel]
+            self._weighted = True
+        return self.s
+
     def _compute(self, atom: Atom) -> Array:
         if atom.kind == "value":
             return self.q
@@ -162,7 +186,8 @@ class _RadialEvaluation(_LandmarkEvaluation):
         out = self._buffer(f"along {self._spare}")
         self._spare += 1
         v = v.astype(self.block.dtype, copy=False)
-        np.matmul(-self.basis.centred.astype(self.block.dtype, copy=False), np.ascontiguousarray(v.T), out=out)
+        y = self.basis.centred.astype(self.block.dtype, copy=False)
+        np.matmul(-y, np.ascontiguousarray(v.T), out=out)
         offset = np.einsum("kd,kd->k", self.points, v).astype(self.block.dtype, copy=False)
         kernel = self.basis.kernel
         assert isinstance(kernel, RadialKernel)
@@ -209,7 +234,8 @@ class _DotEvaluation(_LandmarkEvaluation):
         v = self.block.field(atom.direction).astype(self.block.dtype, copy=False)
         out = self._buffer(f"along {self._spare}")
         self._spare += 1
-        np.matmul(self.basis.landmarks.astype(self.block.dtype, copy=False), np.ascontiguousarray(v.T), out=out)
+        y = self.basis.landmarks.astype(self.block.dtype, copy=False)
+        np.matmul(y, np.ascontiguousarray(v.T), out=out)
         for panel in self._panels():
             out[panel] *= self.dq[panel]
         return out
@@ -235,10 +261,7 @@ class _RadialGradientSum:
 
     def add(self, evaluation: Any) -> None:
         t = evaluation.q if self.ratio is not None else evaluation.t
-        s = evaluation.s  # not needed after this: the last step of a block
-        for panel in evaluation._panels():
-            s[panel] *= t[panel]
-        np.matmul(s, t.T, out=self.buffer)
+        np.matmul(evaluation.weighted_distances(t), t.T, out=self.buffer)
         self.m += self.buffer
         if self.g is not None:
             np.matmul(t, t.T, out=self.buffer)

@@ -29,7 +29,7 @@ class Rows:
     """What every range of a run shares: how rows are prepared, which are taken, what invalid ones mean.
 
     `excluded` and `selected` are sorted global row numbers; with `selected`, only these rows are taken and each
-    batch has their numbers as the field `row`.
+    batch has their numbers as the field `row`. `on_invalid` is "raise", "skip", or "keep" (not looked at).
     """
 
     preparation: Preparation
@@ -87,12 +87,12 @@ class Batches:
         """The batch without its invalid and excluded rows."""
         columns = self.rows.preparation.columns
         checked = batch if columns is None else {**batch, "x": batch["x"][:, list(columns)]}
-        valid = self._valid(checked)
+        valid = None if self.rows.on_invalid == "keep" else valid_rows(checked)
         if valid is not None:
             if self.rows.on_invalid == "raise":
-                row = int(np.argmin(valid))
-                number = int(batch["row"][row]) if "row" in batch else first + row
-                self.bad = Bad(number, _reason(checked, row, columns))
+                bad = first_invalid(checked, columns)
+                assert bad is not None
+                self.bad = Bad(int(batch["row"][bad.row]) if "row" in batch else first + bad.row, bad.reason)
                 return batch
             self.skipped += int(np.count_nonzero(~valid))
         excluded = self.rows.excluded
@@ -103,28 +103,33 @@ class Batches:
                 valid[excluded[low:high] - first] = False
         return batch if valid is None else {k: v[valid] for k, v in batch.items()}
 
-    @staticmethod
-    def _valid(batch: Mapping[str, Array]) -> Array | None:
-        """Which rows are finite with weights that are not negative; None when all are."""
-        valid = None
-        for name, values in batch.items():
-            good = np.isfinite(values)
-            if name == "weight":
-                good &= values >= 0
-            if not good.all():
-                good = good.reshape(len(good), -1).all(axis=1)
-                valid = good if valid is None else valid & good
-        return valid
+
+def valid_rows(batch: Mapping[str, Array]) -> Array | None:
+    """Which rows are finite, with weights that are not negative; None when all are."""
+    valid = None
+    for name, values in batch.items():
+        good = np.isfinite(values)
+        if name == "weight":
+            good &= values >= 0
+        if not good.all():
+            good = good.reshape(len(good), -1).all(axis=1)
+            valid = good if valid is None else valid & good
+    return valid
 
 
-def _reason(batch: Mapping[str, Array], row: int, columns: tuple[int, ...] | None) -> str:
+def first_invalid(batch: Mapping[str, Array], columns: tuple[int, ...] | None = None) -> Bad | None:
+    """The first invalid row of a batch, counted from its start; `columns` are the numbers of x's columns."""
+    valid = valid_rows(batch)
+    if valid is None:
+        return None
+    row = int(np.argmin(valid))
     for name, values in batch.items():
         entry = np.atleast_1d(values[row]).ravel()
         broken = np.flatnonzero(~np.isfinite(entry))
         if len(broken):
-            column = int(broken[0]) if columns is None or name != "x" else columns[broken[0]]
-            what = f"X holds {entry[broken[0]]} in column {column}" if name == "x" else f"{name} is {entry[broken[0]]}"
-            return what
+            column = int(broken[0]) if columns is None else columns[broken[0]]
+            value = entry[broken[0]]
+            return Bad(row, f"X holds {value} in column {column}" if name == "x" else f"{name} is {value}")
         if name == "weight" and entry[0] < 0:
-            return f"the sample weight is negative ({entry[0]})"
+            return Bad(row, f"the sample weight is negative ({entry[0]})")
     raise AssertionError("the row is valid")

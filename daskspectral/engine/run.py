@@ -152,10 +152,10 @@ class Run:
         return total
 
     def map(
-        self, task: MapTask, state: Any = None, *, out: str | None = None, selected: Array | None = None
+        self, task: MapTask, state: Any = None, *, out: Any = None, selected: Array | None = None
     ) -> Array | None:
         """The task's result for every row (or the `selected` ones, sorted): written into the zarr array at the
-        path `out`, whose chunks the plan's ranges are multiples of, or returned (n, ...) as numpy.
+        path or store `out`, whose chunks the plan's ranges are multiples of, or returned (n, ...) as numpy.
 
         Raises InvalidRowError for the lowest invalid row; with on_invalid="skip" such rows are left out.
         """

@@ -9,12 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import Array, Kernel, MultiIndex, ParameterKernel, sub_indices
+from daskspectral.kernels.base import (
+    Array,
+    Kernel,
+    MultiIndex,
+    ParameterKernel,
+    check_index,
+    is_number,
+    sub_indices,
+)
 from daskspectral.kernels.dot import DotKernel
 from daskspectral.kernels.radial import RadialKernel
 
 
-def _leibniz(left: RadialKernel | DotKernel, right: RadialKernel | DotKernel, s: Array, order: int) -> Iterator[Array]:
+def _leibniz(
+    left: RadialKernel | DotKernel, right: RadialKernel | DotKernel, s: Array, order: int
+) -> Iterator[Array]:
     for k in range(order + 1):
         a = left.profile(s, k, np.empty_like(s))
         a *= right.profile(s, order - k, np.empty_like(s))
@@ -28,10 +38,27 @@ def _accumulate(parts: Iterator[Array], out: Array) -> Array:
     return out
 
 
+def _check_family(owner: ParameterKernel, family: type[Kernel], *kernels: object) -> None:
+    for kernel in kernels:
+        if not isinstance(kernel, family):
+            raise ValueError(
+                f"{type(owner).__name__} takes kernels of the family {family.__name__}; it got {kernel!r}. "
+                "Write the expression anew with + and *"
+            )
+
+
+def _check_factor(factor: object) -> None:
+    if not is_number(factor) or factor <= 0:  # type: ignore[operator]
+        raise ValueError(f"a kernel can be multiplied by a positive number, not by {factor!r}")
+
+
 @dataclass
 class _RadialPair(RadialKernel):
     left: RadialKernel
     right: RadialKernel
+
+    def check(self) -> None:
+        _check_family(self, RadialKernel, self.left, self.right)
 
     @property
     def smoothness(self) -> float:
@@ -63,6 +90,9 @@ class _DotPair(DotKernel):
     left: DotKernel
     right: DotKernel
 
+    def check(self) -> None:
+        _check_family(self, DotKernel, self.left, self.right)
+
     @property
     def order(self) -> float:
         return min(self.left.order, self.right.order)
@@ -91,6 +121,10 @@ class RadialMultiple(RadialKernel):
     kernel: RadialKernel
     factor: float
 
+    def check(self) -> None:
+        _check_family(self, RadialKernel, self.kernel)
+        _check_factor(self.factor)
+
     @property
     def smoothness(self) -> float:
         return self.kernel.smoothness
@@ -111,6 +145,10 @@ class DotMultiple(DotKernel):
 
     kernel: DotKernel
     factor: float
+
+    def check(self) -> None:
+        _check_family(self, DotKernel, self.kernel)
+        _check_factor(self.factor)
 
     @property
     def order(self) -> float:
@@ -164,8 +202,9 @@ class Product(ParameterKernel):
         return total
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
-        left, right = self.left, self.right
-        return left.along(x, y, direction) * right.values(x, y) + left.values(x, y) * right.along(x, y, direction)
+        result = self.left.along(x, y, direction) * self.right.values(x, y)
+        result += self.left.values(x, y) * self.right.along(x, y, direction)
+        return result
 
 
 @dataclass
@@ -174,6 +213,9 @@ class Multiple(ParameterKernel):
 
     kernel: Kernel
     factor: float
+
+    def check(self) -> None:
+        _check_factor(self.factor)
 
     @property
     def order(self) -> float:
@@ -207,6 +249,7 @@ class FunctionKernel(ParameterKernel):
         return self._checked(self.function(x, y), x, y)
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        check_index(alpha, x.shape[1])
         if sum(alpha) == 0:
             return self.values(x, y)
         if self.gradient is None or sum(alpha) > 1:
@@ -244,9 +287,8 @@ def multiply(left: Kernel, right: Kernel | float) -> Kernel:
         if isinstance(left, DotKernel) and isinstance(right, DotKernel):
             return DotProduct(left, right)
         return Product(left, right)
+    _check_factor(right)
     factor = float(right)
-    if not math.isfinite(factor) or factor <= 0:
-        raise ValueError(f"a kernel can be multiplied by a positive number, not by {right!r}")
     if isinstance(left, RadialKernel):
         return RadialMultiple(left, factor)
     if isinstance(left, DotKernel):

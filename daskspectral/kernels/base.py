@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -39,9 +40,7 @@ class Kernel(ABC):
     def along(self, x: Array, y: Array, direction: Array) -> Array:
         """direction_k . grad k(., y_i)(x_k) for a direction field (c, d), shape (p, c)."""
         d = x.shape[1]
-        return sum_arrays(
-            self.partial(x, y, unit_index(a, d)) * direction[:, a] for a in range(d)
-        )
+        return sum_arrays(self.partial(x, y, unit_index(a, d)) * direction[:, a] for a in range(d))
 
     def diagonal(self, x: Array) -> Array:
         """k(x_k, x_k), shape (c,)."""
@@ -114,9 +113,14 @@ class ParameterKernel(Kernel):
                 nested.setdefault(head, {})[tail] = value
             else:
                 own[head] = value
+        trial = dict(own)  # the constructors' own checks, before anything is changed
+        for head, values in nested.items():
+            if not isinstance(own[head], Kernel):
+                raise ValueError(f"{head} of {type(self).__name__} is no kernel and has no parameters of its own")
+            trial[head] = copy.deepcopy(own[head]).set_params(**values)
+        type(self)(**trial)
         for head, values in nested.items():
             own[head].set_params(**values)
-        type(self)(**own)  # the constructor's own check, before anything is changed
         for name, value in own.items():
             setattr(self, name, value)
         return self
@@ -127,7 +131,7 @@ class ParameterKernel(Kernel):
             value = getattr(self, f.name)
             if isinstance(value, Kernel):
                 changes[f.name] = value.resolve(distance)
-            elif value == "median":
+            elif _is_median(value):
                 changes[f.name] = distance
         return type(self)(**{**self.get_params(deep=False), **changes})
 
@@ -141,11 +145,17 @@ def _is_median(value: object) -> bool:
     return isinstance(value, str) and value == "median"
 
 
+def is_number(value: object) -> bool:
+    """Whether a parameter is a finite real number (a boolean is none)."""
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return real and math.isfinite(value)
+
+
 def check_scale(owner: str, scale: float | str) -> None:
     """A scale is a positive finite number, or "median"."""
     if _is_median(scale):
         return
-    if not isinstance(scale, (int, float, np.number)) or not math.isfinite(scale) or scale <= 0:
+    if not is_number(scale) or number(scale) <= 0:
         raise ValueError(
             f"{owner} needs a positive scale in the units of the data, or 'median'; it got {scale!r}"
         )
@@ -161,6 +171,14 @@ def number(scale: float | str) -> float:
 def unit_index(axis: int, d: int) -> MultiIndex:
     """The multi-index of the first derivative along one axis."""
     return tuple(int(a == axis) for a in range(d))
+
+
+def check_index(alpha: MultiIndex, d: int) -> None:
+    """A multi-index has one order per coordinate."""
+    if len(alpha) != d:
+        raise ValueError(
+            f"a derivative in {d} variables takes {d} orders, one per coordinate; it got {tuple(alpha)}"
+        )
 
 
 def sub_indices(alpha: MultiIndex) -> Iterator[tuple[MultiIndex, MultiIndex, int]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel
+from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel, check_index, is_number
 
 
 class DotKernel(ParameterKernel):
@@ -38,6 +38,7 @@ class DotKernel(ParameterKernel):
         return self.profile(t, 0, np.empty_like(t))
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        check_index(alpha, x.shape[1])
         t = y @ x.T
         result = self.profile(t, sum(alpha), np.empty_like(t))
         for axis, a in enumerate(alpha):
@@ -54,18 +55,21 @@ class DotKernel(ParameterKernel):
 
 @dataclass
 class Polynomial(DotKernel):
-    """(offset + x.y / scale^2)^degree; Theorem 3 of the Galerkin paper takes offset 1/2, scale sqrt(2) max|x|."""
+    """(offset + x.y / scale^2)^degree.
+
+    Theorem 3 of the Galerkin paper takes offset 1/2 and scale sqrt(2) max|x|.
+    """
 
     degree: int = 3
     offset: float = 1.0
     scale: float = 1.0
 
     def check(self) -> None:
-        if isinstance(self.degree, bool) or int(self.degree) != self.degree or self.degree < 1:
+        if not is_number(self.degree) or self.degree % 1 or self.degree < 1:
             raise ValueError(f"Polynomial needs a whole degree of 1 or more; it got {self.degree!r}")
-        if not math.isfinite(self.offset) or self.offset < 0:
+        if not is_number(self.offset) or self.offset < 0:
             raise ValueError(f"Polynomial needs an offset of 0 or more; it got {self.offset!r}")
-        if isinstance(self.scale, str) or not math.isfinite(self.scale) or self.scale <= 0:
+        if not is_number(self.scale) or self.scale <= 0:
             raise ValueError(f"Polynomial needs a positive number as its scale; it got {self.scale!r}")
 
     def profile(self, t: Array, order: int, out: Array) -> Array:
@@ -123,7 +127,9 @@ class Dot(DotKernel):
     def profile(self, t: Array, order: int, out: Array) -> Array:
         functions = (self.q, *self.derivatives)
         if order >= len(functions):
-            raise SmoothnessError(f"this Dot kernel was given {len(functions) - 1} derivatives in t, {order} are needed")
+            raise SmoothnessError(
+                f"this Dot kernel was given {len(functions) - 1} derivatives in t, {order} are needed"
+            )
         out[...] = functions[order](t)
         return out
 

@@ -7,12 +7,19 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel, check_scale, number
+from daskspectral.kernels.base import (
+    Array,
+    MultiIndex,
+    ParameterKernel,
+    check_index,
+    check_scale,
+    is_number,
+    number,
+)
 
 
 class RadialKernel(ParameterKernel):
@@ -52,6 +59,7 @@ class RadialKernel(ParameterKernel):
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
         # d^a q(u^2)/du^a = sum_k a! / (k! (a-2k)!) (2u)^(a-2k) q^(a-k)(u^2), one factor per coordinate
+        check_index(alpha, x.shape[1])
         total = sum(alpha)
         if total > self.order:
             raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {total}")
@@ -73,7 +81,8 @@ class RadialKernel(ParameterKernel):
         s = squared_distances(x, y, exact=self.smoothness < math.inf)
         t = self.profile(s, 1, np.empty_like(s))
         t *= 2
-        t *= np.einsum("kd,kd->k", x, direction) - y @ direction.T
+        centre = y.mean(axis=0)
+        t *= np.einsum("kd,kd->k", x - centre, direction) - (y - centre) @ direction.T
         return t
 
 
@@ -140,10 +149,10 @@ class _HalfIntegerBessel(RadialKernel):
         else:
             _times_polynomial(out, z, _reverse_bessel(-n - 1))
             np.maximum(z, np.finfo(z.dtype).tiny ** 0.2, out=z)
+            if s.min(initial=1.0) == 0:
+                z[s == 0] = np.inf
             for _ in range(-2 * n - 1):
                 out /= z
-            if s.min(initial=1.0) == 0:
-                out[s == 0] = 0.0
         return out
 
 
@@ -168,7 +177,7 @@ def _times_polynomial(out: Array, z: Array, coefficients: Sequence[float]) -> No
 
 @dataclass
 class Exponential(_HalfIntegerBessel):
-    """exp(-r / scale). Its gradient jumps at r = 0 and counts as 0 there (section "Radial kernels", README)."""
+    """exp(-r / scale). Its gradient jumps at r = 0 and counts as 0 there."""
 
     scale: float | str = 1.0
 
@@ -189,8 +198,7 @@ class Exponential(_HalfIntegerBessel):
         np.sqrt(s, out=t)
         t *= -rate
         np.exp(t, out=q)
-        coincident = s.min(initial=1.0) == 0
-        if coincident:
+        if s.min(initial=1.0) == 0:
             t[s == 0] = -np.inf
         np.divide(q, t, out=t)
         t *= rate**2
@@ -205,7 +213,7 @@ class Matern(_HalfIntegerBessel):
 
     def check(self) -> None:
         check_scale("Matern", self.scale)
-        if self.nu <= 0 or (2 * self.nu) % 2 != 1 or self.nu > 20:
+        if not is_number(self.nu) or self.nu <= 0 or (2 * self.nu) % 2 != 1 or self.nu > 20:
             raise ValueError(f"Matern needs nu = 1/2, 3/2, 5/2, ... up to 39/2; it got {self.nu!r}")
 
     @property
@@ -254,7 +262,9 @@ class Radial(RadialKernel):
     def profile(self, s: Array, order: int, out: Array) -> Array:
         functions = (self.q, *self.derivatives)
         if order >= len(functions):
-            raise SmoothnessError(f"this Radial kernel was given {order - 1} derivatives in s, {order} are needed")
+            raise SmoothnessError(
+                f"this Radial kernel was given {len(functions) - 1} derivatives in s, {order} are needed"
+            )
         out[...] = functions[order](s)
         return out
 
@@ -282,4 +292,3 @@ def clean_distances(s: Array, xx: Array, yy: Array, *, exact: bool) -> None:
     tolerance = 64 * float(np.finfo(s.dtype).eps)
     if s.min(initial=np.inf) <= tolerance * (xx.max(initial=0) + yy.max(initial=0)):
         s[s <= tolerance * (yy[:, None] + xx)] = 0
-

@@ -17,24 +17,22 @@ NAMES: dict[str, type[ParameterKernel]] = {
     "polynomial": dot.Polynomial,
     "linear": dot.Linear,
 }
-_CLASSES: dict[str, type[ParameterKernel]] = {
-    cls.__name__: cls
-    for cls in (
-        *NAMES.values(),
-        radial.Radial,
-        dot.Dot,
-        algebra.RadialSum,
-        algebra.RadialProduct,
-        algebra.RadialMultiple,
-        algebra.DotSum,
-        algebra.DotProduct,
-        algebra.DotMultiple,
-        algebra.Sum,
-        algebra.Product,
-        algebra.Multiple,
-        algebra.FunctionKernel,
-    )
-}
+_KNOWN: list[type[ParameterKernel]] = [
+    *NAMES.values(),
+    radial.Radial,
+    dot.Dot,
+    algebra.RadialSum,
+    algebra.RadialProduct,
+    algebra.RadialMultiple,
+    algebra.DotSum,
+    algebra.DotProduct,
+    algebra.DotMultiple,
+    algebra.Sum,
+    algebra.Product,
+    algebra.Multiple,
+    algebra.FunctionKernel,
+]
+_CLASSES = {cls.__name__: cls for cls in _KNOWN}
 
 
 def parse(text: str) -> Kernel:
@@ -57,11 +55,15 @@ def _parse_term(text: str) -> Kernel:
     cls = NAMES[name]
     names = [f.name for f in fields(cls)]
     if len(values) > len(names):
-        raise ValueError(f"kernel {name} takes at most {len(names)} parameters ({', '.join(names)}): {text!r}")
+        raise ValueError(
+            f"kernel {name} takes at most {len(names)} parameters ({', '.join(names)}): {text!r}"
+        )
     try:
         params = {n: _number(v) for n, v in zip(names, values, strict=False)}
     except ValueError:
-        raise ValueError(f"the parameters of kernel {name} ({', '.join(names)}) are numbers: {text!r}") from None
+        raise ValueError(
+            f"the parameters of kernel {name} ({', '.join(names)}) are numbers: {text!r}"
+        ) from None
     return cls(**params)
 
 
@@ -76,12 +78,13 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     """A kernel as plain data; functions are kept as `module:name`, which must import where it is loaded."""
     cls = type(kernel)
     name = cls.__name__ if _CLASSES.get(cls.__name__) is cls else function_path(cls)
-    return {"kernel": name, **{k: _value_state(v) for k, v in kernel.get_params(deep=False).items()}}
+    params = {k: _value_state(v) for k, v in kernel.get_params(deep=False).items()}
+    return {"kernel": name, "parameters": params}
 
 
 def kernel_from_state(state: dict[str, Any]) -> Kernel:
     """The inverse of `kernel_state`."""
-    params = {k: _value_from_state(v) for k, v in state.items() if k != "kernel"}
+    params = {k: _value_from_state(v) for k, v in state["parameters"].items()}
     name = state["kernel"]
     cls = _CLASSES[name] if name in _CLASSES else load_function(name)
     kernel = cls(**params)
@@ -103,7 +106,7 @@ def _value_from_state(state: Any) -> Any:
     if isinstance(state, dict):
         return kernel_from_state(state) if "kernel" in state else load_function(state["function"])
     if isinstance(state, list):
-        return [_value_from_state(v) for v in state]
+        return tuple(_value_from_state(v) for v in state)
     return state
 
 
@@ -111,12 +114,20 @@ def function_path(function: Callable[..., Any] | type) -> str:
     """`module:name` of a function or class that can be imported; ValueError otherwise."""
     module = getattr(function, "__module__", None)
     name = getattr(function, "__qualname__", "")
-    if not module or module == "__main__" or not name or "<" in name:
+    path = f"{module}:{name}"
+    if not module or module == "__main__" or not name or "<" in name or not _found(path, function):
         raise ValueError(
             f"{function!r} cannot be saved: only functions and classes at the top level of an importable "
             "module can be found again; move it into a module"
         )
-    return f"{module}:{name}"
+    return path
+
+
+def _found(path: str, function: object) -> bool:
+    try:
+        return load_function(path) is function
+    except (ImportError, AttributeError):
+        return False
 
 
 def load_function(path: str) -> Any:

@@ -49,12 +49,12 @@ def whiten(gram: Array, cut: float) -> Whitening:
 
 
 def resolve_cut(rtol: float | None, dtype: str) -> float:
-    """The relative cut: 1e-10 in float64, 1e-6 in float32 unless given. Raises ValueError below what is sound."""
+    """The relative cut: 1e-10 in float64, 1e-6 in float32 unless given. ValueError below what is sound."""
     if rtol is None:
         return CUTS[dtype]
     if not 0 <= rtol < 1 or rtol < LEAST_CUTS[dtype]:
         raise ValueError(
-            f"rtol must lie in [{LEAST_CUTS[dtype]:g}, 1) for dtype {dtype}; it is {rtol!r}. Products of float32 "
-            "features are right to about 1e-7, and smaller directions are noise"
+            f"rtol must lie in [{LEAST_CUTS[dtype]:g}, 1) for dtype {dtype}; it is {rtol!r}. Products of "
+            "float32 features are right to about 1e-7, and smaller directions are noise"
         )
     return float(rtol)

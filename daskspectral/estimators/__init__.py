@@ -1,0 +1,6 @@
+"""Estimators: one a file, with scikit-learn's conventions, and their saving and loading."""
+
+from daskspectral.estimators.persistence import load, save
+from daskspectral.estimators.spectral import SpectralDecomposition
+
+__all__ = ["SpectralDecomposition", "load", "save"]

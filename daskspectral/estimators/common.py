@@ -1,0 +1,135 @@
+"""What estimators share on the way from data to moments: scaling columns, choosing landmarks, one pass of sums."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral import landmarks as choosing
+from daskspectral.data.source import Preparation, Source
+from daskspectral.engine import Run, plan_run
+from daskspectral.engine.sampling import draw_rows
+from daskspectral.errors import RankWarning
+from daskspectral.kernels import Kernel
+
+Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
+MEDIAN_SAMPLE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Weight, mean (d,) and sum of squared deviations (d,) of some rows; two add by Chan's formula."""
+
+    weight: float
+    mean: Array
+    squares: Array
+
+    def __add__(self, other: Spread) -> Spread:
+        weight = self.weight + other.weight
+        if weight == 0:
+            return self
+        shift = other.mean - self.mean
+        share = other.weight / weight
+        return Spread(weight, self.mean + share * shift, self.squares + other.squares + self.weight * share * shift**2)
+
+
+@dataclass(frozen=True)
+class _SpreadTask:
+    """The spread of the columns over one range."""
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
+        total: Spread | None = None
+        for batch in batches:
+            x = np.asarray(batch["x"], dtype=float)
+            w = np.asarray(batch["weight"], dtype=float) if "weight" in batch else np.ones(len(x))
+            weight = float(w.sum())
+            mean = w @ x / weight if weight else np.zeros(x.shape[1])
+            part = Spread(weight, mean, w @ (x - mean) ** 2)
+            total = part if total is None else total + part
+        return {} if total is None else {"spread": total}
+
+
+def standardized(source: Source, *, on_invalid: str, progress: bool | None) -> Source:
+    """The source with columns brought to mean 0 and standard deviation 1 (ddof 0), in one streamed pass.
+
+    A column that is constant keeps its scale.
+    """
+    row_bytes = 8 * source.n_features_in
+    plan = plan_run(source.edges, flops_per_row=50.0 * row_bytes, row_bytes=row_bytes, splittable=not source.dask_fields)
+    run = Run(source, plan, on_invalid=on_invalid, progress=progress, description="standardize")
+    spread = run.reduce(_SpreadTask()).sums["spread"]
+    assert isinstance(spread, Spread)
+    deviation = np.sqrt(spread.squares / spread.weight)
+    constant = deviation <= 1e-12 * np.abs(spread.mean)
+    if constant.any():
+        logger.info("%d of %d columns are constant; their scale stays 1", constant.sum(), len(constant))
+    return source.with_preparation(mean=spread.mean, scale=np.where(constant, 1.0, deviation))
+
+
+def choose_landmarks(
+    source: Source,
+    kernel: Kernel,
+    landmarks: str | Any,
+    p: int,
+    random_state: Any,
+    *,
+    sample_size: int | None,
+    on_invalid: str,
+    progress: bool | None,
+) -> tuple[Kernel, Array, NDArray[np.int64] | None]:
+    """The kernel with its scale resolved, the landmarks (p, d), and their sorted row numbers where they are rows.
+
+    One cheap pass at most: one draw of global row numbers serves the landmarks and the median distance.
+    """
+    given = not isinstance(landmarks, str)
+    sample_size = 0 if given else p if landmarks == "uniform" else sample_size or default_sample(p)
+    wanted = max(sample_size, MEDIAN_SAMPLE if kernel.needs_median else 0)
+    rng = np.random.default_rng(random_state)
+    rows, points = np.empty(0, dtype=np.int64), np.empty((0, source.dimension))
+    if wanted:
+        rows, points = draw_rows(source, wanted, rng, on_invalid=on_invalid, progress=progress)
+    if kernel.needs_median:
+        distance = choosing.median_distance(points, rng, size=MEDIAN_SAMPLE)
+        logger.info("median distance %.6g taken as the kernel's scale", distance)
+        kernel = kernel.resolve(distance)
+    if given:
+        return kernel, _prepared_landmarks(source.preparation, landmarks, source), None
+    subset = np.sort(rng.choice(len(rows), min(sample_size, len(rows)), replace=False))
+    rows, points = rows[subset], points[subset]
+    chosen = choosing.choose(
+        landmarks, points, min(p, len(points)), rng, gram=lambda a, b: kernel.values(b, a), diagonal=kernel.diagonal
+    )
+    if len(chosen) < p:
+        warnings.warn(
+            f"only {len(chosen)} of {p} landmarks could be chosen by {landmarks!r}: the sample of {len(points)} rows "
+            "holds no more that are distinct to the kernel",
+            RankWarning,
+            stacklevel=4,
+        )
+    return kernel, points[chosen], np.sort(rows[chosen])
+
+
+def default_sample(p: int) -> int:
+    """How many rows the landmark methods other than uniform look at, unless the user says."""
+    return max(10 * p, 10_000)
+
+
+def _prepared_landmarks(preparation: Preparation, landmarks: Any, source: Source) -> Array:
+    """Landmarks given by the user, in the raw columns of X, prepared as the rows are."""
+    array = np.asarray(landmarks, dtype=float)
+    if array.ndim != 2 or array.shape[1] != source.n_features_in or not len(array):
+        raise ValueError(
+            f"landmarks must be an array (p, {source.n_features_in}), one column for each of X; "
+            f"they have shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        bad = int(np.argmin(np.isfinite(array).all(axis=1)))
+        raise ValueError(f"landmarks must be finite; row {bad} is {array[bad]}")
+    return np.asarray(preparation(array), dtype=float)

@@ -1,0 +1,65 @@
+"""Models and moments to and from zarr."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from daskspectral.basis import basis_from_state
+from daskspectral.estimators.spectral import SpectralDecomposition
+from daskspectral.moments import Moments
+from daskspectral.operators import operator_from_state
+from daskspectral.store import read_state, write_state
+
+
+def save(what: SpectralDecomposition | Moments, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a fitted estimator or moments as a zarr group; it appears whole or not at all.
+
+    Raises FileExistsError for a path that exists unless `overwrite`, ValueError for an estimator that is not fitted
+    or holds functions that cannot be found again by name.
+    """
+    if isinstance(what, Moments):
+        write_state(path, "moments", moments_state(what), overwrite=overwrite)
+    elif isinstance(what, SpectralDecomposition):
+        write_state(
+            path,
+            "spectral",
+            {"params": what.params_state(), "moments": moments_state(what.fitted().moments_)},
+            overwrite=overwrite,
+        )
+    else:
+        raise TypeError(f"save() takes a fitted estimator or moments, not {type(what).__name__}")
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """What `save` wrote: a fitted estimator, or moments. Raises as `store.read_state` does."""
+    kind, state = read_state(path)
+    if kind == "moments":
+        return moments_from_state(state)
+    if kind == "spectral":
+        estimator = SpectralDecomposition(**SpectralDecomposition.params_from_state(state["params"]))
+        return estimator.fit_moments(moments_from_state(state["moments"]))
+    raise ValueError(f"{os.fspath(path)} holds {kind!r}, which this daskspectral does not know: upgrade it")
+
+
+def moments_state(moments: Moments) -> dict[str, Any]:
+    """Moments as plain data and arrays."""
+    return {
+        "arrays": dict(moments.arrays),
+        "weight": moments.weight,
+        "count": moments.count,
+        "skipped": moments.skipped,
+        "basis": moments.basis.state(),
+        "operator": moments.operator.state(),
+        "dtype": moments.dtype,
+        "preparation": dict(moments.preparation),
+    }
+
+
+def moments_from_state(state: dict[str, Any]) -> Moments:
+    """The inverse of `moments_state`."""
+    return Moments(
+        **{k: state[k] for k in ("arrays", "weight", "count", "skipped", "dtype", "preparation")},
+        basis=basis_from_state(state["basis"]),
+        operator=operator_from_state(state["operator"]),
+    )

@@ -1,0 +1,160 @@
+"""A function of rows applied to whatever container came in, and given back in the same kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+import zarr
+from numpy.typing import NDArray
+from zarr.storage import LocalStore
+
+from daskspectral.data.batches import first_invalid
+from daskspectral.data.source import Source, as_reader, open_source
+from daskspectral.data.writer import create_array, default_chunk_rows, refuse_existing
+from daskspectral.engine import Plan, Run, plan_run
+from daskspectral.errors import InvalidRowError
+
+Array = NDArray[Any]
+
+
+class RowFunction(Protocol):
+    """Raw rows (c, n_features) to (c, width)."""
+
+    nan_rows: bool
+
+    @property
+    def width(self) -> int: ...
+
+    def __call__(self, rows: Any) -> Array: ...
+
+
+@dataclass(frozen=True, eq=False)
+class _MapRows:
+    """The engine's task of a row function; the engine has checked the rows."""
+
+    function: RowFunction
+
+    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
+        return self.function(batch["x"])
+
+
+@dataclass(frozen=True, eq=False)
+class _LazyRows:
+    """The same on a block of a lazy array, which nobody has checked."""
+
+    function: RowFunction
+
+    def __call__(self, rows: Array, block_info: Any = None) -> Array:
+        if not self.function.nan_rows:
+            bad = first_invalid({"x": rows})
+            if bad is not None:
+                start = block_info[0]["array-location"][0][0] if block_info else 0
+                raise InvalidRowError(
+                    f"row {start + bad.row} cannot be used: {bad.reason}. With on_invalid='skip' such rows become NaN",
+                    start + bad.row,
+                )
+        return self.function(rows)
+
+
+def apply_rows(
+    function: RowFunction,
+    x: Any,
+    *,
+    n_features: int,
+    coordinates: Mapping[str, Array],
+    out: str | os.PathLike[str] | None,
+    overwrite: bool,
+    progress: bool | None,
+) -> Any:
+    """The function of every row: in the container kind of x, lazily for dask, xarray and zarr; or written to `out`."""
+    if out is not None:
+        refuse_existing(out, overwrite)
+    source = open_source(x)
+    if source.n_features_in != n_features:
+        raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {n_features}")
+    if out is not None:
+        return _write(function, source, os.fspath(out), overwrite, progress)
+    if isinstance(x, xr.DataArray):
+        return _xarray(function, x, coordinates)
+    if isinstance(x, da.Array):
+        return _lazy(function, x)
+    if isinstance(x, (str, os.PathLike, zarr.Array)):
+        reader = as_reader(x, "X")
+        edges = reader.edges
+        rows = tuple(np.diff(edges).tolist())
+        array = da.from_array(_Slices(reader), chunks=(rows, n_features), asarray=False, meta=np.empty((0, 0)))
+        return _lazy(function, array)
+    run = Run(source, _plan(source, function), None, "keep" if function.nan_rows else "raise", progress, "transform")
+    return run.map(_MapRows(function))
+
+
+@dataclass(frozen=True, eq=False)
+class _Slices:
+    """A reader as something that dask can slice."""
+
+    reader: Any
+    ndim: int = 2
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.reader.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.reader.dtype
+
+    def __getitem__(self, key: tuple[slice, slice]) -> Array:
+        rows, columns = key
+        start, stop, _ = rows.indices(self.shape[0])
+        return np.asarray(self.reader.read(start, stop)[:, columns])
+
+
+def _lazy(function: RowFunction, x: da.Array) -> da.Array:
+    if len(x.chunks[1]) > 1:
+        x = x.rechunk({1: -1})
+    return da.map_blocks(
+        _LazyRows(function), x, dtype=float, chunks=(x.chunks[0], (function.width,)), meta=np.empty((0, 0))
+    )
+
+
+def _xarray(function: RowFunction, x: xr.DataArray, coordinates: Mapping[str, Array]) -> xr.DataArray:
+    rows = x.dims[0]
+    lazy = x.chunks is not None
+    data = _lazy(function, x.data) if lazy else _LazyRows(function)(np.asarray(x.data))
+    kept = {name: c for name, c in x.coords.items() if set(c.dims) <= {rows}}
+    extra = {name: ("component", values) for name, values in coordinates.items()}
+    return xr.DataArray(
+        data, dims=(rows, "component"), coords={**kept, **extra, "component": np.arange(function.width)}, name="eigenfunction"
+    )
+
+
+def _plan(source: Source, function: RowFunction) -> Any:
+    return plan_run(
+        source.edges,
+        flops_per_row=2000.0 * function.width,
+        row_bytes=8 * max(source.n_features_in, function.width),
+        splittable=not source.dask_fields,
+    )
+
+
+def _write(function: RowFunction, source: Source, out: str, overwrite: bool, progress: bool | None) -> None:
+    """Into a zarr array whose chunks are those of the tasks, so that no two tasks write to one."""
+    shape = (source.n, function.width)
+    rows = min(source.n, default_chunk_rows((source.n, max(function.width, source.n_features_in)), float))
+    if source.dask_fields:
+        source = open_source(source.dask_fields["x"].rechunk({0: rows}))
+    elif len(source.edges) > 2:  # whole chunks of the input, so that each is read once
+        chunk = int(source.edges[1])
+        rows = chunk * max(1, round(rows / chunk))
+    cuts = [*range(0, source.n, rows), source.n]
+    plan = Plan(tuple(zip(cuts[:-1], cuts[1:], strict=True)))
+    with create_array(out, shape, "float64", chunk_rows=rows, overwrite=overwrite) as array:
+        target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
+        run = Run(source, plan, None, "keep" if function.nan_rows else "raise", progress, "transform")
+        run.map(_MapRows(function), out=target)

@@ -1,0 +1,376 @@
+"""SpectralDecomposition: eigenvalues and eigenfunctions of an operator on the distribution of the data."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from daskspectral.basis import Arena, Basis, Block, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.basis.base import VALUE
+from daskspectral.data.source import Preparation, Source, open_source
+from daskspectral.engine import Run, plan_run
+from daskspectral.errors import RankWarning
+from daskspectral.estimators.common import choose_landmarks, standardized
+from daskspectral.estimators.rows import apply_rows
+from daskspectral.forms import first_moment
+from daskspectral.kernels import Gaussian, Kernel, Polynomial
+from daskspectral.kernels.registry import kernel_from_state, kernel_state
+from daskspectral.landmarks import METHODS
+from daskspectral.moments import Measure, Moments, block_rows
+from daskspectral.operators import Laplacian, Operator, operator_from_state
+from daskspectral.solve import Spectrum, resolve_cut, solve_symmetric
+
+Array = NDArray[np.floating[Any]]
+
+
+class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Spectral decomposition of an operator by the Galerkin method (Algorithm 1, Cabannes and Bach 2024).
+
+    One pass over the rows sums the form and the Gram matrix of p kernel functions at landmarks; the rest is p x p.
+
+    Parameters
+    ----------
+    operator : Operator, default Laplacian()
+        What is decomposed.
+    kernel : Kernel, default Gaussian("median")
+        The functions k(., y_i) that span the solution.
+    n_components : int
+        Eigenfunctions wanted; fewer come, with a RankWarning, when the rank is less.
+    n_landmarks : int
+        p, when `landmarks` is a method.
+    landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
+        How rows of the data are chosen as y_i, or the y_i themselves, in the units of X.
+    landmark_sample : int, optional
+        Rows, drawn uniformly, among which the methods other than "uniform" choose; default max(10 p, 10 000).
+    columns : sequence of int, optional
+        The columns of X that are used; all by default.
+    standardize : bool
+        Bring each column to mean 0 and standard deviation 1 first, in one more pass.
+    constant : bool, optional
+        Add the constant function to the basis; by default where the operator kills it.
+    exclude_landmarks : bool
+        Give the rows that became landmarks weight 0: each sees a zero gradient at itself, which makes spurious small
+        eigenvalues.
+    min_support : float
+        Functions of a radial kernel that rest on fewer effective points than this, (sum phi)^2 / sum phi^2, are left
+        out, with a RankWarning: their eigenvalues are an accident of the few points.
+    ridge : float
+        Added to the form's diagonal, times its mean; never to the Gram matrix.
+    rtol : float, optional
+        Relative cut of the Gram matrix's eigenvalues; default 1e-10 in float64, 1e-6 in float32.
+    dtype : {"float64", "float32"}
+        Arithmetic of the features and their products; sums are always float64.
+    random_state : int, Generator or None
+        Decides the landmarks, with the global order of the rows and nothing else.
+
+    Attributes
+    ----------
+    eigenvalues_ : (k,) ascending for Laplacian-like operators
+    coefficients_ : (p, k), the eigenfunctions in the basis, unit L2(rho) norm
+    rank_ : int, independent directions that the data see
+    residuals_ : (k,) norms of the whitened eigenproblem's residuals
+    support_ : (p,) effective points under each basis function
+    moments_, basis_, kernel_, n_features_in_
+    """
+
+    def __init__(
+        self,
+        operator: Operator | None = None,
+        kernel: Kernel | None = None,
+        *,
+        n_components: int = 16,
+        n_landmarks: int = 500,
+        landmarks: str | Any = "uniform",
+        landmark_sample: int | None = None,
+        columns: Sequence[int] | None = None,
+        standardize: bool = False,
+        constant: bool | None = None,
+        exclude_landmarks: bool = True,
+        min_support: float = 10.0,
+        ridge: float = 0.0,
+        rtol: float | None = None,
+        dtype: str = "float64",
+        random_state: Any = None,
+    ):
+        self.operator = operator
+        self.kernel = kernel
+        self.n_components = n_components
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.landmark_sample = landmark_sample
+        self.columns = columns
+        self.standardize = standardize
+        self.constant = constant
+        self.exclude_landmarks = exclude_landmarks
+        self.min_support = min_support
+        self.ridge = ridge
+        self.rtol = rtol
+        self.dtype = dtype
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        on_invalid: str = "raise",
+        progress: bool | None = None,
+    ) -> Self:
+        """Measure the moments of X (n, d) in one pass on the active dask scheduler, and solve.
+
+        X is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array.
+        `sample_weight` (n,) are frequency weights. A row with NaN or infinity raises InvalidRowError for the lowest
+        one, or with on_invalid="skip" is dropped and counted. `progress` None shows a bar on a terminal only.
+
+        Raises ValueError, TypeError or FileNotFoundError for input that cannot work, before any task is sent.
+        """
+        operator, kernel = self._operator(), self._kernel()
+        self._check_parameters(on_invalid)
+        source = open_source(X, columns=self.columns, weight=sample_weight)
+        self._check_against(source, operator, kernel)
+        if self.standardize:
+            source = standardized(source, on_invalid=on_invalid, progress=progress)
+        kernel, points, rows = choose_landmarks(
+            source,
+            kernel,
+            self.landmarks,
+            self.n_landmarks,
+            self.random_state,
+            sample_size=self.landmark_sample,
+            on_invalid=on_invalid,
+            progress=progress,
+        )
+        basis: Basis = LandmarkBasis(kernel, points)
+        if operator.kills_constants if self.constant is None else self.constant:
+            basis = Concatenated((ConstantBasis(source.dimension), basis))
+        task = Measure(basis, basis, operator.forms, {"first": first_moment}, operator, self.dtype)
+        p, d = basis.size, source.dimension
+        plan = plan_run(
+            source.edges,
+            flops_per_row=4.0 * p * p + 2.0 * p * d + 50.0 * p,
+            row_bytes=8 * source.n_features_in,
+            splittable=not source.dask_fields,
+        )
+        run = Run(source, plan, rows if self.exclude_landmarks else None, on_invalid, progress, "fit")
+        total = run.reduce(task)
+        moments = Moments(
+            total.sums,
+            total.weight,
+            total.count,
+            basis,
+            operator,
+            total.skipped,
+            self.dtype,
+            source.preparation.state() | {"n_features_in": source.n_features_in},
+        )
+        return self.fit_moments(moments)
+
+    def fit_moments(self, moments: Moments) -> Self:
+        """Solve moments measured before, by this or another run; no data are touched.
+
+        Raises ValueError where every basis function vanishes, or the weights are all zero.
+        """
+        if moments.weight <= 0:
+            raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a positive weight")
+        gram, form = moments.mean("gram"), moments.mean("form")
+        first, diagonal = moments.arrays["first"], np.diag(moments.arrays["gram"])
+        support = np.divide(first**2, diagonal, out=np.zeros_like(first), where=diagonal > 0)
+        kept = ~moments.basis.local | (support >= self.min_support)
+        self._warn_support(kept, moments.basis)
+        solution = solve_symmetric(
+            form[np.ix_(kept, kept)],
+            gram[np.ix_(kept, kept)],
+            count=self.n_components,
+            cut=resolve_cut(self.rtol, moments.dtype),
+            ridge=self.ridge,
+        )
+        self._warn_rank(solution, moments.basis)
+        coefficients = np.zeros((len(kept), len(solution.values)))
+        coefficients[kept] = solution.left
+        self.eigenvalues_, self.coefficients_ = solution.values, coefficients
+        self.rank_, self.residuals_, self.support_ = solution.rank, solution.residuals, support
+        self.moments_, self.basis_ = moments, moments.basis
+        self.kernel_ = next((b.kernel for b in moments.basis.parts if isinstance(b, LandmarkBasis)), None)
+        preparation = {k: v for k, v in moments.preparation.items() if k != "n_features_in"}
+        self.preparation_ = Preparation.from_state(preparation)
+        self.n_features_in_ = int(moments.preparation["n_features_in"])
+        return self
+
+    def transform(
+        self,
+        X: Any,
+        *,
+        out: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        on_invalid: str = "raise",
+        progress: bool | None = None,
+    ) -> Any:
+        """The eigenfunctions at the rows of X, (n, k) float64, unit L2(rho) norm.
+
+        numpy comes out as numpy, dask and xarray as dask and xarray, lazily; a zarr array or a path comes out as a
+        lazy dask array. With `out`, they are written to a new zarr array at that path or URL, which appears whole or
+        not at all, and None is returned. Invalid rows raise InvalidRowError, or become NaN with on_invalid="skip".
+        """
+        check_is_fitted(self)
+        task = Eigenfunctions(self.basis_, self.coefficients_, self.preparation_, on_invalid == "skip")
+        return apply_rows(
+            task,
+            X,
+            n_features=self.n_features_in_,
+            coordinates={"eigenvalue": self.eigenvalues_},
+            out=out,
+            overwrite=overwrite,
+            progress=progress,
+        )
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the fitted estimator as a zarr group (`daskspectral.save`)."""
+        from daskspectral.estimators.persistence import save
+
+        save(self, path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """A fitted estimator that was saved. Raises ValueError where the path holds something else."""
+        from daskspectral.estimators.persistence import load
+
+        model = load(path)
+        if not isinstance(model, cls):
+            raise ValueError(f"{os.fspath(path)} holds {type(model).__name__}, not {cls.__name__}; use daskspectral.load")
+        return model
+
+    def fitted(self) -> Self:
+        """This estimator; raises sklearn's NotFittedError (a ValueError) before `fit`."""
+        check_is_fitted(self)
+        return self
+
+    def params_state(self) -> dict[str, Any]:
+        """The constructor's arguments as plain data and arrays."""
+        params: dict[str, Any] = self.get_params(deep=False)
+        params["operator"] = None if self.operator is None else self.operator.state()
+        params["kernel"] = None if self.kernel is None else kernel_state(self.kernel)
+        if not isinstance(self.landmarks, str):
+            params["landmarks"] = np.asarray(self.landmarks)
+        params["columns"] = None if self.columns is None else [int(c) for c in self.columns]
+        if not isinstance(self.random_state, (int, np.integer, type(None))):
+            params["random_state"] = None  # a generator has no plain form; the landmarks themselves are kept
+        return params
+
+    @staticmethod
+    def params_from_state(state: Mapping[str, Any]) -> dict[str, Any]:
+        """The inverse of `params_state`."""
+        params = dict(state)
+        params["operator"] = None if params["operator"] is None else operator_from_state(params["operator"])
+        params["kernel"] = None if params["kernel"] is None else kernel_from_state(params["kernel"])
+        return params
+
+    def _operator(self) -> Operator:
+        if self.operator is not None and not isinstance(self.operator, Operator):
+            raise TypeError(f"operator must be one of daskspectral.operators, such as Laplacian(); got {self.operator!r}")
+        return Laplacian() if self.operator is None else self.operator
+
+    def _kernel(self) -> Kernel:
+        if self.kernel is not None and not isinstance(self.kernel, Kernel):
+            raise TypeError(f"kernel must be one of daskspectral.kernels, such as Gaussian(1.0); got {self.kernel!r}")
+        return Gaussian("median") if self.kernel is None else self.kernel
+
+    def _check_parameters(self, on_invalid: str) -> None:
+        for name in ("n_components", "n_landmarks"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name} must be a whole number of 1 or more; it is {value!r}")
+        if isinstance(self.landmarks, str) and self.landmarks not in METHODS:
+            raise ValueError(f"landmarks must be one of {', '.join(METHODS)} or an array; it is {self.landmarks!r}")
+        if self.dtype not in {"float64", "float32"}:
+            raise ValueError(f"dtype must be 'float64' or 'float32'; it is {self.dtype!r}")
+        if on_invalid not in {"raise", "skip"}:
+            raise ValueError(f"on_invalid must be 'raise' or 'skip'; it is {on_invalid!r}")
+        if self.ridge < 0 or not np.isfinite(self.ridge):
+            raise ValueError(f"ridge must be 0 or more; it is {self.ridge!r}")
+        resolve_cut(self.rtol, self.dtype)
+
+    def _check_against(self, source: Source, operator: Operator, kernel: Kernel) -> None:
+        """What metadata can tell before any task is sent."""
+        operator.check(source.dimension)
+        LandmarkBasis(kernel, np.zeros((1, source.dimension))).check_order(operator.derivative_order, operator.name)
+        n = source.n
+        if n < self.n_components:
+            raise ValueError(f"X has {n} rows, fewer than the n_components={self.n_components} asked for")
+        if isinstance(self.landmarks, str):
+            if n < self.n_landmarks:
+                raise ValueError(f"X has {n} rows, fewer than n_landmarks={self.n_landmarks}; lower n_landmarks")
+            if n == self.n_landmarks and self.exclude_landmarks:
+                raise ValueError(
+                    f"all {n} rows would become landmarks and none would be left to measure; lower n_landmarks or set "
+                    "exclude_landmarks=False"
+                )
+
+    def _warn_support(self, kept: NDArray[np.bool_], basis: Basis) -> None:
+        if not kept.any():
+            raise ValueError(
+                f"each of the {basis.size} basis functions rests on fewer than min_support={self.min_support:g} points; "
+                "widen the kernel's scale (scale='median' is a start)"
+            )
+        if not kept.all():
+            warnings.warn(
+                f"{np.count_nonzero(~kept)} of {basis.size} basis functions rest on fewer than "
+                f"min_support={self.min_support:g} effective points and were left out: their landmarks lie where the "
+                "data are sparse at this scale; widen the kernel's scale, or use more rows",
+                RankWarning,
+                stacklevel=3,
+            )
+
+    def _warn_rank(self, solution: Spectrum, basis: Basis) -> None:
+        if len(solution.values) >= self.n_components:
+            return
+        advice = "use more landmarks or a narrower kernel"
+        if any(isinstance(b, LandmarkBasis) and isinstance(b.kernel, Polynomial) for b in basis.parts):
+            advice = (
+                "a polynomial kernel spans no more than the polynomials of its degree; if directions were lost to "
+                "rounding, scale it as Theorem 3 does: Polynomial(degree, offset=0.5, scale=sqrt(2) * max|x|)"
+            )
+        warnings.warn(
+            f"the basis has rank {solution.rank} on these data, fewer than n_components={self.n_components}: "
+            f"{len(solution.values)} eigenvalues are returned; {advice}",
+            RankWarning,
+            stacklevel=3,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenfunctions:
+    """Functions of a basis at raw rows: (c, n_features) to (c, k)."""
+
+    basis: Basis
+    coefficients: Array
+    preparation: Preparation
+    nan_rows: bool = False
+
+    @property
+    def width(self) -> int:
+        """k."""
+        return int(self.coefficients.shape[1])
+
+    def __call__(self, rows: Any) -> Array:
+        """The values at these rows, in blocks; invalid rows become NaN where that was asked for."""
+        rows = np.asarray(rows)
+        arena = Arena()
+        result = np.empty((len(rows), self.width))
+        step = block_rows(self.basis.size)
+        for start in range(0, len(rows), step):
+            x = np.asarray(self.preparation(rows[start : start + step]), dtype=float)
+            valid = np.isfinite(x).all(axis=1)
+            block = Block({"x": np.where(valid[:, None], x, 0.0)}, np.dtype(float), arena)
+            feature = self.basis.at(block, [VALUE]).feature(VALUE)
+            result[start : start + step] = feature.T @ self.coefficients
+            result[start : start + step][~valid] = np.nan
+        return result
