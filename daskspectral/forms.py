@@ -14,12 +14,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["Bilinear", "Field", "Form", "Functional", "Linear", "along", "at", "form", "functional", "grad", "inner", "partial"]
+__all__ = [
+    "Bilinear",
+    "Field",
+    "Form",
+    "Functional",
+    "Linear",
+    "along",
+    "at",
+    "form",
+    "functional",
+    "grad",
+    "inner",
+    "partial",
+]
+
+ONE_WEIGHT = "a product takes one field as its weight; multiply the fields beforehand"
 
 
 @dataclass(frozen=True)
 class Field:
-    """A named field of the data: (c,) as a weight or target, (c, d) as a direction; `index` picks [:, index]."""
+    """A named field of the data: weights and targets (c,), directions (c, d); `index` picks [:, index]."""
 
     name: str
     index: int | None = None
@@ -41,7 +56,7 @@ class Fields:
 
 @dataclass(frozen=True)
 class Atom:
-    """One linear operation on a function: its value, a partial derivative, a derivative along a field, the gradient."""
+    """One linear operation on a function: value, partial, derivative along a field, or gradient."""
 
     kind: str  # "value", "partial", "along" or "gradient"
     view: str = "x"  # the field that holds the points
@@ -75,7 +90,7 @@ class Linear:
 
     def __add__(self, other: Linear) -> Linear:
         if not isinstance(other, Linear) or other.side != self.side:
-            raise ValueError("a linear expression adds to one of the same function; use inner(f, g) to pair two")
+            raise ValueError("a linear expression adds to one of the same function; inner(f, g) pairs two")
         if {t.atom.kind == "gradient" for t in self.terms + other.terms} == {True, False}:
             raise ValueError("a gradient (a vector) cannot be added to a scalar expression")
         return Linear(self.side, self.terms + other.terms)
@@ -83,9 +98,10 @@ class Linear:
     def __mul__(self, factor: float | Field) -> Linear:
         if isinstance(factor, Field):
             if any(t.weight for t in self.terms):
-                raise ValueError("an expression takes one field as its weight; multiply the fields beforehand")
+                raise ValueError(ONE_WEIGHT)
             return Linear(self.side, tuple(replace(t, weight=factor) for t in self.terms))
-        return Linear(self.side, tuple(replace(t, factor=t.factor * float(factor)) for t in self.terms))
+        scale = _number(factor)
+        return Linear(self.side, tuple(replace(t, factor=t.factor * scale) for t in self.terms))
 
     __rmul__ = __mul__
 
@@ -107,7 +123,8 @@ class Product:
     @property
     def fields(self) -> frozenset[str]:
         """Names of the data fields that it reads."""
-        return self.left.fields | self.right.fields | (frozenset({self.weight.name}) if self.weight else frozenset())
+        weight = frozenset({self.weight.name}) if self.weight else frozenset()
+        return self.left.fields | self.right.fields | weight
 
 
 @dataclass(frozen=True)
@@ -118,7 +135,7 @@ class Bilinear:
 
     def __add__(self, other: Bilinear) -> Bilinear:
         if not isinstance(other, Bilinear):
-            raise ValueError(f"a bilinear expression adds to a bilinear expression, not to {type(other).__name__}")
+            raise ValueError(f"products of f and g add to products of f and g, not to {type(other).__name__}")
         return Bilinear(self.terms + other.terms)
 
     def __radd__(self, other: int) -> Bilinear:
@@ -127,7 +144,8 @@ class Bilinear:
         return NotImplemented
 
     def __mul__(self, factor: float) -> Bilinear:
-        return Bilinear(tuple((float(factor) * a, p) for a, p in self.terms))
+        scale = _number(factor)
+        return Bilinear(tuple((scale * a, p) for a, p in self.terms))
 
     __rmul__ = __mul__
 
@@ -160,15 +178,28 @@ class LinearFunctional:
     terms: tuple[tuple[float, Pairing], ...]
 
     def __add__(self, other: LinearFunctional) -> LinearFunctional:
+        if not isinstance(other, LinearFunctional):
+            raise ValueError(
+                f"products of f and data add to products of f and data, not to {type(other).__name__}"
+            )
         return LinearFunctional(self.terms + other.terms)
 
+    def __radd__(self, other: int) -> LinearFunctional:
+        if other == 0:  # the start of sum()
+            return self
+        return NotImplemented
+
     def __mul__(self, factor: float) -> LinearFunctional:
-        return LinearFunctional(tuple((float(factor) * a, p) for a, p in self.terms))
+        scale = _number(factor)
+        return LinearFunctional(tuple((scale * a, p) for a, p in self.terms))
 
     __rmul__ = __mul__
 
+    def __neg__(self) -> LinearFunctional:
+        return -1.0 * self
+
     def __sub__(self, other: LinearFunctional) -> LinearFunctional:
-        return self + -1.0 * other
+        return self + -other
 
 
 @dataclass(frozen=True)
@@ -187,6 +218,14 @@ class Form:
     def orders(self) -> tuple[int, int]:
         """Highest derivative taken of f and of g."""
         return max(p.left.order for p in self.products), max(p.right.order for p in self.products)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether H(f, g) = H(g, f) term by term."""
+        factors: dict[Product, float] = {}
+        for factor, p in self.expression.terms:
+            factors[p] = factors.get(p, 0.0) + factor
+        return all(factors.get(replace(p, left=p.right, right=p.left), 0.0) == a for p, a in factors.items())
 
     @property
     def fields(self) -> frozenset[str]:
@@ -220,7 +259,7 @@ def grad(f: Linear) -> Linear:
 def partial(f: Linear, *alpha: int) -> Linear:
     """The partial derivative for a multi-index: `partial(f, 0, 2)` is d^2 f / dx_2^2 in two dimensions."""
     if not alpha or any(isinstance(a, bool) or int(a) != a or a < 0 for a in alpha):
-        raise ValueError(f"partial() takes one order per coordinate, whole and not negative; it got {alpha!r}")
+        raise ValueError(f"partial() takes one whole order of 0 or more a coordinate; it got {alpha!r}")
     return _derive(f, lambda atom: replace(atom, kind="partial", alpha=tuple(int(a) for a in alpha)))
 
 
@@ -239,8 +278,11 @@ def at(f: Linear, view: Field) -> Linear:
 
 
 def _derive(f: Linear, derivative: Callable[[Atom], Atom]) -> Linear:
-    if not isinstance(f, Linear) or any(t.atom.kind != "value" for t in f.terms):
-        raise ValueError("a derivative is taken of f or g itself; use partial() with a multi-index for higher orders")
+    if not isinstance(f, Linear) or any(t.atom.kind != "value" or t.weight for t in f.terms):
+        raise ValueError(
+            "a derivative is taken of f or g itself: partial() with a multi-index gives the higher orders, "
+            "and fields multiply the derivative"
+        )
     return Linear(f.side, tuple(replace(t, atom=derivative(t.atom)) for t in f.terms))
 
 
@@ -250,7 +292,9 @@ def inner(f: Linear, g: Linear | Field | float, weight: Field | None = None) -> 
         raise ValueError(f"inner() takes an expression of f first; it got {f!r}")
     if not isinstance(g, Linear):
         target = g if isinstance(g, Field) else None
-        scale = 1.0 if isinstance(g, Field) else float(g)
+        scale = 1.0 if isinstance(g, Field) else _number(g)
+        if target is None and any(t.atom.kind == "gradient" for t in f.terms):
+            raise ValueError("inner() pairs a gradient with a field of vectors (n, d), not with a number")
         return LinearFunctional(
             tuple((scale * t.factor, Pairing(t.atom, target, _weight(t.weight, weight))) for t in f.terms)
         )
@@ -270,9 +314,20 @@ def inner(f: Linear, g: Linear | Field | float, weight: Field | None = None) -> 
 
 def _weight(*weights: Field | None) -> Field | None:
     given = [w for w in weights if w is not None]
+    if not all(isinstance(w, Field) for w in given):
+        raise ValueError(f"a weight is a field of the data, such as x.potential; it got {given[-1]!r}")
     if len(given) > 1:
-        raise ValueError("a product takes one field as its weight; multiply the fields beforehand")
+        raise ValueError(ONE_WEIGHT)
     return given[0] if given else None
+
+
+def _number(factor: object) -> float:
+    if isinstance(factor, (Linear, Bilinear, LinearFunctional, Field)):
+        raise ValueError(
+            "expressions multiply by numbers, f and g by a field too; inner(f, g, weight=field) pairs two, and "
+            f"the other factor was {factor!r}"
+        )
+    return float(factor)  # type: ignore[arg-type]
 
 
 def form(function: Callable[..., Bilinear]) -> Form:
@@ -281,7 +336,8 @@ def form(function: Callable[..., Bilinear]) -> Form:
     expression = function(left, right, Fields())
     if not isinstance(expression, Bilinear):
         raise ValueError(
-            f"form {function.__name__} must return products of f and g made by inner(); it returned {expression!r}"
+            f"form {function.__name__} must return products of f and g made by inner(); "
+            f"it returned {expression!r}"
         )
     return Form(function.__name__, expression)
 
@@ -314,17 +370,18 @@ def dirichlet(f: Any, g: Any, x: Any) -> Any:
 
 
 def tangential_dirichlet(normals: int | None = None, tangents: int | None = None) -> Form:
-    """The Dirichlet form of a submanifold: the gradient's part along the normals taken off, or the tangents' sum."""
-    if tangents is not None:
-        return form(_named("tangential_dirichlet", lambda f, g, x: sum(
-            inner(along(f, x.tangent[a]), along(g, x.tangent[a])) for a in range(tangents))))
-    return form(_named("tangential_dirichlet", lambda f, g, x: inner(grad(f), grad(g)) - sum(
-        (inner(along(f, x.normal[a]), along(g, x.normal[a])) for a in range(normals or 0)), start=Bilinear(()))))
+    """The Dirichlet form of a submanifold: without the part along the normals, or the sum over tangents."""
 
+    def parts(f: Any, g: Any, field: Field, count: int) -> Any:
+        return sum((inner(along(f, field[a]), along(g, field[a])) for a in range(count)), start=Bilinear(()))
 
-def _named(name: str, function: Callable[..., Bilinear]) -> Callable[..., Bilinear]:
-    function.__name__ = name
-    return function
+    @form
+    def tangential_dirichlet(f: Any, g: Any, x: Any) -> Any:
+        if tangents is not None:
+            return parts(f, g, x.tangent, tangents)
+        return inner(grad(f), grad(g)) - parts(f, g, x.normal, normals or 0)
+
+    return tangential_dirichlet
 
 
 def all_products(forms: Sequence[Form]) -> tuple[Product, ...]:

@@ -40,24 +40,28 @@ class Moments:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of basis, forms, preparation of the columns and arithmetic; equal ones can be added."""
+        """A digest of basis, operator, preparation of the columns and arithmetic; equal ones can be added."""
         digest = hashlib.sha256()
         for part in (self.basis.state(), self.preparation, self.dtype):
             update_digest(digest, part)
-        digest.update(repr(sorted(self.operator.forms.items())).encode())
+        digest.update(repr((self.operator, sorted(self.operator.forms.items()))).encode())
         return digest.hexdigest()
 
     def __add__(self, other: Moments) -> Moments:
         """The moments of both. Raises ValueError where they measure different things."""
         if not isinstance(other, Moments):
             return NotImplemented
-        if self.operator.forms != other.operator.forms:
-            raise ValueError(f"moments of different operators do not add: {self.operator} and {other.operator}")
+        if self.operator != other.operator:
+            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}")
         if self.fingerprint != other.fingerprint:
             raise ValueError(
-                "these moments were measured with different bases (kernel, landmarks), column preparations or dtypes, "
-                "and do not add; measure both with one basis: give the landmarks of the first as an array"
+                "these moments were measured with different bases (kernel, landmarks), column preparations "
+                "or dtypes, and do not add; measure both with one basis: give the landmarks of the first as "
+                "an array"
             )
+        shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
+        if shapes != theirs:
+            raise ValueError(f"moments of different forms do not add: {shapes} and {theirs}")
         return replace(
             self,
             arrays={k: v + other.arrays[k] for k, v in self.arrays.items()},
@@ -77,14 +81,17 @@ def update_digest(digest: Any, value: Any) -> None:
         digest.update(repr((value.shape, value.dtype.str)).encode())
         digest.update(np.ascontiguousarray(value).tobytes())
     elif isinstance(value, Mapping):
+        digest.update(f"{{{len(value)}".encode())
         for key in sorted(value):
-            digest.update(str(key).encode())
+            digest.update(json.dumps(str(key)).encode())
             update_digest(digest, value[key])
     elif isinstance(value, (list, tuple)):
+        digest.update(f"[{len(value)}".encode())
         for item in value:
             update_digest(digest, item)
     else:
-        digest.update(json.dumps(value).encode())
+        whole = isinstance(value, int) and not isinstance(value, bool)  # 1 and 1.0 are the same parameter
+        digest.update((json.dumps(float(value) if whole else value) + ",").encode())
 
 
 def block_rows(p: int) -> int:
@@ -96,8 +103,8 @@ def block_rows(p: int) -> int:
 class Measure:
     """What every task measures: forms between two bases, functionals of the left one.
 
-    Called with the batches of one range of rows (mappings of fields, `x` (c, d), `weight` (c,) where given), it
-    returns the sums by name. Immutable and picklable; it travels to the workers once a run.
+    Called with the batches of one range of rows (mappings of fields, `x` (c, d), `weight` (c,) where given),
+    it returns the sums by name. Immutable and picklable; it travels to the workers once a run.
     """
 
     left: Basis
@@ -118,11 +125,13 @@ class Measure:
         vectors: dict[Any, Array] = {}
         left_atoms = [p.left for p in products] + [p.atom for p in pairings]
         right_atoms = [p.right for p in products]
+        if self.right is self.left:
+            left_atoms = right_atoms = left_atoms + right_atoms
         for block in self._blocks(batches, dtype, arena):
-            lefts = _evaluate(self.left, block, left_atoms)
-            rights = lefts if self.right is self.left and set(right_atoms) <= set(left_atoms) else _evaluate(
-                self.right, block, right_atoms
-            )
+            lefts = _evaluate(self.left, block.part("left"), left_atoms)
+            rights = lefts
+            if self.right is not self.left:
+                rights = _evaluate(self.right, block.part("right"), right_atoms)
             for pairing in pairings:
                 part = pair_with_field(lefts[pairing.atom.view], pairing, block, self.left.dimension)
                 vectors[pairing] = vectors[pairing] + part if pairing in vectors else part
@@ -141,7 +150,8 @@ class Measure:
                 if self.operator is not None:
                     fields |= self.operator.derived_fields(fields["x"])
                 weight = fields.pop("weight", None)
-                yield Block(fields, dtype, arena, None if weight is None else np.sqrt(weight))
+                scale = None if weight is None else np.sqrt(weight, dtype=float)
+                yield Block(fields, dtype, arena, scale)
 
 
 def _evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:
@@ -150,9 +160,8 @@ def _evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evalua
 
 
 def _combine(terms: tuple[tuple[float, Any], ...], sums: Mapping[Any, Array]) -> Array:
-    total = None
-    for factor, key in terms:
-        part = sums[key] if factor == 1 else factor * sums[key]
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+    factor, key = terms[0]
+    total = factor * sums[key]  # an array of its own: two forms may share a product
+    for factor, key in terms[1:]:
+        total += factor * sums[key]
+    return np.asarray(total)

@@ -1,4 +1,4 @@
-"""Operators: a form with the Gram forms that give its functions unit norm, and what is known of its spectrum."""
+"""Operators: a form with the Gram forms that give its functions unit norm, and what is known of it."""
 
 from __future__ import annotations
 
@@ -56,6 +56,13 @@ class Operator(ABC):
 
     def check(self, dimension: int) -> None:
         """Raise ValueError where the operator cannot act on functions of that many variables."""
+        atoms = [a for f in self.forms.values() for p in f.products for a in (p.left, p.right)]
+        for alpha in (a.alpha for a in atoms if a.kind == "partial"):
+            if len(alpha) != dimension:
+                raise ValueError(
+                    f"partial() takes one order a coordinate: the data have {dimension} columns, and a form "
+                    f"takes the orders {alpha}"
+                )
 
     def derived_fields(self, x: Array) -> Mapping[str, Array]:
         """Fields that the operator computes from the points of a block, (c, ...)."""
@@ -70,8 +77,8 @@ class Operator(ABC):
 class Laplacian(Operator):
     """grad* grad for the distribution of the data, eigenvalues 0 = l_0 <= l_1 <= ... (equation (3)).
 
-    On a known submanifold (`manifold=`), the tangential form: the ambient gradient is biased there, and its part
-    along the normals is taken off.
+    On a known submanifold (`manifold=`), the tangential form: the ambient gradient is biased there, and its
+    part along the normals is taken off.
     """
 
     manifold: Manifold | None = None
@@ -87,11 +94,15 @@ class Laplacian(Operator):
 
     @property
     def tangents(self) -> bool:
-        """Whether the sum over tangents is cheaper than taking the normals off: a curve in many dimensions."""
+        """Whether the sum over tangents is cheaper than taking the normals off, as for a curve."""
         manifold = self.manifold
         if manifold is None or manifold.dimension > manifold.codimension:
             return False
-        return manifold.tangents(manifold.sample(1, np.random.default_rng(0))) is not None
+        try:
+            point = manifold.sample(1, np.random.default_rng(0))
+        except ValueError:  # of a manifold known by its normals there are no samples
+            return False
+        return manifold.tangents(point) is not None
 
     @property
     def kills_constants(self) -> bool:
@@ -100,8 +111,8 @@ class Laplacian(Operator):
     def check(self, dimension: int) -> None:
         if self.manifold is not None and self.manifold.ambient != dimension:
             raise ValueError(
-                f"{self.manifold} lives in {self.manifold.ambient} dimensions and the data have {dimension} columns; "
-                "choose the columns that hold the manifold's coordinates"
+                f"{self.manifold} lives in {self.manifold.ambient} dimensions and the data have {dimension} "
+                "columns; choose the columns that hold the manifold's coordinates"
             )
 
     def derived_fields(self, x: Array) -> Mapping[str, Array]:
@@ -125,6 +136,13 @@ class SymmetricForm(Operator):
     bilinear: Form
     constants: bool = False
     name: str = field(default="form", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.bilinear.symmetric:
+            raise ValueError(
+                f"the form {self.bilinear.name} is not symmetric: every product of two different expressions "
+                "needs the product with f and g exchanged"
+            )
 
     @property
     def form(self) -> Form:
@@ -166,7 +184,9 @@ def operator_from_state(state: dict[str, Any]) -> Operator:
     """The inverse of `Operator.state`."""
     if state["operator"] == "laplacian":
         return Laplacian(_manifold_from_state(state["manifold"]))
-    raise ValueError(f"unknown operator {state['operator']!r} in a saved model; a newer daskspectral may have written it")
+    raise ValueError(
+        f"unknown operator {state['operator']!r} in a saved model; a newer daskspectral may have written it"
+    )
 
 
 def parse(name: str, manifold: str | None, dimension: int) -> Operator:
@@ -181,6 +201,8 @@ def parse(name: str, manifold: str | None, dimension: int) -> Operator:
         return Laplacian(Circle())
     if manifold == "torus":
         if dimension % 2:
-            raise ValueError(f"a flat torus has cos and sin of each angle, an even number of columns; got {dimension}")
+            raise ValueError(
+                f"a flat torus has cos and sin of each angle, an even number of columns; got {dimension}"
+            )
         return Laplacian(FlatTorus(dimension // 2))
     raise ValueError(f"there is no manifold {manifold!r}; the manifolds are sphere, circle, torus")

@@ -35,7 +35,7 @@ class Arena:
 
 @dataclass(frozen=True)
 class Block:
-    """One block of c rows: its fields, and the square roots of the sample weights (c,) where there are any.
+    """One block of c rows: its fields, and the square roots of the sample weights (c,) where given.
 
     `points` names the field that holds the points of this view; `owner` keeps the buffers of evaluations that
     live at the same time apart.
@@ -76,7 +76,7 @@ class Evaluation(ABC):
 
     @abstractmethod
     def feature(self, atom: Atom) -> Array:
-        """One atom (not the gradient) of every function at every point, (p, c); valid until the next block."""
+        """One atom (not the gradient) of all functions at all points, (p, c); valid until the next block."""
 
 
 class GradientSum(Protocol):
@@ -158,7 +158,7 @@ class Basis(ABC):
             raise SmoothnessError(
                 f"{operator} takes derivatives of order {order}, and {self.description} has them up to "
                 f"order {self.order:g}; use a smoother kernel, such as Gaussian(scale) or "
-                f"Matern(nu={order // 2 + 0.5})"
+                f"Matern(nu={order // 2 + 1.5})"
             )
 
 

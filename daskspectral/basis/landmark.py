@@ -60,10 +60,6 @@ class LandmarkBasis(Basis):
             return np.asarray(self.landmarks.mean(axis=0))
         return np.zeros(self.dimension)
 
-    @property
-    def local(self) -> NDArray[np.bool_]:
-        return np.full(self.size, isinstance(self.kernel, RadialKernel))
-
     @cached_property
     def centred(self) -> Array:
         """Landmarks minus the centre, (p, d)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from daskspectral.data.source import Preparation
 
 Array = NDArray[Any]
 BATCH_ROWS = 1 << 15
+READ_BYTES = 1 << 20  # whole chunks are read together up to this size
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,16 @@ class Batches:
                     yield {**batch, "x": self.rows.preparation(batch["x"])}
 
     def _chunks(self) -> Iterator[tuple[int, dict[str, Array]]]:
-        """One read a chunk: the number of its first row, and its fields (of the selected rows)."""
-        inner = self.edges[(self.edges > self.start) & (self.edges < self.stop)]
-        borders = [self.start, *inner.tolist(), self.stop]
+        """One read of some whole chunks: the number of its first row, and its fields (of the selected rows)."""
+        first, last = self.edges.searchsorted(self.start, "right"), self.edges.searchsorted(self.stop, "left")
+        borders = [self.start]
+        row_bytes = sum(int(np.prod(r.shape[1:])) * r.dtype.itemsize for r in self.readers.values())
+        for a, b in pairwise([*self.edges[first:last].tolist(), self.stop]):
+            if (b - borders[-1]) * row_bytes > READ_BYTES and a > borders[-1]:
+                borders.append(a)
+        borders.append(self.stop)
         selected = self.rows.selected
-        for a, b in zip(borders[:-1], borders[1:], strict=True):
+        for a, b in pairwise(borders):
             if selected is None:
                 yield a, {name: reader.read(a, b) for name, reader in self.readers.items()}
                 continue
@@ -129,7 +136,8 @@ def first_invalid(batch: Mapping[str, Array], columns: tuple[int, ...] | None = 
         if len(broken):
             column = int(broken[0]) if columns is None else columns[broken[0]]
             value = entry[broken[0]]
-            return Bad(row, f"X holds {value} in column {column}" if name == "x" else f"{name} is {value}")
+            what = "the sample weight" if name == "weight" else name
+            return Bad(row, f"X holds {value} in column {column}" if name == "x" else f"{what} is {value}")
         if name == "weight" and entry[0] < 0:
             return Bad(row, f"the sample weight is negative ({entry[0]})")
     raise AssertionError("the row is valid")

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import zarr
@@ -55,6 +55,8 @@ class ArrayReader(Reader):
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        if not self.array.ndim:
+            return ()
         return (self.first + self.array.shape[0], *self.array.shape[1:])
 
     @property
@@ -94,8 +96,7 @@ class ZarrReader(Reader):
         store: Any = array.store
         if isinstance(store, LocalStore):
             store = str(Path(store.root).resolve())
-        shards = getattr(array, "shards", None) or array.chunks
-        return cls(store, array.path, name, metadata_digest(array), array.shape, array.dtype, int(shards[0]))
+        return cls(store, array.path, name, metadata_digest(array), array.shape, array.dtype, int(array.chunks[0]))
 
     @property
     def edges(self) -> Array:
@@ -123,15 +124,22 @@ class ZarrReader(Reader):
         return {k: v for k, v in self.__dict__.items() if k != "array"}
 
     def read(self, start: int, stop: int) -> Array:
+        array = self.array
         try:
-            return np.asarray(self.array[start:stop])
-        except (FileNotFoundError, PermissionError, MemoryError):
+            return np.asarray(array[start:stop])
+        except (FileNotFoundError, PermissionError):
             raise
         except (ValueError, RuntimeError, OSError) as error:
-            raise OSError(
-                f"{self.name} cannot be decoded in rows {start} to {stop}, chunks {start // self.chunk} to "
-                f"{(stop - 1) // self.chunk}: {error}. The store is damaged there; write it again or restore it"
-            ) from error
+            first, last = start // self.chunk, (stop - 1) // self.chunk
+            if first == last:
+                raise OSError(
+                    f"{self.name} cannot be decoded in chunk {first} along the rows (rows {first * self.chunk} to "
+                    f"{min((first + 1) * self.chunk, self.shape[0])}): {error}. The store is damaged there; write it "
+                    "again or restore it"
+                ) from error
+        for chunk in range(first, last + 1):  # which one it is
+            self.read(max(start, chunk * self.chunk), min(stop, (chunk + 1) * self.chunk))
+        return np.asarray(array[start:stop])
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -147,18 +155,19 @@ def metadata_digest(array: zarr.Array[Any]) -> str:
 def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
     """Open the zarr array at a path or URL for reading.
 
-    Raises FileNotFoundError where there is none, and ValueError for a group (naming its arrays).
+    Raises FileNotFoundError where there is none, and ValueError for a group (naming its arrays) or another file.
     """
     text = os.fspath(location)
     path = local_path(text)
     target = text if path is None else str(path)
+    if not text:
+        raise ValueError("the path of a zarr array is wanted; it is empty")
     if path is not None:
-        if path.is_file() or path.suffix in {".npy", ".npz", ".parquet", ".h5", ".hdf5", ".nc", ".csv"}:
-            if path.exists():
-                raise ValueError(
-                    f"{text} is a file, and a zarr array is wanted: convert it by `daskspectral convert {text} "
-                    f"{path.stem}.zarr`"
-                )
+        if path.is_file():
+            raise ValueError(
+                f"{text} is a file, and a zarr array is wanted: convert it by `daskspectral convert {text} "
+                f"--out {path.stem}.zarr`"
+            )
         if not path.exists():
             raise FileNotFoundError(f"there is no zarr array at {text}: the path does not exist")
     try:
@@ -167,21 +176,36 @@ def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
         raise FileNotFoundError(f"there is no zarr array at {text}") from None
     check_complete(dict(node.attrs), text)
     if isinstance(node, zarr.Group):
-        names = [f"{text.rstrip('/')}/{name}" for name, _ in node.arrays()]
-        listing = ", ".join(names) if names else "it holds no arrays"
-        raise ValueError(f"{text} is a zarr group, and an array is wanted; name one of its arrays: {listing}")
+        refuse_group(node, text)
     return node
+
+
+def refuse_group(group: zarr.Group, name: str) -> NoReturn:
+    """Raise the ValueError for a group where an array is wanted; it names the arrays as group.zarr/name."""
+    names = [f"{name.rstrip('/')}/{k}" for k, v in group.members(max_depth=None) if isinstance(v, zarr.Array)]
+    shown = ", ".join(sorted(names)[:20]) + (", ..." if len(names) > 20 else "")
+    raise ValueError(
+        f"{name} is a zarr group, and an array is wanted; "
+        + (f"name one of its arrays: {shown}" if names else "it holds no arrays")
+    )
+
+
+def array_name(node: zarr.Array[Any] | zarr.Group) -> str:
+    """The path or URL of an open array or group; empty where it has none."""
+    store = node.store
+    if isinstance(store, LocalStore):
+        root = str(store.root)
+    elif isinstance(store, FsspecStore):
+        root = str(store.fs.unstrip_protocol(store.path))
+    else:
+        return node.path
+    return f"{root}/{node.path}".rstrip("/")
 
 
 def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     """A reader of a zarr array; one in a MemoryStore counts as in memory."""
-    check_complete(dict(array.attrs), name or array.name)
-    if isinstance(array.store, MemoryStore):
+    name = name or array_name(array) or "the zarr array"
+    check_complete(dict(array.attrs), name)
+    if not array.shape or isinstance(array.store, MemoryStore):
         return ArrayReader(np.asarray(array[...]))
-    if name is None:
-        store = array.store
-        root = str(store.root) if isinstance(store, LocalStore) else getattr(store, "path", type(store).__name__)
-        if isinstance(store, FsspecStore):
-            root = str(store.fs.unstrip_protocol(store.path))
-        name = f"{root}/{array.path}".rstrip("/")
     return ZarrReader.of(array, name)

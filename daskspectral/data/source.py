@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ import xarray as xr
 import zarr
 from numpy.typing import NDArray
 
-from daskspectral.data.readers import ArrayReader, Reader, open_zarr, zarr_reader
+from daskspectral.data.readers import ArrayReader, Reader, array_name, open_zarr, refuse_group, zarr_reader
 
 Array = NDArray[Any]
 _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
@@ -129,9 +130,13 @@ def open_source(x: Any, *, columns: Sequence[int] | None = None, **fields: Any) 
     for name, value in fields.items():
         if value is None:
             continue
-        other = as_reader(value, name)
-        if other.shape[0] != reader.shape[0]:
-            raise ValueError(f"{name} has {other.shape[0]} rows and X has {reader.shape[0]}; they go together row by row")
+        label = "sample_weight" if name == "weight" else name
+        other = as_reader(value, label)
+        if not other.shape or other.shape[0] != reader.shape[0]:
+            has = f"{other.shape[0]} rows" if other.shape else "no rows, being one number,"
+            raise ValueError(f"{label} has {has} and X has {reader.shape[0]}; they go together row by row")
+        if name == "weight" and len(other.shape) != 1:
+            raise ValueError(f"{label} must have one dimension, the rows; it has shape {other.shape}")
         readers[name] = other
     return Source(_aligned(readers), Preparation(_check_columns(columns, reader.shape[1])))
 
@@ -143,9 +148,9 @@ def as_reader(value: Any, what: str) -> Reader:
     elif isinstance(value, zarr.Array):
         reader = zarr_reader(value)
     elif isinstance(value, zarr.Group):
-        raise ValueError(f"{what} is a zarr group, and an array is wanted; it has {sorted(k for k, _ in value.arrays())}")
+        refuse_group(value, array_name(value) or what)
     elif isinstance(value, xr.DataArray):
-        reader = _xarray_reader(value)
+        reader = _xarray_reader(value, what)
     elif isinstance(value, xr.Dataset):
         raise ValueError(f"{what} is an xarray.Dataset; give one of its variables, {sorted(map(str, value.data_vars))}")
     elif isinstance(value, da.Array):
@@ -155,7 +160,7 @@ def as_reader(value: Any, what: str) -> Reader:
             raise TypeError(
                 f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, or the path of a zarr array"
             )
-        reader = ArrayReader(np.asanyarray(value))
+        reader = ArrayReader(_numpy(value, what))
     if reader.dtype.kind not in "fiub":
         raise TypeError(
             f"{what} has dtype {reader.dtype}, and real numbers are wanted; convert it, for instance by "
@@ -164,13 +169,32 @@ def as_reader(value: Any, what: str) -> Reader:
     return reader
 
 
-def _xarray_reader(value: xr.DataArray) -> Reader:
-    if value.chunks is not None:
-        return DaskReader(_checked_blocks(value.data, str(value.name or "X")))
+def _numpy(value: Any, what: str) -> Array:
+    try:
+        array = np.asanyarray(value)
+    except ValueError as error:
+        raise ValueError(f"{what} cannot be made an array: {error}") from None
+    if isinstance(array, np.ma.MaskedArray):
+        if np.ma.is_masked(array):
+            raise ValueError(
+                f"{what} is a masked array with {np.ma.count_masked(array)} masked entries; drop their rows, or make "
+                "them NaN by .astype('float64').filled(numpy.nan) and pass on_invalid='skip'"
+            )
+        array = array.data
+    return array
+
+
+def chunked(value: xr.DataArray) -> xr.DataArray:
+    """An xarray object whose rows are read when they are used: a file opened without chunks stays on disk."""
+    if value.chunks is not None or not value.ndim or value.variable._in_memory:
+        return value
     row_bytes = max(1, value.dtype.itemsize * int(np.prod(value.shape[1:])))
-    rows = max(1, _XARRAY_BLOCK // row_bytes)
-    # files opened without chunks stay on disk this way, and arrays in memory are only sliced
-    return DaskReader(value.chunk({value.dims[0]: rows}).data)
+    return value.chunk({value.dims[0]: max(1, _XARRAY_BLOCK // row_bytes)})
+
+
+def _xarray_reader(value: xr.DataArray, what: str) -> Reader:
+    data = chunked(value).data
+    return DaskReader(_checked_blocks(data, what)) if isinstance(data, da.Array) else ArrayReader(np.asarray(data))
 
 
 def _checked_blocks(array: da.Array, what: str) -> da.Array:
@@ -205,7 +229,14 @@ def _aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
 def _check_columns(columns: Sequence[int] | None, d: int) -> tuple[int, ...] | None:
     if columns is None:
         return None
-    chosen = [int(c) for c in columns]
-    if not chosen or len(set(chosen)) < len(chosen) or any(not -d <= c < d for c in chosen):
-        raise ValueError(f"columns must be distinct numbers of the {d} columns of X, from 0 to {d - 1}; got {list(columns)}")
+    try:
+        given = [*columns]
+        chosen = [operator.index(c) for c in given if not isinstance(c, (bool, np.bool_))]
+    except TypeError:
+        given, chosen = [], []
+    distinct = {c % d for c in chosen}
+    if not given or len(distinct) < len(given) or any(not -d <= c < d for c in chosen):
+        raise ValueError(
+            f"columns must be a list of distinct numbers of the {d} columns of X, from 0 to {d - 1}; got {columns!r}"
+        )
     return tuple(c % d for c in chosen)

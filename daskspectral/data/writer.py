@@ -25,6 +25,7 @@ COMPLETE = "daskspectral_complete"
 """Attribute of a store written in place: False until its last byte is there."""
 
 _CHUNK_BYTES = 32_000_000
+_INNER_BYTES = 1 << 20
 _MARKERS = ("zarr.json", ".zarray", ".zgroup")
 
 Location = str | os.PathLike[str]
@@ -44,7 +45,8 @@ def create_array(
     """Create a zarr v3 array that takes its place at `path` when the block ends without an error.
 
     The array that is yielded lies at a hidden staging path beside `path` and is of no use after the block:
-    open `path` again to read it. Chunks hold `chunk_rows` rows (default: 16 to 32 MB) and all columns, are
+    open `path` again to read it. One file holds `chunk_rows` rows (default: 16 to 32 MB) and all columns; large
+    ones are shards of inner chunks of up to 1 MB, so that a reader of some rows needs little memory. Chunks are
     compressed by zstd and end in a crc32c checksum; floating and complex arrays have the fill value NaN, and
     chunks that equal it are written too. After an error nothing is left and an existing target is untouched.
     A URL such as s3://bucket/x.zarr is written in place instead: see `check_complete`.
@@ -57,14 +59,16 @@ def create_array(
         raise ValueError("shape must have at least one axis, the rows: (n,) or (n, d), not ().")
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}; None: 16 to 32 MB.")
-    rows = max(1, min(chunk_rows or default_chunk_rows(lengths, kind), lengths[0]))
+    inner, rows = _chunk_shape(lengths, kind, chunk_rows)
+    columns = tuple(max(1, length) for length in lengths[1:])
 
     def build(store: Any, mark: Mapping[str, Any]) -> zarr.Array[Any]:
         return zarr.create_array(
             store,
             shape=lengths,
             dtype=kind,
-            chunks=(rows, *(max(1, length) for length in lengths[1:])),
+            chunks=(inner, *columns),
+            shards=None if inner == rows else (rows, *columns),
             compressors=[ZstdCodec(level=1), Crc32cCodec()],
             fill_value=_fill_value(kind),
             attributes={**(attributes or {}), **mark},
@@ -141,6 +145,20 @@ def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike) -> int:
     """Return the power of two of rows that fills 16 to 32 MB (1 for rows longer than that)."""
     row_bytes = max(1, math.prod(shape[1:]) * np.dtype(dtype).itemsize)
     return 1 << max(0, (_CHUNK_BYTES // row_bytes).bit_length() - 1)
+
+
+def _chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any], chunk_rows: int | None) -> tuple[int, int]:
+    """Rows of an inner chunk, and of a file."""
+    row_bytes = max(1, math.prod(shape[1:]) * dtype.itemsize)
+    small = 1 << max(0, (_INNER_BYTES // row_bytes).bit_length() - 1)
+    rows = max(1, min(chunk_rows or default_chunk_rows(shape, dtype), shape[0]))
+    if rows <= 2 * small:
+        return rows, rows
+    if chunk_rows is None:
+        return small, small * math.ceil(rows / small)
+    pieces = math.ceil(rows / small)
+    divisor = next((k for k in range(pieces, 4 * pieces) if chunk_rows % k == 0), 1)
+    return (rows, rows) if divisor == 1 else (chunk_rows // divisor, chunk_rows)
 
 
 def progress_bar(rows: int | None, description: str, progress: bool | None) -> Any:

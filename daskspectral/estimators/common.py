@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral import landmarks as choosing
-from daskspectral.data.source import Preparation, Source
+from daskspectral.data.source import Source
 from daskspectral.engine import Run, plan_run
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import RankWarning
+from daskspectral.estimators.parameters import given_landmarks
 from daskspectral.kernels import Kernel
 
 Array = NDArray[np.floating[Any]]
@@ -66,6 +67,8 @@ def standardized(source: Source, *, on_invalid: str, progress: bool | None) -> S
     run = Run(source, plan, on_invalid=on_invalid, progress=progress, description="standardize")
     spread = run.reduce(_SpreadTask()).sums["spread"]
     assert isinstance(spread, Spread)
+    if spread.weight <= 0:
+        raise ValueError(f"the total sample weight is {spread.weight:g}; some row needs a positive weight")
     deviation = np.sqrt(spread.squares / spread.weight)
     constant = deviation <= 1e-12 * np.abs(spread.mean)
     if constant.any():
@@ -100,7 +103,8 @@ def choose_landmarks(
         logger.info("median distance %.6g taken as the kernel's scale", distance)
         kernel = kernel.resolve(distance)
     if given:
-        return kernel, _prepared_landmarks(source.preparation, landmarks, source), None
+        prepared = source.preparation(given_landmarks(landmarks, source.n_features_in))
+        return kernel, np.asarray(prepared, dtype=float), None
     subset = np.sort(rng.choice(len(rows), min(sample_size, len(rows)), replace=False))
     rows, points = rows[subset], points[subset]
     chosen = choosing.choose(
@@ -119,17 +123,3 @@ def choose_landmarks(
 def default_sample(p: int) -> int:
     """How many rows the landmark methods other than uniform look at, unless the user says."""
     return max(10 * p, 10_000)
-
-
-def _prepared_landmarks(preparation: Preparation, landmarks: Any, source: Source) -> Array:
-    """Landmarks given by the user, in the raw columns of X, prepared as the rows are."""
-    array = np.asarray(landmarks, dtype=float)
-    if array.ndim != 2 or array.shape[1] != source.n_features_in or not len(array):
-        raise ValueError(
-            f"landmarks must be an array (p, {source.n_features_in}), one column for each of X; "
-            f"they have shape {array.shape}"
-        )
-    if not np.isfinite(array).all():
-        bad = int(np.argmin(np.isfinite(array).all(axis=1)))
-        raise ValueError(f"landmarks must be finite; row {bad} is {array[bad]}")
-    return np.asarray(preparation(array), dtype=float)

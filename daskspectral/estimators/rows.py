@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import dask.array as da
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
 from daskspectral.data.batches import first_invalid
-from daskspectral.data.source import Source, as_reader, open_source
+from daskspectral.data.source import Preparation, Source, as_reader, chunked, open_source
 from daskspectral.data.writer import create_array, default_chunk_rows, refuse_existing
 from daskspectral.engine import Plan, Run, plan_run
 from daskspectral.errors import InvalidRowError
@@ -26,22 +26,34 @@ Array = NDArray[Any]
 class RowFunction(Protocol):
     """Raw rows (c, n_features) to (c, width)."""
 
-    nan_rows: bool
+    @property
+    def nan_rows(self) -> bool:
+        """Whether invalid rows become NaN instead of an error."""
+        ...
+
+    @property
+    def preparation(self) -> Preparation:
+        """What it does to raw rows first."""
+        ...
 
     @property
     def width(self) -> int: ...
+
+    def of_prepared(self, x: Array) -> Array:
+        """The same function of rows that are prepared already, (c, d) to (c, width)."""
+        ...
 
     def __call__(self, rows: Any) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
 class _MapRows:
-    """The engine's task of a row function; the engine has checked the rows."""
+    """The engine's task of a row function; the engine has checked and prepared the rows."""
 
     function: RowFunction
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        return self.function(batch["x"])
+        return self.function.of_prepared(batch["x"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +64,9 @@ class _LazyRows:
 
     def __call__(self, rows: Array, block_info: Any = None) -> Array:
         if not self.function.nan_rows:
-            bad = first_invalid({"x": rows})
+            columns = self.function.preparation.columns
+            used = rows if columns is None else rows[:, list(columns)]
+            bad = first_invalid({"x": used}, columns)
             if bad is not None:
                 start = block_info[0]["array-location"][0][0] if block_info else 0
                 raise InvalidRowError(
@@ -78,10 +92,11 @@ def apply_rows(
     source = open_source(x)
     if source.n_features_in != n_features:
         raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {n_features}")
+    source = replace(source, preparation=function.preparation)
     if out is not None:
         return _write(function, source, os.fspath(out), overwrite, progress)
     if isinstance(x, xr.DataArray):
-        return _xarray(function, x, coordinates)
+        return _xarray(function, chunked(x), coordinates)
     if isinstance(x, da.Array):
         return _lazy(function, x)
     if isinstance(x, (str, os.PathLike, zarr.Array)):
@@ -148,7 +163,8 @@ def _write(function: RowFunction, source: Source, out: str, overwrite: bool, pro
     shape = (source.n, function.width)
     rows = min(source.n, default_chunk_rows((source.n, max(function.width, source.n_features_in)), float))
     if source.dask_fields:
-        source = open_source(source.dask_fields["x"].rechunk({0: rows}))
+        blocks = open_source(source.dask_fields["x"].rechunk({0: rows}))
+        source = replace(blocks, preparation=function.preparation)
     elif len(source.edges) > 2:  # whole chunks of the input, so that each is read once
         chunk = int(source.edges[1])
         rows = chunk * max(1, round(rows / chunk))

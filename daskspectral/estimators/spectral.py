@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,14 @@ from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine import Run, plan_run
 from daskspectral.errors import RankWarning
 from daskspectral.estimators.common import choose_landmarks, standardized
+from daskspectral.estimators.parameters import (
+    check_amount,
+    check_number,
+    check_one_of,
+    check_random_state,
+    check_whole,
+    given_landmarks,
+)
 from daskspectral.estimators.rows import apply_rows
 from daskspectral.forms import first_moment
 from daskspectral.kernels import Gaussian, Kernel, Polynomial
@@ -221,6 +230,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         not at all, and None is returned. Invalid rows raise InvalidRowError, or become NaN with on_invalid="skip".
         """
         check_is_fitted(self)
+        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         task = Eigenfunctions(self.basis_, self.coefficients_, self.preparation_, on_invalid == "skip")
         return apply_rows(
             task,
@@ -281,27 +291,32 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
     def _kernel(self) -> Kernel:
         if self.kernel is not None and not isinstance(self.kernel, Kernel):
             raise TypeError(f"kernel must be one of daskspectral.kernels, such as Gaussian(1.0); got {self.kernel!r}")
-        return Gaussian("median") if self.kernel is None else self.kernel
+        # a copy: kernels can be changed in place, and a fitted model must not change with its parameters
+        return Gaussian("median") if self.kernel is None else copy.deepcopy(self.kernel)
 
     def _check_parameters(self, on_invalid: str) -> None:
         for name in ("n_components", "n_landmarks"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"{name} must be a whole number of 1 or more; it is {value!r}")
-        if isinstance(self.landmarks, str) and self.landmarks not in METHODS:
-            raise ValueError(f"landmarks must be one of {', '.join(METHODS)} or an array; it is {self.landmarks!r}")
-        if self.dtype not in {"float64", "float32"}:
-            raise ValueError(f"dtype must be 'float64' or 'float32'; it is {self.dtype!r}")
-        if on_invalid not in {"raise", "skip"}:
-            raise ValueError(f"on_invalid must be 'raise' or 'skip'; it is {on_invalid!r}")
-        if self.ridge < 0 or not np.isfinite(self.ridge):
-            raise ValueError(f"ridge must be 0 or more; it is {self.ridge!r}")
+            check_whole(name, getattr(self, name))
+        if isinstance(self.landmarks, str):
+            check_one_of("landmarks", self.landmarks, METHODS)
+            if self.landmarks != "uniform" and self.landmark_sample is not None:
+                check_whole("landmark_sample", self.landmark_sample, self.n_landmarks)
+        check_one_of("dtype", self.dtype, ("float64", "float32"))
+        check_one_of("constant", self.constant, (None, True, False))
+        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+        check_amount("ridge", self.ridge)
+        check_amount("min_support", self.min_support)
+        if self.rtol is not None:
+            check_number("rtol", self.rtol)
         resolve_cut(self.rtol, self.dtype)
+        check_random_state(self.random_state)
 
     def _check_against(self, source: Source, operator: Operator, kernel: Kernel) -> None:
         """What metadata can tell before any task is sent."""
         operator.check(source.dimension)
         LandmarkBasis(kernel, np.zeros((1, source.dimension))).check_order(operator.derivative_order, operator.name)
+        if not isinstance(self.landmarks, str):
+            given_landmarks(self.landmarks, source.n_features_in)
         n = source.n
         if n < self.n_components:
             raise ValueError(f"X has {n} rows, fewer than the n_components={self.n_components} asked for")
@@ -362,12 +377,18 @@ class Eigenfunctions:
 
     def __call__(self, rows: Any) -> Array:
         """The values at these rows, in blocks; invalid rows become NaN where that was asked for."""
-        rows = np.asarray(rows)
+        return self._blocks(np.asarray(rows), self.preparation)
+
+    def of_prepared(self, x: Array) -> Array:
+        """The values at rows that are prepared already, (c, d) to (c, k)."""
+        return self._blocks(x, Preparation())
+
+    def _blocks(self, rows: Array, preparation: Preparation) -> Array:
         arena = Arena()
         result = np.empty((len(rows), self.width))
         step = block_rows(self.basis.size)
         for start in range(0, len(rows), step):
-            x = np.asarray(self.preparation(rows[start : start + step]), dtype=float)
+            x = np.asarray(preparation(rows[start : start + step]), dtype=float)
             valid = np.isfinite(x).all(axis=1)
             block = Block({"x": np.where(valid[:, None], x, 0.0)}, np.dtype(float), arena)
             feature = self.basis.at(block, [VALUE]).feature(VALUE)

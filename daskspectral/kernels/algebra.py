@@ -38,7 +38,7 @@ def _accumulate(parts: Iterator[Array], out: Array) -> Array:
     return out
 
 
-def _check_family(owner: ParameterKernel, family: type[Kernel], *kernels: object) -> None:
+def _check_family(owner: ParameterKernel, family: type, *kernels: object) -> None:
     for kernel in kernels:
         if not isinstance(kernel, family):
             raise ValueError(

@@ -116,7 +116,9 @@ class ParameterKernel(Kernel):
         trial = dict(own)  # the constructors' own checks, before anything is changed
         for head, values in nested.items():
             if not isinstance(own[head], Kernel):
-                raise ValueError(f"{head} of {type(self).__name__} is no kernel and has no parameters of its own")
+                raise ValueError(
+                    f"{head} of {type(self).__name__} is no kernel and has no parameters of its own"
+                )
             trial[head] = copy.deepcopy(own[head]).set_params(**values)
         type(self)(**trial)
         for head, values in nested.items():
@@ -147,8 +149,9 @@ def _is_median(value: object) -> bool:
 
 def is_number(value: object) -> bool:
     """Whether a parameter is a finite real number (a boolean is none)."""
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return real and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return math.isfinite(value)
 
 
 def check_scale(owner: str, scale: float | str) -> None:

@@ -158,9 +158,7 @@ class _HalfIntegerBessel(RadialKernel):
 
 def _reverse_bessel(n: int) -> list[float]:
     """Coefficients of theta_n(z), highest power first: 1; 1, 1; 1, 3, 3; 1, 6, 15, 15; ..."""
-    return [
-        math.factorial(n + k) / (2**k * math.factorial(k) * math.factorial(n - k)) for k in range(n + 1)
-    ]
+    return [math.factorial(n + k) / (2**k * math.factorial(k) * math.factorial(n - k)) for k in range(n + 1)]
 
 
 def _times_polynomial(out: Array, z: Array, coefficients: Sequence[float]) -> None:

@@ -15,7 +15,7 @@ Array = NDArray[np.floating[Any]]
 
 
 def solve_symmetric(form: Array, gram: Array, *, count: int, cut: float, ridge: float = 0.0) -> Spectrum:
-    """The `count` lowest eigenvalues of form against gram, both (p, p), ascending; fewer when the rank is less.
+    """The `count` lowest eigenvalues of form against gram, (p, p), ascending; fewer when the rank is less.
 
     `ridge` adds that multiple of the form's mean diagonal to its diagonal (footnote 6 of the Galerkin paper:
     (L + eps I, Phi), never the Gram alone). Functions have unit norm in the Gram's metric.

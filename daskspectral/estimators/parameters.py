@@ -1,0 +1,70 @@
+"""Checks of constructor parameters, on the driver before any task is sent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.landmarks import METHODS
+
+Array = NDArray[np.floating[Any]]
+
+
+def check_whole(name: str, value: Any, least: int = 1) -> None:
+    """Raise ValueError unless the value is a whole number that large."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number of {least} or more; it is {value!r}")
+
+
+def check_amount(name: str, value: Any) -> None:
+    """Raise ValueError unless the value is a finite number of 0 or more."""
+    if not _real(value) or value < 0:
+        raise ValueError(f"{name} must be a number of 0 or more; it is {value!r}")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise ValueError unless the value is a finite number."""
+    if not _real(value):
+        raise ValueError(f"{name} must be a number; it is {value!r}")
+
+
+def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """Raise ValueError, with the valid values, for any other."""
+    if not any(value is a or (type(value) is type(a) and value == a) for a in allowed):
+        raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; it is {value!r}")
+
+
+def check_random_state(value: Any) -> None:
+    """Raise ValueError for what `numpy.random.default_rng` does not take."""
+    try:
+        np.random.default_rng(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"random_state must be a whole number of 0 or more, a numpy Generator, or None; it is {value!r}"
+        ) from error
+
+
+def given_landmarks(landmarks: Any, n_features: int) -> Array:
+    """A copy (p, n_features) of landmarks given by the user, in the raw columns of X; ValueError for anything else."""
+    wanted = f"landmarks must be one of {', '.join(METHODS)}, or an array (p, {n_features}), one column for each of X"
+    try:
+        array = np.asarray(landmarks)
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"their dtype is {array.dtype}")
+        if array.ndim != 2 or array.shape[1] != n_features or not len(array):
+            raise ValueError(f"they have shape {array.shape}")
+    except ValueError as error:
+        raise ValueError(f"{wanted}; {error}") from None
+    finite = np.isfinite(array).all(axis=1)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        raise ValueError(f"landmarks must be finite; row {bad} is {array[bad]}")
+    return np.array(array, dtype=float)
+
+
+def _real(value: Any) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return number and math.isfinite(value)

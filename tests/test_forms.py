@@ -1,0 +1,233 @@
+"""Forms as data: what a traced expression holds, what it equals, what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskspectral.basis import LandmarkBasis
+from daskspectral.forms import (
+    Atom,
+    Bilinear,
+    Field,
+    Form,
+    Pairing,
+    Product,
+    all_products,
+    along,
+    at,
+    dirichlet,
+    form,
+    functional,
+    grad,
+    gram,
+    inner,
+    partial,
+    tangential_dirichlet,
+)
+from daskspectral.kernels import Gaussian
+from daskspectral.moments import Measure
+
+VALUE, GRADIENT = Atom("value"), Atom("gradient")
+
+
+def trace(function: Callable[..., Any]) -> Form:
+    return form(function)
+
+
+def terms(function: Callable[..., Any]) -> tuple[tuple[float, Product], ...]:
+    return trace(function).expression.terms
+
+
+# tracing
+
+
+def test_the_form_of_the_module_docstring() -> None:
+    @form
+    def schroedinger(f: Any, g: Any, x: Any) -> Any:
+        return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
+
+    kinetic, potential = Product(GRADIENT, GRADIENT), Product(VALUE, VALUE, Field("potential"))
+    assert schroedinger.name == "schroedinger"
+    assert schroedinger.expression == Bilinear(((1.0, kinetic), (1.0, potential)))
+    assert schroedinger.products == (kinetic, potential)
+    assert schroedinger.fields == {"x", "potential"}
+    assert schroedinger.orders == (1, 1)
+    assert schroedinger.symmetric
+
+
+def test_atoms() -> None:
+    assert terms(lambda f, g, x: inner(f, partial(g, 0, 2))) == ((1.0, Product(VALUE, Atom("partial", alpha=(0, 2)))),)
+    direction = Atom("along", direction=Field("v", 1))
+    assert terms(lambda f, g, x: inner(along(f, x.v[1]), g)) == ((1.0, Product(direction, VALUE)),)
+    later = Atom("gradient", view="future")
+    assert terms(lambda f, g, x: inner(grad(f), at(grad(g), x.future))) == ((1.0, Product(GRADIENT, later)),)
+    assert terms(lambda f, g, x: inner(grad(f), grad(at(g, x.future)))) == ((1.0, Product(GRADIENT, later)),)
+    assert trace(lambda f, g, x: inner(f, partial(at(g, x.y), 2, 1))).orders == (0, 3)
+    assert trace(lambda f, g, x: inner(along(f, x.v), at(g, x.y), weight=x.w)).fields == {"x", "v", "y", "w"}
+
+
+def test_arithmetic_of_expressions() -> None:
+    d1, d2 = Atom("partial", alpha=(1, 0)), Atom("partial", alpha=(0, 1))
+    expected = ((2.0, Product(VALUE, d1)), (-6.0, Product(VALUE, d2)))
+    assert terms(lambda f, g, x: inner(2 * f, partial(g, 1, 0) - 3 * partial(g, 0, 1))) == expected
+    assert terms(lambda f, g, x: -inner(-2 * f, partial(g, 1, 0) - partial(g, 0, 1) * 3)) == expected
+    weighted = ((1.0, Product(VALUE, VALUE, Field("w"))),)
+    assert terms(lambda f, g, x: inner(f * x.w, g)) == weighted
+    assert terms(lambda f, g, x: inner(f, x.w * g)) == weighted
+    assert terms(lambda f, g, x: inner(f, g, weight=x.w)) == weighted
+    assert terms(lambda f, g, x: inner(g, f, weight=x.w)) == weighted  # f is on the left, whatever the order
+    assert terms(lambda f, g, x: sum(inner(f, g) for _ in range(2))) == ((1.0, Product(VALUE, VALUE)),) * 2
+    assert terms(lambda f, g, x: 2 * inner(f, g) - inner(f, g) * 3) == (
+        (2.0, Product(VALUE, VALUE)),
+        (-3.0, Product(VALUE, VALUE)),
+    )
+
+
+def test_functionals() -> None:
+    b = functional(lambda f, x: inner(f, x.y) - 2 * inner(grad(f), x.t, weight=x.w) + sum([inner(f, 3)]))
+    assert b.expression.terms == (
+        (1.0, Pairing(VALUE, Field("y"))),
+        (-2.0, Pairing(GRADIENT, Field("t"), Field("w"))),
+        (3.0, Pairing(VALUE, None)),
+    )
+    assert b.fields == {"x", "y", "t", "w"}
+    assert functional(lambda f, x: -inner(f * x.w, x.y[2])).expression.terms == (
+        (-1.0, Pairing(VALUE, Field("y", 2), Field("w"))),
+    )
+
+
+def test_distinct_products_are_measured_once() -> None:
+    twice = trace(lambda f, g, x: inner(f, g) + inner(grad(f), grad(g)) + inner(f, g))
+    assert twice.products == (Product(VALUE, VALUE), Product(GRADIENT, GRADIENT))
+    assert all_products([gram, twice, dirichlet]) == twice.products
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"normals": 2}, [(1.0, GRADIENT), *((-1.0, Atom("along", direction=Field("normal", a))) for a in range(2))]),
+        ({"tangents": 2}, [(1.0, Atom("along", direction=Field("tangent", a))) for a in range(2)]),
+        ({}, [(1.0, GRADIENT)]),
+    ],
+)
+def test_tangential_forms(counts: dict[str, int], expected: list[tuple[float, Atom]]) -> None:
+    found = tangential_dirichlet(**counts)
+    assert found.expression.terms == tuple((factor, Product(a, a)) for factor, a in expected)
+    assert found.symmetric
+    assert found == tangential_dirichlet(**counts)
+
+
+# equality
+
+
+def test_equal_forms_are_equal_and_hash_alike() -> None:
+    def make(sign: float) -> Form:
+        return trace(lambda f, g, x: inner(grad(f), grad(g)) + sign * inner(f, g, weight=x.potential))
+
+    assert make(1.0) == make(1.0)
+    assert hash(make(1.0)) == hash(make(1.0))
+    assert make(1.0) != make(-1.0)
+    assert len({make(1.0), make(1.0), make(-1.0)}) == 2
+    assert pickle.loads(pickle.dumps(make(1.0))) == make(1.0)
+    assert repr(make(1.0)) == repr(pickle.loads(pickle.dumps(make(1.0))))
+
+
+@pytest.mark.parametrize(
+    ("function", "symmetric"),
+    [
+        (lambda f, g, x: inner(partial(f, 1), g) + inner(f, partial(g, 1)), True),
+        (lambda f, g, x: inner(partial(f, 1), g) - inner(f, partial(g, 1)), False),
+        (lambda f, g, x: inner(f, at(g, x.y)), False),
+        (lambda f, g, x: inner(f, at(g, x.y)) + inner(at(f, x.y), g), True),
+        (lambda f, g, x: inner(f, partial(g, 1)) - inner(f, partial(g, 1)), True),
+    ],
+)
+def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
+    assert trace(function).symmetric is symmetric
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("function", "match"),
+    [
+        (lambda f, g, x: f, "must return products of f and g made by inner"),
+        (lambda f, g, x: 0, "must return products of f and g made by inner"),
+        (lambda f, g, x: inner(f, x.y), "must return products of f and g made by inner"),
+        (lambda f, g, x: inner(f, f), "are of the same function"),
+        (lambda f, g, x: inner(grad(g), grad(g)), "are of the same function"),
+        (lambda f, g, x: inner(x.y, f), "takes an expression of f first"),
+        (lambda f, g, x: inner(grad(f), g), "a gradient with a gradient"),
+        (lambda f, g, x: inner(f, grad(g)), "a gradient with a gradient"),
+        (lambda f, g, x: inner(f + grad(f), g), "cannot be added to a scalar"),
+        (lambda f, g, x: inner(f + g, g), "adds to one of the same function"),
+        (lambda f, g, x: inner(f + 1, g), "adds to one of the same function"),
+        (lambda f, g, x: inner(f, g) + 1, "products of f and g add to products of f and g, not to int"),
+        (lambda f, g, x: inner(f, g) + inner(f, x.y), "products of f and g, not to LinearFunctional"),
+        (lambda f, g, x: inner(f, x.y) + inner(f, g), "products of f and data, not to Bilinear"),
+        (lambda f, g, x: f * g, "inner.f, g, weight=field. pairs two"),
+        (lambda f, g, x: x.w * inner(f, g), "inner.f, g, weight=field. pairs two"),
+        (lambda f, g, x: inner(f, inner(f, g)), "multiply by numbers"),
+        (lambda f, g, x: inner(partial(partial(f, 1), 1), g), "a derivative is taken of f or g itself"),
+        (lambda f, g, x: inner(grad(grad(f)), g), "a derivative is taken of f or g itself"),
+        (lambda f, g, x: inner(along(grad(f), x.v), g), "a derivative is taken of f or g itself"),
+        (lambda f, g, x: inner(grad(f * x.w), grad(g)), "fields multiply the derivative"),
+        (lambda f, g, x: inner(grad(x.w), grad(g)), "a derivative is taken of f or g itself"),
+        (lambda f, g, x: inner(partial(f), g), "one whole order of 0 or more a coordinate"),
+        (lambda f, g, x: inner(partial(f, -1), g), "one whole order of 0 or more a coordinate"),
+        (lambda f, g, x: inner(partial(f, 0.5), g), "one whole order of 0 or more a coordinate"),
+        (lambda f, g, x: inner(partial(f, True), g), "one whole order of 0 or more a coordinate"),
+        (lambda f, g, x: inner(along(f, 1.0), g), "along.. takes a field"),
+        (lambda f, g, x: inner(at(f, "future"), g), "at.. takes a field"),
+        (lambda f, g, x: inner(f, g, weight=2.0), "a weight is a field of the data"),
+        (lambda f, g, x: inner(f * x.w, g, weight=x.w), "takes one field as its weight"),
+        (lambda f, g, x: inner(f * x.w, g * x.w), "takes one field as its weight"),
+        (lambda f, g, x: inner(f * x.w * x.w, g), "takes one field as its weight"),
+        (lambda f, g, x: inner(along(f, x.v[0][1]), g), "already indexed"),
+    ],
+)
+def test_forms_refused(function: Callable[..., Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        trace(function)
+
+
+@pytest.mark.parametrize(
+    ("function", "match"),
+    [
+        (lambda f, x: f, "must return products of f and data made by inner"),
+        (lambda f, x: inner(f, x.y) + 1, "add to products of f and data, not to int"),
+        (lambda f, x: inner(grad(f), 1.0), "a gradient with a field of vectors"),
+        (lambda f, x: inner(f * x.w, x.y, weight=x.w), "takes one field as its weight"),
+        (lambda f, x: x.w * inner(f, x.y), "multiply by numbers"),
+    ],
+)
+def test_functionals_refused(function: Callable[..., Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        functional(function)
+
+
+# bilinearity, of the expressions and of what is measured
+
+
+@given(a=st.floats(-3, 3), b=st.floats(-3, 3), seed=st.integers(0, 99))
+def test_bilinearity(a: float, b: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    basis = LandmarkBasis(Gaussian(), rng.standard_normal((3, 2)))
+    batch = {"x": rng.standard_normal((7, 2)), "w": rng.random(7)}
+    forms = {
+        "left": trace(lambda f, g, x: inner(a * partial(f, 1, 0) + b * f * x.w, g)),
+        "right": trace(lambda f, g, x: inner(g, a * partial(f, 1, 0)) + b * inner(x.w * g, f)),
+        "d": trace(lambda f, g, x: inner(partial(f, 1, 0), g)),
+        "w": trace(lambda f, g, x: inner(f, g, weight=x.w)),
+    }
+    sums = Measure(basis, basis, forms)([batch])
+    np.testing.assert_allclose(sums["left"], a * sums["d"] + b * sums["w"], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(sums["right"], sums["left"], rtol=0, atol=1e-13)
