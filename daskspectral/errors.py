@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["InvalidRowError", "RankWarning", "SmoothnessError"]
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+__all__ = ["InvalidRowError", "RankWarning", "SmoothnessError", "Stopped", "raise_on_signals"]
 
 
 class RankWarning(UserWarning):
@@ -22,3 +28,29 @@ class InvalidRowError(ValueError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class Stopped(BaseException):
+    """The process was told to stop by a signal; like KeyboardInterrupt, not an error."""
+
+    def __init__(self, number: int):
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.number = number
+
+
+@contextmanager
+def raise_on_signals(*numbers: int) -> Iterator[None]:
+    """These signals raise `Stopped` in the main thread while the block runs; elsewhere nothing is changed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -24,14 +25,16 @@ def write_state(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any
     plain = _without_arrays(state, "", arrays)
     with create_group(path, overwrite=overwrite) as group:
         for name, array in arrays.items():
-            group.create_array(name, data=array)
-        group.attrs[_KEY] = {"format": FORMAT, "kind": kind, "state": plain}
+            group.create_array(name, data=array, config={"write_empty_chunks": True})
+        digests = {name: digest(array) for name, array in arrays.items()}
+        group.attrs[_KEY] = {"format": FORMAT, "kind": kind, "state": plain, "digests": digests}
 
 
 def read_state(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     """The kind and state written at a path or URL.
 
-    Raises FileNotFoundError where there is nothing, ValueError for a store of another kind or a newer format.
+    Raises FileNotFoundError where there is nothing, ValueError for a store of another kind or a newer format,
+    OSError for one that is damaged.
     """
     text = os.fspath(path)
     local = local_path(text)
@@ -44,16 +47,35 @@ def read_state(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     attributes = dict(group.attrs)
     check_complete(attributes, text)
     header = attributes.get(_KEY)
-    if not isinstance(header, dict) or "kind" not in header or not isinstance(group, zarr.Group):
+    if not isinstance(group, zarr.Group) or not isinstance(header, dict) or not isinstance(header.get("format"), int):
         what = "an array" if isinstance(group, zarr.Array) else "a zarr group of something else"
         raise ValueError(f"{text} is {what}, not a model or moments saved by daskspectral")
     if header["format"] > FORMAT:
         raise ValueError(
             f"{text} was written in format {header['format']} and this daskspectral reads up to {FORMAT}: upgrade it"
         )
-    state = _with_arrays(header["state"], group)
+    if not header.keys() >= {"kind", "state", "digests"}:
+        raise OSError(f"{text} is damaged: its attributes are incomplete; save it again")
+    state = _with_arrays(header["state"], {k: _read_array(group, k, v, text) for k, v in header["digests"].items()})
     assert isinstance(state, dict)
     return str(header["kind"]), state
+
+
+def digest(array: np.ndarray[Any, Any]) -> str:
+    """A digest of an array's shape, type and bytes."""
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return hashlib.sha256(repr((array.shape, little.dtype.str)).encode() + little.tobytes()).hexdigest()
+
+
+def _read_array(group: zarr.Group, name: str, expected: str, path: str) -> np.ndarray[Any, Any]:
+    """An array of the group; a chunk that is lost would read as zeros, so that the digest is compared."""
+    try:
+        array = np.asarray(group[name][...])  # type: ignore[index]
+    except (KeyError, ValueError, RuntimeError) as error:
+        raise OSError(f"{path} is damaged: its array {name} cannot be read ({error}); save it again") from error
+    if digest(array) != expected:
+        raise OSError(f"{path} is damaged: its array {name} is not what was saved; save it again")
+    return array
 
 
 def _without_arrays(value: Any, name: str, arrays: dict[str, Any]) -> Any:
@@ -67,13 +89,11 @@ def _without_arrays(value: Any, name: str, arrays: dict[str, Any]) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _with_arrays(value: Any, group: zarr.Group) -> Any:
+def _with_arrays(value: Any, arrays: Mapping[str, Any]) -> Any:
     if isinstance(value, dict):
         if set(value) == {"array"}:
-            array = group[value["array"]]
-            assert isinstance(array, zarr.Array)
-            return np.asarray(array[...])
-        return {k: _with_arrays(v, group) for k, v in value.items()}
+            return arrays[value["array"]]
+        return {k: _with_arrays(v, arrays) for k, v in value.items()}
     if isinstance(value, list):
-        return [_with_arrays(v, group) for v in value]
+        return [_with_arrays(v, arrays) for v in value]
     return value

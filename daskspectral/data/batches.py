@@ -113,14 +113,14 @@ class Batches:
 
 def valid_rows(batch: Mapping[str, Array]) -> Array | None:
     """Which rows are finite, with weights that are not negative; None when all are."""
-    valid = None
+    valid: Array | None = None
     for name, values in batch.items():
-        good = np.isfinite(values)
+        good: Array = np.isfinite(values)
         if name == "weight":
-            good &= values >= 0
+            good = good & (values >= 0)
         if not good.all():
-            good = good.reshape(len(good), -1).all(axis=1)
-            valid = good if valid is None else valid & good
+            rows = np.asarray(good.reshape(len(good), -1).all(axis=1))
+            valid = rows if valid is None else valid & rows
     return valid
 
 

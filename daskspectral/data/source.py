@@ -32,7 +32,8 @@ class DaskReader(Reader):
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        return np.dtype(self.array.dtype)
+        dtype: np.dtype[Any] = np.dtype(self.array.dtype)
+        return dtype
 
     @property
     def edges(self) -> Array:
@@ -156,7 +157,11 @@ def as_reader(value: Any, what: str) -> Reader:
     elif isinstance(value, da.Array):
         reader = DaskReader(_checked_blocks(value, what))
     else:
-        if not isinstance(value, np.ndarray) and not hasattr(value, "__array__") and not isinstance(value, (list, tuple)):
+        if (
+            not isinstance(value, np.ndarray)
+            and not hasattr(value, "__array__")
+            and not isinstance(value, (list, tuple))
+        ):
             raise TypeError(
                 f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, or the path of a zarr array"
             )
@@ -164,7 +169,8 @@ def as_reader(value: Any, what: str) -> Reader:
     if reader.dtype.kind not in "fiub":
         raise TypeError(
             f"{what} has dtype {reader.dtype}, and real numbers are wanted; convert it, for instance by "
-            ".astype('float64')" + (" (or split real and imaginary parts into columns)" if reader.dtype.kind == "c" else "")
+            ".astype('float64')"
+            + (" (or split real and imaginary parts into columns)" if reader.dtype.kind == "c" else "")
         )
     return reader
 
@@ -180,7 +186,7 @@ def _numpy(value: Any, what: str) -> Array:
                 f"{what} is a masked array with {np.ma.count_masked(array)} masked entries; drop their rows, or make "
                 "them NaN by .astype('float64').filled(numpy.nan) and pass on_invalid='skip'"
             )
-        array = array.data
+        array = np.asarray(array.data)
     return array
 
 

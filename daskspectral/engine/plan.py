@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from itertools import pairwise
 
 TASK_FLOPS = 2e10  # a task of half a second to a second on one core
 LEAST_FLOPS = 2e9  # short runs are cut finer than that, down to this, for the sake of parallelism
@@ -46,6 +47,6 @@ def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, split
             continue
         pieces = max(1, round((stop - start) / rows)) if splittable else 1
         cuts = np.linspace(start, stop, pieces + 1).astype(np.int64).tolist()
-        ranges.extend(zip(cuts[:-1], cuts[1:], strict=True))
+        ranges.extend(pairwise(cuts))
         start = stop
     return Plan(tuple(r for r in ranges if r[0] < r[1]))

@@ -2,125 +2,43 @@
 
 from __future__ import annotations
 
+import logging
+import signal
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import dask.array as da
 import numpy as np
-import zarr
 from dask.core import flatten
 from dask.optimization import cull
 from numpy.typing import NDArray
 
-from daskspectral.data.batches import Bad, Batches, Rows
-from daskspectral.data.readers import ArrayReader, Reader
+from daskspectral.data.batches import Bad, Rows
 from daskspectral.data.source import DaskReader, Source
+from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.scheduler import Scheduler, TaskCallback, active_scheduler
-from daskspectral.engine.threads import limit_worker, one_blas_thread, warn_slow_blas
-from daskspectral.errors import InvalidRowError
+from daskspectral.engine.tasks import (
+    MapTask,
+    ReduceTask,
+    Shared,
+    Total,
+    add_totals,
+    map_range,
+    reduce_range,
+    stopped,
+    together,
+)
+from daskspectral.engine.threads import one_blas_thread, warn_slow_blas
+from daskspectral.errors import InvalidRowError, raise_on_signals
 
+logger = logging.getLogger(__name__)
 Array = NDArray[Any]
-_stopped: set[str] = set()  # runs of this process that were interrupted; their tasks end at the next batch
-
-
-class ReduceTask(Protocol):
-    """Sums over the batches of one range: named arrays that add."""
-
-    def __call__(self, batches: Batches, state: Any) -> dict[str, Array]: ...
-
-
-class MapTask(Protocol):
-    """The result (c, ...) of each row of one batch."""
-
-    def __call__(self, batch: Mapping[str, Array], state: Any) -> Array: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Total:
-    """Sums over rows with what was counted on the way; totals add in the order of their rows."""
-
-    sums: Mapping[str, Array]
-    weight: float = 0.0
-    count: int = 0
-    skipped: int = 0
-    bad: Bad | None = None
-
-    def __add__(self, other: Total) -> Total:
-        if self.bad is not None or other.bad is not None:
-            worst = [t.bad for t in (self, other) if t.bad is not None]
-            return Total({}, bad=min(worst, key=lambda bad: bad.row))
-        if not self.count or not other.count:  # a range without a row has no sums to add
-            some = self if self.count else other
-            return Total(some.sums, some.weight, some.count, self.skipped + other.skipped)
-        return Total(
-            {k: v + other.sums[k] for k, v in self.sums.items()},
-            self.weight + other.weight,
-            self.count + other.count,
-            self.skipped + other.skipped,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Shared:
-    """What every task of a run needs besides its rows; it travels to each worker once."""
-
-    token: str
-    task: Any
-    rows: Rows
-    edges: Array | None  # chunk borders; None where the rows arrive as dask blocks
-    out: Any = None
-
-    def batches(self, readers: Mapping[str, Reader], start: int, stop: int) -> Batches:
-        edges = np.array([start, stop]) if self.edges is None else self.edges
-        return Batches(readers, self.rows, start, stop, edges, lambda: self.token in _stopped)
-
-
-def _reduce_range(shared: _Shared, state: Any, start: int, stop: int, *parts: Any) -> Total:
-    limit_worker()
-    batches = shared.batches(_readers(parts, start), start, stop)
-    sums = shared.task(batches, state)
-    if batches.bad is not None:
-        return Total({}, bad=batches.bad)
-    return Total(sums, batches.weight, batches.count, batches.skipped)
-
-
-def _map_range(shared: _Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Bad | None]:
-    limit_worker()
-    batches = shared.batches(_readers(parts, start), start, stop)
-    results = [shared.task(batch, state) for batch in batches]
-    if batches.bad is not None or not results:
-        return None, batches.bad
-    result = np.concatenate(results)
-    if shared.out is None:
-        return result, None
-    zarr.open_array(shared.out, mode="r+")[start:stop] = result
-    return None, None
-
-
-def _readers(parts: tuple[Any, ...], start: int) -> dict[str, Reader]:
-    readers: dict[str, Reader] = {}
-    for name, part in zip(parts[::2], parts[1::2], strict=True):
-        if isinstance(part, list):  # the blocks of a dask array
-            part = ArrayReader(np.concatenate([np.asarray(b) for b in part]) if len(part) > 1 else np.asarray(part[0]), start)
-        readers[name] = part
-    return readers
-
-
-def _sum(totals: list[Total]) -> Total:
-    result = totals[0]
-    for total in totals[1:]:
-        result = result + total
-    return result
-
-
-def _together(results: list[Any]) -> list[Any]:
-    return results
 
 
 @dataclass(eq=False)
@@ -134,26 +52,33 @@ class Run:
     progress: bool | None = False
     description: str = "rows"
 
-    def reduce(self, task: ReduceTask, state: Any = None) -> Total:
+    def reduce(self, task: ReduceTask, state: Any = None, checkpoint: Checkpoint | None = None) -> Total:
         """The sum of what the task returns over all ranges, in a fixed order: same data and plan, same bits.
+
+        With a checkpoint, it goes on from the epochs that this holds, and what stops it (an error, Ctrl-C, SIGTERM,
+        SIGUSR1) leaves one behind; after a signal the epoch under way is finished first.
 
         Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), whatever finished first.
         """
-        total: Total | None = None
+        first, total = (0, None) if checkpoint is None else (checkpoint.epochs, checkpoint.total)
         rows = Rows(self.source.preparation, self.excluded, None, self.on_invalid)
-        with self._epochs(task, rows, state, _reduce_range, self._tree) as results:
-            for part in results:
+        with (
+            _checkpoint_signals(checkpoint),
+            self._epochs(task, rows, state, reduce_range, self._tree, first=first, finish=bool(checkpoint)) as results,
+        ):
+            for number, part in enumerate(results, first + 1):
                 total = part if total is None else total + part
                 if total.bad is not None:
                     raise self._error(total.bad)
-        assert total is not None
-        if not total.count:
-            raise ValueError(f"no rows are left: {total.skipped} of {self.source.n} are invalid")
+                if checkpoint is not None:
+                    checkpoint.add(number, total)
+        if checkpoint is not None:
+            checkpoint.write()
+        if total is None or not total.count:
+            raise ValueError(f"no rows are left: {total.skipped if total else 0} of {self.source.n} are invalid")
         return total
 
-    def map(
-        self, task: MapTask, state: Any = None, *, out: Any = None, selected: Array | None = None
-    ) -> Array | None:
+    def map(self, task: MapTask, state: Any = None, *, out: Any = None, selected: Array | None = None) -> Array | None:
         """The task's result for every row (or the `selected` ones, sorted): written into the zarr array at the
         path or store `out`, whose chunks the plan's ranges are multiples of, or returned (n, ...) as numpy.
 
@@ -161,7 +86,7 @@ class Run:
         """
         rows = Rows(self.source.preparation, None, selected, self.on_invalid)
         pieces: list[Array] = []
-        with self._epochs(task, rows, state, _map_range, self._collect, out=out) as results:
+        with self._epochs(task, rows, state, map_range, self._collect, out=out) as results:
             for part in results:
                 bad = [b for _, b in part if b is not None]
                 if bad:
@@ -178,7 +103,15 @@ class Run:
 
     @contextmanager
     def _epochs(
-        self, task: Any, rows: Rows, state: Any, function: Callable[..., Any], combine: Callable[..., Any], out: Any = None
+        self,
+        task: Any,
+        rows: Rows,
+        state: Any,
+        function: Callable[..., Any],
+        combine: Callable[..., Any],
+        out: Any = None,
+        first: int = 0,
+        finish: bool = False,
     ) -> Iterator[Iterator[Any]]:
         warn_slow_blas()
         token = uuid.uuid4().hex
@@ -192,36 +125,47 @@ class Run:
                 bar.advance(sizes[key[1]])
 
         with one_blas_thread(), active_scheduler() as scheduler, TaskCallback(done):
-            local = scheduler.shares_memory
-            shared = scheduler.share(_Shared(token, task, rows, edges, out), f"shared-{token}")
+            shared = scheduler.share(Shared(token, task, rows, edges, out), f"shared-{token}")
             state = scheduler.share(state, f"state-{token}")
             pending: deque[Any] = deque()
 
             def results() -> Iterator[Any]:
                 epochs = self.plan.epochs
-                queue = deque(epochs)
-                for epoch in epochs:
+                bar.advance(sum(sizes[i] for epoch in epochs[:first] for i in epoch))
+                queue = deque(epochs[first:])
+                for epoch in epochs[first:]:
                     while queue and len(pending) < scheduler.in_flight:
                         ahead = queue.popleft()
                         graph = self._ranges(function, ahead, blocks, scheduler, token)
                         graph |= {f"shared-graph-{token}": shared, f"state-graph-{token}": state}
                         key = combine(graph, ahead, token)
                         pending.append(scheduler.submit(graph, key))
-                    value = scheduler.result(pending[0])
+                    stop: BaseException | None = None
+                    try:
+                        value = scheduler.result(pending[0])
+                    except Exception:
+                        raise
+                    except BaseException as signalled:  # Ctrl-C or a signal, not an error of the run
+                        if not finish:
+                            raise
+                        logger.warning("stopping after the epoch under way; once more stops at once")
+                        stop, value = signalled, scheduler.result(pending[0])
                     pending.popleft()
-                    if not local:
+                    if not scheduler.shares_memory:
                         bar.advance(sum(sizes[i] for i in epoch))
                     yield value
+                    if stop is not None:
+                        raise stop
 
             try:
                 yield results()
             except BaseException:
-                _stopped.add(token)
+                stopped.add(token)
                 scheduler.stop(list(pending))
                 raise
             finally:
                 bar.close()
-        _stopped.discard(token)
+        stopped.discard(token)
 
     def _ranges(
         self, function: Callable[..., Any], epoch: range, blocks: _DaskBlocks, scheduler: Scheduler, token: str
@@ -236,7 +180,12 @@ class Run:
                 else:
                     parts += [name, reader if scheduler.shares_memory else reader.localise(start, stop)]
             graph[f"range-{token}", i] = (
-                function, f"shared-graph-{token}", f"state-graph-{token}", start, stop, *parts,
+                function,
+                f"shared-graph-{token}",
+                f"state-graph-{token}",
+                start,
+                stop,
+                *parts,
             )
         return graph
 
@@ -247,15 +196,30 @@ class Run:
             above = []
             for j in range(0, len(keys), self.plan.split_every):
                 key = (f"sum-{token}", epoch.start, level, j)
-                graph[key] = (_sum, keys[j : j + self.plan.split_every])
+                graph[key] = (add_totals, keys[j : j + self.plan.split_every])
                 above.append(key)
             keys, level = above, level + 1
         return keys[0]
 
     def _collect(self, graph: dict[Any, Any], epoch: range, token: str) -> Any:
         key = (f"collect-{token}", epoch.start)
-        graph[key] = (_together, [(f"range-{token}", i) for i in epoch])
+        graph[key] = (together, [(f"range-{token}", i) for i in epoch])
         return key
+
+
+@contextmanager
+def _checkpoint_signals(checkpoint: Checkpoint | None) -> Iterator[None]:
+    """Whatever ends the block early, the checkpoint is written; SIGTERM and SIGUSR1 end it like Ctrl-C."""
+    if checkpoint is None:
+        yield
+        return
+    with raise_on_signals(signal.SIGTERM, signal.SIGUSR1):
+        try:
+            yield
+        except BaseException as error:
+            checkpoint.write()
+            error.add_note(f"the sums of the first {checkpoint.epochs} epochs are in the checkpoint {checkpoint.path}")
+            raise
 
 
 class _DaskBlocks:

@@ -79,6 +79,8 @@ def take_rows(
 def plan_of_rows(source: Source, numbers: Array) -> Plan:
     """A plan of cheap tasks over the chunks that hold any of these sorted row numbers."""
     row_bytes = 8 * source.n_features_in
-    plan = plan_run(source.edges, flops_per_row=20.0 * row_bytes, row_bytes=row_bytes, splittable=not source.dask_fields)
+    plan = plan_run(
+        source.edges, flops_per_row=20.0 * row_bytes, row_bytes=row_bytes, splittable=not source.dask_fields
+    )
     held = tuple(r for r in plan.ranges if np.searchsorted(numbers, r[0]) < np.searchsorted(numbers, r[1]))
     return Plan(held, plan.epoch, plan.split_every)

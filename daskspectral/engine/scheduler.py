@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import dask
 import dask.base
+import dask.local
 import dask.system
 import dask.threaded
 from dask.callbacks import Callback
@@ -36,6 +38,7 @@ class Scheduler(ABC):
     def result(self, handle: Any) -> Any:
         """Wait for a handle's value."""
 
+    @abstractmethod
     def stop(self, handles: list[Any]) -> None:
         """Give up graphs that have been submitted."""
 
@@ -51,6 +54,9 @@ class _Immediate(Scheduler):
 
     def result(self, handle: Any) -> Any:
         return handle
+
+    def stop(self, handles: list[Any]) -> None:
+        """Nothing is under way between two calls."""
 
 
 class _Threads(Scheduler):
@@ -89,10 +95,33 @@ class _Cluster(Scheduler):
         return self._client.get(graph, key, sync=False)
 
     def result(self, handle: Any) -> Any:
-        return self._client.gather(handle)
+        patience = float(dask.config.get("daskspectral.patience", 60.0))
+        idle_since: float | None = None
+        while not handle.done():
+            _wait(handle, min(5.0, patience / 4))
+            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+            if any(w.get("status") == "running" for w in workers):
+                idle_since = None
+                continue
+            idle_since = time.monotonic() if idle_since is None else idle_since
+            if time.monotonic() - idle_since >= patience - 5:
+                what = f"all {len(workers)} workers are paused (out of memory)" if workers else "there are no workers"
+                raise RuntimeError(
+                    f"{what} and nothing has run for {patience:.0f} s. Give workers more memory, lower n_landmarks or "
+                    "start workers; the dask option daskspectral.patience (seconds) sets how long to wait"
+                )
+        return handle.result()
 
     def stop(self, handles: list[Any]) -> None:
         self._client.cancel(handles)
+
+
+def _wait(handle: Any, seconds: float) -> None:
+    """Until the future is done, or that long."""
+    from distributed import wait
+
+    with suppress(TimeoutError):
+        wait(handle, timeout=seconds)
 
 
 def _identity(value: Any) -> Any:
@@ -116,11 +145,11 @@ def active_scheduler() -> Iterator[Scheduler]:
                 with ThreadPoolExecutor(workers, thread_name_prefix="daskspectral") as own:
                     yield _Threads(own, drivers)
     else:
-        yield _Immediate(get, shares_memory=get is dask.get)
+        yield _Immediate(get, shares_memory=get is dask.local.get_sync)
 
 
-class TaskCallback(Callback):  # type: ignore[misc]
+class TaskCallback(Callback):
     """Calls `done(key)` after each task of a local scheduler."""
 
     def __init__(self, done: Callable[[Any], None]):
-        super().__init__(posttask=lambda key, result, graph, state, worker: done(key))
+        super().__init__(posttask=lambda key, result, graph, state, worker: done(key))  # type: ignore[no-untyped-call]

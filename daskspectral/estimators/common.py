@@ -65,8 +65,7 @@ def standardized(source: Source, *, on_invalid: str, progress: bool | None) -> S
     row_bytes = 8 * source.n_features_in
     plan = plan_run(source.edges, flops_per_row=50.0 * row_bytes, row_bytes=row_bytes, splittable=not source.dask_fields)
     run = Run(source, plan, on_invalid=on_invalid, progress=progress, description="standardize")
-    spread = run.reduce(_SpreadTask()).sums["spread"]
-    assert isinstance(spread, Spread)
+    spread: Any = run.reduce(_SpreadTask()).sums["spread"]
     if spread.weight <= 0:
         raise ValueError(f"the total sample weight is {spread.weight:g}; some row needs a positive weight")
     deviation = np.sqrt(spread.squares / spread.weight)

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from daskspectral.basis import basis_from_state
-from daskspectral.estimators.spectral import SpectralDecomposition
+from daskspectral.estimators.spectral import SOLUTION, SpectralDecomposition
 from daskspectral.moments import Moments
 from daskspectral.operators import operator_from_state
 from daskspectral.store import read_state, write_state
@@ -21,12 +21,12 @@ def save(what: SpectralDecomposition | Moments, path: str | os.PathLike[str], *,
     if isinstance(what, Moments):
         write_state(path, "moments", moments_state(what), overwrite=overwrite)
     elif isinstance(what, SpectralDecomposition):
-        write_state(
-            path,
-            "spectral",
-            {"params": what.params_state(), "moments": moments_state(what.fitted().moments_)},
-            overwrite=overwrite,
-        )
+        state = {
+            "params": what.params_state(),
+            "moments": moments_state(what.fitted().moments_),
+            "solution": {name: getattr(what, name) for name in SOLUTION},
+        }
+        write_state(path, "spectral", state, overwrite=overwrite)
     else:
         raise TypeError(f"save() takes a fitted estimator or moments, not {type(what).__name__}")
 
@@ -38,7 +38,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         return moments_from_state(state)
     if kind == "spectral":
         estimator = SpectralDecomposition(**SpectralDecomposition.params_from_state(state["params"]))
-        return estimator.fit_moments(moments_from_state(state["moments"]))
+        # not solved again: another machine's LAPACK may turn degenerate eigenfunctions
+        return estimator.with_solution(moments_from_state(state["moments"]), state["solution"])
     raise ValueError(f"{os.fspath(path)} holds {kind!r}, which this daskspectral does not know: upgrade it")
 
 

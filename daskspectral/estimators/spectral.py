@@ -31,13 +31,14 @@ from daskspectral.estimators.parameters import (
 from daskspectral.estimators.rows import apply_rows
 from daskspectral.forms import first_moment
 from daskspectral.kernels import Gaussian, Kernel, Polynomial
-from daskspectral.kernels.registry import kernel_from_state, kernel_state
+from daskspectral.kernels.registry import NAMES, kernel_from_state, kernel_state
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Measure, Moments, block_rows
 from daskspectral.operators import Laplacian, Operator, operator_from_state
 from daskspectral.solve import Spectrum, resolve_cut, solve_symmetric
 
 Array = NDArray[np.floating[Any]]
+SOLUTION = ("eigenvalues_", "coefficients_", "rank_", "residuals_", "support_")
 
 
 class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -205,8 +206,21 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         self._warn_rank(solution, moments.basis)
         coefficients = np.zeros((len(kept), len(solution.values)))
         coefficients[kept] = solution.left
-        self.eigenvalues_, self.coefficients_ = solution.values, coefficients
-        self.rank_, self.residuals_, self.support_ = solution.rank, solution.residuals, support
+        return self.with_solution(
+            moments,
+            {
+                "eigenvalues_": solution.values,
+                "coefficients_": coefficients,
+                "rank_": solution.rank,
+                "residuals_": solution.residuals,
+                "support_": support,
+            },
+        )
+
+    def with_solution(self, moments: Moments, solution: Mapping[str, Any]) -> Self:
+        """Take over moments and their solution (`SOLUTION`), which another estimator found."""
+        for name in SOLUTION:
+            setattr(self, name, solution[name])
         self.moments_, self.basis_ = moments, moments.basis
         self.kernel_ = next((b.kernel for b in moments.basis.parts if isinstance(b, LandmarkBasis)), None)
         preparation = {k: v for k, v in moments.preparation.items() if k != "n_features_in"}
@@ -284,15 +298,23 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         return params
 
     def _operator(self) -> Operator:
-        if self.operator is not None and not isinstance(self.operator, Operator):
-            raise TypeError(f"operator must be one of daskspectral.operators, such as Laplacian(); got {self.operator!r}")
-        return Laplacian() if self.operator is None else self.operator
+        operator: Any = Laplacian() if self.operator is None else self.operator
+        if not isinstance(operator, Operator):
+            raise TypeError(
+                f"operator must be one of daskspectral.operators: Laplacian(), SymmetricForm(form); got {operator!r}"
+            )
+        return operator
 
     def _kernel(self) -> Kernel:
-        if self.kernel is not None and not isinstance(self.kernel, Kernel):
-            raise TypeError(f"kernel must be one of daskspectral.kernels, such as Gaussian(1.0); got {self.kernel!r}")
+        kernel: Any = Gaussian("median") if self.kernel is None else self.kernel
+        if not isinstance(kernel, Kernel):
+            names = ", ".join(c.__name__ for c in NAMES.values())
+            raise TypeError(
+                f"kernel must be one of daskspectral.kernels ({names}, or a function in Radial, Dot or FunctionKernel), "
+                f"such as Gaussian(1.0); got {kernel!r}"
+            )
         # a copy: kernels can be changed in place, and a fitted model must not change with its parameters
-        return Gaussian("median") if self.kernel is None else copy.deepcopy(self.kernel)
+        return copy.deepcopy(kernel)
 
     def _check_parameters(self, on_invalid: str) -> None:
         for name in ("n_components", "n_landmarks"):
@@ -332,8 +354,8 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
     def _warn_support(self, kept: NDArray[np.bool_], basis: Basis) -> None:
         if not kept.any():
             raise ValueError(
-                f"each of the {basis.size} basis functions rests on fewer than min_support={self.min_support:g} points; "
-                "widen the kernel's scale (scale='median' is a start)"
+                f"each of the {basis.size} basis functions rests on fewer than min_support={self.min_support:g} "
+                "points; widen the kernel's scale (scale='median' is a start)"
             )
         if not kept.all():
             warnings.warn(

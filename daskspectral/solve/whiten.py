@@ -28,11 +28,12 @@ class Whitening:
         return int(self.matrix.shape[1])
 
 
-def whiten(gram: Array, cut: float) -> Whitening:
+def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Whitening:
     """Keep the eigenvectors of the Gram matrix (p, p) above `cut` times the largest eigenvalue.
 
-    Each function is scaled to unit norm first, so that one of a large norm does not hide the others. Raises
-    ValueError when every function vanishes on the data.
+    Each function is scaled to unit norm first, so that one of a large norm does not hide the others. Those
+    marked by `keep` (p,) stay in the span whatever the cut takes away: they come first, and the others are
+    whitened orthogonally to them. Raises ValueError when every function vanishes on the data.
     """
     diagonal = np.diag(gram)
     scale = np.zeros(len(gram))
@@ -43,9 +44,34 @@ def whiten(gram: Array, cut: float) -> Whitening:
     correlation = gram * scale[:, None] * scale
     values, vectors = scipy.linalg.eigh(0.5 * (correlation + correlation.T))
     values, vectors = values[::-1], vectors[:, ::-1]
-    rank = int(np.count_nonzero(values > cut * values[0]))
-    matrix = scale[:, None] * vectors[:, :rank] / np.sqrt(values[:rank])
-    return Whitening(matrix, values)
+    keep = None if keep is None else keep & seen
+    if keep is None or not keep.any():
+        rank = int(np.count_nonzero(values > cut * values[0]))
+        matrix = vectors[:, :rank] / np.sqrt(values[:rank])
+    else:
+        matrix = _whiten_around(correlation, keep, cut * values[0])
+    return Whitening(scale[:, None] * matrix, values)
+
+
+def _whiten_around(correlation: Array, keep: NDArray[np.bool_], least: float) -> Array:
+    """W with the functions `keep` in its span: they are whitened first, then the Schur complement of the rest."""
+    first = _inverse_root(correlation[np.ix_(keep, keep)], least)
+    projection = first @ first.T @ correlation[np.ix_(keep, ~keep)]
+    rest = correlation[np.ix_(~keep, ~keep)] - correlation[np.ix_(~keep, keep)] @ projection
+    second = _inverse_root(rest, least)
+    matrix = np.zeros((len(correlation), first.shape[1] + second.shape[1]))
+    matrix[keep, : first.shape[1]] = first
+    matrix[keep, first.shape[1] :] = -projection @ second
+    matrix[~keep, first.shape[1] :] = second
+    return matrix
+
+
+def _inverse_root(gram: Array, least: float) -> Array:
+    """W (p, rank) with W^T gram W = I, from the eigenvalues above `least`, the largest first."""
+    values, vectors = scipy.linalg.eigh(0.5 * (gram + gram.T))
+    seen = values > least
+    root: Array = (vectors[:, seen] / np.sqrt(values[seen]))[:, ::-1]
+    return root
 
 
 def resolve_cut(rtol: float | None, dtype: str) -> float:

@@ -1,0 +1,127 @@
+"""What runs inside a task: one range of rows, summed or mapped, and totals that add."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from daskspectral.data.batches import Bad, Batches, Rows
+from daskspectral.data.readers import ArrayReader, Reader
+from daskspectral.engine.threads import limit_worker
+
+Array = NDArray[Any]
+stopped: set[str] = set()  # runs of this process that were interrupted; their tasks end at the next batch
+
+
+class ReduceTask(Protocol):
+    """Sums over the batches of one range: named arrays that add."""
+
+    def __call__(self, batches: Batches, state: Any) -> dict[str, Array]: ...
+
+
+class MapTask(Protocol):
+    """The result (c, ...) of each row of one batch."""
+
+    def __call__(self, batch: Mapping[str, Array], state: Any) -> Array: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """Sums over rows with what was counted on the way; totals add in the order of their rows."""
+
+    sums: Mapping[str, Any]
+    weight: float = 0.0
+    count: int = 0
+    skipped: int = 0
+    bad: Bad | None = None
+
+    def __add__(self, other: Total) -> Total:
+        if self.bad is not None or other.bad is not None:
+            worst = [t.bad for t in (self, other) if t.bad is not None]
+            return Total({}, bad=min(worst, key=lambda bad: bad.row))
+        if not self.count or not other.count:  # a range without a row has no sums to add
+            some = self if self.count else other
+            return Total(some.sums, some.weight, some.count, self.skipped + other.skipped)
+        return Total(
+            {k: v + other.sums[k] for k, v in self.sums.items()},
+            self.weight + other.weight,
+            self.count + other.count,
+            self.skipped + other.skipped,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """What every task of a run needs besides its rows; it travels to each worker once."""
+
+    token: str
+    task: Any
+    rows: Rows
+    edges: Array | None  # chunk borders; None where the rows arrive as dask blocks
+    out: Any = None
+
+    def batches(self, readers: Mapping[str, Reader], start: int, stop: int) -> Batches:
+        """The batches of one range."""
+        edges = np.array([start, stop]) if self.edges is None else self.edges
+        return Batches(readers, self.rows, start, stop, edges, lambda: self.token in stopped)
+
+
+def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> Total:
+    """The total of one range; an error says which rows it met."""
+    limit_worker()
+    batches = shared.batches(_readers(parts, start), start, stop)
+    try:
+        sums = shared.task(batches, state)
+    except BaseException as error:
+        error.add_note(f"while summing rows {start} to {stop}")
+        raise
+    if batches.bad is not None:
+        return Total({}, bad=batches.bad)
+    return Total(sums, batches.weight, batches.count, batches.skipped)
+
+
+def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Bad | None]:
+    """The results of one range, or None where they were written; and the first bad row."""
+    limit_worker()
+    batches = shared.batches(_readers(parts, start), start, stop)
+    try:
+        results = [shared.task(batch, state) for batch in batches]
+    except BaseException as error:
+        error.add_note(f"while working on rows {start} to {stop}")
+        raise
+    if batches.bad is not None or not results:
+        return None, batches.bad
+    result = np.concatenate(results)
+    if shared.out is None:
+        return result, None
+    zarr.open_array(shared.out, mode="r+")[start:stop] = result
+    return None, None
+
+
+def _readers(parts: tuple[Any, ...], start: int) -> dict[str, Reader]:
+    readers: dict[str, Reader] = {}
+    for name, part in zip(parts[::2], parts[1::2], strict=True):
+        if isinstance(part, list):  # the blocks of a dask array
+            blocks = [np.asarray(b) for b in part]
+            readers[name] = ArrayReader(np.concatenate(blocks) if len(blocks) > 1 else blocks[0], start)
+        else:
+            readers[name] = part
+    return readers
+
+
+def add_totals(totals: list[Total]) -> Total:
+    """The sum, in order."""
+    result = totals[0]
+    for total in totals[1:]:
+        result = result + total
+    return result
+
+
+def together(results: list[Any]) -> list[Any]:
+    """The results of several ranges as one."""
+    return results
