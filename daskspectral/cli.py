@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -15,9 +14,11 @@ import numpy as np
 
 from daskspectral import __version__, kernels, operators
 from daskspectral.data.convert import convert
-from daskspectral.data.readers import open_zarr
+from daskspectral.data.readers import open_zarr, refuse_input
 from daskspectral.data.samples import SAMPLES, write_sample
+from daskspectral.data.source import open_source
 from daskspectral.data.writer import refuse_existing
+from daskspectral.errors import Stopped, raise_on_signals
 from daskspectral.estimators import SpectralDecomposition, load
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
@@ -25,7 +26,7 @@ from daskspectral.moments import Moments
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Count(click.ParamType):
+class Count(click.ParamType):  # type: ignore[type-arg]
     """A whole number, written 10000, 1e4 or 10_000."""
 
     name = "count"
@@ -41,7 +42,7 @@ class Count(click.ParamType):
         return int(number)
 
 
-class Columns(click.ParamType):
+class Columns(click.ParamType):  # type: ignore[type-arg]
     """Column numbers: 0,2,5 or 0:8."""
 
     name = "columns"
@@ -60,24 +61,13 @@ class Columns(click.ParamType):
         return chosen
 
 
-class Stopped(BaseException):
-    """The process was told to stop by a signal."""
-
-    def __init__(self, number: int):
-        self.number = number
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise Stopped(number)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run the command: errors of the input are one message and exit code 1, signals exit with 128 + number."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     logging.captureWarnings(True)
-    signal.signal(signal.SIGTERM, _stop)
     try:
-        command.main(arguments, prog_name="daskspectral", standalone_mode=False)
+        with raise_on_signals(signal.SIGTERM):
+            command.main(arguments, prog_name="daskspectral", standalone_mode=False)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
@@ -89,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
     except Stopped as stopped:
         click.echo(f"stopped by {signal.Signals(stopped.number).name}; nothing was half-written", err=True)
         sys.exit(128 + stopped.number)
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(1)
 
@@ -126,7 +116,7 @@ def _scheduler(address: str | None, threads: int | None) -> Iterator[None]:
     from distributed import Client
 
     try:
-        client = Client(address, timeout=10)
+        client = Client(address, timeout=10)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError) as error:
         raise OSError(f"no dask scheduler answers at {address}: {error}") from error
     with client:
@@ -160,16 +150,16 @@ def fit(points: str, **options: Any) -> None:
     """Fit a spectral decomposition to the zarr array POINTS (a path or URL)."""
     out, picture, overwrite = options["out"], options["picture"], options["overwrite"]
     refuse_existing(out, overwrite)
+    refuse_input(out, points, options["weights"])
     if picture:
         from daskspectral.plot import refuse_picture
 
         refuse_picture(picture, overwrite)
     kernel = kernels.parse(options["kernel"])
     columns = options["columns"]
-    shape = open_zarr(points).shape
-    dimension = len(columns) if columns else shape[-1]
+    source = open_source(points, columns=columns, weight=options["weights"])
     estimator = SpectralDecomposition(
-        operators.parse(options["operator"], options["manifold"], int(dimension)),
+        operators.parse(options["operator"], options["manifold"], source.dimension),
         kernel,
         n_components=options["components"],
         n_landmarks=options["landmarks"],
@@ -184,9 +174,8 @@ def fit(points: str, **options: Any) -> None:
         random_state=options["seed"],
     )
     with _scheduler(options["scheduler"], options["threads"]):
-        estimator.fit(
-            points, sample_weight=options["weights"], on_invalid=options["on_invalid"], progress=_bar(options["progress"])
-        )
+        bar, weights = _bar(options["progress"]), options["weights"]
+        estimator.fit(points, sample_weight=weights, on_invalid=options["on_invalid"], progress=bar)
         estimator.save(out, overwrite=overwrite)
         click.echo(describe(estimator))
         if picture:
@@ -206,6 +195,7 @@ def fit(points: str, **options: Any) -> None:
 def transform(model: str, points: str, out: str, on_invalid: str, **options: Any) -> None:
     """Evaluate the eigenfunctions of MODEL at every row of the zarr array POINTS."""
     refuse_existing(out, options["overwrite"])
+    refuse_input(out, model, points)
     estimator = SpectralDecomposition.load(model)
     with _scheduler(options["scheduler"], options["threads"]):
         estimator.transform(

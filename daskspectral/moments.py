@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from daskspectral.operators import Operator
 
 Array = NDArray[np.floating[Any]]
 
-__all__ = ["Measure", "Moments", "block_rows"]
+__all__ = ["Measure", "MeasureMany", "Measurement", "Moments", "block_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,40 +118,110 @@ class Measure:
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches."""
         arena = Arena()
-        dtype = np.dtype(self.dtype)
-        products = all_products(tuple(self.forms.values()))
-        contraction = self.left.contraction(self.right, products, dtype, arena)
-        pairings = tuple(dict.fromkeys(p for f in self.functionals.values() for p in f.pairings))
-        vectors: dict[Any, Array] = {}
-        left_atoms = [p.left for p in products] + [p.atom for p in pairings]
-        right_atoms = [p.right for p in products]
-        if self.right is self.left:
-            left_atoms = right_atoms = left_atoms + right_atoms
-        for block in self._blocks(batches, dtype, arena):
-            lefts = _evaluate(self.left, block.part("left"), left_atoms)
-            rights = lefts
-            if self.right is not self.left:
-                rights = _evaluate(self.right, block.part("right"), right_atoms)
-            for pairing in pairings:
-                part = pair_with_field(lefts[pairing.atom.view], pairing, block, self.left.dimension)
-                vectors[pairing] = vectors[pairing] + part if pairing in vectors else part
-            contraction.add(lefts, rights, block)
-        matrices = contraction.result()
-        sums = {name: _combine(f.expression.terms, matrices) for name, f in self.forms.items()}
-        if vectors:
-            sums |= {name: _combine(f.expression.terms, vectors) for name, f in self.functionals.items()}
+        measurement = Measurement(self, arena)
+        for batch in batches:
+            for block in self.blocks(batch, arena):
+                measurement.add(block)
+        return measurement.result()
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block."""
+        return self.rows or block_rows(max(self.left.size, self.right.size))
+
+    def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
+        """A batch cut into blocks, with the fields that the operator derives."""
+        for start in range(0, len(batch["x"]), self.block_rows):
+            fields = {k: v[start : start + self.block_rows] for k, v in batch.items()}
+            if self.operator is not None:
+                fields |= self.operator.derived_fields(fields["x"])
+            weight = fields.pop("weight", None)
+            scale = None if weight is None else np.sqrt(weight, dtype=float)
+            yield Block(fields, np.dtype(self.dtype), arena, scale)
+
+
+class Measurement:
+    """The sums of one `Measure` on their way: blocks are added one by one."""
+
+    def __init__(self, measure: Measure, arena: Arena):
+        self.measure = measure
+        products = all_products(tuple(measure.forms.values()))
+        self._contraction = measure.left.contraction(measure.right, products, np.dtype(measure.dtype), arena)
+        self._pairings = tuple(dict.fromkeys(p for f in measure.functionals.values() for p in f.pairings))
+        self._vectors: dict[Any, Array] = {}
+        self._left_atoms = [p.left for p in products] + [p.atom for p in self._pairings]
+        self._right_atoms = [p.right for p in products]
+        if measure.right is measure.left:
+            self._left_atoms = self._right_atoms = self._left_atoms + self._right_atoms
+
+    def add(self, block: Block) -> None:
+        """Add one block of rows."""
+        left, right = self.measure.left, self.measure.right
+        lefts = _evaluate(left, block.part("left"), self._left_atoms)
+        rights = lefts if right is left else _evaluate(right, block.part("right"), self._right_atoms)
+        vectors = self._vectors
+        for pairing in self._pairings:
+            part = pair_with_field(lefts[pairing.atom.view], pairing, block, left.dimension)
+            vectors[pairing] = vectors[pairing] + part if pairing in vectors else part
+        self._contraction.add(lefts, rights, block)
+
+    def result(self) -> dict[str, Array]:
+        """The sums so far, by the name of form or functional."""
+        matrices = self._contraction.result()
+        sums = {name: _combine(f.expression.terms, matrices) for name, f in self.measure.forms.items()}
+        if self._vectors:
+            functionals = self.measure.functionals.items()
+            sums |= {name: _combine(f.expression.terms, self._vectors) for name, f in functionals}
         return sums
 
-    def _blocks(self, batches: Iterable[Mapping[str, Array]], dtype: Any, arena: Arena) -> Iterable[Block]:
-        rows = self.rows or block_rows(max(self.left.size, self.right.size))
+
+@dataclass(frozen=True, eq=False)
+class MeasureMany:
+    """Several measures in one pass: rows are read once, and distances to the same landmarks computed once.
+
+    With `folds` = K, the rows of each fold (the field `fold`, 0 to K - 1) are summed apart. The sums are named
+    `measure/form`, or `measure/fold/form`; with folds, `fold/weight` and `fold/count` (K,) say what went into each.
+    """
+
+    measures: Mapping[str, Measure]
+    folds: int | None = None
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
+        """The sums over the rows of these batches."""
+        arena = Arena()
+        started: dict[tuple[str, int], Measurement] = {}
+        weight, count = np.zeros(self.folds or 1), np.zeros(self.folds or 1)
+        smallest = min(self.measures.values(), key=lambda m: m.block_rows)
         for batch in batches:
-            for start in range(0, len(batch["x"]), rows):
-                fields = {k: v[start : start + rows] for k, v in batch.items()}
-                if self.operator is not None:
-                    fields |= self.operator.derived_fields(fields["x"])
-                weight = fields.pop("weight", None)
-                scale = None if weight is None else np.sqrt(weight, dtype=float)
-                yield Block(fields, dtype, arena, scale)
+            for fold, rows in self._split(batch):
+                weight[fold] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
+                count[fold] += len(rows["x"])
+                for block in replace(smallest, operator=None).blocks(rows, arena):
+                    shared: dict[Any, Any] = {}
+                    for name, measure in self.measures.items():
+                        if (name, fold) not in started:
+                            started[name, fold] = Measurement(measure, arena)
+                        fields = dict(block.fields)
+                        if measure.operator is not None:
+                            fields |= measure.operator.derived_fields(block.fields["x"])
+                        dtype = np.dtype(measure.dtype)
+                        started[name, fold].add(replace(block, fields=fields, dtype=dtype, shared=shared))
+        sums = {
+            f"{name}/{key}" if self.folds is None else f"{name}/{fold}/{key}": value
+            for (name, fold), measurement in started.items()
+            for key, value in measurement.result().items()
+        }
+        return sums if self.folds is None else sums | {"fold/weight": weight, "fold/count": count}
+
+    def _split(self, batch: Mapping[str, Array]) -> Iterator[tuple[int, Mapping[str, Array]]]:
+        if self.folds is None:
+            yield 0, batch
+            return
+        fields = {k: v for k, v in batch.items() if k != "fold"}
+        for fold in range(self.folds):
+            rows = np.flatnonzero(batch["fold"] == fold)
+            if len(rows):
+                yield fold, {k: v[rows] for k, v in fields.items()}
 
 
 def _evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:

@@ -27,7 +27,7 @@ Location = str | os.PathLike[str]
 
 SUFFIXES = (".png", ".pdf", ".svg")
 _COLOURS = "RdBu_r"
-_BANDS = 11  # odd: the middle one holds 0, so that a function that vanishes somewhere shows no noise there
+_BANDS = 9  # odd: the middle one holds 0, so that a function that vanishes somewhere shows no noise there
 _GRID = 240  # grid points along the longer side
 _NEIGHBOURS = 10
 _SHOWN = 3000  # data points that are drawn; more of them only blacken the panels
@@ -132,8 +132,7 @@ def panels(
     _require_matplotlib()
     from matplotlib.figure import Figure
 
-    columns = min(columns, len(titles))
-    rows = math.ceil(len(titles) / columns)
+    rows, columns = math.ceil(len(titles) / columns), min(columns, len(titles))
     figure = Figure(figsize=(width * columns, (width * aspect + 0.3) * rows), layout="constrained")
     axes = [figure.add_subplot(rows, columns, i + 1) for i in range(len(titles))]
     for ax, title in zip(axes, titles, strict=True):
@@ -187,19 +186,21 @@ def _draw_lines(estimator: SpectralDecomposition, points: Array, shown: range) -
 
 
 def _draw_plane(estimator: SpectralDecomposition, points: Array, shown: range) -> Figure:
-    radius, dense, excess_at = _support(points)
+    scale = estimator.preparation_.scale
+    unit = np.ones(2) if scale is None else scale  # of either axis: distances are those that the kernel sees
+    radius, dense, excess_at = _support(points / unit)
     low, high = dense.min(axis=0) - radius, dense.max(axis=0) + radius
     x, y = (np.arange(a, b, (high - low).max() / _GRID) for a, b in zip(low, high, strict=True))
     grid = np.stack(np.meshgrid(x, y), axis=-1)
     excess = gaussian_filter(excess_at(grid), 2, mode="nearest")
-    values, sampled = _evaluate(estimator, grid), _evaluate(estimator, points)
+    values, sampled = _evaluate(estimator, grid * unit), _evaluate(estimator, points)
     aspect = float(np.clip((high - low)[1] / (high - low)[0], 0.25, 4))
     figure, axes = panels([_title(estimator, i) for i in shown], width=2.2 / max(1, aspect**0.5), aspect=aspect)
-    faint = points[:: math.ceil(len(points) / _SHOWN)]
+    x, y, faint = x * unit[0], y * unit[1], points[:: math.ceil(len(points) / _SHOWN)]
     for i, ax in zip(shown, axes, strict=True):
         level_lines(ax, x, y, values[..., i], largest=_largest(sampled[:, i]), excess=excess)
         ax.plot(*faint.T, ",", color="black", alpha=0.15, rasterized=True)
-        ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xticks=[], yticks=[], aspect="equal")
+        ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xticks=[], yticks=[], aspect=unit[0] / unit[1])
     return figure
 
 
@@ -207,8 +208,7 @@ def _draw_sphere(estimator: SpectralDecomposition, points: Array, shown: range) 
     sphere, x, y = mollweide()
     excess = _support(points)[2](sphere)
     values, sampled = _evaluate(estimator, sphere), _evaluate(estimator, points)
-    figure, axes = panels([_title(estimator, i) for i in shown], aspect=0.5)
-    rim = np.linspace(0, 2 * np.pi, 200)
+    (figure, axes), rim = panels([_title(estimator, i) for i in shown], aspect=0.5), np.linspace(0, 2 * np.pi, 200)
     for i, ax in zip(shown, axes, strict=True):
         level_lines(ax, x, y, values[..., i], largest=_largest(sampled[:, i]), excess=excess)
         ax.plot(2 * np.cos(rim), np.sin(rim), color="0.4", linewidth=0.8)
@@ -220,10 +220,9 @@ def _draw_sphere(estimator: SpectralDecomposition, points: Array, shown: range) 
 def _draw_embedding(estimator: SpectralDecomposition, points: Array, shown: range) -> Figure:
     values = _evaluate(estimator, points)
     varying = [i for i in shown if values[:, i].std() > 1e-3 * np.sqrt(np.mean(values[:, i] ** 2))]
-    coordinates = [(f"eigenfunction {i}", values[:, i]) for i in varying[:2]]
-    # with fewer than two of them, columns of the data stand in
-    coordinates += [(f"column {j}", points[:, j]) for j in range(2 - len(coordinates))]
     coloured = varying[2:]
+    coordinates = [(f"eigenfunction {i}", values[:, i]) for i in varying[:2]]
+    coordinates += [(f"column {j}", points[:, j]) for j in range(2 - len(coordinates))]  # where there are fewer
     figure, axes = panels([_title(estimator, i) for i in coloured] or [f"{len(points)} rows"])
     for n, ax in enumerate(axes):
         style: dict[str, Any] = {"color": "tab:blue"}
@@ -240,10 +239,10 @@ def _draw_embedding(estimator: SpectralDecomposition, points: Array, shown: rang
 
 def _draw(estimator: SpectralDecomposition, X: Any, size: int, random_state: Any) -> Array:
     """Valid rows of X, drawn at random: the columns that the estimator uses, in the units of X (m, d)."""
-    width = open_source(X).n_features_in
-    if width != estimator.n_features_in_:
-        raise ValueError(f"X has {width} columns, and the model was fitted on {estimator.n_features_in_}")
-    source = open_source(X, columns=estimator.preparation_.columns)
+    source = open_source(X)
+    if source.n_features_in != estimator.n_features_in_:
+        raise ValueError(f"X has {source.n_features_in} columns, the model was fitted on {estimator.n_features_in_}")
+    source = source.with_preparation(columns=estimator.preparation_.columns)
     _, points = draw_rows(source, size, np.random.default_rng(random_state), on_invalid="skip")
     if not len(points):
         raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
@@ -253,8 +252,7 @@ def _draw(estimator: SpectralDecomposition, X: Any, size: int, random_state: Any
 def _evaluate(estimator: SpectralDecomposition, points: Array) -> Array:
     """The eigenfunctions (..., k) at points (..., d) of the columns that are used; other columns are 0."""
     rows = np.zeros((*points.shape[:-1], estimator.n_features_in_))
-    columns = estimator.preparation_.columns
-    rows[..., slice(None) if columns is None else list(columns)] = points
+    rows[..., list(estimator.preparation_.columns or range(rows.shape[-1]))] = points
     values = np.asarray(estimator.transform(rows.reshape(-1, rows.shape[-1]), progress=False))
     return values.reshape(*points.shape[:-1], -1)
 
@@ -290,7 +288,8 @@ def _vanishing(values: Array) -> NDArray[np.bool_]:
 def _title(estimator: SpectralDecomposition, i: int) -> str:
     value = 0.0 if _vanishing(estimator.eigenvalues_)[i] else float(estimator.eigenvalues_[i])
     digits, _, exponent = (f"{value:#.3g}" if value else "0").partition("e")
-    return rf"$\lambda_{{{i}}} = {digits.rstrip('.')}" + (rf" \cdot 10^{{{int(exponent)}}}$" if exponent else "$")
+    power = rf" \cdot 10^{{{int(exponent)}}}" if exponent else ""
+    return rf"$\lambda_{{{i}}} = {digits.rstrip('.')}{power}$"
 
 
 def _require_matplotlib() -> None:

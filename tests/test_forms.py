@@ -63,7 +63,9 @@ def test_the_form_of_the_module_docstring() -> None:
 
 
 def test_atoms() -> None:
-    assert terms(lambda f, g, x: inner(f, partial(g, 0, 2))) == ((1.0, Product(VALUE, Atom("partial", alpha=(0, 2)))),)
+    assert terms(lambda f, g, x: inner(f, partial(g, 0, 2))) == (
+        (1.0, Product(VALUE, Atom("partial", alpha=(0, 2)))),
+    )
     direction = Atom("along", direction=Field("v", 1))
     assert terms(lambda f, g, x: inner(along(f, x.v[1]), g)) == ((1.0, Product(direction, VALUE)),)
     later = Atom("gradient", view="future")
@@ -112,7 +114,10 @@ def test_distinct_products_are_measured_once() -> None:
 @pytest.mark.parametrize(
     ("counts", "expected"),
     [
-        ({"normals": 2}, [(1.0, GRADIENT), *((-1.0, Atom("along", direction=Field("normal", a))) for a in range(2))]),
+        (
+            {"normals": 2},
+            [(1.0, GRADIENT), *((-1.0, Atom("along", direction=Field("normal", a))) for a in range(2))],
+        ),
         ({"tangents": 2}, [(1.0, Atom("along", direction=Field("tangent", a))) for a in range(2)]),
         ({}, [(1.0, GRADIENT)]),
     ],

@@ -109,7 +109,11 @@ def test_fingerprints() -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_moments_of_different_things_do_not_add(name: str) -> None:
     other = measure(**OTHERS[name])
-    match = "moments of different operators" if name in ("operator", "form") else "give the landmarks of the first"
+    match = (
+        "moments of different operators"
+        if name in ("operator", "form")
+        else "give the landmarks of the first"
+    )
     with pytest.raises(ValueError, match=match):
         measure() + other
     with pytest.raises(ValueError, match=match):
@@ -120,7 +124,9 @@ def test_surfaces_whose_forms_read_the_same_do_not_add() -> None:
     sphere, plane = (measure(operator=Laplacian(m)) for m in (Sphere(3), Implicit(flat, 3)))
     assert sphere.operator.forms == plane.operator.forms
     assert sphere.fingerprint != plane.fingerprint
-    with pytest.raises(ValueError, match=r"different operators do not add: Laplacian\(manifold=Sphere\(d=3\)\)"):
+    with pytest.raises(
+        ValueError, match=r"different operators do not add: Laplacian\(manifold=Sphere\(d=3\)\)"
+    ):
         sphere + plane
     assert (plane + measure(operator=Laplacian(Implicit(flat, 3)))).count == 80
 
@@ -158,7 +164,9 @@ def test_digests_tell_structures_apart() -> None:
 def test_measures_and_moments_pickle(dump: Callable[[Any], bytes]) -> None:
     basis = Concatenated((ConstantBasis(3), LandmarkBasis(Exponential(), Y)))
     operator = Laplacian(Sphere(3))
-    task = Measure(basis, basis, operator.forms, {"mass": functional(lambda f, x: inner(f, 1))}, operator, rows=7)
+    task = Measure(
+        basis, basis, operator.forms, {"mass": functional(lambda f, x: inner(f, 1))}, operator, rows=7
+    )
     expected = task([{"x": X}])
     copy = pickle.loads(dump(task))
     assert copy.left is copy.right  # what the structured sums rest on
@@ -194,7 +202,10 @@ def test_operators_say_what_they_measure() -> None:
     assert Laplacian(FlatTorus(3)).form.fields == {"x", "tangent"}
     assert Laplacian(Sphere(4)).form.fields == {"x", "normal"}
     assert Laplacian(Implicit(flat, 3, 1)).form.fields == {"x", "normal"}
-    assert Laplacian(Implicit(flat, 2, 1)).form.fields == {"x", "normal"}  # a curve of which no tangents are known
+    assert Laplacian(Implicit(flat, 2, 1)).form.fields == {
+        "x",
+        "normal",
+    }  # a curve of which no tangents are known
     own = SymmetricForm(hessians, constants=True)
     assert own.derivative_order == 2
     assert own.kills_constants
@@ -206,14 +217,20 @@ def test_operators_say_what_they_measure() -> None:
     ("make", "match"),
     [
         (lambda: Laplacian(Sphere(3)).check(4), "lives in 3 dimensions and the data have 4 columns"),
-        (lambda: SymmetricForm(hessians).check(3), r"the data have 3 columns, and a form takes the orders \(2, 0\)"),
+        (
+            lambda: SymmetricForm(hessians).check(3),
+            r"the data have 3 columns, and a form takes the orders \(2, 0\)",
+        ),
         (lambda: SymmetricForm(drifting), "the form drifting is not symmetric"),
         (lambda: SymmetricForm(hessians).state(), "a model of the form hessians cannot be saved yet"),
         (lambda: Laplacian(Implicit(lambda x: x, 2)).state(), "move it into a module"),
         (lambda: operator_from_state({"operator": "transfer"}), "unknown operator 'transfer'"),
         (lambda: parse("heat", None, 3), "no operator 'heat'; the operators are laplacian"),
         (lambda: parse("laplacian", "torus", 3), "an even number of columns; got 3"),
-        (lambda: parse("laplacian", "plane", 3), "no manifold 'plane'; the manifolds are sphere, circle, torus"),
+        (
+            lambda: parse("laplacian", "plane", 3),
+            "no manifold 'plane'; the manifolds are sphere, circle, torus",
+        ),
     ],
 )
 def test_operators_refused(make: Callable[[], Any], match: str) -> None:
@@ -227,7 +244,8 @@ def test_states_of_operators(manifold: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "d", "manifold"), [(None, 5, None), ("sphere", 3, Sphere(3)), ("circle", 2, Circle()), ("torus", 4, FlatTorus(2))]
+    ("name", "d", "manifold"),
+    [(None, 5, None), ("sphere", 3, Sphere(3)), ("circle", 2, Circle()), ("torus", 4, FlatTorus(2))],
 )
 def test_operators_by_name(name: str | None, d: int, manifold: Any) -> None:
     assert parse("laplacian", name, d) == Laplacian(manifold)
@@ -248,7 +266,9 @@ def test_an_operator_of_ones_own() -> None:
 
     one, two = measure(operator=Shifted(1.0)), measure(operator=Shifted(2.0))
     assert one.fingerprint != two.fingerprint
-    np.testing.assert_allclose(two.arrays["form"] - one.arrays["form"], one.arrays["gram"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        two.arrays["form"] - one.arrays["form"], one.arrays["gram"], rtol=0, atol=1e-12
+    )
     assert (one + replace(one, skipped=0)).skipped == 1
     with pytest.raises(ValueError, match="different operators"):
         one + two

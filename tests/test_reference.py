@@ -82,4 +82,4 @@ def test_the_constant_makes_the_zero_exact(name: str, cut: float, reference: Map
         assert found.rank <= 51
     np.testing.assert_allclose(found.values[1:], 2, rtol=0, atol=0.2)
     alone = solve_symmetric(*means(KERNELS[name], reference["x"], operator), count=1, cut=cut).values[0]
-    assert (alone > 1e-7) is (name != "poly3")
+    assert (alone > 1e-7) == (name != "poly3")

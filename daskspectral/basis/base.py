@@ -38,7 +38,7 @@ class Block:
     """One block of c rows: its fields, and the square roots of the sample weights (c,) where given.
 
     `points` names the field that holds the points of this view; `owner` keeps the buffers of evaluations that
-    live at the same time apart.
+    live at the same time apart. `shared`, where several bases see the block, keeps what they have in common.
     """
 
     fields: Mapping[str, Array]
@@ -47,6 +47,7 @@ class Block:
     scale: Array | None = None
     points: str = "x"
     owner: str = ""
+    shared: dict[Any, Any] | None = None
 
     def field(self, field: Field) -> Array:
         """The values of a field, (c,) or (c, d)."""

@@ -141,19 +141,16 @@ class _RadialEvaluation(_LandmarkEvaluation):
         assert isinstance(kernel, RadialKernel)
         dtype = block.dtype
         self.points = block.x - basis.centre
-        squares = np.einsum("kd,kd->k", self.points, self.points)
-        right = np.empty((self.shape[1], basis.dimension + 2), dtype)
-        right[:, :-2], right[:, -2], right[:, -1] = self.points, 1, squares
         left = basis.augmented.astype(dtype, copy=False)
         self.s, self.q = self._buffer("s"), self._buffer("q")
         self.t = self._buffer("t") if gradient and kernel.proportional is None else None
         self.gradient = gradient
         self._weighted = False
-        np.matmul(left, right.T, out=self.s)
+        squares = self._distances(left)
         exact = kernel.smoothness < math.inf
         for panel in self._panels():
             s, q = self.s[panel], self.q[panel]
-            clean_distances(s, right[:, -1], left[panel, -2], exact=exact)
+            clean_distances(s, squares, left[panel, -2], exact=exact)
             if self.t is None:
                 kernel.profile(s, 0, q)
             else:
@@ -163,6 +160,24 @@ class _RadialEvaluation(_LandmarkEvaluation):
                 q *= scale
                 if self.t is not None:
                     self.t[panel] *= scale
+
+    def _distances(self, left: Array) -> Array:
+        """s by one GEMM, or from another basis of the same landmarks; the squared norms of the points (c,)."""
+        block = self.block
+        key = (id(self.basis.landmarks), block.points, block.dtype)
+        if block.shared is not None and key in block.shared:
+            pristine, squares = block.shared[key]
+            np.copyto(self.s, pristine)
+            return np.asarray(squares)
+        right = np.empty((self.shape[1], self.basis.dimension + 2), block.dtype)
+        right[:, :-2], right[:, -2] = self.points, 1
+        right[:, -1] = np.einsum("kd,kd->k", self.points, self.points)
+        np.matmul(left, right.T, out=self.s)
+        if block.shared is not None:
+            pristine = block.arena.get(f"shared {key}", self.shape, block.dtype)
+            np.copyto(pristine, self.s)
+            block.shared[key] = pristine, right[:, -1]
+        return right[:, -1]
 
     def weighted_distances(self, t: Array) -> Array:
         """s o T, in place of s, which nothing else needs after the features."""

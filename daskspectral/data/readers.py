@@ -190,6 +190,21 @@ def refuse_group(group: zarr.Group, name: str) -> NoReturn:
     )
 
 
+def refuse_input(out: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> None:
+    """Raise ValueError where writing `out` would destroy one of the inputs: it is one of them, or holds one."""
+    target = _place(out)
+    for location in inputs:
+        if location is not None and f"{_place(location)}/".startswith(f"{target}/"):
+            raise ValueError(
+                f"the output {os.fspath(out)} would replace the input {os.fspath(location)}; choose another path"
+            )
+
+
+def _place(location: str | os.PathLike[str]) -> str:
+    path = local_path(location)
+    return os.fspath(location).rstrip("/") if path is None else str(path)
+
+
 def array_name(node: zarr.Array[Any] | zarr.Group) -> str:
     """The path or URL of an open array or group; empty where it has none."""
     store = node.store

@@ -163,7 +163,8 @@ def as_reader(value: Any, what: str) -> Reader:
             and not isinstance(value, (list, tuple))
         ):
             raise TypeError(
-                f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, or the path of a zarr array"
+                f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, or the path of a zarr "
+                "array"
             )
         reader = ArrayReader(_numpy(value, what))
     if reader.dtype.kind not in "fiub":
@@ -177,7 +178,7 @@ def as_reader(value: Any, what: str) -> Reader:
 
 def _numpy(value: Any, what: str) -> Array:
     try:
-        array = np.asanyarray(value)
+        array: Array = np.asanyarray(value)
     except ValueError as error:
         raise ValueError(f"{what} cannot be made an array: {error}") from None
     if isinstance(array, np.ma.MaskedArray):

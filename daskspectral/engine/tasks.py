@@ -48,11 +48,17 @@ class Total:
             some = self if self.count else other
             return Total(some.sums, some.weight, some.count, self.skipped + other.skipped)
         return Total(
-            {k: v + other.sums[k] for k, v in self.sums.items()},
+            add_sums(self.sums, other.sums),
             self.weight + other.weight,
             self.count + other.count,
             self.skipped + other.skipped,
         )
+
+
+def add_sums(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
+    """Named sums added; one that is missing (a fold without rows in a range) counts as zero."""
+    both = {k: v + right[k] if k in right else v for k, v in left.items()}
+    return both | {k: v for k, v in right.items() if k not in left}
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,8 @@ def standardized(source: Source, *, on_invalid: str, progress: bool | None) -> S
     A column that is constant keeps its scale.
     """
     row_bytes = 8 * source.n_features_in
-    plan = plan_run(source.edges, flops_per_row=50.0 * row_bytes, row_bytes=row_bytes, splittable=not source.dask_fields)
+    whole = bool(source.dask_fields)
+    plan = plan_run(source.edges, flops_per_row=50.0 * row_bytes, row_bytes=row_bytes, splittable=not whole)
     run = Run(source, plan, on_invalid=on_invalid, progress=progress, description="standardize")
     spread: Any = run.reduce(_SpreadTask()).sums["spread"]
     if spread.weight <= 0:

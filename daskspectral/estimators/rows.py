@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import dask.array as da
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
 from daskspectral.data.batches import first_invalid
+from daskspectral.data.readers import ZarrReader, refuse_input
 from daskspectral.data.source import Preparation, Source, as_reader, chunked, open_source
 from daskspectral.data.writer import create_array, default_chunk_rows, refuse_existing
 from daskspectral.engine import Plan, Run, plan_run
@@ -94,6 +96,8 @@ def apply_rows(
         raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {n_features}")
     source = replace(source, preparation=function.preparation)
     if out is not None:
+        reader = source.readers["x"]
+        refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
         return _write(function, source, os.fspath(out), overwrite, progress)
     if isinstance(x, xr.DataArray):
         return _xarray(function, chunked(x), coordinates)
@@ -127,15 +131,16 @@ class _Slices:
     def __getitem__(self, key: tuple[slice, slice]) -> Array:
         rows, columns = key
         start, stop, _ = rows.indices(self.shape[0])
-        return np.asarray(self.reader.read(start, stop)[:, columns])
+        block: Array = self.reader.read(start, stop)
+        return block[:, columns]
 
 
 def _lazy(function: RowFunction, x: da.Array) -> da.Array:
     if len(x.chunks[1]) > 1:
         x = x.rechunk({1: -1})
-    return da.map_blocks(
-        _LazyRows(function), x, dtype=float, chunks=(x.chunks[0], (function.width,)), meta=np.empty((0, 0))
-    )
+    chunks = (x.chunks[0], (function.width,))
+    result: da.Array = da.map_blocks(_LazyRows(function), x, dtype=float, chunks=chunks, meta=np.empty((0, 0)))
+    return result
 
 
 def _xarray(function: RowFunction, x: xr.DataArray, coordinates: Mapping[str, Array]) -> xr.DataArray:
@@ -144,9 +149,8 @@ def _xarray(function: RowFunction, x: xr.DataArray, coordinates: Mapping[str, Ar
     data = _lazy(function, x.data) if lazy else _LazyRows(function)(np.asarray(x.data))
     kept = {name: c for name, c in x.coords.items() if set(c.dims) <= {rows}}
     extra = {name: ("component", values) for name, values in coordinates.items()}
-    return xr.DataArray(
-        data, dims=(rows, "component"), coords={**kept, **extra, "component": np.arange(function.width)}, name="eigenfunction"
-    )
+    coords: dict[Any, Any] = {**kept, **extra, "component": np.arange(function.width)}
+    return xr.DataArray(data, dims=(rows, "component"), coords=coords, name="eigenfunction")
 
 
 def _plan(source: Source, function: RowFunction) -> Any:
@@ -169,7 +173,7 @@ def _write(function: RowFunction, source: Source, out: str, overwrite: bool, pro
         chunk = int(source.edges[1])
         rows = chunk * max(1, round(rows / chunk))
     cuts = [*range(0, source.n, rows), source.n]
-    plan = Plan(tuple(zip(cuts[:-1], cuts[1:], strict=True)))
+    plan = Plan(tuple(pairwise(cuts)))
     with create_array(out, shape, "float64", chunk_rows=rows, overwrite=overwrite) as array:
         target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
         run = Run(source, plan, None, "keep" if function.nan_rows else "raise", progress, "transform")

@@ -269,7 +269,8 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
 
         model = load(path)
         if not isinstance(model, cls):
-            raise ValueError(f"{os.fspath(path)} holds {type(model).__name__}, not {cls.__name__}; use daskspectral.load")
+            what = type(model).__name__
+            raise ValueError(f"{os.fspath(path)} holds {what}, not {cls.__name__}; use daskspectral.load")
         return model
 
     def fitted(self) -> Self:
@@ -310,8 +311,8 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         if not isinstance(kernel, Kernel):
             names = ", ".join(c.__name__ for c in NAMES.values())
             raise TypeError(
-                f"kernel must be one of daskspectral.kernels ({names}, or a function in Radial, Dot or FunctionKernel), "
-                f"such as Gaussian(1.0); got {kernel!r}"
+                f"kernel must be one of daskspectral.kernels ({names}, or a function in Radial, Dot or "
+                f"FunctionKernel), such as Gaussian(1.0); got {kernel!r}"
             )
         # a copy: kernels can be changed in place, and a fitted model must not change with its parameters
         return copy.deepcopy(kernel)

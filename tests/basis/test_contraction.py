@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,17 @@ from daskspectral.forms import (
     partial,
     tangential_dirichlet,
 )
-from daskspectral.kernels import Dot, Exponential, FunctionKernel, Gaussian, Kernel, Linear, Matern, Polynomial, Radial
+from daskspectral.kernels import (
+    Dot,
+    Exponential,
+    FunctionKernel,
+    Gaussian,
+    Kernel,
+    Linear,
+    Matern,
+    Polynomial,
+    Radial,
+)
 from daskspectral.manifolds import Circle, FlatTorus, Implicit, Sphere
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
@@ -72,7 +82,10 @@ KERNELS: dict[str, tuple[Kernel, Plain]] = {
     "polynomial": (Polynomial(3, 0.5, 1.2), lambda x, y: (0.5 + x @ y / 1.2**2) ** 3),
     "polynomial 1": (Polynomial(1), lambda x, y: 1 + x @ y),
     "linear": (Linear(), lambda x, y: x @ y),
-    "radial sum": (Gaussian(0.8) + Exponential(1.3), lambda x, y: gauss(x, y) + np.exp(-np.sqrt(sq(x, y)) / 1.3)),
+    "radial sum": (
+        Gaussian(0.8) + Exponential(1.3),
+        lambda x, y: gauss(x, y) + np.exp(-np.sqrt(sq(x, y)) / 1.3),
+    ),
     "radial product": (Gaussian(0.8) * Matern(1.5, 0.9), lambda x, y: gauss(x, y) * matern32(x, y)),
     "radial multiple": (2.5 * Gaussian(0.8), lambda x, y: 2.5 * gauss(x, y)),
     "dot sum": (Linear() + Polynomial(2), lambda x, y: x @ y + (1 + x @ y) ** 2),
@@ -101,6 +114,7 @@ class Loop:
     y: Any
     batch: dict[str, Any]
     constant: bool = False
+    _known: dict[str, Any] = field(default_factory=dict)
 
     def _table(self, entry: Callable[[Any, Any], Any], constant: float, view: str) -> Any:
         points = self.batch[view]
@@ -111,7 +125,10 @@ class Loop:
 
     def value(self, view: str = "x") -> Any:
         """(p, c, 1)"""
-        return self._table(lambda x, y: np.array([self.plain(x, y)]), 1.0, view)
+        key = f"value {view}"
+        if key not in self._known:
+            self._known[key] = self._table(lambda x, y: np.array([self.plain(x, y)]), 1.0, view)
+        return self._known[key]
 
     def grad(self, view: str = "x") -> Any:
         """(p, c, d); 0 where a point is a landmark."""
@@ -121,7 +138,10 @@ class Loop:
                 return np.zeros(len(x))
             return np.array([self.plain(x + 1e-30j * e, y).imag / 1e-30 for e in np.eye(len(x))])
 
-        return self._table(entry, 0.0, view)
+        key = f"gradient {view}"
+        if key not in self._known:
+            self._known[key] = self._table(entry, 0.0, view)
+        return self._known[key]
 
     def d(self, axis: int, view: str = "x") -> Any:
         """(p, c, 1)"""
@@ -185,21 +205,29 @@ Terms = list[tuple[float, Any, Any, Any]]
 def expected_terms(name: str, a: Loop, b: Loop, batch: dict[str, Any]) -> Terms:
     one, v, drift = np.ones(len(batch["x"])), batch["potential"], batch["drift"]
     frame = batch["frame"][:, 1]
-    return {
-        "gram": [(1, a.value(), b.value(), one)],
-        "dirichlet": [(1, a.grad(), b.grad(), one)],
-        "asymmetric": [(1, a.value(), b.d(1), one)],
-        "schroedinger": [(1, a.grad(), b.grad(), one), (1, a.value(), b.value(), v)],
-        "weighted_gradient": [(0.5, a.grad(), b.grad(), v)],
-        "transfer": [(1, a.value(), b.value("future"), one)],
-        "later": [(1, a.value("future"), b.value("future"), one), (-1, a.grad("future"), b.grad("future"), one)],
-        "both_gradients": [
+    terms: dict[str, Callable[[], Terms]] = {
+        "gram": lambda: [(1, a.value(), b.value(), one)],
+        "dirichlet": lambda: [(1, a.grad(), b.grad(), one)],
+        "asymmetric": lambda: [(1, a.value(), b.d(1), one)],
+        "schroedinger": lambda: [(1, a.grad(), b.grad(), one), (1, a.value(), b.value(), v)],
+        "weighted_gradient": lambda: [(0.5, a.grad(), b.grad(), v)],
+        "transfer": lambda: [(1, a.value(), b.value("future"), one)],
+        "later": lambda: [
+            (1, a.value("future"), b.value("future"), one),
+            (-1, a.grad("future"), b.grad("future"), one),
+        ],
+        "both_gradients": lambda: [
             (1, a.grad(), b.grad("future"), one),
             (1, a.along(batch["x"], "future"), b.along(drift), one),
         ],
-        "two_directions": [(1, a.along(drift) - 2 * a.value(), b.along(frame) + b.along(drift), one)],
-        "reordered": [(1, a.d(2), b.value(), one), (1, a.value(), b.d(2), one), (1, a.value(), b.value(), one)],
-    }[name]
+        "two_directions": lambda: [(1, a.along(drift) - 2 * a.value(), b.along(frame) + b.along(drift), one)],
+        "reordered": lambda: [
+            (1, a.d(2), b.value(), one),
+            (1, a.value(), b.d(2), one),
+            (1, a.value(), b.value(), one),
+        ],
+    }
+    return terms[name]()
 
 
 FORMS: dict[str, Form] = {
@@ -278,7 +306,9 @@ def test_all_forms_in_one_pass_with_the_constant_and_without_weights(kernel: str
     assert sums["gram"][0, 0] == len(batch["x"])
 
 
-@pytest.mark.parametrize("kernels", [("gaussian", "exponential"), ("polynomial", "mixed product"), ("dot", "dot")])
+@pytest.mark.parametrize(
+    "kernels", [("gaussian", "exponential"), ("polynomial", "mixed product"), ("dot", "dot")]
+)
 def test_two_bases(kernels: tuple[str, str]) -> None:
     (k, plain), (k2, plain2) = (KERNELS[name] for name in kernels)
     left, right = LandmarkBasis(k, Y), LandmarkBasis(k2, Y2)
@@ -383,7 +413,9 @@ def mixed_gradient(x: Any, y: Any) -> Any:
 @form
 def second(f: Any, g: Any, x: Any) -> Any:
     laplacian = partial(g, 2, 0, 0) + partial(g, 0, 2, 0) + partial(g, 0, 0, 2)
-    return inner(partial(f, 1, 0, 1), laplacian) + inner(partial(f, 2, 0, 0), partial(g, 2, 0, 0), weight=x.potential)
+    return inner(partial(f, 1, 0, 1), laplacian) + inner(
+        partial(f, 2, 0, 0), partial(g, 2, 0, 0), weight=x.potential
+    )
 
 
 @pytest.mark.parametrize(
@@ -399,7 +431,9 @@ def test_second_derivatives(kernel: str, gradient: Plain) -> None:
     basis = LandmarkBasis(KERNELS[kernel][0], Y)
     steps = 1e-30j * np.eye(3)
     hessian = np.array([[[gradient(x + h, y).imag / 1e-30 for h in steps] for x in BATCH["x"]] for y in Y])
-    assert_close(np.array([[gradient(x, y) for x in BATCH["x"]] for y in Y]), Loop(KERNELS[kernel][1], Y, BATCH).grad())
+    assert_close(
+        np.array([[gradient(x, y) for x in BATCH["x"]] for y in Y]), Loop(KERNELS[kernel][1], Y, BATCH).grad()
+    )
     laplacian = np.trace(hessian, axis1=2, axis2=3)[:, :, None]
     expected = triple_loop(hessian[:, :, 0, 2:], laplacian, BATCH["weight"])
     expected += triple_loop(hessian[:, :, 0, :1], hessian[:, :, 0, :1], BATCH["weight"] * BATCH["potential"])
@@ -409,7 +443,9 @@ def test_second_derivatives(kernel: str, gradient: Plain) -> None:
 def test_derivatives_that_the_kernel_does_not_have() -> None:
     for k in (Exponential(), Linear() + FunctionKernel(tilted), Radial(lambda s: 1 / (1 + s))):
         basis = Concatenated((ConstantBasis(3), LandmarkBasis(k, Y)))
-        with pytest.raises(SmoothnessError, match="laplacian takes derivatives of order 2, and the constant with"):
+        with pytest.raises(
+            SmoothnessError, match="laplacian takes derivatives of order 2, and the constant with"
+        ):
             basis.check_order(2, "laplacian")
         with pytest.raises(SmoothnessError):
             measure_one(basis, basis, second, BATCH)
@@ -503,7 +539,9 @@ def test_any_split_and_block_size_and_weights_that_repeat_rows(data: Any, kernel
     pieces = [{k: v[a:b] for k, v in batch.items()} for a, b in zip([0, *cuts], [*cuts, n], strict=True)]
     split = Measure(basis, basis, FORMS, functionals, rows=rows)(pieces)
     at_cut = data.draw(st.integers(0, len(pieces)))
-    parts = [Measure(basis, basis, FORMS, functionals, rows=rows)(p) for p in (pieces[:at_cut], pieces[at_cut:])]
+    parts = [
+        Measure(basis, basis, FORMS, functionals, rows=rows)(p) for p in (pieces[:at_cut], pieces[at_cut:])
+    ]
 
     counts = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n).filter(any)))
     weighted = Measure(basis, basis, FORMS, functionals)([{**batch, "weight": counts}])
@@ -545,10 +583,14 @@ def test_functionals(kernel: str, constant: bool) -> None:
     functionals = {
         "mass": functional(lambda f, x: inner(f, 2.0)),
         "target": functional(lambda f, x: inner(f, x.target)),
-        "targets": functional(lambda f, x: inner(f, x.targets, weight=x.potential) - inner(at(f, x.future), x.targets)),
+        "targets": functional(
+            lambda f, x: inner(f, x.targets, weight=x.potential) - inner(at(f, x.future), x.targets)
+        ),
         "column": functional(lambda f, x: inner(x.potential * f, x.targets[1])),
         "gradient": functional(lambda f, x: inner(grad(f), x.drift)),
-        "hermite": functional(lambda f, x: inner(f, x.target) + inner(grad(f), x.frame[0], weight=x.potential)),
+        "hermite": functional(
+            lambda f, x: inner(f, x.target) + inner(grad(f), x.frame[0], weight=x.potential)
+        ),
         "slope": functional(lambda f, x: inner(along(f, x.drift), x.target) + inner(partial(f, 1, 0, 0), 1)),
     }
     value, gradient = loop.value()[:, :, 0], loop.grad()
@@ -557,15 +599,18 @@ def test_functionals(kernel: str, constant: bool) -> None:
         "mass": sum(2 * w[i] * value[:, i] for i in range(n)),
         "target": sum(w[i] * BATCH["target"][i] * value[:, i] for i in range(n)),
         "targets": sum(
-            w[i] * (v[i] * value[:, i, None] - loop.value("future")[:, i]) * BATCH["targets"][i] for i in range(n)
+            w[i] * (v[i] * value[:, i, None] - loop.value("future")[:, i]) * BATCH["targets"][i]
+            for i in range(n)
         ),
         "column": sum(w[i] * v[i] * BATCH["targets"][i, 1] * value[:, i] for i in range(n)),
         "gradient": sum(w[i] * gradient[:, i] @ BATCH["drift"][i] for i in range(n)),
         "hermite": sum(
-            w[i] * (BATCH["target"][i] * value[:, i] + v[i] * gradient[:, i] @ BATCH["frame"][i, 0]) for i in range(n)
+            w[i] * (BATCH["target"][i] * value[:, i] + v[i] * gradient[:, i] @ BATCH["frame"][i, 0])
+            for i in range(n)
         ),
         "slope": sum(
-            w[i] * (BATCH["target"][i] * gradient[:, i] @ BATCH["drift"][i] + gradient[:, i, 0]) for i in range(n)
+            w[i] * (BATCH["target"][i] * gradient[:, i] @ BATCH["drift"][i] + gradient[:, i, 0])
+            for i in range(n)
         ),
     }
     together = Measure(basis, basis, {"gram": gram, "dirichlet": dirichlet}, functionals, rows=4)([BATCH])
@@ -580,7 +625,9 @@ def test_functionals(kernel: str, constant: bool) -> None:
 def test_a_gradient_pairs_with_vectors_of_the_same_dimension(target: str) -> None:
     basis = LandmarkBasis(Gaussian(), Y)
     b = functional(lambda f, x: inner(grad(f), getattr(x, target)))
-    with pytest.raises(ValueError, match=r"a field of vectors of shape \(n, 3\); the field has rows of shape"):
+    with pytest.raises(
+        ValueError, match=r"a field of vectors of shape \(n, 3\); the field has rows of shape"
+    ):
         Measure(basis, basis, {"gram": gram}, {"b": b})([BATCH])
 
 
@@ -613,5 +660,7 @@ def test_integer_points_and_landmarks() -> None:
     for k in (Exponential(2.0), Polynomial(2), Gaussian() + Linear()):
         whole, real = LandmarkBasis(k, y), LandmarkBasis(k, y.astype(float))
         found = measure_one(whole, whole, schroedinger, {"x": x, "potential": x[:, 0]})
-        expected = measure_one(real, real, schroedinger, {"x": x.astype(float), "potential": x[:, 0].astype(float)})
+        expected = measure_one(
+            real, real, schroedinger, {"x": x.astype(float), "potential": x[:, 0].astype(float)}
+        )
         assert np.array_equal(found, expected)

@@ -173,7 +173,9 @@ def test_along_is_the_directional_derivative(name: str) -> None:
     kernel = KERNELS[name][0]
     direction = np.random.default_rng(0).standard_normal(X.shape)
     partials = [kernel.partial(X, Y, tuple(np.eye(D, dtype=int)[a])) for a in range(D)]
-    assert_close(kernel.along(X, Y, direction), sum(p * direction[:, a] for a, p in enumerate(partials)), 1e-14)
+    assert_close(
+        kernel.along(X, Y, direction), sum(p * direction[:, a] for a, p in enumerate(partials)), 1e-14
+    )
 
 
 @pytest.mark.parametrize("name", [*RADIAL, *DOT])
@@ -214,7 +216,9 @@ def test_coincident_points(name: str) -> None:
     y = np.vstack([x[1], x[3], x[0] + 1])
     direction = RNG.standard_normal(x.shape)
     with np.errstate(divide="raise", invalid="raise", over="raise"):
-        assert kernel.values(x, y)[0, 1] == pytest.approx(float(plain(0.0)), rel=1e-12 if kernel.order < 99 else 1e-9)
+        assert kernel.values(x, y)[0, 1] == pytest.approx(
+            float(plain(0.0)), rel=1e-12 if kernel.order < 99 else 1e-9
+        )
         for alpha in [(1, 0, 0), (0, 0, 1), (3, 0, 0), (1, 1, 1), (0, 1, 2)]:
             if sum(alpha) <= kernel.order:
                 assert np.abs(kernel.partial(x, y, alpha)[[0, 1], [1, 3]]).max() < 1e-12
@@ -235,7 +239,9 @@ def test_the_derivative_of_matern_jumps_where_its_order_ends() -> None:
     assert Matern(1.5).partial(at, at, (3, 0))[0, 0] == 0
     assert Matern(1.5).partial(at, at, (2, 0))[0, 0] == pytest.approx(-3)
     assert Matern(2.5).partial(at, at, (5, 0))[0, 0] == 0
-    assert Matern(2.5).partial(at, at, (2, 2))[0, 0] == pytest.approx(25 / 3)  # 4 q''(0), q'' = (25/12) exp(-z)
+    assert Matern(2.5).partial(at, at, (2, 2))[0, 0] == pytest.approx(
+        25 / 3
+    )  # 4 q''(0), q'' = (25/12) exp(-z)
 
 
 @pytest.mark.parametrize("name", RADIAL)
@@ -427,7 +433,10 @@ def test_kernels_by_name(text: str, kernel: Kernel) -> None:
     ("text", "match"),
     [
         ("", "there is no kernel ''"),
-        ("rbf:1", "no kernel 'rbf'; the kernels are gaussian:scale, exponential:scale, matern:nu:scale, poly"),
+        (
+            "rbf:1",
+            "no kernel 'rbf'; the kernels are gaussian:scale, exponential:scale, matern:nu:scale, poly",
+        ),
         ("gaussian:1:2", r"gaussian takes at most 1 parameters \(scale\)"),
         ("linear:1", "linear takes at most 0"),
         ("matern:1.5:wide", r"parameters of kernel matern \(nu, scale\) are numbers: 'matern:1.5:wide'"),

@@ -1,0 +1,107 @@
+"""What a run will need in memory, before it starts: from p, d, the block, the threads and the dtype, never from n."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+
+import dask
+import dask.system
+import numpy as np
+
+logger = logging.getLogger("daskspectral")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of one process at its peak: what it holds now, each task's buffers, the sums under way, the solver."""
+
+    now: int
+    tasks: int
+    sums: int
+    solver: int
+    threads: int
+
+    @property
+    def peak(self) -> int:
+        """The largest of the two phases: summing, then solving."""
+        return self.now + max(self.tasks + self.sums, self.solver)
+
+    def __str__(self) -> str:
+        return (
+            f"{_megabytes(self.peak)} at the peak: {_megabytes(self.now)} now, {_megabytes(self.tasks)} in the buffers of "
+            f"{self.threads} threads, {_megabytes(self.sums)} in sums under way, {_megabytes(self.solver)} in the solver"
+        )
+
+
+def predict_memory(
+    p: int, d: int, *, rows: int, dtype: str, threads: int, chunk_bytes: int = 0, buffers: int = 3, sums: int = 2
+) -> Memory:
+    """The peak memory of one pass and its solution.
+
+    `rows` are those of a block, `buffers` the (p, rows) arrays that an evaluation holds, `sums` the (p, p) results of
+    a task, `chunk_bytes` the decoded size of what is read at once.
+    """
+    width = np.dtype(dtype).itemsize
+    square = 8 * p * p
+    block = buffers * p * rows * width + 6 * rows * (d + 2) * 8
+    matrices = square * (2 * sums + 2) + p * p * width
+    reading = 4 * chunk_bytes
+    return Memory(
+        now=resident(),
+        tasks=threads * (block + matrices + reading),
+        sums=square * sums * (threads + 6),
+        solver=square * (sums + 7),
+        threads=threads,
+    )
+
+
+def resident() -> int:
+    """Bytes that this process holds in memory now."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def local_threads() -> int:
+    """How many threads the local scheduler would use."""
+    if dask.config.get("scheduler", None) in {"synchronous", "sync", "single-threaded"}:
+        return 1
+    return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
+
+
+def available() -> int:
+    """Bytes that the machine, or the control group that confines this process, can still give."""
+    limits = []
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(path) as file:
+                text = file.read().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            limits.append(int(text) - resident())
+    try:
+        with open("/proc/meminfo") as file:
+            limits += [int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable")]
+    except OSError:
+        pass
+    return min(limits, default=1 << 62)
+
+
+def check_memory(memory: Memory) -> None:
+    """Raise MemoryError where the run would not fit, saying what to lower."""
+    logger.info("memory: %s", memory)
+    room = available()
+    if memory.peak - memory.now > room:
+        raise MemoryError(
+            f"this run needs {memory}, and {_megabytes(room)} are free; lower n_landmarks (memory grows as its square), "
+            "use fewer threads (--threads), dtype='float32', or smaller chunks"
+        )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f} MB" if size < 1e10 else f"{size / 1e9:.1f} GB"

@@ -1,0 +1,92 @@
+"""A plan cuts the rows into tasks; it depends on the shape of the data and the work a row, on nothing else."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskspectral.data.source import open_source
+from daskspectral.engine import Plan, plan_run
+from daskspectral.engine import plan as module
+from daskspectral.engine.sampling import plan_of_rows
+
+chunk_lengths = st.lists(st.integers(0, 10**6), min_size=1, max_size=60).filter(lambda c: sum(c) > 0)
+work = st.floats(0, 1e9)
+widths = st.integers(0, 10**6)
+
+
+def borders(lengths: list[int]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def covers(plan: Plan, n: int) -> bool:
+    flat = [i for epoch in plan.epochs for i in epoch]
+    return (
+        flat == list(range(len(plan.ranges)))
+        and plan.ranges[0][0] == 0
+        and plan.ranges[-1][1] == n
+        and all(a < b for a, b in plan.ranges)
+        and all(before[1] == after[0] for before, after in pairwise(plan.ranges))
+    )
+
+
+@given(chunk_lengths, work, widths)
+def test_whole_chunks_partition_the_rows(lengths: list[int], flops: float, row_bytes: int) -> None:
+    edges = borders(lengths)
+    plan = plan_run(edges, flops_per_row=flops, row_bytes=row_bytes, splittable=False)
+    assert covers(plan, edges[-1])
+    assert {b for r in plan.ranges for b in r} <= set(edges.tolist())
+
+
+@given(chunk_lengths, st.floats(1e3, 1e9), widths)
+def test_large_chunks_are_split_evenly(lengths: list[int], flops: float, row_bytes: int) -> None:
+    edges = borders(lengths)
+    n = int(edges[-1])
+    plan = plan_run(edges, flops_per_row=flops, row_bytes=row_bytes)
+    assert covers(plan, n)
+    rows = max(1, min(module.TASK_FLOPS / flops, module.TASK_BYTES / max(row_bytes, 1)))
+    longest = max(b - a for a, b in plan.ranges)
+    assert longest <= 1.5 * rows + 1
+    for a, b in plan.ranges:  # a range is a union of whole chunks, or lies within one
+        first, last = np.searchsorted(edges, [a, b])
+        inside = np.searchsorted(edges, a, "right") == np.searchsorted(edges, b, "left")
+        assert inside or (edges[first] == a and edges[last] == b)
+
+
+@given(chunk_lengths, work, widths, st.booleans())
+def test_same_shape_same_plan(lengths: list[int], flops: float, row_bytes: int, splittable: bool) -> None:
+    options = {"flops_per_row": flops, "row_bytes": row_bytes, "splittable": splittable}
+    plan = plan_run(borders(lengths), **options)  # type: ignore[arg-type]
+    assert plan == plan_run(borders(lengths).astype("int32"), **options)  # type: ignore[arg-type]
+
+
+@given(st.integers(1, 10**9), st.floats(1e4, 1e8))
+def test_tasks_are_neither_tiny_nor_huge(n: int, flops: float) -> None:
+    plan = plan_run(np.array([0, n]), flops_per_row=flops, row_bytes=24)
+    total = n * flops
+    lengths = np.array([b - a for a, b in plan.ranges])
+    assert lengths.max() - lengths.min() <= 1
+    assert len(plan.ranges) <= max(module.LEAST_TASKS, 1.5 * total / module.TASK_FLOPS) + 1
+    if total < 2 * module.LEAST_FLOPS:
+        assert len(plan.ranges) <= 2
+
+
+def test_epochs() -> None:
+    plan = Plan(tuple((i, i + 1) for i in range(70)), epoch=32)
+    assert plan.epochs == [range(32), range(32, 64), range(64, 70)]
+
+
+@pytest.mark.parametrize("rows", [[0], [999], [0, 999], [498, 499, 500, 501]], ids=str)
+def test_plan_of_some_rows_reads_no_more_than_their_ranges(monkeypatch: pytest.MonkeyPatch, rows: list[int]) -> None:
+    monkeypatch.setattr(module, "TASK_BYTES", 100 * 24)
+    source = open_source(np.zeros((1000, 3)))
+    numbers = np.array(rows)
+    plan = plan_of_rows(source, numbers)
+    counts = [np.count_nonzero((numbers >= a) & (numbers < b)) for a, b in plan.ranges]
+    assert min(counts) > 0
+    assert sum(counts) == len(rows)
+    assert len(plan.ranges) <= len(rows)

@@ -1,0 +1,276 @@
+"""Pictures: what is in them, which panels, and that files appear whole or not at all."""
+
+import sys
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import daskspectral as dsp
+from daskspectral import plot
+from daskspectral.data.samples import SAMPLES, write_sample
+from daskspectral.kernels import Gaussian, Polynomial
+from daskspectral.operators import Laplacian
+
+
+def fitted(x, *, kernel=None, operator=None, **options):
+    defaults = {"n_components": 6, "n_landmarks": 60, "random_state": 0}
+    kernel = Gaussian(1.0) if kernel is None else kernel
+    return dsp.SpectralDecomposition(operator, kernel, **(defaults | options)).fit(x)
+
+
+@pytest.fixture(scope="module")
+def plane():
+    x = np.random.default_rng(0).standard_normal((2000, 2))
+    return x, fitted(x)
+
+
+def titles(figure):
+    return [axes.get_title() for axes in figure.axes]
+
+
+def contours(axes):
+    return [c for c in axes.collections if type(c).__name__ == "QuadContourSet"]
+
+
+def test_plane_has_a_panel_for_each_function_titled_by_index_and_eigenvalue(plane):
+    x, estimator = plane
+    figure = plot.eigenfunctions(estimator, x)
+    assert len(figure.axes) == 6
+    assert titles(figure)[0] == r"$\lambda_{0} = 0$"
+    for i, title in enumerate(titles(figure)[1:], 1):
+        assert title.startswith(rf"$\lambda_{{{i}}} = ")
+        assert float(title.split("=")[1].strip(" $")) == pytest.approx(estimator.eigenvalues_[i], rel=0.01)
+    for axes in figure.axes:
+        assert axes.get_aspect() == 1
+        assert all(c.get_clim() == (-c.get_clim()[1], c.get_clim()[1]) for c in contours(axes))
+        assert contours(axes)
+
+
+def test_count_limits_the_panels(plane):
+    x, estimator = plane
+    assert len(plot.eigenfunctions(estimator, x, count=3).axes) == 3
+
+
+def test_level_lines_are_clipped_where_the_data_are_sparse(plane):
+    x, estimator = plane
+    figure = plot.eigenfunctions(estimator, x, count=2)
+    outline = contours(figure.axes[1])[0].get_clip_path()
+    inside = outline.get_fully_transformed_path()
+    at = figure.axes[1].transData.transform
+    assert inside.contains_point(at((0.0, 0.0)))
+    assert not inside.contains_point(at((3.9, 3.9)))
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask", "xarray", "path"])
+def test_every_kind_of_input_gives_the_same_points(kind, plane, tmp_path):
+    import zarr
+
+    x, estimator = plane
+    path = tmp_path / "x.zarr"
+    zarr.create_array(path, shape=x.shape, chunks=(500, 2), dtype="float64", fill_value=np.nan)[:] = x
+    given = {
+        "numpy": x,
+        "dask": da.from_array(x, chunks=(700, 2)),
+        "xarray": xr.DataArray(x, dims=("row", "column")),
+        "path": str(path),
+    }[kind]
+    drawn = plot.eigenfunctions(estimator, given, count=1, max_points=100).axes[0].lines[0].get_xydata()
+    expected = plot.eigenfunctions(estimator, x, count=1, max_points=100).axes[0].lines[0].get_xydata()
+    np.testing.assert_array_equal(drawn, expected)
+    assert len(drawn) == 100
+    assert set(map(tuple, drawn)) <= set(map(tuple, x))
+
+
+def test_line_over_a_histogram_for_one_column():
+    x = np.random.default_rng(0).standard_normal((2000, 1))
+    estimator = fitted(x, n_landmarks=20, n_components=4)
+    figure = plot.eigenfunctions(estimator, x)
+    assert len(figure.axes) == 4
+    grid, values = figure.axes[1].lines[-1].get_data()
+    np.testing.assert_allclose(values, estimator.transform(grid[:, None])[:, 1])
+    low, high = np.quantile(x, [0.001, 0.999])
+    assert (grid[0], grid[-1]) == pytest.approx((low, high))
+    assert any(type(patch).__name__ == "StepPatch" for patch in figure.axes[1].patches)
+
+
+def test_sphere_is_drawn_in_the_mollweide_projection():
+    x = SAMPLES["sphere"].draw(3000, 3, 0.0, np.random.default_rng(0))
+    estimator = fitted(x, operator=Laplacian(dsp.manifolds.Sphere(3)), kernel=Polynomial(2), n_components=9)
+    figure = plot.eigenfunctions(estimator, x)
+    assert len(figure.axes) == 9
+    for axes in figure.axes:
+        assert np.abs(axes.lines[-1].get_xydata() / [2, 1]).max() <= 1
+        assert axes.get_aspect() == 1
+
+
+def test_mollweide_is_on_the_sphere_and_keeps_areas():
+    points, x, y = plot.mollweide()
+    np.testing.assert_allclose(np.linalg.norm(points, axis=-1), 1)
+    # equal areas: the share of the ellipse below y is the share of the sphere below that latitude
+    angle = np.arcsin(np.clip(y[:, 0], -1, 1))
+    share = 0.5 + (angle + np.sin(angle) * np.cos(angle)) / np.pi
+    np.testing.assert_allclose(share, (1 + points[:, 0, 2]) / 2, atol=1e-12)
+    np.testing.assert_allclose(np.abs(x).max(), 2, rtol=1e-3)
+
+
+def test_more_columns_are_drawn_in_the_first_two_functions():
+    x = np.random.default_rng(0).standard_normal((2000, 4))
+    estimator = fitted(x, kernel=Gaussian(3.0))
+    figure = plot.eigenfunctions(estimator, x, max_points=500)
+    assert titles(figure)[0].startswith(r"$\lambda_{3}")
+    assert len(figure.axes) == 3
+    drawn = figure.axes[0].collections[0]
+    assert len(drawn.get_offsets()) == 500
+    low, high = drawn.get_clim()
+    assert low == -high
+    assert figure.get_supxlabel() == "eigenfunction 1"
+    assert figure.get_supylabel() == "eigenfunction 2"
+
+
+def test_few_functions_of_many_columns_are_drawn_over_columns():
+    x = np.random.default_rng(0).standard_normal((1000, 4))
+    estimator = fitted(x, kernel=Gaussian(3.0), n_components=2)
+    figure = plot.eigenfunctions(estimator, x)
+    assert len(figure.axes) == 1
+    assert figure.get_supxlabel() == "eigenfunction 1"
+    assert figure.get_supylabel() == "column 0"
+
+
+def test_chosen_columns_and_standardised_ones_are_drawn_in_their_units():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2000, 4)) * [1, 1, 50, 1] + [0, 0, 1000, 0]
+    estimator = fitted(x, columns=[2, 0], standardize=True)
+    figure = plot.eigenfunctions(estimator, x, count=2)
+    low, high = figure.axes[1].get_xlim()
+    assert 800 < low < 950
+    assert 1050 < high < 1200
+    low, high = figure.axes[1].get_ylim()
+    assert -5 < low < -1.5
+
+
+def test_invalid_rows_are_passed_over():
+    x = np.random.default_rng(0).standard_normal((1000, 2))
+    estimator = fitted(x)
+    x[::3, 0] = np.nan
+    drawn = plot.eigenfunctions(estimator, x, count=1).axes[0].lines[0].get_xydata()
+    assert np.isfinite(drawn).all()
+    with pytest.raises(ValueError, match="no valid row"):
+        plot.eigenfunctions(estimator, np.full((10, 2), np.nan))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_rows_that_coincide_are_drawn(d):
+    x = np.random.default_rng(0).standard_normal((500, d))
+    estimator = fitted(x, n_landmarks=20, n_components=3)
+    assert plot.eigenfunctions(estimator, np.ones((5, d))).axes
+    assert plot.eigenfunctions(estimator, np.ones((1, d))).axes
+
+
+def test_errors_of_eigenfunctions(plane):
+    x, estimator = plane
+    with pytest.raises(ValueError, match="3 columns, the model was fitted on 2"):
+        plot.eigenfunctions(estimator, np.zeros((10, 3)))
+    with pytest.raises(ValueError, match="1 or more"):
+        plot.eigenfunctions(estimator, x, count=0)
+    with pytest.raises(ValueError, match="not fitted"):
+        plot.eigenfunctions(dsp.SpectralDecomposition(), x)
+
+
+def test_spectrum_marks_the_constant_and_the_exact_values(plane):
+    _, estimator = plane
+    axes = plot.spectrum(estimator).axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["learned", "constant"]
+    learned = next(line for line in axes.lines if line.get_label() == "learned")
+    np.testing.assert_array_equal(learned.get_ydata(), estimator.eigenvalues_[1:])
+    axes = plot.spectrum(estimator, exact=[0, 1, 1, 2]).axes[0]
+    crosses = next(line for line in axes.lines if line.get_label() == "exact")
+    np.testing.assert_array_equal(crosses.get_xydata(), [[0, 0], [1, 1], [2, 1], [3, 2]])
+
+
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")]
+)
+def test_saved_in_the_format_of_the_ending(suffix, magic, plane, tmp_path):
+    x, estimator = plane
+    path = tmp_path / f"picture{suffix}"
+    path.write_bytes(b"an older one")
+    plot.save_eigenfunctions(estimator, x, path, count=2)
+    assert path.read_bytes().startswith(magic)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_picture_that_fails_leaves_what_was_there(plane, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    x, estimator = plane
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"an older one")
+
+    def half(self, target, **options):
+        Path(target).write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Figure, "savefig", half)
+    with pytest.raises(OSError, match="disk full"):
+        plot.save_eigenfunctions(estimator, x, path, count=1)
+    assert path.read_bytes() == b"an older one"
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_refusals_come_before_the_work(tmp_path):
+    there = tmp_path / "there.png"
+    there.write_bytes(b"")
+    (tmp_path / "folder.png").mkdir()
+    with pytest.raises(FileExistsError, match="--overwrite"):
+        plot.refuse_picture(there, overwrite=False)
+    plot.refuse_picture(there, overwrite=True)
+    with pytest.raises(FileExistsError, match="another path"):
+        plot.refuse_picture(tmp_path / "folder.png", overwrite=True)
+    with pytest.raises(ValueError, match=r"\.png, \.pdf, \.svg"):
+        plot.refuse_picture(tmp_path / "picture.jpeg", overwrite=False)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        plot.refuse_picture(tmp_path / "nowhere" / "picture.png", overwrite=False)
+    with pytest.raises(ValueError, match="must end in"):  # not fitted, which would be said next
+        plot.save_eigenfunctions(dsp.SpectralDecomposition(), np.zeros((3, 2)), tmp_path / "x.gif")
+
+
+def test_without_matplotlib_the_extra_is_named(plane, tmp_path, monkeypatch):
+    x, estimator = plane
+    for name in [m for m in sys.modules if m.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for call in (
+        lambda: plot.eigenfunctions(estimator, x),
+        lambda: plot.spectrum(estimator),
+        lambda: plot.refuse_picture(tmp_path / "picture.png", overwrite=False),
+        lambda: plot.save_eigenfunctions(estimator, x, tmp_path / "picture.png"),
+    ):
+        with pytest.raises(ImportError, match=r"pip install daskspectral\[plot\]"):
+            call()
+
+
+def test_pyplot_is_never_imported(plane, tmp_path):
+    import subprocess
+
+    program = (
+        "import sys, numpy as np, daskspectral as dsp\n"
+        "from daskspectral import plot\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "x = np.random.default_rng(0).standard_normal((500, 2))\n"
+        "e = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), n_landmarks=20, n_components=3).fit(x)\n"
+        f"plot.save_eigenfunctions(e, x, {str(tmp_path / 'x.png')!r})\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_saved_model_draws_the_same_picture(tmp_path):
+    write_sample("two-moons", tmp_path / "x.zarr", 2000, noise=0.05, progress=False)
+    estimator = fitted(tmp_path / "x.zarr", kernel=Gaussian(0.5))
+    estimator.save(tmp_path / "model.zarr")
+    plot.save_eigenfunctions(estimator, tmp_path / "x.zarr", tmp_path / "a.png", count=4)
+    plot.save_eigenfunctions(dsp.load(tmp_path / "model.zarr"), tmp_path / "x.zarr", tmp_path / "b.png", count=4)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
