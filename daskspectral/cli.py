@@ -19,7 +19,7 @@ from daskspectral.data.samples import SAMPLES, write_sample
 from daskspectral.data.source import open_source
 from daskspectral.data.writer import refuse_existing
 from daskspectral.errors import Stopped, raise_on_signals
-from daskspectral.estimators import SpectralDecomposition, load
+from daskspectral.estimators import SpectralDecomposition, load, save
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
 
@@ -66,22 +66,26 @@ def main(arguments: list[str] | None = None) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     logging.captureWarnings(True)
     try:
-        with raise_on_signals(signal.SIGTERM):
+        with raise_on_signals(signal.SIGTERM, signal.SIGUSR1):
             command.main(arguments, prog_name="daskspectral", standalone_mode=False)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("stopped by Ctrl-C; nothing was half-written", err=True)
+    except (KeyboardInterrupt, click.Abort) as interrupt:
+        click.echo(_with_notes("stopped by Ctrl-C; nothing was half-written", interrupt), err=True)
         sys.exit(128 + signal.SIGINT)
     except Stopped as stopped:
-        click.echo(f"stopped by {signal.Signals(stopped.number).name}; nothing was half-written", err=True)
+        click.echo(_with_notes(f"{stopped}; nothing was half-written", stopped), err=True)
         sys.exit(128 + stopped.number)
-    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
-        click.echo(f"Error: {error}", err=True)
+    except (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError) as error:
+        click.echo(_with_notes(f"Error: {error}", error), err=True)
         sys.exit(1)
+
+
+def _with_notes(text: str, error: BaseException) -> str:
+    return "\n".join([text, *getattr(error, "__notes__", [])])
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -143,14 +147,21 @@ def _scheduler(address: str | None, threads: int | None) -> Iterator[None]:
 @click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--on-invalid", type=click.Choice(["raise", "skip"]), default="raise", show_default=True)
-@click.option("--out", required=True, help="Where the model goes: a new zarr group.")
+@click.option("--allow-missing", is_flag=True, help="Chunks that are not stored hold fill values on purpose.")
+@click.option("--checkpoint", help="A directory for the sums so far; the same command goes on from there.")
+@click.option("--checkpoint-every", type=float, default=60.0, show_default=True, help="Seconds.")
+@click.option("--plan", "only_plan", is_flag=True, help="Print tasks and peak memory, and stop.")
+@click.option("--out", help="Where the model goes: a new zarr group.")
 @click.option("--plot", "picture", help="Draw the eigenfunctions into this .png, .pdf or .svg.")
 @_run_options
 def fit(points: str, **options: Any) -> None:
     """Fit a spectral decomposition to the zarr array POINTS (a path or URL)."""
     out, picture, overwrite = options["out"], options["picture"], options["overwrite"]
-    refuse_existing(out, overwrite)
-    refuse_input(out, points, options["weights"])
+    if not options["only_plan"]:
+        if out is None:
+            raise click.UsageError("fit needs --out, where the model goes")
+        refuse_existing(out, overwrite)
+        refuse_input(out, points, options["weights"])
     if picture:
         from daskspectral.plot import refuse_picture
 
@@ -174,8 +185,12 @@ def fit(points: str, **options: Any) -> None:
         random_state=options["seed"],
     )
     with _scheduler(options["scheduler"], options["threads"]):
-        bar, weights = _bar(options["progress"]), options["weights"]
-        estimator.fit(points, sample_weight=weights, on_invalid=options["on_invalid"], progress=bar)
+        click.echo(f"plan: {estimator.plan(points, sample_weight=options['weights'])}", err=True)
+        if options["only_plan"]:
+            return
+        names = ("on_invalid", "allow_missing", "checkpoint", "checkpoint_every")
+        run = {name: options[name] for name in names}
+        estimator.fit(points, sample_weight=options["weights"], progress=_bar(options["progress"]), **run)
         estimator.save(out, overwrite=overwrite)
         click.echo(describe(estimator))
         if picture:
@@ -203,6 +218,49 @@ def transform(model: str, points: str, out: str, on_invalid: str, **options: Any
         )
     shape = open_zarr(out).shape
     click.echo(f"embedding: {out}, {shape[0]} rows, {shape[1]} components")
+
+
+@command.command()
+@click.argument("model")
+@click.argument("points")
+@click.option("--out", required=True, help="Where the new model goes; MODEL itself with --overwrite.")
+@click.option("--weights", help="A zarr array of sample weights, one a row.")
+@click.option("--on-invalid", type=click.Choice(["raise", "skip"]), default="raise", show_default=True)
+@click.option("--allow-missing", is_flag=True, help="Chunks that are not stored hold fill values on purpose.")
+@_run_options
+def update(model: str, points: str, out: str, weights: str | None, **options: Any) -> None:
+    """Fold the rows appended to POINTS since MODEL was fitted into a new model; only these are read."""
+    refuse_existing(out, options["overwrite"])
+    refuse_input(out, points, weights)
+    estimator = SpectralDecomposition.load(model)
+    with _scheduler(options["scheduler"], options["threads"]):
+        run = {name: options[name] for name in ("on_invalid", "allow_missing")}
+        estimator.update(points, sample_weight=weights, progress=_bar(options["progress"]), **run)
+        estimator.save(out, overwrite=options["overwrite"])
+    click.echo(describe(estimator))
+    click.echo(f"model: {out}")
+
+
+@command.command()
+@click.argument("parts", nargs=-1, required=True)
+@click.option("--out", required=True, help="Where the sum goes.")
+@click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
+def merge(parts: tuple[str, ...], out: str, overwrite: bool) -> None:
+    """Add the moments of PARTS (models or moments, measured with one basis) and solve again; no data are read."""
+    refuse_existing(out, overwrite)
+    refuse_input(out, *parts)
+    first, *others = [load(part) for part in parts]
+    total = _moments(first)
+    for part in others:
+        total = total + _moments(part)
+    merged = total if isinstance(first, Moments) else first.fit_moments(total)
+    save(merged, out, overwrite=overwrite)
+    click.echo(describe(merged))
+    click.echo(f"{'moments' if isinstance(merged, Moments) else 'model'}: {out}")
+
+
+def _moments(what: SpectralDecomposition | Moments) -> Moments:
+    return what if isinstance(what, Moments) else what.moments_
 
 
 @command.command()

@@ -26,7 +26,8 @@ class Moments:
     """Sums of forms over rows, never means: an additive monoid.
 
     `arrays` holds one sum a form, (p, q), by name; `weight` is the total sample weight, `count` the rows that
-    went in, `skipped` those dropped as invalid. `a + b` is the moments of both data sets together.
+    went in, `skipped` those dropped as invalid, `rows` all that
+    were read, landmarks left out among them. `a + b` is the moments of both data sets together.
     """
 
     arrays: Mapping[str, Array]
@@ -37,6 +38,7 @@ class Moments:
     skipped: int = 0
     dtype: str = "float64"
     preparation: Mapping[str, Any] = field(default_factory=dict)
+    rows: int = 0
 
     @property
     def fingerprint(self) -> str:
@@ -68,6 +70,7 @@ class Moments:
             weight=self.weight + other.weight,
             count=self.count + other.count,
             skipped=self.skipped + other.skipped,
+            rows=self.rows + other.rows,
         )
 
     def mean(self, name: str) -> Array:

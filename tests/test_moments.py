@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import cloudpickle
+import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
@@ -101,7 +101,8 @@ def test_fingerprints() -> None:
     assert measure(slice(3)).fingerprint == same
     assert measure(kernel=Gaussian(np.float64(0.8))).fingerprint == same
     assert measure(landmarks=Y.tolist()).fingerprint == same
-    ones = (Gaussian(1), Gaussian(1.0), Gaussian(np.float32(1)), Gaussian(np.int64(1)))
+    numbers: list[Any] = [1, 1.0, np.float32(1), np.int64(1)]
+    ones = [Gaussian(scale) for scale in numbers]
     assert len({measure(kernel=k).fingerprint for k in ones}) == 1
     assert len({measure(preparation={"columns": c}).fingerprint for c in ((1, 2), [1, 2])}) == 1
 
@@ -153,8 +154,9 @@ def test_digests_tell_structures_apart() -> None:
         return [b"".join(parts)]
 
     values = [
-        [1, 23], [12, 3], [[1], 23], [1, [23]], ["1", "23"], {"a": {"b": 1}, "c": 2}, {"a": {"b": 1, "c": 2}}, None,
-        True, 1, "1", [], {}, np.ones(2), np.ones((1, 2)), np.ones(2, np.float32), [1.0, 1.0], {"a": []}, ["a"],
+        [1, 23], [12, 3], [[1], 23], [1, [23]], ["1", "23"], [], ["a"], [1.0, 1.0], None, True, 1, "1",
+        {"a": {"b": 1}, "c": 2}, {"a": {"b": 1, "c": 2}}, {}, {"a": []},
+        np.ones(2), np.ones((1, 2)), np.ones(2, np.float32),
     ]  # fmt: skip
     assert len({digest(v)[0] for v in values}) == len(values)
     assert digest({"a": 1, "b": 2.5}) == digest({"b": 2.5, "a": 1.0})

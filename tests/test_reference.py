@@ -1,8 +1,8 @@
 """Gram and Dirichlet matrices of 2000 points on the sphere, computed by independent code.
 
-`galerkin_small.npz`: the points `x`, the first 50 of which are the landmarks; for each kernel the means over the
-points of phi phi^T (`R`), of the ambient and the tangential Dirichlet form (`L`, `L_tangential`), and the lowest
-eigenvalues of the latter (`ev_tangential`). Kernels: (1 + x.y)^3, exp(-r^2), exp(-r).
+`galerkin_small.npz`: the points `x`, the first 50 of which are the landmarks; for each kernel the means over
+the points of phi phi^T (`R`), of the ambient and the tangential Dirichlet form (`L`, `L_tangential`), and the
+lowest eigenvalues of the latter (`ev_tangential`). Kernels: (1 + x.y)^3, exp(-r^2), exp(-r).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def test_reference_tangential_form_and_its_eigenvalues(name: str, reference: Map
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("cut", [1e-12, 1e-10, 1e-7])
 def test_the_constant_makes_the_zero_exact(name: str, cut: float, reference: Mapping[str, Any]) -> None:
-    """Whatever the rank cut takes away: without care for the constant a cut of 1e-7 leaves 1e-3 of the Gaussian."""
+    """Whatever the rank cut takes away, the constant stays."""
     for operator in (Laplacian(), Laplacian(Sphere(3))):
         form, gram = means(KERNELS[name], reference["x"], operator, constant=True)
         found = solve_symmetric(form, gram, count=4, cut=cut)
@@ -79,7 +79,6 @@ def test_the_constant_makes_the_zero_exact(name: str, cut: float, reference: Map
         assert constant[0] == pytest.approx(1, abs=1e-9)
         assert np.abs(constant[1:]).max() < 1e-9
         assert found.values[1] > 0.5
-        assert found.rank <= 51
     np.testing.assert_allclose(found.values[1:], 2, rtol=0, atol=0.2)
     alone = solve_symmetric(*means(KERNELS[name], reference["x"], operator), count=1, cut=cut).values[0]
     assert (alone > 1e-7) == (name != "poly3")

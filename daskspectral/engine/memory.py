@@ -30,8 +30,9 @@ class Memory:
 
     def __str__(self) -> str:
         return (
-            f"{_megabytes(self.peak)} at the peak: {_megabytes(self.now)} now, {_megabytes(self.tasks)} in the buffers of "
-            f"{self.threads} threads, {_megabytes(self.sums)} in sums under way, {_megabytes(self.solver)} in the solver"
+            f"{_megabytes(self.peak)} at the peak: {_megabytes(self.now)} now, {_megabytes(self.tasks)} in the "
+            f"buffers of {self.threads} threads, {_megabytes(self.sums)} in sums under way, "
+            f"{_megabytes(self.solver)} in the solver"
         )
 
 
@@ -98,8 +99,8 @@ def check_memory(memory: Memory) -> None:
     room = available()
     if memory.peak - memory.now > room:
         raise MemoryError(
-            f"this run needs {memory}, and {_megabytes(room)} are free; lower n_landmarks (memory grows as its square), "
-            "use fewer threads (--threads), dtype='float32', or smaller chunks"
+            f"this run needs {memory}, and {_megabytes(room)} are free; lower n_landmarks (memory grows "
+            "as its square), use fewer threads (--threads), dtype='float32', or smaller chunks"
         )
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from itertools import pairwise
 
 TASK_FLOPS = 2e10  # a task of half a second to a second on one core
 LEAST_FLOPS = 2e9  # short runs are cut finer than that, down to this, for the sake of parallelism
 LEAST_TASKS = 16
 TASK_BYTES = 1 << 28  # rows of one task are never more than this as float64, for arrays that come as blocks
-EPOCH = 32
+EPOCH = 16
 SPLIT_EVERY = 8
 
 

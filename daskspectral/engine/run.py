@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -134,7 +135,7 @@ class Run:
                 bar.advance(sum(sizes[i] for epoch in epochs[:first] for i in epoch))
                 queue = deque(epochs[first:])
                 for epoch in epochs[first:]:
-                    while queue and len(pending) < scheduler.in_flight:
+                    while queue and len(pending) < scheduler.in_flight(self.plan.epoch):
                         ahead = queue.popleft()
                         graph = self._ranges(function, ahead, blocks, scheduler, token)
                         graph |= {f"shared-graph-{token}": shared, f"state-graph-{token}": state}
@@ -149,7 +150,7 @@ class Run:
                         if not finish:
                             raise
                         logger.warning("stopping after the epoch under way; once more stops at once")
-                        stop, value = signalled, scheduler.result(pending[0])
+                        stop, value = signalled, _patiently(scheduler, pending[0])
                     pending.popleft()
                     if not scheduler.shares_memory:
                         bar.advance(sum(sizes[i] for i in epoch))
@@ -205,6 +206,19 @@ class Run:
         key = (f"collect-{token}", epoch.start)
         graph[key] = (together, [(f"range-{token}", i) for i in epoch])
         return key
+
+
+def _patiently(scheduler: Scheduler, handle: Any) -> Any:
+    """The value of a handle after a signal; a second signal at once is the same one sent twice."""
+    since = time.monotonic()
+    while True:
+        try:
+            return scheduler.result(handle)
+        except Exception:
+            raise
+        except BaseException:
+            if time.monotonic() - since > 2:
+                raise
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from abc import ABC, abstractmethod
@@ -18,13 +19,17 @@ import dask.threaded
 from dask.callbacks import Callback
 
 Graph = Mapping[Any, Any]
+DRIVERS = 8  # threads that each wait for one graph
 
 
 class Scheduler(ABC):
-    """Runs raw dask graphs; `in_flight` graphs at once keep its workers busy."""
+    """Runs raw dask graphs, several at once where it can."""
 
-    in_flight = 1
     shares_memory = True
+
+    def in_flight(self, tasks: int) -> int:
+        """How many graphs of that many tasks keep the workers busy while the driver adds the results of one."""
+        return 1
 
     def share(self, value: Any, key: str) -> Any:
         """Something a graph can hold in place of `value`: it travels to each worker at most once."""
@@ -60,12 +65,13 @@ class _Immediate(Scheduler):
 
 
 class _Threads(Scheduler):
-    """The threaded scheduler, two graphs in flight on one pool."""
+    """The threaded scheduler, several graphs on one pool."""
 
-    in_flight = 2
+    def __init__(self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor, workers: int):
+        self._pool, self._drivers, self._workers = pool, drivers, workers
 
-    def __init__(self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor):
-        self._pool, self._drivers = pool, drivers
+    def in_flight(self, tasks: int) -> int:
+        return min(DRIVERS, 1 + math.ceil(self._workers / tasks))
 
     def submit(self, graph: Graph, key: Any) -> Future[Any]:
         return self._drivers.submit(dask.threaded.get, graph, key, pool=self._pool)
@@ -81,11 +87,14 @@ class _Threads(Scheduler):
 class _Cluster(Scheduler):
     """A distributed client."""
 
-    in_flight = 2
     shares_memory = False
 
     def __init__(self, client: Any):
         self._client = client
+
+    def in_flight(self, tasks: int) -> int:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        return 1 + math.ceil(max(1, sum(w["nthreads"] for w in workers)) / tasks)
 
     def share(self, value: Any, key: str) -> Any:
         # a task, not scattered data: it can be computed again when the worker that holds it is lost
@@ -121,7 +130,7 @@ def _wait(handle: Any, seconds: float) -> None:
     from distributed import wait
 
     with suppress(TimeoutError):
-        wait(handle, timeout=seconds)
+        wait(handle, timeout=seconds)  # type: ignore[no-untyped-call]
 
 
 def _identity(value: Any) -> Any:
@@ -138,12 +147,12 @@ def active_scheduler() -> Iterator[Scheduler]:
     elif get is None or get is dask.threaded.get:
         workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT or os.cpu_count() or 1)
         pool = dask.config.get("pool", None)
-        with ThreadPoolExecutor(2, thread_name_prefix="daskspectral-epoch") as drivers:
+        with ThreadPoolExecutor(DRIVERS, thread_name_prefix="daskspectral-epoch") as drivers:
             if isinstance(pool, ThreadPoolExecutor):
-                yield _Threads(pool, drivers)
+                yield _Threads(pool, drivers, workers)
             else:
                 with ThreadPoolExecutor(workers, thread_name_prefix="daskspectral") as own:
-                    yield _Threads(own, drivers)
+                    yield _Threads(own, drivers, workers)
     else:
         yield _Immediate(get, shares_memory=get is dask.local.get_sync)
 

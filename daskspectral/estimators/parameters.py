@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.kernels.registry import kernel_from_state, kernel_state
 from daskspectral.landmarks import METHODS
+from daskspectral.operators import operator_from_state
 
 Array = NDArray[np.floating[Any]]
 
@@ -68,3 +71,31 @@ def given_landmarks(landmarks: Any, n_features: int) -> Array:
 def _real(value: Any) -> bool:
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return number and math.isfinite(value)
+
+
+def params_state(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Constructor arguments (`get_params(deep=False)`) as plain data and arrays.
+
+    A generator as `random_state` has no plain form and becomes None.
+    """
+    state = dict(params)
+    for name, value in state.items():
+        if name == "operator":
+            state[name] = None if value is None else value.state()
+        elif name == "kernel":
+            state[name] = None if value is None else kernel_state(value)
+        elif name == "landmarks" and not isinstance(value, str):
+            state[name] = np.asarray(value)
+        elif name == "columns" and value is not None:
+            state[name] = [int(c) for c in value]
+        elif name == "random_state" and not isinstance(value, (int, np.integer)):
+            state[name] = None
+    return state
+
+
+def params_from_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `params_state`."""
+    params = dict(state)
+    params["operator"] = None if params["operator"] is None else operator_from_state(params["operator"])
+    params["kernel"] = None if params["kernel"] is None else kernel_from_state(params["kernel"])
+    return params

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from daskspectral.basis import basis_from_state
+from daskspectral.data.state import read_state, write_state
+from daskspectral.estimators.parameters import params_from_state, params_state
 from daskspectral.estimators.spectral import SOLUTION, SpectralDecomposition
 from daskspectral.moments import Moments
-from daskspectral.operators import operator_from_state
-from daskspectral.store import read_state, write_state
+from daskspectral.store import moments_from_state, moments_state
 
 
 def save(what: SpectralDecomposition | Moments, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -22,8 +22,8 @@ def save(what: SpectralDecomposition | Moments, path: str | os.PathLike[str], *,
         write_state(path, "moments", moments_state(what), overwrite=overwrite)
     elif isinstance(what, SpectralDecomposition):
         state = {
-            "params": what.params_state(),
-            "moments": moments_state(what.fitted().moments_),
+            "params": params_state(what.fitted().get_params(deep=False)),
+            "moments": moments_state(what.moments_),
             "solution": {name: getattr(what, name) for name in SOLUTION},
         }
         write_state(path, "spectral", state, overwrite=overwrite)
@@ -37,30 +37,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     if kind == "moments":
         return moments_from_state(state)
     if kind == "spectral":
-        estimator = SpectralDecomposition(**SpectralDecomposition.params_from_state(state["params"]))
+        estimator = SpectralDecomposition(**params_from_state(state["params"]))
         # not solved again: another machine's LAPACK may turn degenerate eigenfunctions
         return estimator.with_solution(moments_from_state(state["moments"]), state["solution"])
     raise ValueError(f"{os.fspath(path)} holds {kind!r}, which this daskspectral does not know: upgrade it")
-
-
-def moments_state(moments: Moments) -> dict[str, Any]:
-    """Moments as plain data and arrays."""
-    return {
-        "arrays": dict(moments.arrays),
-        "weight": moments.weight,
-        "count": moments.count,
-        "skipped": moments.skipped,
-        "basis": moments.basis.state(),
-        "operator": moments.operator.state(),
-        "dtype": moments.dtype,
-        "preparation": dict(moments.preparation),
-    }
-
-
-def moments_from_state(state: dict[str, Any]) -> Moments:
-    """The inverse of `moments_state`."""
-    return Moments(
-        **{k: state[k] for k in ("arrays", "weight", "count", "skipped", "dtype", "preparation")},
-        basis=basis_from_state(state["basis"]),
-        operator=operator_from_state(state["operator"]),
-    )

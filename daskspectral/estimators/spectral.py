@@ -6,7 +6,6 @@ import copy
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +13,21 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Arena, Basis, Block, Concatenated, ConstantBasis, LandmarkBasis
-from daskspectral.basis.base import VALUE
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.source import Preparation, Source, open_source
-from daskspectral.engine import Run, plan_run
+from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.errors import RankWarning
 from daskspectral.estimators.common import choose_landmarks, standardized
+from daskspectral.estimators.functions import Eigenfunctions
+from daskspectral.estimators.measuring import (
+    Ground,
+    PassPlan,
+    Store,
+    measure_moments,
+    open_checkpoint,
+    plan_pass,
+    run_identity,
+)
 from daskspectral.estimators.parameters import (
     check_amount,
     check_number,
@@ -27,14 +35,14 @@ from daskspectral.estimators.parameters import (
     check_random_state,
     check_whole,
     given_landmarks,
+    params_state,
 )
 from daskspectral.estimators.rows import apply_rows
-from daskspectral.forms import first_moment
 from daskspectral.kernels import Gaussian, Kernel, Polynomial
-from daskspectral.kernels.registry import NAMES, kernel_from_state, kernel_state
+from daskspectral.kernels.registry import NAMES
 from daskspectral.landmarks import METHODS
-from daskspectral.moments import Measure, Moments, block_rows
-from daskspectral.operators import Laplacian, Operator, operator_from_state
+from daskspectral.moments import Moments
+from daskspectral.operators import Laplacian, Operator
 from daskspectral.solve import Spectrum, resolve_cut, solve_symmetric
 
 Array = NDArray[np.floating[Any]]
@@ -133,20 +141,100 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         *,
         sample_weight: Any = None,
         on_invalid: str = "raise",
+        allow_missing: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
         progress: bool | None = None,
     ) -> Self:
         """Measure the moments of X (n, d) in one pass on the active dask scheduler, and solve.
 
         X is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array.
         `sample_weight` (n,) are frequency weights. A row with NaN or infinity raises InvalidRowError for the lowest
-        one, or with on_invalid="skip" is dropped and counted. `progress` None shows a bar on a terminal only.
+        one, or with on_invalid="skip" is dropped and counted. A zarr chunk that is missing raises OSError unless
+        `allow_missing` says that fill values are meant. With `checkpoint`, a local directory, the sums so far are kept
+        there every `checkpoint_every` seconds, and the same call goes on from them after a stop, to the same bits.
+        `progress` None shows a bar on a terminal only.
 
-        Raises ValueError, TypeError or FileNotFoundError for input that cannot work, before any task is sent.
+        Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
+        the pass is sent, and OSError for data that are damaged or change meanwhile.
         """
         operator, kernel = self._operator(), self._kernel()
         self._check_parameters(on_invalid)
         source = open_source(X, columns=self.columns, weight=sample_weight)
         self._check_against(source, operator, kernel)
+        store = Store(source, allow_missing=allow_missing)
+        identity = (
+            run_identity(store, params_state(self.get_params(deep=False)), on_invalid) if checkpoint is not None else {}
+        )
+        saved = open_checkpoint(checkpoint, identity, checkpoint_every)
+        if saved is not None:
+            ground = Ground.from_state(saved.constants)
+        else:
+            ground = self._ground(source, operator, kernel, on_invalid=on_invalid, progress=progress)
+            if checkpoint is not None:
+                saved = Checkpoint.start(checkpoint, identity, ground.state(), checkpoint_every)
+        moments = measure_moments(
+            source,
+            ground,
+            operator,
+            dtype=self.dtype,
+            on_invalid=on_invalid,
+            progress=progress,
+            store=store,
+            checkpoint=saved,
+        )
+        return self.fit_moments(moments)
+
+    def plan(self, X: Any, *, sample_weight: Any = None) -> PassPlan:
+        """The tasks and the peak memory of `fit` on this data, before it starts; nothing is read but metadata.
+
+        Raises as `fit` does for input that cannot work.
+        """
+        operator, kernel = self._operator(), self._kernel()
+        self._check_parameters("raise")
+        source = open_source(X, columns=self.columns, weight=sample_weight)
+        self._check_against(source, operator, kernel)
+        p = self.n_landmarks if isinstance(self.landmarks, str) else len(self.landmarks)
+        return plan_pass(source, p + self._with_constant(operator), operator, self.dtype)
+
+    def update(
+        self,
+        X: Any,
+        *,
+        sample_weight: Any = None,
+        on_invalid: str = "raise",
+        allow_missing: bool = False,
+        progress: bool | None = None,
+    ) -> Self:
+        """Fold in rows that were appended to X since it was fitted: only these are read, and the rest is solved anew.
+
+        The landmarks and the scaling of columns stay. Raises ValueError where X has no more rows than before.
+        """
+        check_is_fitted(self)
+        before: Moments = self.moments_
+        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+        source = open_source(X, columns=self.preparation_.columns, weight=sample_weight)
+        if source.n_features_in != self.n_features_in_:
+            raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {self.n_features_in_}")
+        if source.n <= before.rows:
+            raise ValueError(f"X has {source.n} rows, and the model has seen {before.rows}: there is nothing to add")
+        ground = Ground(before.basis, self.preparation_, None)
+        added = measure_moments(
+            source,
+            ground,
+            before.operator,
+            dtype=before.dtype,
+            on_invalid=on_invalid,
+            progress=progress,
+            store=Store(source, allow_missing=allow_missing),
+            start=before.rows,
+        )
+        return self.fit_moments(before + added)
+
+    def _ground(
+        self, source: Source, operator: Operator, kernel: Kernel, *, on_invalid: str, progress: bool | None
+    ) -> Ground:
+        """Scaling of columns, landmarks and basis, from a pass and a draw of rows."""
         if self.standardize:
             source = standardized(source, on_invalid=on_invalid, progress=progress)
         kernel, points, rows = choose_landmarks(
@@ -160,29 +248,9 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
             progress=progress,
         )
         basis: Basis = LandmarkBasis(kernel, points)
-        if operator.kills_constants if self.constant is None else self.constant:
+        if self._with_constant(operator):
             basis = Concatenated((ConstantBasis(source.dimension), basis))
-        task = Measure(basis, basis, operator.forms, {"first": first_moment}, operator, self.dtype)
-        p, d = basis.size, source.dimension
-        plan = plan_run(
-            source.edges,
-            flops_per_row=4.0 * p * p + 2.0 * p * d + 50.0 * p,
-            row_bytes=8 * source.n_features_in,
-            splittable=not source.dask_fields,
-        )
-        run = Run(source, plan, rows if self.exclude_landmarks else None, on_invalid, progress, "fit")
-        total = run.reduce(task)
-        moments = Moments(
-            total.sums,
-            total.weight,
-            total.count,
-            basis,
-            operator,
-            total.skipped,
-            self.dtype,
-            source.preparation.state() | {"n_features_in": source.n_features_in},
-        )
-        return self.fit_moments(moments)
+        return Ground(basis, source.preparation, rows if self.exclude_landmarks else None)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, by this or another run; no data are touched.
@@ -278,26 +346,6 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
         return self
 
-    def params_state(self) -> dict[str, Any]:
-        """The constructor's arguments as plain data and arrays."""
-        params: dict[str, Any] = self.get_params(deep=False)
-        params["operator"] = None if self.operator is None else self.operator.state()
-        params["kernel"] = None if self.kernel is None else kernel_state(self.kernel)
-        if not isinstance(self.landmarks, str):
-            params["landmarks"] = np.asarray(self.landmarks)
-        params["columns"] = None if self.columns is None else [int(c) for c in self.columns]
-        if not isinstance(self.random_state, (int, np.integer, type(None))):
-            params["random_state"] = None  # a generator has no plain form; the landmarks themselves are kept
-        return params
-
-    @staticmethod
-    def params_from_state(state: Mapping[str, Any]) -> dict[str, Any]:
-        """The inverse of `params_state`."""
-        params = dict(state)
-        params["operator"] = None if params["operator"] is None else operator_from_state(params["operator"])
-        params["kernel"] = None if params["kernel"] is None else kernel_from_state(params["kernel"])
-        return params
-
     def _operator(self) -> Operator:
         operator: Any = Laplacian() if self.operator is None else self.operator
         if not isinstance(operator, Operator):
@@ -305,6 +353,9 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
                 f"operator must be one of daskspectral.operators: Laplacian(), SymmetricForm(form); got {operator!r}"
             )
         return operator
+
+    def _with_constant(self, operator: Operator) -> bool:
+        return operator.kills_constants if self.constant is None else self.constant
 
     def _kernel(self) -> Kernel:
         kernel: Any = Gaussian("median") if self.kernel is None else self.kernel
@@ -382,39 +433,3 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
             RankWarning,
             stacklevel=3,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Eigenfunctions:
-    """Functions of a basis at raw rows: (c, n_features) to (c, k)."""
-
-    basis: Basis
-    coefficients: Array
-    preparation: Preparation
-    nan_rows: bool = False
-
-    @property
-    def width(self) -> int:
-        """k."""
-        return int(self.coefficients.shape[1])
-
-    def __call__(self, rows: Any) -> Array:
-        """The values at these rows, in blocks; invalid rows become NaN where that was asked for."""
-        return self._blocks(np.asarray(rows), self.preparation)
-
-    def of_prepared(self, x: Array) -> Array:
-        """The values at rows that are prepared already, (c, d) to (c, k)."""
-        return self._blocks(x, Preparation())
-
-    def _blocks(self, rows: Array, preparation: Preparation) -> Array:
-        arena = Arena()
-        result = np.empty((len(rows), self.width))
-        step = block_rows(self.basis.size)
-        for start in range(0, len(rows), step):
-            x = np.asarray(preparation(rows[start : start + step]), dtype=float)
-            valid = np.isfinite(x).all(axis=1)
-            block = Block({"x": np.where(valid[:, None], x, 0.0)}, np.dtype(float), arena)
-            feature = self.basis.at(block, [VALUE]).feature(VALUE)
-            result[start : start + step] = feature.T @ self.coefficients
-            result[start : start + step][~valid] = np.nan
-        return result

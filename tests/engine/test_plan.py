@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskspectral.data.source import open_source
@@ -14,9 +14,9 @@ from daskspectral.engine import Plan, plan_run
 from daskspectral.engine import plan as module
 from daskspectral.engine.sampling import plan_of_rows
 
-chunk_lengths = st.lists(st.integers(0, 10**6), min_size=1, max_size=60).filter(lambda c: sum(c) > 0)
-work = st.floats(0, 1e9)
-widths = st.integers(0, 10**6)
+chunk_lengths = st.lists(st.integers(0, 10**5), min_size=1, max_size=40).filter(lambda c: sum(c) > 0)
+work = st.floats(0, 1e7)
+widths = st.integers(0, 10**5)
 
 
 def borders(lengths: list[int]) -> np.ndarray:
@@ -34,6 +34,7 @@ def covers(plan: Plan, n: int) -> bool:
     )
 
 
+@settings(deadline=None)
 @given(chunk_lengths, work, widths)
 def test_whole_chunks_partition_the_rows(lengths: list[int], flops: float, row_bytes: int) -> None:
     edges = borders(lengths)
@@ -42,7 +43,8 @@ def test_whole_chunks_partition_the_rows(lengths: list[int], flops: float, row_b
     assert {b for r in plan.ranges for b in r} <= set(edges.tolist())
 
 
-@given(chunk_lengths, st.floats(1e3, 1e9), widths)
+@settings(deadline=None)
+@given(chunk_lengths, st.floats(1e3, 1e7), widths)
 def test_large_chunks_are_split_evenly(lengths: list[int], flops: float, row_bytes: int) -> None:
     edges = borders(lengths)
     n = int(edges[-1])
@@ -57,6 +59,7 @@ def test_large_chunks_are_split_evenly(lengths: list[int], flops: float, row_byt
         assert inside or (edges[first] == a and edges[last] == b)
 
 
+@settings(deadline=None)
 @given(chunk_lengths, work, widths, st.booleans())
 def test_same_shape_same_plan(lengths: list[int], flops: float, row_bytes: int, splittable: bool) -> None:
     options = {"flops_per_row": flops, "row_bytes": row_bytes, "splittable": splittable}
@@ -64,7 +67,8 @@ def test_same_shape_same_plan(lengths: list[int], flops: float, row_bytes: int, 
     assert plan == plan_run(borders(lengths).astype("int32"), **options)  # type: ignore[arg-type]
 
 
-@given(st.integers(1, 10**9), st.floats(1e4, 1e8))
+@settings(deadline=None)
+@given(st.integers(1, 10**8), st.floats(1e3, 1e5))
 def test_tasks_are_neither_tiny_nor_huge(n: int, flops: float) -> None:
     plan = plan_run(np.array([0, n]), flops_per_row=flops, row_bytes=24)
     total = n * flops

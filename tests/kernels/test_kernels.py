@@ -1,4 +1,4 @@
-"""Kernels against the plain formulas; derivatives against Cauchy's integral of the formula, exact to rounding."""
+"""Kernels against the plain formulas; derivatives against Cauchy's integral of these, exact to rounding."""
 
 from __future__ import annotations
 
@@ -114,7 +114,10 @@ KERNELS: dict[str, tuple[Kernel, Plain]] = {
         lambda x, y: 0.5 * (np.exp(-((x - y) ** 2).sum(-1) / 2) + (x * y).sum(-1))
         * np.exp(-((x - y) ** 2).sum(-1) / 8),
     ),
-    "function": (FunctionKernel(cosine, cosine_gradient), lambda x, y: np.cos(x.sum(-1)) * (2 + np.sin(y.sum(-1)))),
+    "function": (
+        FunctionKernel(cosine, cosine_gradient),
+        lambda x, y: np.cos(x.sum(-1)) * (2 + np.sin(y.sum(-1))),
+    ),
 }  # fmt: skip
 
 
@@ -134,7 +137,7 @@ def cauchy(f: Plain, x: Any, alpha: tuple[int, ...], radius: float, nodes: int =
 
 def table(plain: Plain, x: Any, y: Any, alpha: tuple[int, ...]) -> Any:
     def entry(a: Any, b: Any) -> Any:
-        radius = 0.25 * np.linalg.norm(a - b)  # well inside the circle on which |x - y| vanishes
+        radius = 0.25 * float(np.linalg.norm(a - b))  # well inside the circle on which |x - y| vanishes
         return cauchy(lambda z: plain(z, b), a, alpha, radius)
 
     return np.array([[entry(a, b) for a in x] for b in y])
@@ -166,6 +169,19 @@ def test_partial_derivatives_up_to_order_three(name: str) -> None:
         found = kernel.partial(x, y, alpha)
         assert found.shape == (2, 2)
         np.testing.assert_allclose(found, expected, rtol=0, atol=2e-10 * max(1, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("name", ["gaussian", "matern 5/2", "radial product", "polynomial", "mixed product"])
+@pytest.mark.parametrize("alpha", [(4, 0, 0), (2, 0, 2), (1, 4, 0)])
+def test_partial_derivatives_of_higher_order(name: str, alpha: tuple[int, ...]) -> None:
+    kernel, plain = KERNELS[name]
+    if sum(alpha) > kernel.order:
+        with pytest.raises(SmoothnessError):
+            kernel.partial(X, Y, alpha)
+        return
+    expected = table(plain, X, Y, alpha)
+    found = kernel.partial(X, Y, alpha)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * max(1, np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -331,8 +347,8 @@ def test_scales_refused(kernel: Callable[[Any], Kernel], scale: Any) -> None:
         (lambda: Gaussian() * 0, "multiplied by a positive number, not by 0"),
         (lambda: -1 * Linear(), "positive number, not by -1"),
         (lambda: (Gaussian() + Linear()) * math.inf, "positive number"),
-        (lambda: RadialSum(Gaussian(), Linear()), "family RadialKernel; it got Linear"),
-        (lambda: DotSum(Gaussian(), Linear()), "family DotKernel; it got Gaussian"),
+        (lambda: RadialSum(Gaussian(), Linear()), "family RadialKernel; it got Linear"),  # type: ignore[arg-type]
+        (lambda: DotSum(Gaussian(), Linear()), "family DotKernel; it got Gaussian"),  # type: ignore[arg-type]
     ],
 )
 def test_parameters_refused(make: Callable[[], Kernel], match: str) -> None:

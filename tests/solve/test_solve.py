@@ -91,7 +91,7 @@ def test_nonsingular_problems_are_scipys(p: int, seed: int, count: int) -> None:
 @settings(max_examples=25, deadline=None)
 @given(p=st.integers(4, 20), seed=st.integers(0, 1000))
 def test_singular_problems_are_solved_on_the_range(p: int, seed: int) -> None:
-    """Redundant functions change nothing: phi = A^T phi0 A and L = A^T L0 A have the spectrum of phi0 and L0."""
+    """Redundant functions change nothing: A^T phi A and A^T L A have the spectrum of phi and L."""
     rng = np.random.default_rng(seed)
     r = p // 2
     phi, form, mix = spd(r, rng), spd(r, rng), rng.standard_normal((r, p))
@@ -192,7 +192,7 @@ def test_cuts_refused(rtol: float, dtype: str) -> None:
 @settings(max_examples=40, deadline=None)
 @given(d=st.integers(1, 3), degree=st.integers(1, 6), extra=st.integers(0, 10), seed=st.integers(0, 10**6))
 def test_polynomials_of_normal_data(d: int, degree: int, extra: int, seed: int) -> None:
-    """Rank C(d + s, s) to the unit; the eigenvalues 0, 1, 2, ... of the normal law: one zero, none negative."""
+    """Rank C(d + s, s) exactly; eigenvalues 0, 1, 2, ... of the normal law: one zero, none negative."""
     rng = np.random.default_rng(seed)
     rank = comb(d + degree, degree)
     p = max(2 * rank, 20) + extra

@@ -1,0 +1,143 @@
+"""The chunk kernel on one thread, in useful flops, against the BLAS's own rate in the same run.
+
+Measured: `Measure` on rows in memory (no engine, no disk), p landmarks, d columns, one BLAS thread; its useful flops
+per second over those of a 2048^3 `numpy.matmul`, which runs in turn with it. Useful flops per point: radial kernels
+2 p^2 (M) + p^2 (Gram) + p^2 (G; none for the Gaussian) + 2 p d; dot-product kernels 2 p^2 + 2 p d; the tangential form
+on the sphere p^2 + 2 p d more for its one normal. Then dtype="float32" over float64: the ratio of the rates, and the
+first 25 eigenvalues: the largest difference over max(1, eigenvalue), each dtype with its own rank cut ("own cut"),
+and float64 with float32's ("same cut"), which leaves the effect of the arithmetic alone.
+
+    python examples/benchmarks/chunk_kernel.py --json chunk_kernel.json
+
+Targets (issue 3), float64: 85 % of dgemm at p = 1000, d = 20; 70 % at p = 200; float32 1.7 times float64.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import threadpoolctl
+from common import alternate, gemm, measure, options, ratio, report
+
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomial
+from daskspectral.manifolds import Sphere
+from daskspectral.moments import Measure, block_rows
+from daskspectral.operators import Laplacian, Operator
+from daskspectral.solve import resolve_cut, solve_symmetric
+
+WORK = 4e10  # useful flops of one measurement: half a second to a second
+EIGENVALUES = 25
+
+
+def cases(d: int) -> list[tuple[str, Kernel, Operator]]:
+    """Name, kernel and operator; the scales suit standard normal data, sqrt(d) from the origin."""
+    scale = 1.5 * float(np.sqrt(d))
+    sphere = Laplacian(Sphere(d))
+    return [
+        ("Gaussian", Gaussian(scale), Laplacian()),
+        ("Exponential", Exponential(scale), Laplacian()),
+        ("Matern 1.5", Matern(1.5, scale), Laplacian()),
+        ("Polynomial 4", Polynomial(4), Laplacian()),
+        ("Gaussian, sphere", Gaussian(1.0), sphere),
+        ("Polynomial 4, sphere", Polynomial(4), sphere),
+    ]
+
+
+def useful_flops(kernel: Kernel, operator: Operator, p: int, d: int) -> float:
+    """Useful flops per point."""
+    squares = {Gaussian: 3, Exponential: 4, Matern: 4, Polynomial: 2}[type(kernel)]
+    normals = 1 if operator != Laplacian() else 0
+    return float((squares + normals) * p * p + (1 + normals) * 2 * p * d)
+
+
+def points(operator: Operator, n: int, d: int, seed: int) -> np.ndarray:
+    """Standard normal rows, brought to the sphere where the form is tangential."""
+    x = np.random.default_rng(seed).standard_normal((n, d))
+    return x if operator == Laplacian() else x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def eigenvalues(sums: dict[str, np.ndarray], n: int, cut: float) -> np.ndarray:
+    """The first eigenvalues."""
+    return solve_symmetric(sums["form"] / n, sums["gram"] / n, count=EIGENVALUES, cut=cut).values
+
+
+def difference(found: np.ndarray, exact: np.ndarray) -> float | None:
+    """The largest |difference| over max(1, eigenvalue); None where they are not as many."""
+    if len(found) != len(exact):
+        return None
+    return float(np.max(np.abs(found - exact) / np.maximum(1, exact)))
+
+
+def one_case(name: str, kernel: Kernel, operator: Operator, p: int, d: int, quick: bool, repeats: int) -> dict[str, Any]:
+    """One line of the table."""
+    flops = useful_flops(kernel, operator, p, d)
+    block = block_rows(p)
+    n = block * (2 if quick else max(8, round(WORK / flops / block)))
+    x, landmarks = points(operator, n, d, 0), points(operator, p, d, 1)
+    measures: dict[str, Measure] = {t: measure(kernel, landmarks, operator, t) for t in ("float64", "float32")}
+    product, product_flops = gemm(512 if quick else 2048)
+    single, _ = gemm(512 if quick else 2048, "float32")
+    seconds = alternate(
+        {
+            "dgemm": product,
+            "float64": lambda: measures["float64"]([{"x": x}]),
+            "float32": lambda: measures["float32"]([{"x": x}]),
+            "sgemm": single,
+        },
+        repeats,
+    )
+    sums = {t: m([{"x": x}]) for t, m in measures.items()}
+    cuts = {t: resolve_cut(None, t) for t in measures}
+    single_values = eigenvalues(sums["float32"], n, cuts["float32"])
+    return {
+        "kernel": name,
+        "p": p,
+        "d": d,
+        "rows": n,
+        "dgemm Gflop/s": product_flops / min(seconds["dgemm"]) / 1e9,
+        "useful Gflop/s": n * flops / min(seconds["float64"]) / 1e9,
+        "% of dgemm": 100 * n * flops / product_flops * ratio(seconds["dgemm"], seconds["float64"]),
+        "float32 / float64": ratio(seconds["float64"], seconds["float32"]),
+        "% of sgemm": 100 * n * flops / product_flops * ratio(seconds["sgemm"], seconds["float32"]),
+        "own cut": difference(single_values, eigenvalues(sums["float64"], n, cuts["float64"])),
+        "same cut": difference(single_values, eigenvalues(sums["float64"], n, cuts["float32"])),
+    }
+
+
+@click.command(help=__doc__)
+@options
+@click.option("--p", "sizes", multiple=True, type=int, default=(200, 1000), show_default=True, help="landmarks")
+@click.option("--d", "dimensions", multiple=True, type=int, default=(3, 20), show_default=True, help="columns")
+@click.option("--only", help="the cases whose name begins so")
+def main(
+    quick: bool,
+    repeats: int,
+    json_path: Path | None,
+    sizes: tuple[int, ...],
+    dimensions: tuple[int, ...],
+    only: str | None,
+) -> None:
+    """Measure each kernel at each size."""
+    if quick:
+        sizes, repeats = (50,), 1
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        rows = [
+            one_case(*case, p, d, quick, repeats)
+            for p in sizes
+            for d in dimensions
+            for case in cases(d)
+            if only is None or case[0].startswith(only)
+        ]
+    report(
+        "chunk kernel, one thread",
+        rows,
+        json_path,
+        ["own cut, same cut: first 25 eigenvalues, float32 against float64; 1e-3 is wanted. '-': fewer in one of them."],
+    )
+
+
+if __name__ == "__main__":
+    main()
