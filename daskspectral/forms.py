@@ -324,8 +324,8 @@ def _weight(*weights: Field | None) -> Field | None:
 def _number(factor: object) -> float:
     if isinstance(factor, (Linear, Bilinear, LinearFunctional, Field)):
         raise ValueError(
-            "expressions multiply by numbers, f and g by a field too; inner(f, g, weight=field) pairs two, and "
-            f"the other factor was {factor!r}"
+            "expressions multiply by numbers, f and g by a field too; inner(f, g, weight=field) pairs two, "
+            f"and the other factor was {factor!r}"
         )
     return float(factor)  # type: ignore[arg-type]
 

@@ -23,7 +23,7 @@ from daskspectral.data.source import DaskReader, Source
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.progress import Progress
-from daskspectral.engine.scheduler import Scheduler, TaskCallback, active_scheduler
+from daskspectral.engine.scheduler import Scheduler, active_scheduler
 from daskspectral.engine.tasks import (
     MapTask,
     ReduceTask,
@@ -125,7 +125,7 @@ class Run:
             if isinstance(key, tuple) and key[0] == f"range-{token}":
                 bar.advance(sizes[key[1]])
 
-        with one_blas_thread(), active_scheduler() as scheduler, TaskCallback(done):
+        with one_blas_thread(), active_scheduler(done) as scheduler:
             shared = scheduler.share(Shared(token, task, rows, edges, out), f"shared-{token}")
             state = scheduler.share(state, f"state-{token}")
             pending: deque[Any] = deque()

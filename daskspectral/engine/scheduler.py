@@ -51,11 +51,12 @@ class Scheduler(ABC):
 class _Immediate(Scheduler):
     """The synchronous and the process scheduler, or a user's own `get`: one graph at a time."""
 
-    def __init__(self, get: Callable[..., Any], shares_memory: bool):
-        self._get, self.shares_memory = get, shares_memory
+    def __init__(self, get: Callable[..., Any], done: Callable[[Any], None], shares_memory: bool):
+        self._get, self._done, self.shares_memory = get, done, shares_memory
 
     def submit(self, graph: Graph, key: Any) -> Any:
-        return self._get(graph, key)
+        with _TaskCallback(self._done):
+            return self._get(graph, key)
 
     def result(self, handle: Any) -> Any:
         return handle
@@ -67,14 +68,17 @@ class _Immediate(Scheduler):
 class _Threads(Scheduler):
     """The threaded scheduler, several graphs on one pool."""
 
-    def __init__(self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor, workers: int):
+    def __init__(
+        self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor, workers: int, done: Callable[[Any], None]
+    ):
         self._pool, self._drivers, self._workers = pool, drivers, workers
+        self._callbacks = [_TaskCallback(done)._callback]  # given to each graph: the global ones serve one graph at a time
 
     def in_flight(self, tasks: int) -> int:
         return min(DRIVERS, 1 + math.ceil(self._workers / tasks))
 
     def submit(self, graph: Graph, key: Any) -> Future[Any]:
-        return self._drivers.submit(dask.threaded.get, graph, key, pool=self._pool)
+        return self._drivers.submit(dask.threaded.get, graph, key, pool=self._pool, callbacks=self._callbacks)
 
     def result(self, handle: Future[Any]) -> Any:
         return handle.result()
@@ -125,6 +129,13 @@ class _Cluster(Scheduler):
         self._client.cancel(handles)
 
 
+class _TaskCallback(Callback):
+    """Calls `done(key)` after each task."""
+
+    def __init__(self, done: Callable[[Any], None]):
+        super().__init__(posttask=lambda key, result, graph, state, worker: done(key))  # type: ignore[no-untyped-call]
+
+
 def _wait(handle: Any, seconds: float) -> None:
     """Until the future is done, or that long."""
     from distributed import wait
@@ -138,8 +149,11 @@ def _identity(value: Any) -> Any:
 
 
 @contextmanager
-def active_scheduler() -> Iterator[Scheduler]:
-    """The scheduler that any dask computation would use here and now; threads by default."""
+def active_scheduler(done: Callable[[Any], None]) -> Iterator[Scheduler]:
+    """The scheduler that any dask computation would use here and now; threads by default.
+
+    A local one calls `done(key)` after each task.
+    """
     get = dask.base.get_scheduler()
     owner = getattr(get, "__self__", None)
     if owner is not None and type(owner).__module__.startswith("distributed"):
@@ -149,16 +163,9 @@ def active_scheduler() -> Iterator[Scheduler]:
         pool = dask.config.get("pool", None)
         with ThreadPoolExecutor(DRIVERS, thread_name_prefix="daskspectral-epoch") as drivers:
             if isinstance(pool, ThreadPoolExecutor):
-                yield _Threads(pool, drivers, workers)
+                yield _Threads(pool, drivers, workers, done)
             else:
                 with ThreadPoolExecutor(workers, thread_name_prefix="daskspectral") as own:
-                    yield _Threads(own, drivers, workers)
+                    yield _Threads(own, drivers, workers, done)
     else:
-        yield _Immediate(get, shares_memory=get is dask.local.get_sync)
-
-
-class TaskCallback(Callback):
-    """Calls `done(key)` after each task of a local scheduler."""
-
-    def __init__(self, done: Callable[[Any], None]):
-        super().__init__(posttask=lambda key, result, graph, state, worker: done(key))  # type: ignore[no-untyped-call]
+        yield _Immediate(get, done, shares_memory=get is dask.local.get_sync)

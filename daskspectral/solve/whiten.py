@@ -47,14 +47,14 @@ def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Wh
     keep = None if keep is None else keep & seen
     if keep is None or not keep.any():
         rank = int(np.count_nonzero(values > cut * values[0]))
-        matrix = vectors[:, :rank] / np.sqrt(values[:rank])
+        matrix: Array = vectors[:, :rank] / np.sqrt(values[:rank])
     else:
         matrix = _whiten_around(correlation, keep, cut * values[0])
     return Whitening(scale[:, None] * matrix, values)
 
 
 def _whiten_around(correlation: Array, keep: NDArray[np.bool_], least: float) -> Array:
-    """W with the functions `keep` in its span: they are whitened first, then the Schur complement of the rest."""
+    """W with the functions `keep` in its span: they are whitened first, the others orthogonally to them."""
     first = _inverse_root(correlation[np.ix_(keep, keep)], least)
     projection = first @ first.T @ correlation[np.ix_(keep, ~keep)]
     rest = correlation[np.ix_(~keep, ~keep)] - correlation[np.ix_(~keep, keep)] @ projection
