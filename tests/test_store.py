@@ -59,7 +59,9 @@ def test_round_trip(tmp_path: Path, where: str) -> None:
 plain = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=5)
 arrays = hnp.arrays(st.sampled_from(["f8", "f4", "i8", "?"]), hnp.array_shapes(max_dims=2, max_side=3))
 names = st.text("abcxyz_", min_size=1, max_size=4).filter(lambda name: name != "array")
-states = st.recursive(plain | arrays, lambda s: st.lists(s, max_size=3) | st.dictionaries(names, s, max_size=3), max_leaves=8)
+states = st.recursive(
+    plain | arrays, lambda s: st.lists(s, max_size=3) | st.dictionaries(names, s, max_size=3), max_leaves=8
+)
 
 
 @settings(max_examples=25, deadline=None)
@@ -150,6 +152,8 @@ def test_damage_is_found(tmp_path: Path, damage: Any) -> None:
 
 def test_nothing_is_unpickled_or_executed(tmp_path: Path) -> None:
     write_state(tmp_path / "m.zarr", "k", STATE)
-    code = f"import pickle; pickle.loads = pickle.load = None\nfrom daskspectral.data.state import read_state\n" \
-           f"print(read_state({str(tmp_path / 'm.zarr')!r})[0])"
+    code = (
+        f"import pickle; pickle.loads = pickle.load = None\nfrom daskspectral.data.state import read_state\n"
+        f"print(read_state({str(tmp_path / 'm.zarr')!r})[0])"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"k\n"

@@ -72,7 +72,7 @@ class _Threads(Scheduler):
         self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor, workers: int, done: Callable[[Any], None]
     ):
         self._pool, self._drivers, self._workers = pool, drivers, workers
-        self._callbacks = [_TaskCallback(done)._callback]  # given to each graph: the global ones serve one graph at a time
+        self._callbacks = [_TaskCallback(done)._callback]  # global callbacks would serve one graph at a time
 
     def in_flight(self, tasks: int) -> int:
         return min(DRIVERS, 1 + math.ceil(self._workers / tasks))
@@ -98,7 +98,8 @@ class _Cluster(Scheduler):
 
     def in_flight(self, tasks: int) -> int:
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        return 1 + math.ceil(max(1, sum(w["nthreads"] for w in workers)) / tasks)
+        threads = sum(int(w["nthreads"]) for w in workers)
+        return 1 + math.ceil(max(1, threads) / tasks)
 
     def share(self, value: Any, key: str) -> Any:
         # a task, not scattered data: it can be computed again when the worker that holds it is lost

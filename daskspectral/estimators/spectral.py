@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.errors import RankWarning
+from daskspectral.estimators.advice import advise_rank, advise_support
 from daskspectral.estimators.common import choose_landmarks, standardized
 from daskspectral.estimators.functions import Eigenfunctions
 from daskspectral.estimators.measuring import (
@@ -38,12 +37,12 @@ from daskspectral.estimators.parameters import (
     params_state,
 )
 from daskspectral.estimators.rows import apply_rows
-from daskspectral.kernels import Gaussian, Kernel, Polynomial
+from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.registry import NAMES
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
 from daskspectral.operators import Laplacian, Operator
-from daskspectral.solve import Spectrum, resolve_cut, solve_symmetric
+from daskspectral.solve import resolve_cut, solve_symmetric
 
 Array = NDArray[np.floating[Any]]
 SOLUTION = ("eigenvalues_", "coefficients_", "rank_", "residuals_", "support_")
@@ -263,7 +262,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         first, diagonal = moments.arrays["first"], np.diag(moments.arrays["gram"])
         support = np.divide(first**2, diagonal, out=np.zeros_like(first), where=diagonal > 0)
         kept = ~moments.basis.local | (support >= self.min_support)
-        self._warn_support(kept, moments.basis)
+        advise_support(kept, moments.basis, self.min_support)
         solution = solve_symmetric(
             form[np.ix_(kept, kept)],
             gram[np.ix_(kept, kept)],
@@ -271,7 +270,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
             cut=resolve_cut(self.rtol, moments.dtype),
             ridge=self.ridge,
         )
-        self._warn_rank(solution, moments.basis)
+        advise_rank(solution, moments.basis, self.n_components)
         coefficients = np.zeros((len(kept), len(solution.values)))
         coefficients[kept] = solution.left
         return self.with_solution(
@@ -402,34 +401,3 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
                     f"all {n} rows would become landmarks and none would be left to measure; lower n_landmarks or set "
                     "exclude_landmarks=False"
                 )
-
-    def _warn_support(self, kept: NDArray[np.bool_], basis: Basis) -> None:
-        if not kept.any():
-            raise ValueError(
-                f"each of the {basis.size} basis functions rests on fewer than min_support={self.min_support:g} "
-                "points; widen the kernel's scale (scale='median' is a start)"
-            )
-        if not kept.all():
-            warnings.warn(
-                f"{np.count_nonzero(~kept)} of {basis.size} basis functions rest on fewer than "
-                f"min_support={self.min_support:g} effective points and were left out: their landmarks lie where the "
-                "data are sparse at this scale; widen the kernel's scale, or use more rows",
-                RankWarning,
-                stacklevel=3,
-            )
-
-    def _warn_rank(self, solution: Spectrum, basis: Basis) -> None:
-        if len(solution.values) >= self.n_components:
-            return
-        advice = "use more landmarks or a narrower kernel"
-        if any(isinstance(b, LandmarkBasis) and isinstance(b.kernel, Polynomial) for b in basis.parts):
-            advice = (
-                "a polynomial kernel spans no more than the polynomials of its degree; if directions were lost to "
-                "rounding, scale it as Theorem 3 does: Polynomial(degree, offset=0.5, scale=sqrt(2) * max|x|)"
-            )
-        warnings.warn(
-            f"the basis has rank {solution.rank} on these data, fewer than n_components={self.n_components}: "
-            f"{len(solution.values)} eigenvalues are returned; {advice}",
-            RankWarning,
-            stacklevel=3,
-        )

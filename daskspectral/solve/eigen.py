@@ -18,8 +18,8 @@ def solve_symmetric(form: Array, gram: Array, *, count: int, cut: float, ridge: 
     """The `count` lowest eigenvalues of form against gram, (p, p), ascending; fewer when the rank is less.
 
     `ridge` adds that multiple of the form's mean diagonal to its diagonal (footnote 6 of the Galerkin paper:
-    (L + eps I, Phi), never the Gram alone). Functions have unit norm in the Gram's metric. The cut keeps those
-    that the form kills (rows of exact zeros: the constant) whole, so that the eigenvalue 0 is exact.
+    (L + eps I, Phi), never the Gram alone). Functions have unit norm in the Gram's metric. The cut keeps
+    those that the form kills (rows of exact zeros: the constant) whole, so that the eigenvalue 0 is exact.
     """
     whitening = whiten(gram, cut, (form == 0).all(axis=0))
     w = whitening.matrix

@@ -278,7 +278,9 @@ def test_lowest_bad_row_whatever_finished_first(
     zarr.create_array(tmp_path / "x.zarr", data=broken(*rows), chunks=(90, 2))
     with scheduling(scheduler, request):
         for x in (broken(*rows), f"{tmp_path}/x.zarr", da.from_array(broken(*rows), chunks=(110, 1))):
-            with pytest.raises(InvalidRowError, match=f"row {min(rows)} is the first .*X holds nan in column 1") as caught:
+            with pytest.raises(
+                InvalidRowError, match=f"row {min(rows)} is the first .*X holds nan in column 1"
+            ) as caught:
                 run_of(x).reduce(task)
             assert caught.value.row == min(rows)
             with pytest.raises(InvalidRowError, match=f"row {min(rows)} is the first that cannot be used"):
@@ -529,4 +531,3 @@ def test_no_bar_on_short_runs_nor_without_a_terminal(capsys: pytest.CaptureFixtu
     for progress in (True, False, None):
         run_of(X, {"progress": progress}).reduce(count_task())
     assert capsys.readouterr().err == ""
-

@@ -1,0 +1,53 @@
+"""What a user should know of a solution: functions left out, directions missing."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.errors import RankWarning
+from daskspectral.kernels import Polynomial
+from daskspectral.solve import Spectrum
+
+
+def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
+    """Warn of basis functions left out for resting on fewer than `least` points; ValueError when all are."""
+    if not kept.any():
+        raise ValueError(
+            f"each of the {basis.size} basis functions rests on fewer than min_support={least:g} points; widen the "
+            "kernel's scale (scale='median' is a start)"
+        )
+    if not kept.all():
+        warnings.warn(
+            f"{np.count_nonzero(~kept)} of {basis.size} basis functions rest on fewer than min_support={least:g} "
+            "effective points and were left out: their landmarks lie where the data are sparse at this scale; widen "
+            "the kernel's scale, or use more rows",
+            RankWarning,
+            stacklevel=4,
+        )
+
+
+def advise_rank(solution: Spectrum, basis: Basis, wanted: int) -> None:
+    """Warn where fewer values come than were wanted, and say what would bring more."""
+    if len(solution.values) >= wanted:
+        return
+    advice = "use more landmarks or a narrower kernel"
+    kernels = [part.kernel for part in basis.parts if isinstance(part, LandmarkBasis)]
+    degrees = [kernel.degree for kernel in kernels if isinstance(kernel, Polynomial)]
+    if degrees:
+        most = math.comb(basis.dimension + max(degrees), basis.dimension)
+        advice = (
+            f"polynomials of degree {max(degrees)} in {basis.dimension} variables have {most} dimensions; for more "
+            "raise the degree or use more landmarks, and where directions were lost to rounding, standardize the "
+            "columns or lower the degree"
+        )
+    warnings.warn(
+        f"the basis has rank {solution.rank} on these data, fewer than n_components={wanted}: "
+        f"{len(solution.values)} eigenvalues are returned; {advice}",
+        RankWarning,
+        stacklevel=4,
+    )

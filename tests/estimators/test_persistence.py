@@ -1,0 +1,146 @@
+"""Models and moments saved and loaded, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+
+import daskspectral as dsp
+from daskspectral.kernels import Gaussian, Matern, Polynomial, Radial
+from daskspectral.moments import Moments
+
+Array = NDArray[Any]
+N = 3000
+X = np.random.default_rng(0).standard_normal((N, 3)) * [1.0, 0.7, 0.4] + [0.0, 1.0, -2.0]
+
+
+def make(**changes: Any) -> dsp.SpectralDecomposition:
+    defaults = {"kernel": Gaussian(1.0), "n_landmarks": 20, "n_components": 5, "random_state": 0}
+    return dsp.SpectralDecomposition(**(defaults | changes))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> dsp.SpectralDecomposition:
+    return make().fit(X)
+
+
+def assert_close(a: Moments, b: Moments, tolerance: float = 1e-13) -> None:
+    assert a.arrays.keys() == b.arrays.keys()
+    for name in b.arrays:
+        assert np.abs(a.arrays[name] - b.arrays[name]).max() <= tolerance * np.abs(b.arrays[name]).max(), name
+    assert (a.count, a.skipped, a.weight) == (b.count, b.skipped, b.weight)
+
+
+def assert_same_bits(a: Moments, b: Moments) -> None:
+    assert a.fingerprint == b.fingerprint
+    for name in b.arrays:
+        np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
+    assert (a.count, a.skipped, a.weight) == (b.count, b.skipped, b.weight)
+
+
+def saved(estimator: Any, path: Path) -> Any:
+    dsp.save(estimator, path)
+    return dsp.load(path)
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "standardized": {"standardize": True, "columns": [2, 0]},
+    "median": {"kernel": Gaussian("median") + Matern(2.5, "median"), "landmarks": "kmeans++"},
+    "sphere": {"operator": dsp.operators.Laplacian(dsp.manifolds.Sphere(3)), "kernel": Polynomial(2)},
+    "given": {"landmarks": X[:25], "constant": False, "ridge": 1e-3, "rtol": 1e-8},
+    "float32": {"dtype": "float32", "random_state": np.int64(3), "n_components": np.int32(4)},
+    "negative columns": {"columns": np.array([-1, 0])},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_save_and_load_bit_for_bit(variant: str, tmp_path: Path) -> None:
+    x = X / np.linalg.norm(X, axis=1, keepdims=True) if variant == "sphere" else X
+    estimator = make(**VARIANTS[variant]).fit(x)
+    again = saved(estimator, tmp_path / "m.zarr")
+    assert_same_bits(again.moments_, estimator.moments_)
+    for name in ("eigenvalues_", "coefficients_", "residuals_", "support_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(estimator, name))
+    assert (again.rank_, again.n_features_in_) == (estimator.rank_, estimator.n_features_in_)
+    assert repr(again.kernel_) == repr(estimator.kernel_)
+    np.testing.assert_array_equal(again.transform(x), estimator.transform(x))
+    np.testing.assert_array_equal(again.fit(x).eigenvalues_, estimator.eigenvalues_)
+    assert saved(again, tmp_path / "n.zarr").get_params(deep=False).keys() == estimator.get_params(deep=False).keys()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).transform(x), estimator.transform(x))
+
+
+def test_moments_round_trip_and_add(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
+    moments = saved(fitted.moments_, tmp_path / "m.zarr")
+    assert_same_bits(moments, fitted.moments_)
+    np.testing.assert_array_equal(make().fit_moments(moments).coefficients_, fitted.coefficients_)
+    halves = [make(landmarks=X[:20]).fit(x).moments_ for x in (X[:1000], X[1000:])]
+    whole = make(landmarks=X[:20]).fit(X).moments_
+    assert_close(saved(halves[0], tmp_path / "a.zarr") + halves[1], whole)
+    with pytest.raises(ValueError, match="different bases"):
+        halves[0] + fitted.moments_
+
+
+def test_loading_does_not_warn_again(tmp_path: Path) -> None:
+    with pytest.warns(dsp.RankWarning):
+        estimator = make(kernel=Polynomial(1)).fit(X)
+    assert saved(estimator, tmp_path / "m.zarr").rank_ == 4
+
+
+def test_saved_where_there_is_something(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
+    fitted.save(tmp_path / "m.zarr")
+    with pytest.raises(FileExistsError, match=r"m.zarr exists"):
+        fitted.save(tmp_path / "m.zarr")
+    dsp.save(fitted.moments_, tmp_path / "m.zarr", overwrite=True)
+    with pytest.raises(ValueError, match=r"m.zarr holds Moments, not SpectralDecomposition; use daskspectral.load"):
+        dsp.SpectralDecomposition.load(tmp_path / "m.zarr")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("precious")
+    with pytest.raises(FileExistsError, match="is a directory, not a zarr store, so it is never replaced"):
+        fitted.save(tmp_path / "notes", overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == ["m.zarr", "notes"]
+
+
+def test_what_cannot_be_saved_or_loaded(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
+    with pytest.raises(NotFittedError):
+        dsp.save(make(), tmp_path / "m.zarr")
+    with pytest.raises(TypeError, match=r"save\(\) takes a fitted estimator or moments, not int"):
+        dsp.save(3, tmp_path / "m.zarr")  # type: ignore[arg-type]
+    local = make(kernel=Radial(lambda s: np.exp(-s), [lambda s: -np.exp(-s)])).fit(X)
+    with pytest.raises(ValueError, match="cannot be saved: only functions and classes at the top level"):
+        dsp.save(local, tmp_path / "m.zarr")
+    assert os.listdir(tmp_path) == []
+
+
+def an_array(path: Path) -> Path:
+    zarr.create_array(path / "x.zarr", data=X)
+    return path / "x.zarr"
+
+
+@pytest.mark.parametrize(
+    ("make_bad", "error", "message"),
+    [
+        (lambda path: path / "no.zarr", FileNotFoundError, "there is no saved model at .*no.zarr"),
+        (an_array, ValueError, "x.zarr is an array, not a model or moments saved by daskspectral"),
+    ],
+)
+def test_loading_something_else(make_bad: Any, error: type[Exception], message: str, tmp_path: Path) -> None:
+    path = make_bad(tmp_path)
+    with pytest.raises(error, match=message):
+        dsp.load(path)
+
+
+def test_damaged_model(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
+    fitted.save(tmp_path / "m.zarr")
+    shutil.rmtree(tmp_path / "m.zarr" / "solution.coefficients_" / "c")
+    with pytest.raises(OSError, match=r"damaged: its array solution.coefficients_"):
+        dsp.load(tmp_path / "m.zarr")
