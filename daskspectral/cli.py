@@ -67,9 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
     logging.captureWarnings(True)
     try:
         with raise_on_signals(signal.SIGTERM, signal.SIGUSR1):
-            command.main(arguments, prog_name="daskspectral", standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
+            code = command.main(arguments, prog_name="daskspectral", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -82,6 +80,8 @@ def main(arguments: list[str] | None = None) -> None:
     except (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError) as error:
         click.echo(_with_notes(f"Error: {error}", error), err=True)
         sys.exit(1)
+    if isinstance(code, int) and code:
+        sys.exit(code)
 
 
 def _with_notes(text: str, error: BaseException) -> str:

@@ -179,9 +179,7 @@ class LinearFunctional:
 
     def __add__(self, other: LinearFunctional) -> LinearFunctional:
         if not isinstance(other, LinearFunctional):
-            raise ValueError(
-                f"products of f and data add to products of f and data, not to {type(other).__name__}"
-            )
+            raise ValueError(f"products of f and data add to products of f and data, not to {type(other).__name__}")
         return LinearFunctional(self.terms + other.terms)
 
     def __radd__(self, other: int) -> LinearFunctional:
@@ -336,8 +334,7 @@ def form(function: Callable[..., Bilinear]) -> Form:
     expression = function(left, right, Fields())
     if not isinstance(expression, Bilinear):
         raise ValueError(
-            f"form {function.__name__} must return products of f and g made by inner(); "
-            f"it returned {expression!r}"
+            f"form {function.__name__} must return products of f and g made by inner(); it returned {expression!r}"
         )
     return Form(function.__name__, expression)
 

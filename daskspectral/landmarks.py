@@ -260,9 +260,7 @@ def _checked(sample: ArrayLike, p: int) -> tuple[Array, int]:
         raise ValueError(f"expected a sample of shape (m, d) that is not empty, received shape {x.shape}")
     if not np.isfinite(x).all():
         row, column = np.argwhere(~np.isfinite(x))[0]
-        raise ValueError(
-            f"expected finite numbers, received {x[row, column]} in row {row} of the sample; drop it"
-        )
+        raise ValueError(f"expected finite numbers, received {x[row, column]} in row {row} of the sample; drop it")
     p = operator.index(p)
     if not 1 <= p <= len(x):
         raise ValueError(f"expected 1 to {len(x)} landmarks (the sample's rows), received {p}; ask for fewer")

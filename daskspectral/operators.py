@@ -201,8 +201,6 @@ def parse(name: str, manifold: str | None, dimension: int) -> Operator:
         return Laplacian(Circle())
     if manifold == "torus":
         if dimension % 2:
-            raise ValueError(
-                f"a flat torus has cos and sin of each angle, an even number of columns; got {dimension}"
-            )
+            raise ValueError(f"a flat torus has cos and sin of each angle, an even number of columns; got {dimension}")
         return Laplacian(FlatTorus(dimension // 2))
     raise ValueError(f"there is no manifold {manifold!r}; the manifolds are sphere, circle, torus")

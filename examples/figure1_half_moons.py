@@ -3,7 +3,7 @@
 Each moon is a thin arc of length pi. Alone it has the eigenvalues k^2 of a segment, with eigenfunctions
 cos(k t) of the angle t along it; both moons together have each eigenvalue twice. The first pair, 0 and
 almost 0, tells the clusters apart. The landmarks are a farthest-point traversal: uniform ones are rare at
-the edges of the moons, and leave 0.4 in the place of the second 0.
+the edges of the moons, and leave 0.5 in the place of the second 0.
 
     python examples/figure1_half_moons.py [--n 1e5] [--out FOLDER]
 """

@@ -30,6 +30,4 @@ def basis_from_state(state: dict[str, Any]) -> Basis:
         return Concatenated(tuple(basis_from_state(s) for s in state["bases"]))
     if kind == "landmark":
         return LandmarkBasis.from_state(state)
-    raise ValueError(
-        f"unknown kind of basis {kind!r} in a saved model; a newer daskspectral may have written it"
-    )
+    raise ValueError(f"unknown kind of basis {kind!r} in a saved model; a newer daskspectral may have written it")

@@ -88,9 +88,7 @@ class Concatenated(Basis):
         return all(b.kills(atom) for b in self.bases)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return ConcatenatedEvaluation(
-            tuple(b.at(block.part(str(i)), atoms) for i, b in enumerate(self.bases))
-        )
+        return ConcatenatedEvaluation(tuple(b.at(block.part(str(i)), atoms) for i, b in enumerate(self.bases)))
 
     def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
         return BlockContraction(self, right, products, dtype, arena)

@@ -116,9 +116,7 @@ class _Rows:
         if filled:
             yield self._sealed(buffer[:filled])
         if self.table.rows not in (None, seen):
-            raise OSError(
-                f"The source gave {seen} rows, not its {self.table.rows}: it changed or is damaged."
-            )
+            raise OSError(f"The source gave {seen} rows, not its {self.table.rows}: it changed or is damaged.")
 
     def _valid(self, block: Block, first_row: int) -> Block:
         finite = np.isfinite(block)
@@ -147,6 +145,4 @@ def _read_back(array: Any, checksum: int, path: Location) -> None:
     for start in range(0, array.shape[0], rows):
         found = zlib.crc32(np.ascontiguousarray(array[start : start + rows]).data, found)
     if found != checksum:
-        raise OSError(
-            f"{os.fspath(path)} reads back differently from what was written: check disk and memory."
-        )
+        raise OSError(f"{os.fspath(path)} reads back differently from what was written: check disk and memory.")

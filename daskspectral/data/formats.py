@@ -73,9 +73,7 @@ def _npz(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> 
             if fortran and len(shape) > 1:
                 raise ValueError(f"{what} is stored by columns: save it as a .npy file of its own instead.")
 
-            def read(
-                start: int, stop: int
-            ) -> Block:  # the rows come in order: a compressed file has no other
+            def read(start: int, stop: int) -> Block:  # the rows come in order: a compressed file has no other
                 count = stop - start
                 data = file.read(count * math.prod(shape[1:]) * dtype.itemsize)
                 return np.frombuffer(data, dtype).reshape(count, -1)

@@ -108,9 +108,7 @@ def write_sample(
     bar = progress_bar(n, f"{name} to {os.fspath(path)}", progress)
     with (
         bar,
-        create_array(
-            path, (n, d), kind, chunk_rows=rows, attributes=attributes, overwrite=overwrite
-        ) as array,
+        create_array(path, (n, d), kind, chunk_rows=rows, attributes=attributes, overwrite=overwrite) as array,
         ThreadPoolExecutor(_THREADS) as pool,
     ):
 
@@ -227,10 +225,10 @@ SAMPLES: dict[str, Sample] = {
     for sample in (
         Sample(
             name="two-moons",
-            description="two interleaved half-circles of radius 1 in the plane, with noise 0.1",
+            description="two interleaved half-circles of radius 1 in the plane, with noise 0.05",
             dimension=2,
             points=_two_moons,
-            noise=0.1,
+            noise=0.05,
             fixed=True,
         ),
         Sample(
@@ -240,9 +238,7 @@ SAMPLES: dict[str, Sample] = {
             points=_sphere,
             least=2,
         ),
-        Sample(
-            name="circle", description="uniform on the unit circle", dimension=2, points=_circle, fixed=True
-        ),
+        Sample(name="circle", description="uniform on the unit circle", dimension=2, points=_circle, fixed=True),
         Sample(name="gaussian", description="standard normal", dimension=2, points=_gaussian),
         Sample(
             name="torus",

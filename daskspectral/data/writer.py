@@ -180,9 +180,7 @@ def _fill_value(dtype: np.dtype[Any]) -> Any:
 
 
 @contextmanager
-def _staged(
-    path: Location, overwrite: bool, build: Callable[[Any, Mapping[str, Any]], Node]
-) -> Iterator[Node]:
+def _staged(path: Location, overwrite: bool, build: Callable[[Any, Mapping[str, Any]], Node]) -> Iterator[Node]:
     refuse_existing(path, overwrite)
     target = local_path(path)
     if target is None:

@@ -49,4 +49,4 @@ def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, split
         cuts = np.linspace(start, stop, pieces + 1).astype(np.int64).tolist()
         ranges.extend(pairwise(cuts))
         start = stop
-    return Plan(tuple(r for r in ranges if r[0] < r[1]))
+    return Plan(tuple(r for r in ranges if r[0] < r[1]), EPOCH, SPLIT_EVERY)

@@ -22,9 +22,7 @@ from daskspectral.kernels.dot import DotKernel
 from daskspectral.kernels.radial import RadialKernel
 
 
-def _leibniz(
-    left: RadialKernel | DotKernel, right: RadialKernel | DotKernel, s: Array, order: int
-) -> Iterator[Array]:
+def _leibniz(left: RadialKernel | DotKernel, right: RadialKernel | DotKernel, s: Array, order: int) -> Iterator[Array]:
     for k in range(order + 1):
         a = left.profile(s, k, np.empty_like(s))
         a *= right.profile(s, order - k, np.empty_like(s))

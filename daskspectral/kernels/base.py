@@ -106,9 +106,7 @@ class ParameterKernel(Kernel):
         for name, value in params.items():
             head, _, tail = name.partition("__")
             if head not in own:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(own) or 'none'}"
-                )
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(own) or 'none'}")
             if tail:
                 nested.setdefault(head, {})[tail] = value
             else:
@@ -116,9 +114,7 @@ class ParameterKernel(Kernel):
         trial = dict(own)  # the constructors' own checks, before anything is changed
         for head, values in nested.items():
             if not isinstance(own[head], Kernel):
-                raise ValueError(
-                    f"{head} of {type(self).__name__} is no kernel and has no parameters of its own"
-                )
+                raise ValueError(f"{head} of {type(self).__name__} is no kernel and has no parameters of its own")
             trial[head] = copy.deepcopy(own[head]).set_params(**values)
         type(self)(**trial)
         for head, values in nested.items():
@@ -159,9 +155,7 @@ def check_scale(owner: str, scale: float | str) -> None:
     if _is_median(scale):
         return
     if not is_number(scale) or number(scale) <= 0:
-        raise ValueError(
-            f"{owner} needs a positive scale in the units of the data, or 'median'; it got {scale!r}"
-        )
+        raise ValueError(f"{owner} needs a positive scale in the units of the data, or 'median'; it got {scale!r}")
 
 
 def number(scale: float | str) -> float:
@@ -179,9 +173,7 @@ def unit_index(axis: int, d: int) -> MultiIndex:
 def check_index(alpha: MultiIndex, d: int) -> None:
     """A multi-index has one order per coordinate."""
     if len(alpha) != d:
-        raise ValueError(
-            f"a derivative in {d} variables takes {d} orders, one per coordinate; it got {tuple(alpha)}"
-        )
+        raise ValueError(f"a derivative in {d} variables takes {d} orders, one per coordinate; it got {tuple(alpha)}")
 
 
 def sub_indices(alpha: MultiIndex) -> Iterator[tuple[MultiIndex, MultiIndex, int]]:

@@ -55,15 +55,11 @@ def _parse_term(text: str) -> Kernel:
     cls = NAMES[name]
     names = [f.name for f in fields(cls)]
     if len(values) > len(names):
-        raise ValueError(
-            f"kernel {name} takes at most {len(names)} parameters ({', '.join(names)}): {text!r}"
-        )
+        raise ValueError(f"kernel {name} takes at most {len(names)} parameters ({', '.join(names)}): {text!r}")
     try:
         params = {n: _number(v) for n, v in zip(names, values, strict=False)}
     except ValueError:
-        raise ValueError(
-            f"the parameters of kernel {name} ({', '.join(names)}) are numbers: {text!r}"
-        ) from None
+        raise ValueError(f"the parameters of kernel {name} ({', '.join(names)}) are numbers: {text!r}") from None
     return cls(**params)
 
 

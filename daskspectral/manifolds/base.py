@@ -134,9 +134,7 @@ class Manifold(ABC):
     def _points(self, x: ArrayLike) -> Array:
         points = np.asarray(x)
         if points.ndim != 2 or points.shape[1] != self.ambient:
-            raise ValueError(
-                f"expected points (c, {self.ambient}) for {self!r}, received shape {points.shape}"
-            )
+            raise ValueError(f"expected points (c, {self.ambient}) for {self!r}, received shape {points.shape}")
         if points.dtype.kind not in "fiub":
             raise ValueError(f"expected real coordinates for {self!r}, received {points.dtype}; convert them")
         return points if points.dtype.kind == "f" else points.astype(np.float64)

@@ -71,9 +71,7 @@ class Implicit(Manifold):
         if off.size and not off.max() <= tolerance:  # NaN and infinity fail too
             row, a, b = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
             if not np.isfinite(off[row, a, b]):
-                raise ValueError(
-                    f"expected finite normals of {self!r}, received {normals[a, row]} in row {row}"
-                )
+                raise ValueError(f"expected finite normals of {self!r}, received {normals[a, row]} in row {row}")
             if a == b:
                 norms = np.sqrt(products[:, a, a])
                 raise ValueError(

@@ -73,9 +73,7 @@ class FlatTorus(Manifold):
         radius = np.linalg.norm(circles, axis=2, keepdims=True)
         if not radius.all():
             row, circle, _ = np.unravel_index(radius.argmin(), radius.shape)
-            raise ValueError(
-                f"expected points of {self!r}, received the origin of circle {circle} in row {row}"
-            )
+            raise ValueError(f"expected points of {self!r}, received the origin of circle {circle} in row {row}")
         unit: Array = circles / radius
         return unit
 

@@ -71,13 +71,13 @@ def cluster(options: dict[str, Any]) -> Iterator[None]:
 
 
 def lifetime(walltime: str) -> int | None:
-    """Seconds that a worker lives: less than its job, written [days-]hours:minutes:seconds; None for short ones."""
+    """Seconds that a worker lives: less than its job, written [days-]HH:MM:SS; None for short ones."""
     days, _, clock = walltime.rpartition("-")
     try:
         hours, minutes, seconds = (int(part) for part in clock.split(":"))
         length = ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
     except ValueError as error:
-        raise click.BadParameter(f"--walltime is [days-]hours:minutes:seconds, not {walltime!r}") from error
+        raise click.BadParameter(f"--walltime is [days-]HH:MM:SS, not {walltime!r}") from error
     return length - GRACE if length > 4 * GRACE else None
 
 
@@ -87,7 +87,7 @@ def lifetime(walltime: str) -> int | None:
 @click.option("--cores", type=click.IntRange(1), required=True, help="Cores of a worker job.")
 @click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="Processes that share them.")
 @click.option("--memory", required=True, help="Memory of a worker job: 64GB.")
-@click.option("--walltime", default="01:00:00", show_default=True, help="Of a worker job: [days-]hours:minutes:seconds.")
+@click.option("--walltime", default="01:00:00", show_default=True, help="Of a worker job: [days-]HH:MM:SS.")
 @click.option("--partition", help="SLURM's default by default.")
 @click.option("--account", help="What the worker jobs are charged to.")
 @click.option("--interface", help="The network that driver and workers talk over: ib0.")

@@ -35,6 +35,9 @@ stop() {
             done
         fi
     fi
+    for daemon in slurmd slurmctld; do # both begin to stop before either is waited for
+        kill "$(cat "$folder/$daemon.pid" 2>/dev/null)" 2>/dev/null || true
+    done
     for daemon in slurmd slurmctld munge/munged; do
         stop_process "$folder/$daemon.pid"
     done

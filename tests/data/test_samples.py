@@ -184,7 +184,7 @@ def test_array_and_attributes(tmp_path: Path) -> None:
     array = zarr.open_array(tmp_path / "x.zarr", mode="r")
     assert (array.shape, array.chunks) == ((9, 2), (4, 2))
     assert array.dtype == np.dtype("float32")
-    assert array.attrs.asdict() == {"sample": "two-moons", "seed": 2, "noise": 0.1}
+    assert array.attrs.asdict() == {"sample": "two-moons", "seed": 2, "noise": 0.05}
     assert os.listdir(tmp_path) == ["x.zarr"]
 
 

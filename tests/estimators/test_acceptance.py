@@ -84,7 +84,7 @@ def reference_kernel(name: str, parameter: float) -> Kernel:
 
 @pytest.mark.parametrize("key", LIMITS.files)
 def test_biased_limits_of_the_ambient_form(key: str) -> None:
-    """s(s+d-2) + (g'/g)^2 for degree s: means over a multiplet of n = 5e4 points come to 0.3 % (polynomial, Gaussian)."""
+    """s(s+d-2) + (g'/g)^2 for degree s, as the mean over each multiplet, n = 5e4."""
     _, dimension, name, parameter = key.split("_")
     d, table = int(dimension[1:]), LIMITS[key]
     # the exponential kernel's 200 functions resolve the low degrees only, slowly; a polynomial has its own degrees

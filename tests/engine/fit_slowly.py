@@ -1,0 +1,30 @@
+"""A driver that other processes kill: short epochs, slow reads that are written down, moments saved at the end."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import daskspectral as dsp
+from daskspectral.data.readers import ZarrReader
+from daskspectral.engine import plan
+
+points, folder, pause = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
+plan.EPOCH, plan.TASK_FLOPS, plan.LEAST_FLOPS = 2, 3e6, 3e6
+plain_read = ZarrReader.read
+
+
+def read(self: ZarrReader, start: int, stop: int) -> object:
+    """Read as ever, but slowly, and say so in a file."""
+    with (folder / "reads").open("a") as log:
+        log.write(f"{os.getpid()} {start} {stop}\n")
+    time.sleep(pause)
+    return plain_read(self, start, stop)
+
+
+ZarrReader.read = read  # type: ignore[assignment,method-assign]
+estimator = dsp.SpectralDecomposition(
+    kernel=dsp.kernels.Exponential(1.0), n_landmarks=20, n_components=4, standardize=True, random_state=0
+)
+estimator.fit(points, checkpoint=folder / "run.zarr", checkpoint_every=0.0)
+dsp.save(estimator.moments_, folder / "moments.zarr")

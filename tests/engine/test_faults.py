@@ -1,0 +1,276 @@
+"""Nothing is lost: drivers and workers are killed, stores are damaged, and the answer is the same bits or an error."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+import numpy as np
+import pytest
+import zarr
+from distributed import Client, LocalCluster
+
+import daskspectral as dsp
+from daskspectral.data.readers import ZarrReader
+from daskspectral.data.writer import create_array
+from daskspectral.engine import plan as planning
+from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.memory import Memory, check_memory
+from daskspectral.engine.tasks import Total
+
+N, CHUNK = 40_000, 1000
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((N, 2))
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> Path:
+    path = tmp_path / "points.zarr"
+    with create_array(path, X.shape, "float64", chunk_rows=CHUNK) as array:
+        array[:] = X
+    return path
+
+
+@pytest.fixture
+def short_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("EPOCH", 2), ("TASK_FLOPS", 3e6), ("LEAST_FLOPS", 3e6)):
+        monkeypatch.setattr(planning, name, value)
+
+
+def estimator(**changes: object) -> dsp.SpectralDecomposition:
+    settings = {"n_landmarks": 20, "n_components": 4, "standardize": True, "random_state": 0} | changes
+    return dsp.SpectralDecomposition(kernel=dsp.kernels.Exponential(1.0), **settings)
+
+
+def same_bits(a: dsp.Moments, b: dsp.Moments) -> None:
+    assert (a.weight, a.count, a.rows) == (b.weight, b.count, b.rows)
+    for name, value in a.arrays.items():
+        assert np.array_equal(value, b.arrays[name])
+
+
+def driver(points: Path, folder: Path, pause: float) -> subprocess.Popen[bytes]:
+    script = Path(__file__).with_name("fit_slowly.py")
+    with (folder / "errors").open("ab") as errors:
+        return subprocess.Popen([sys.executable, script, points, folder, str(pause)], stderr=errors)
+
+
+def reads(folder: Path) -> list[tuple[str, int]]:
+    log = folder / "reads"
+    return [(p, int(a)) for p, a, _ in map(str.split, log.read_text().splitlines())] if log.exists() else []
+
+
+def epochs(folder: Path) -> int:
+    saved = [p.name for p in (folder / "run.zarr").glob("epoch-*")] if (folder / "run.zarr").exists() else []
+    return max((int(n.removeprefix("epoch-")) for n in saved), default=-1)
+
+
+def test_a_driver_killed_at_any_moment_goes_on_to_the_same_bits(
+    points: Path, tmp_path: Path, short_epochs: None
+) -> None:
+    whole = estimator().fit(str(points), checkpoint=tmp_path / "unbroken.zarr").moments_
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    moments = np.random.default_rng().uniform(0.0, 0.3, 3)  # any moment: drawn anew in each test run
+    for kill, moment in enumerate(moments):
+        process = driver(points, folder, 0.02)
+        target = 3 * (kill + 1)  # so that each life gets some epochs further
+        while epochs(folder) < target and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(moment)
+        process.kill()
+        process.wait()
+        assert not (folder / "moments.zarr").exists()
+    done = epochs(folder)
+    before = len(reads(folder))
+    last = driver(points, folder, 0.0)
+    assert last.wait(60) == 0, (folder / "errors").read_text()
+    same_bits(whole, dsp.load(folder / "moments.zarr"))
+    ranges = planning.plan_run(np.arange(0, N + 1, CHUNK), flops_per_row=4 * 21 * 21 + 4 * 21 + 50 * 21, row_bytes=16)
+    finished = ranges.ranges[min(2 * done, len(ranges.ranges)) - 1][1]
+    again = [start for _, start in reads(folder)[before:]]
+    assert again
+    assert min(again) >= finished  # neither scaling, nor landmarks, nor finished ranges are read again
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_a_signal_finishes_the_epoch_and_leaves_a_checkpoint(points: Path, tmp_path: Path, number: int) -> None:
+    process = driver(points, tmp_path, 0.05)
+    while epochs(tmp_path) < 1:
+        time.sleep(0.01)
+        assert process.poll() is None
+    process.send_signal(number)
+    assert process.wait(30) != 0
+    done = epochs(tmp_path)
+    assert done >= 1
+    assert "are in the checkpoint" in (tmp_path / "errors").read_text()
+    assert driver(points, tmp_path, 0.0).wait(60) == 0
+    same_bits(dsp.load(tmp_path / "moments.zarr"), _plainly(points))
+
+
+def _plainly(points: Path) -> dsp.Moments:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("EPOCH", 2), ("TASK_FLOPS", 3e6), ("LEAST_FLOPS", 3e6)):
+            patch.setattr(planning, name, value)
+        return estimator().fit(str(points)).moments_
+
+
+def test_a_checkpoint_of_another_run_is_refused(points: Path, tmp_path: Path, short_epochs: None) -> None:
+    run = tmp_path / "run.zarr"
+    first = estimator().fit(str(points), checkpoint=run)
+    assert np.array_equal(estimator().fit(str(points), checkpoint=run).eigenvalues_, first.eigenvalues_)
+    with pytest.raises(ValueError, match=r"another run: parameter n_landmarks \(then 20, now 21\)"):
+        estimator(n_landmarks=21).fit(str(points), checkpoint=run)
+    with pytest.raises(ValueError, match="on_invalid"):
+        estimator().fit(str(points), checkpoint=run, on_invalid="skip")
+    zarr.open_array(points, mode="r+")[0] = 7.0
+    with pytest.raises(ValueError, match="another run: X"):
+        estimator().fit(str(points), checkpoint=run)
+    with pytest.raises(ValueError, match="another run: X"):
+        estimator().fit(X, checkpoint=run)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(ValueError, match="is not a checkpoint"):
+        estimator().fit(X, checkpoint=tmp_path / "mine")
+    with pytest.raises(FileNotFoundError, match="is missing"):
+        estimator().fit(X, checkpoint=tmp_path / "nowhere" / "run.zarr")
+    with pytest.raises(ValueError, match="local directory"):
+        estimator().fit(X, checkpoint="s3://bucket/run.zarr")
+    with pytest.raises(ValueError, match="checkpoint_every"):
+        estimator().fit(X, checkpoint=tmp_path / "new.zarr", checkpoint_every=-1)
+
+
+def test_a_half_written_checkpoint_does_not_count(tmp_path: Path) -> None:
+    run = Checkpoint.start(tmp_path / "run.zarr", {"a": 1}, {"b": np.arange(3)}, 0.0)
+    run.add(1, Total({"s": np.ones(2)}, 2.0, 2))
+    shutil.copytree(tmp_path / "run.zarr" / "epoch-00000001", tmp_path / "run.zarr" / ".epoch-00000002.1.partial")
+    found = Checkpoint.open(tmp_path / "run.zarr", {"a": 1}, 0.0)
+    assert found is not None
+    assert found.epochs == 1
+    assert found.total is not None
+    assert np.array_equal(found.total.sums["s"], np.ones(2))
+    assert np.array_equal(found.constants["b"], np.arange(3))
+
+
+def test_a_missing_chunk_is_named_before_the_run(points: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (points / "c" / "7" / "0").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(ZarrReader, "read", lambda *a: pytest.fail("read before the check"))
+        with pytest.raises(OSError, match=r"chunk c/7/0 \(rows 7000 to 8000\) is missing, and 1 of 40 chunks"):
+            estimator().fit(str(points))
+    with pytest.raises(dsp.InvalidRowError):  # the fill value of our own arrays is NaN
+        estimator().fit(str(points), allow_missing=True)
+    (points / "c" / "3" / "0").write_bytes(b"")
+    with pytest.raises(OSError, match="chunk c/3/0 .* is empty, and 2 of 40"):
+        estimator().fit(str(points))
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate"])
+def test_a_damaged_chunk_is_an_error_that_names_it(points: Path, damage: str) -> None:
+    chunk = points / "c" / "12" / "0"
+    whole = bytearray(chunk.read_bytes())
+    if damage == "flip":
+        whole[len(whole) // 2] ^= 1
+    chunk.write_bytes(whole if damage == "flip" else whole[: len(whole) // 2])
+    with pytest.raises(OSError, match=r"points\.zarr cannot be decoded.*12") as caught:
+        estimator(standardize=False).fit(str(points))
+    assert any("rows" in note for note in caught.value.__notes__)
+
+
+def test_a_store_that_changes_during_the_run_is_noticed(points: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, changed = ZarrReader.read, []
+
+    def read(self: ZarrReader, start: int, stop: int) -> object:
+        if not changed:
+            changed.append(start)
+            (points / "c" / "39" / "0").write_bytes((points / "c" / "38" / "0").read_bytes())
+        return plain(self, start, stop)
+
+    monkeypatch.setattr(ZarrReader, "read", read)
+    with pytest.raises(OSError, match="changed during the run: 1 of its files .* c/39/0"):
+        estimator().fit(str(points))
+
+
+def test_appended_rows_alone_are_read(points: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = estimator().fit(str(points))
+    with pytest.raises(ValueError, match="nothing to add"):
+        model.update(str(points))
+    array = zarr.open_array(points, mode="r+")
+    array.append(X[:3000] + 1)
+    plain, seen = ZarrReader.read, []
+    monkeypatch.setattr(ZarrReader, "read", lambda s, a, b: seen.append(a) or plain(s, a, b))
+    before = model.moments_
+    model.update(str(points))
+    assert min(seen) == N
+    assert model.moments_.rows == N + 3000
+    assert model.moments_.count == before.count + 3000
+    apart = estimator(landmarks=np.asarray(model.basis_.parts[1].landmarks), standardize=False)
+    apart.fit((np.concatenate([X, X[:3000] + 1]) - model.preparation_.mean) / model.preparation_.scale)
+    # the landmarks' own rows were left out of the first and are in the second
+    np.testing.assert_allclose(model.moments_.mean("gram"), apart.moments_.mean("gram"), rtol=2e-2)
+
+
+@pytest.fixture
+def cluster() -> Iterator[tuple[LocalCluster, Client]]:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as cluster,
+        Client(cluster) as client,
+    ):
+        yield cluster, client
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_killed_mid_run_changes_no_bit(
+    cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, tmp_path: Path
+) -> None:
+    _, client = cluster
+    with dask.config.set(scheduler="threads"):
+        expected = estimator().fit(str(points)).moments_
+    victims = iter(client.run(os.getpid).values())
+    add = Checkpoint.add
+
+    def add_and_kill(self: Checkpoint, epochs: int, total: Total) -> None:
+        add(self, epochs, total)
+        if epochs == 2:
+            os.kill(next(victims), signal.SIGKILL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoint, "add", add_and_kill)
+        got = estimator().fit(str(points), checkpoint=tmp_path / "run.zarr").moments_
+    same_bits(expected, got)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_that_are_gone_do_not_hang_the_run(
+    cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, tmp_path: Path
+) -> None:
+    local, client = cluster
+    add = Checkpoint.add
+
+    def add_and_leave(self: Checkpoint, epochs: int, total: Total) -> None:
+        add(self, epochs, total)
+        if epochs == 2:
+            local.scale(0)
+            while client.scheduler_info(n_workers=-1)["workers"]:
+                time.sleep(0.05)
+
+    with pytest.MonkeyPatch.context() as patch, dask.config.set({"daskspectral.patience": 6}):
+        patch.setattr(Checkpoint, "add", add_and_leave)
+        with pytest.raises(RuntimeError, match=r"no workers.*daskspectral\.patience") as caught:
+            estimator().fit(str(points), checkpoint=tmp_path / "run.zarr")
+    assert "are in the checkpoint" in caught.value.__notes__[-1]
+    assert epochs(tmp_path) >= 2
+    with dask.config.set(scheduler="threads"):
+        resumed = estimator().fit(str(points), checkpoint=tmp_path / "run.zarr").moments_
+        same_bits(resumed, estimator().fit(str(points)).moments_)
+
+
+def test_what_does_not_fit_is_refused_with_what_to_lower() -> None:
+    with pytest.raises(MemoryError, match="lower n_landmarks"):
+        check_memory(Memory(now=0, tasks=1 << 60, sums=0, solver=0, threads=2))
+    with pytest.raises(MemoryError, match="lower n_landmarks"):
+        estimator(landmarks=np.zeros((400_000, 2)), standardize=False).fit(X)

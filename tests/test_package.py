@@ -1,0 +1,68 @@
+"""The package's face: lazy, small, and the same for everyone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+import daskspectral as dsp
+
+HEAVY = ("sklearn", "matplotlib", "distributed", "dask", "zarr", "xarray", "pandas")
+
+
+def loaded_by(code: str) -> list[str]:
+    """The heavy modules that some code imports, in a fresh process."""
+    check = f"{code}\nimport sys; print([m for m in {HEAVY} if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, timeout=60)
+    return [m for m in HEAVY if repr(m) in result.stdout]
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed"),
+    [
+        ("import daskspectral; dir(daskspectral)", set()),
+        ("import daskspectral.moments, daskspectral.solve, daskspectral.landmarks", set()),
+        ("from daskspectral import kernels, manifolds, operators, form, grad, inner, Moments, RankWarning", set()),
+        ("import daskspectral.engine", {"dask", "zarr", "xarray", "pandas"}),
+        ("from daskspectral import SpectralDecomposition", {"dask", "zarr", "xarray", "pandas", "sklearn"}),
+    ],
+    ids=["package", "mathematics", "names", "engine", "estimator"],
+)
+def test_imports_are_lazy(code: str, allowed: set[str]) -> None:
+    assert set(loaded_by(code)) <= allowed
+
+
+def test_every_name_is_there() -> None:
+    assert set(dsp.__all__) | {"__version__"} == set(dir(dsp))
+    assert len(set(dsp.__all__)) == len(dsp.__all__)
+    for name in dsp.__all__:
+        assert getattr(dsp, name) is getattr(dsp, name)
+    contract = (
+        "SpectralDecomposition save load kernels operators manifolds landmarks Moments RankWarning InvalidRowError"
+    )
+    assert set(contract.split()) <= set(dsp.__all__)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(AttributeError, match="module 'daskspectral' has no attribute 'Spectral'"):
+        dsp.Spectral  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'spectral'"):
+        from daskspectral import spectral  # type: ignore[attr-defined]  # noqa: F401
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|a\d+|b\d+|rc\d+)?", dsp.__version__)
+    try:
+        installed = version("daskspectral")
+    except PackageNotFoundError:
+        pytest.skip("run from the source tree")
+    assert installed == dsp.__version__
+
+
+def test_types_are_published() -> None:
+    assert (Path(dsp.__file__).parent / "py.typed").is_file()
