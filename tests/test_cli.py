@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,8 @@ import daskspectral as dsp
 from daskspectral.cli import command, main
 
 PROGRAM = [sys.executable, "-c", "from daskspectral.cli import main; main()"]
+# distributed now and then leaves a socket to the garbage collector
+SOCKETS = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
 FIT = ["--kernel", "gaussian:1", "--landmarks", "30", "--components", "4"]
 
 
@@ -307,16 +313,27 @@ def test_a_failed_command_says_one_line(capsys: pytest.CaptureFixture[str]) -> N
     assert err.startswith("Error: there is no kernel 'rbf'")
 
 
+@contextmanager
+def local_cluster(**options: Any) -> Iterator[LocalCluster]:
+    """A cluster whose forgotten sockets are collected before the next test."""
+    with LocalCluster(threads_per_worker=1, dashboard_address=None, **options) as started:
+        yield started
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+@pytest.mark.filterwarnings(SOCKETS)
 def test_a_running_cluster() -> None:
     points()
     job = ["fit", "points.zarr", *FIT]
     done(*job, "--out", "threads.zarr")
-    options: dict[str, Any] = {"processes": False, "protocol": "tcp://", "dashboard_address": None}
-    with LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster:
+    with local_cluster(n_workers=1, processes=False, protocol="tcp://") as cluster:
         done(*job, "--out", "cluster.zarr", "--scheduler", cluster.scheduler_address)
     np.testing.assert_array_equal(dsp.load("cluster.zarr").eigenvalues_, dsp.load("threads.zarr").eigenvalues_)
 
 
+@pytest.mark.filterwarnings(SOCKETS)
 def test_clusters_that_do_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable(address: str, timeout: float) -> None:
         raise OSError("timed out")
@@ -328,7 +345,7 @@ def test_clusters_that_do_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(OSError, match=r"no dask scheduler answers at tcp://127.0.0.1:1: timed out"):
             done(*job, "tcp://127.0.0.1:1")
     with (
-        LocalCluster(n_workers=0, processes=False, protocol="tcp://", dashboard_address=None) as empty,
+        local_cluster(n_workers=0, processes=False, protocol="tcp://") as empty,
         pytest.raises(OSError, match="has no workers yet; start some, then run this again"),
     ):
         done(*job, empty.scheduler_address)

@@ -106,7 +106,8 @@ class _Cluster(Scheduler):
         return self._client.submit(_identity, value, key=key, pure=False)
 
     def submit(self, graph: Graph, key: Any) -> Any:
-        return self._client.get(graph, key, sync=False)
+        # a priority of its own for each graph: they end in the order of submission
+        return self._client.get(graph, key, sync=False, fifo_timeout="0s")
 
     def result(self, handle: Any) -> Any:
         patience = float(dask.config.get("daskspectral.patience", 60.0))

@@ -111,7 +111,7 @@ def one_case(name: str, kernel: Kernel, operator: Operator, p: int, d: int, quic
 
 
 @click.command(help=__doc__)
-@options
+@options()
 @click.option("--p", "sizes", multiple=True, type=int, default=(200, 1000), show_default=True, help="landmarks")
 @click.option("--d", "dimensions", multiple=True, type=int, default=(3, 20), show_default=True, help="columns")
 @click.option("--only", help="the cases whose name begins so")

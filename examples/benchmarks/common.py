@@ -20,24 +20,27 @@ import click
 import numpy as np
 import threadpoolctl
 
+from daskspectral.basis import LandmarkBasis
 from daskspectral.data.samples import write_sample
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Measure
-from daskspectral.basis import LandmarkBasis
 from daskspectral.operators import Laplacian, Operator
 
 Rows = list[dict[str, Any]]
 
 
-def options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that every benchmark has: --quick, --repeats, --json."""
-    for option in (
-        click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="write results here"),
-        click.option("--repeats", default=5, show_default=True, help="rounds of alternated measurements"),
-        click.option("--quick", is_flag=True, help="tiny sizes: does it work? The numbers mean nothing"),
-    ):
-        function = option(function)
-    return function
+def options(repeats: int | None = 5) -> Callable[..., Any]:
+    """The options that benchmarks have: --quick, --json, and --repeats with that default (None: without it)."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if repeats is not None:
+            rounds = click.option("--repeats", default=repeats, show_default=True, help="rounds of alternated measurements")
+            function = rounds(function)
+        path = click.Path(dir_okay=False, path_type=Path)
+        function = click.option("--json", "json_path", type=path, help="write the results here")(function)
+        return click.option("--quick", is_flag=True, help="tiny sizes: does it work? The numbers mean nothing")(function)
+
+    return decorate
 
 
 def folder_option(function: Callable[..., Any]) -> Callable[..., Any]:

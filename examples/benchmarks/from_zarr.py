@@ -118,7 +118,7 @@ def one_size(p: int, d: int, n: int, folder: Path, threads: int, repeats: int, q
 
 
 @click.command(help=__doc__)
-@options
+@options()
 @folder_option
 @click.option("--threads", default=2, show_default=True)
 def main(quick: bool, repeats: int, json_path: Path | None, folder: Path, threads: int) -> None:

@@ -23,7 +23,7 @@ from daskspectral.kernels import Gaussian
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy" / "slurm"
-ROWS, LANDMARKS, COMPONENTS = 2_000_000, 200, 6  # two epochs, some ten seconds on two cores
+ROWS, LANDMARKS, COMPONENTS = 1_200_000, 200, 6  # two epochs, the first of 16 chunks: some ten seconds on two cores
 PATIENCE = 120.0
 
 

@@ -165,7 +165,7 @@ def test_a_missing_chunk_is_named_before_the_run(points: Path, monkeypatch: pyte
     with pytest.raises(dsp.InvalidRowError):  # the fill value of our own arrays is NaN
         estimator().fit(str(points), allow_missing=True)
     (points / "c" / "3" / "0").write_bytes(b"")
-    with pytest.raises(OSError, match="chunk c/3/0 .* is empty, and 2 of 40"):
+    with pytest.raises(OSError, match=r"chunk c/3/0 .* is empty, and 2 of 40"):
         estimator().fit(str(points))
 
 
@@ -191,7 +191,7 @@ def test_a_store_that_changes_during_the_run_is_noticed(points: Path, monkeypatc
         return plain(self, start, stop)
 
     monkeypatch.setattr(ZarrReader, "read", read)
-    with pytest.raises(OSError, match="changed during the run: 1 of its files .* c/39/0"):
+    with pytest.raises(OSError, match=r"changed during the run: 1 of its files .* c/39/0"):
         estimator().fit(str(points))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -31,6 +33,10 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.forms import form, functional, grad, inner, partial
 from daskspectral.kernels import Gaussian, Polynomial
 from daskspectral.moments import Measure
+
+# distributed now and then leaves a socket to the garbage collector
+SOCKETS = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+pytestmark = pytest.mark.filterwarnings(SOCKETS)
 
 N, P = 2000, 12
 RNG = np.random.default_rng(7)
@@ -99,9 +105,19 @@ def run_of(x: Any, rules: Mapping[str, Any] | None = None, **fields: Any) -> Run
     return Run(source, small_plan(source), **(rules or {}))
 
 
+@contextmanager
+def local_cluster(**options: Any) -> Iterator[LocalCluster]:
+    """A cluster whose forgotten sockets are collected before the next test."""
+    with LocalCluster(threads_per_worker=1, dashboard_address=None, **options) as started:
+        yield started
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as two_processes:
+    with local_cluster(n_workers=2) as two_processes:
         yield two_processes
 
 
