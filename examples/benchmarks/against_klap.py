@@ -1,9 +1,10 @@
 """Against the PyPI package klap 0.0.2, the authors' implementation of Cabannes and Bach (2024), in one run.
 
-Measured: seconds for the two p x p matrices, L and the Gram Phi, of the same rows and landmarks in memory, in turn, with
-the same number of threads. klap is called the way its own `fit` calls it, which shares the inner products between the
-two; its BLAS has as many threads as ours has dask threads. Its Gaussian is exp(-r^2 / sigma^2), so that sigma is
-sqrt(2) times our scale. "difference": the largest one between the two results over the largest entry.
+Measured: seconds for the two p x p matrices, L and the Gram Phi, of the same rows and landmarks in memory, in turn,
+with the same number of threads. klap is called the way its own `fit` calls it, which shares the inner products
+between the two; its BLAS has as many threads as ours has dask threads (its compiled loop has one: it has no parallel
+form). Its Gaussian is exp(-r^2 / sigma^2), so that sigma is sqrt(2) times our scale. "difference": the largest one
+between the two results over the largest entry.
 
 klap is no dependency; it goes into a folder of its own (it needs numba), because its file names are common words:
 
@@ -29,7 +30,8 @@ import threadpoolctl
 from common import alternate, measure, options, ratio, report
 
 from daskspectral.data.source import open_source
-from daskspectral.engine import Run, plan_run
+from daskspectral.engine import Run
+from daskspectral.estimators.measuring import plan_of
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 
 INSTALL = "python -m pip install --no-deps --target klap-0.0.2 klap==0.0.2 numba llvmlite"
@@ -68,13 +70,14 @@ def klap_sums(klap: Any, kernel: Any, y: np.ndarray, x: np.ndarray) -> tuple[np.
 
 def our_sums(kernel: Kernel, y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L and Phi through the engine, on the active scheduler."""
-    (p, d), source = y.shape, open_source(x)
-    plan = plan_run(source.edges, flops_per_row=4.0 * p * p + 2.0 * p * d + 50.0 * p, row_bytes=8 * d)
-    sums = Run(source, plan).reduce(measure(kernel, y)).sums
+    source = open_source(x)
+    sums = Run(source, plan_of(source, len(y))).reduce(measure(kernel, y)).sums
     return sums["form"], sums["gram"]
 
 
-def one_kernel(klap: Any, ours: Kernel, theirs: Any, n: int, d: int, p: int, threads: int, repeats: int) -> dict[str, Any]:
+def one_kernel(
+    klap: Any, ours: Kernel, theirs: Any, n: int, d: int, p: int, threads: int, repeats: int
+) -> dict[str, Any]:
     """One line of the table."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((n, d)), rng.standard_normal((p, d))
@@ -115,7 +118,14 @@ def one_kernel(klap: Any, ours: Kernel, theirs: Any, n: int, d: int, p: int, thr
 @click.option("--d", default=3, show_default=True, help="columns")
 @click.option("--p", default=200, show_default=True, help="landmarks")
 def main(
-    quick: bool, repeats: int, json_path: Path | None, folder: Path | None, counts: tuple[int, ...], n: int, d: int, p: int
+    quick: bool,
+    repeats: int,
+    json_path: Path | None,
+    folder: Path | None,
+    counts: tuple[int, ...],
+    n: int,
+    d: int,
+    p: int,
 ) -> None:
     """Measure the three kernels that klap has."""
     klap = load_klap(folder)

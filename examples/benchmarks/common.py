@@ -34,11 +34,15 @@ def options(repeats: int | None = 5) -> Callable[..., Any]:
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if repeats is not None:
-            rounds = click.option("--repeats", default=repeats, show_default=True, help="rounds of alternated measurements")
+            rounds = click.option(
+                "--repeats", default=repeats, show_default=True, help="rounds of alternated measurements"
+            )
             function = rounds(function)
         path = click.Path(dir_okay=False, path_type=Path)
         function = click.option("--json", "json_path", type=path, help="write the results here")(function)
-        return click.option("--quick", is_flag=True, help="tiny sizes: does it work? The numbers mean nothing")(function)
+        return click.option("--quick", is_flag=True, help="tiny sizes: does it work? The numbers mean nothing")(
+            function
+        )
 
     return decorate
 
@@ -86,9 +90,7 @@ def gemm(size: int, dtype: str = "float64") -> tuple[Callable[[], Any], float]:
 # -- what is measured ------------------------------------------------------------------------------------------------
 
 
-def measure(
-    kernel: Kernel, landmarks: np.ndarray, operator: Operator | None = None, dtype: str = "float64"
-) -> Measure:
+def measure(kernel: Kernel, landmarks: np.ndarray, operator: Operator | None = None, dtype: str = "float64") -> Measure:
     """The forms of the operator (the Laplacian) and its Gram in one kernel's basis, without the constant."""
     operator = operator or Laplacian()
     basis = LandmarkBasis(kernel, landmarks)

@@ -28,19 +28,14 @@ import zarr
 from common import alternate, folder_option, forget, gemm, measure, normal_zarr, options, ratio, report
 
 from daskspectral.data.batches import BATCH_ROWS
-from daskspectral.data.source import Source, open_source
-from daskspectral.engine import Plan, Run, plan_run
+from daskspectral.data.source import open_source
+from daskspectral.engine import Run
 from daskspectral.engine.sampling import Scan
+from daskspectral.estimators.measuring import plan_of
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
 
 SIZES = ((1000, 20, 300_000), (100, 3, 20_000_000))  # p, d, rows: about ten seconds each
-
-
-def plan(source: Source, p: int) -> Plan:
-    """The plan that `SpectralDecomposition.fit` would make."""
-    d = source.dimension
-    return plan_run(source.edges, flops_per_row=4.0 * p * p + 2.0 * p * d + 50.0 * p, row_bytes=8 * d)
 
 
 def bare(measure: Measure, x: np.ndarray, rows: int, threads: int) -> Callable[[], Any]:
@@ -76,7 +71,7 @@ def one_size(p: int, d: int, n: int, folder: Path, threads: int, repeats: int, q
     path = normal_zarr(folder, n, d)
     task = measure(Gaussian(float(np.sqrt(d))), np.random.default_rng(1).standard_normal((p, d)))
     source = open_source(path)
-    run = Run(source, plan(source, p))
+    run = Run(source, plan_of(source, p))
     # as many rows to a batch as the engine has, and fewer where that would leave threads without work at the end
     block = task.block_rows
     batch = min(BATCH_ROWS, max(1, n // (32 * threads * block)) * block)
@@ -118,7 +113,7 @@ def one_size(p: int, d: int, n: int, folder: Path, threads: int, repeats: int, q
 
 
 @click.command(help=__doc__)
-@options()
+@options(repeats=3)
 @folder_option
 @click.option("--threads", default=2, show_default=True)
 def main(quick: bool, repeats: int, json_path: Path | None, folder: Path, threads: int) -> None:

@@ -93,7 +93,7 @@ def one_scheduler(
 
 
 @click.command(help=__doc__)
-@options()
+@options(repeats=3)
 @folder_option
 @click.option("--ranges", default=100_000, show_default=True, help="row ranges on the threaded scheduler")
 @click.option("--cluster-ranges", default=5000, show_default=True, help="row ranges on the cluster")

@@ -455,9 +455,11 @@ def interrupted_after(started: threading.Event) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "own pool"])
 @pytest.mark.parametrize("verb", ["reduce", "map"])
-def test_interrupt_leaves_nothing_running_and_nothing_written(verb: str, scheduler: str, tmp_path: Path) -> None:
+def test_interrupt_leaves_nothing_running_and_nothing_written(
+    verb: str, scheduler: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     started, calls = threading.Event(), []
 
     class Slow:
@@ -468,8 +470,8 @@ def test_interrupt_leaves_nothing_running_and_nothing_written(verb: str, schedul
             return count_task()(given) if verb == "reduce" else 2.0 * given["x"]
 
     source = open_source(X)
-    run = Run(source, Plan(tuple((i, i + 10) for i in range(0, N, 10)), epoch=5))
-    with dask.config.set(scheduler=scheduler), interrupted_after(started):
+    run = Run(source, Plan(tuple((i, i + 10) for i in range(0, N, 10)), epoch=100))
+    with scheduling(scheduler, request), interrupted_after(started):
         if verb == "reduce":
             run.reduce(Slow())
         else:

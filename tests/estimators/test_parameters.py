@@ -79,7 +79,8 @@ def test_standardize_and_columns_are_manual_preprocessing(chunks: Any) -> None:
     z = (X - X.mean(axis=0)) / X.std(axis=0)
     manual = make(kernel=Gaussian(0.8)).fit(z[:, [2, 0]])
     assert_close(estimator.moments_, manual.moments_, 1e-11)
-    np.testing.assert_allclose(estimator.transform(X), manual.transform(z[:, [2, 0]]), rtol=1e-6, atol=1e-7)
+    embeddings = np.abs(estimator.transform(X)), np.abs(manual.transform(z[:, [2, 0]]))
+    np.testing.assert_allclose(*embeddings, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(estimator.preparation_.mean, X.mean(axis=0)[[2, 0]], rtol=1e-13)
     assert estimator.n_features_in_ == 3
 
@@ -165,6 +166,14 @@ def test_landmarks_do_not_depend_on_the_chunks(method: str, tmp_path: Path) -> N
             np.testing.assert_array_equal(landmarks(x), wanted)
     np.testing.assert_array_equal(landmarks(X, seed=np.random.default_rng(0)), wanted)  # type: ignore[arg-type]
     assert not np.array_equal(landmarks(X, seed=1), wanted)
+
+
+def test_landmarks_come_from_all_rows_beside_a_larger_sample() -> None:
+    """The sample for the median is larger than that of the landmarks."""
+    x = np.linspace(0, 1, N)[:, None]
+    drawn = [make(kernel=Gaussian("median"), random_state=seed).fit(x).basis_.parts[-1].landmarks for seed in range(5)]
+    assert min(d.max() for d in drawn) > 0.7
+    assert np.mean(drawn) == pytest.approx(0.5, abs=0.15)
 
 
 def test_size_of_the_landmark_sample(monkeypatch: pytest.MonkeyPatch) -> None:

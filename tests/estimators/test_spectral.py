@@ -206,3 +206,12 @@ def test_same_chunks_same_bits(scheduler: str, tmp_path: Path) -> None:
             wanted = make().fit(convert(tmp_path)).moments_
         with dask.config.set(scheduler=scheduler):
             assert_same_bits(make().fit(convert(tmp_path)).moments_, wanted)
+
+
+@pytest.mark.xfail(strict=False, reason="the signs of the Gram's eigenvectors are left to rounding")
+@pytest.mark.usefixtures("small_tasks")
+def test_signs_do_not_depend_on_the_chunks() -> None:
+    for seed in range(10):
+        x = np.random.default_rng(seed).standard_normal((N, 3))
+        a, b = (make(n_landmarks=50, n_components=8).fit(da.from_array(x, chunks=c)) for c in (N, 701))
+        assert (np.sum(a.transform(x[:500]) * b.transform(x[:500]), axis=0) > 0).all()
