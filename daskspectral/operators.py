@@ -64,6 +64,9 @@ class Operator(ABC):
                     f"takes the orders {alpha}"
                 )
 
+    def check_points(self, x: Array) -> None:
+        """Raise ValueError where points (c, d) of the data show that the operator does not fit them."""
+
     def derived_fields(self, x: Array) -> Mapping[str, Array]:
         """Fields that the operator computes from the points of a block, (c, ...)."""
         return {}
@@ -114,6 +117,10 @@ class Laplacian(Operator):
                 f"{self.manifold} lives in {self.manifold.ambient} dimensions and the data have {dimension} "
                 "columns; choose the columns that hold the manifold's coordinates"
             )
+
+    def check_points(self, x: Array) -> None:
+        if self.manifold is not None:
+            self.manifold.check(x, tolerance=1e-5)
 
     def derived_fields(self, x: Array) -> Mapping[str, Array]:
         if self.manifold is None:

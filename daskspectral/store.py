@@ -1,30 +1,13 @@
-"""Moments as state dictionaries, and saved: what models are made of."""
+"""Moments as state dictionaries: what models are made of."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from daskspectral.basis import basis_from_state
-from daskspectral.data.state import read_state, write_state
 from daskspectral.moments import Moments
 from daskspectral.operators import operator_from_state
-
-
-def save_moments(moments: Moments, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write moments as a zarr group that appears whole or not at all. Raises FileExistsError unless `overwrite`."""
-    write_state(path, "moments", moments_state(moments), overwrite=overwrite)
-
-
-def load_moments(path: str | os.PathLike[str]) -> Moments:
-    """Moments that were saved, by themselves or in a model. Raises ValueError where the path holds neither."""
-    kind, state = read_state(path)
-    if "moments" in state:
-        return moments_from_state(state["moments"])
-    if kind != "moments":
-        raise ValueError(f"{os.fspath(path)} holds {kind!r}, and moments or a model are wanted")
-    return moments_from_state(state)
 
 
 def moments_state(moments: Moments) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 TASK_FLOPS = 2e10  # a task of half a second to a second on one core
 LEAST_FLOPS = 2e9  # short runs are cut finer than that, down to this, for the sake of parallelism
 LEAST_TASKS = 16
+TASK_ROWS = 1 << 14  # several blocks at least, where there are rows enough: a p x p result is small beside them
 TASK_BYTES = 1 << 28  # rows of one task are never more than this as float64, for arrays that come as blocks
 EPOCH = 16
 SPLIT_EVERY = 8
@@ -39,7 +40,10 @@ def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, split
     """
     n = int(edges[-1])
     flops = min(TASK_FLOPS, max(LEAST_FLOPS, n * flops_per_row / LEAST_TASKS))
-    rows = max(1, min(int(flops / max(flops_per_row, 1.0)), TASK_BYTES // max(row_bytes, 1)))
+    rows = int(flops / max(flops_per_row, 1.0))
+    if n >= LEAST_TASKS * TASK_ROWS:
+        rows = max(rows, TASK_ROWS)
+    rows = max(1, min(rows, TASK_BYTES // max(row_bytes, 1)))
     ranges: list[tuple[int, int]] = []
     start = 0
     for stop, following in zip(edges[1:].tolist(), [*edges[2:].tolist(), None], strict=True):

@@ -68,19 +68,23 @@ def take_rows(
         taken = run.map(_Take(), selected=numbers)
     except InvalidRowError as error:
         # a lower row that was not drawn may be invalid too, and the first one is what is reported
-        before = Run(source, plan_of_rows(source, np.arange(error.row + 1)), progress=progress, description="scan")
-        before.reduce(Scan())
+        everything = plan_of_rows(source, None)
+        ranges = tuple(r for r in everything.ranges if r[0] <= error.row)
+        before = Plan(ranges, everything.epoch, everything.split_every)
+        Run(source, before, progress=progress, description="scan").reduce(Scan())
         raise
     if taken is None:
         return np.empty(0, dtype=np.int64), np.empty((0, source.dimension))
     return taken[:, 0].astype(np.int64), taken[:, 1:]
 
 
-def plan_of_rows(source: Source, numbers: Array) -> Plan:
-    """A plan of cheap tasks over the chunks that hold any of these sorted row numbers."""
+def plan_of_rows(source: Source, numbers: Array | None) -> Plan:
+    """A plan of cheap tasks over the chunks that hold any of these sorted row numbers (None: over all rows)."""
     row_bytes = 8 * source.n_features_in
     plan = plan_run(
         source.edges, flops_per_row=20.0 * row_bytes, row_bytes=row_bytes, splittable=not source.dask_fields
     )
+    if numbers is None:
+        return plan
     held = tuple(r for r in plan.ranges if np.searchsorted(numbers, r[0]) < np.searchsorted(numbers, r[1]))
     return Plan(held, plan.epoch, plan.split_every)

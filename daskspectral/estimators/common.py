@@ -70,6 +70,8 @@ def standardized(source: Source, *, on_invalid: str, progress: bool | None) -> S
     if spread.weight <= 0:
         raise ValueError(f"the total sample weight is {spread.weight:g}; some row needs a positive weight")
     deviation = np.sqrt(spread.squares / spread.weight)
+    if not np.isfinite(deviation).all():
+        raise ValueError("the squares of the columns overflow; divide X by a constant first")
     constant = deviation <= 1e-12 * np.abs(spread.mean)
     if constant.any():
         logger.info("%d of %d columns are constant; their scale stays 1", constant.sum(), len(constant))

@@ -145,11 +145,13 @@ def _lazy(function: RowFunction, x: da.Array) -> da.Array:
 
 def _xarray(function: RowFunction, x: xr.DataArray, coordinates: Mapping[str, Array]) -> xr.DataArray:
     rows = x.dims[0]
+    if rows == "component":
+        raise ValueError("X has rows along a dimension 'component', which the result's columns have: rename it")
     lazy = x.chunks is not None
     data = _lazy(function, x.data) if lazy else _LazyRows(function)(np.asarray(x.data))
     kept = {name: c for name, c in x.coords.items() if set(c.dims) <= {rows}}
     extra = {name: ("component", values) for name, values in coordinates.items()}
-    coords: dict[Any, Any] = {**kept, **extra, "component": np.arange(function.width)}
+    coords: dict[Any, Any] = {**extra, **kept, "component": np.arange(function.width)}
     return xr.DataArray(data, dims=(rows, "component"), coords=coords, name="eigenfunction")
 
 

@@ -246,6 +246,8 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
             on_invalid=on_invalid,
             progress=progress,
         )
+        if rows is not None:
+            operator.check_points(points)
         basis: Basis = LandmarkBasis(kernel, points)
         if self._with_constant(operator):
             basis = Concatenated((ConstantBasis(source.dimension), basis))
@@ -259,7 +261,13 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         if moments.weight <= 0:
             raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a positive weight")
         gram, form = moments.mean("gram"), moments.mean("form")
-        first, diagonal = moments.arrays["first"], np.diag(moments.arrays["gram"])
+        if not np.isfinite(gram).all() or not np.isfinite(form).all():
+            raise ValueError(
+                "the moments are not finite: the kernel or its derivatives overflow on these data; scale the columns "
+                "(standardize=True), or change the kernel's scale or degree"
+            )
+        # in rows, whatever the unit of the weights
+        first, diagonal = moments.arrays["first"], np.diag(moments.arrays["gram"]) * (moments.weight / moments.count)
         support = np.divide(first**2, diagonal, out=np.zeros_like(first), where=diagonal > 0)
         kept = ~moments.basis.local | (support >= self.min_support)
         advise_support(kept, moments.basis, self.min_support)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
+LEAST_SCALE = 1e-100  # squares of scales must not overflow
 
 
 class Kernel(ABC):
@@ -154,8 +155,11 @@ def check_scale(owner: str, scale: float | str) -> None:
     """A scale is a positive finite number, or "median"."""
     if _is_median(scale):
         return
-    if not is_number(scale) or number(scale) <= 0:
-        raise ValueError(f"{owner} needs a positive scale in the units of the data, or 'median'; it got {scale!r}")
+    if not is_number(scale) or not LEAST_SCALE < number(scale) < 1 / LEAST_SCALE:
+        raise ValueError(
+            f"{owner} needs a positive scale in the units of the data (between 1e-100 and 1e100), or 'median'; "
+            f"it got {scale!r}"
+        )
 
 
 def number(scale: float | str) -> float:

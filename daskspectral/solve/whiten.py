@@ -9,6 +9,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.spectrum import fix_signs
+
 Array = NDArray[np.floating[Any]]
 
 CUTS = {"float64": 1e-10, "float32": 1e-6}
@@ -43,7 +45,8 @@ def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Wh
         raise ValueError("every basis function is zero on every point; widen the kernel's scale")
     correlation = gram * scale[:, None] * scale
     values, vectors = scipy.linalg.eigh(0.5 * (correlation + correlation.T))
-    values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors = values[::-1], vectors[:, ::-1].copy()
+    fix_signs(vectors)
     keep = None if keep is None else keep & seen
     if keep is None or not keep.any():
         rank = int(np.count_nonzero(values > cut * values[0]))
@@ -70,6 +73,7 @@ def _inverse_root(gram: Array, least: float) -> Array:
     """W (p, rank) with W^T gram W = I, from the eigenvalues above `least`, the largest first."""
     values, vectors = scipy.linalg.eigh(0.5 * (gram + gram.T))
     seen = values > least
+    fix_signs(vectors)
     root: Array = (vectors[:, seen] / np.sqrt(values[seen]))[:, ::-1]
     return root
 

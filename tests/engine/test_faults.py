@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dask
+import dask.array as da
+import fsspec
 import numpy as np
 import pytest
 import zarr
 from distributed import Client, LocalCluster
 
 import daskspectral as dsp
-from daskspectral.data.readers import ZarrReader
+from daskspectral.data.integrity import check_chunks, list_chunks
+from daskspectral.data.readers import ZarrReader, open_zarr, zarr_reader
 from daskspectral.data.writer import create_array
 from daskspectral.engine import plan as planning
 from daskspectral.engine.checkpoint import Checkpoint
@@ -274,3 +277,38 @@ def test_what_does_not_fit_is_refused_with_what_to_lower() -> None:
         check_memory(Memory(now=0, tasks=1 << 60, sums=0, solver=0, threads=2))
     with pytest.raises(MemoryError, match="lower n_landmarks"):
         estimator(landmarks=np.zeros((400_000, 2)), standardize=False).fit(X)
+
+
+def test_blocks_that_break_their_promise_are_an_error() -> None:
+    short = da.from_array(X[:3000], chunks=(100, 2)).map_blocks(lambda b: b[:50], dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(ValueError, match="hold 50 rows where its chunks promise 100"):
+        estimator(landmarks=X[:20], standardize=False).fit(short)
+
+
+def test_points_off_the_manifold_are_an_error() -> None:
+    tangential = dsp.operators.Laplacian(dsp.manifolds.Sphere(2))
+    with pytest.raises(ValueError, match="off"):
+        estimator(operator=tangential, standardize=False).fit(X)
+
+
+def test_an_object_store_is_listed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "memory://listed.zarr"
+    with create_array(url, (3000, 2), "float64", chunk_rows=1000, overwrite=True) as array:
+        array[:] = X[:3000]
+    reader = zarr_reader(open_zarr(url), url)
+    whole = list_chunks(reader)
+    assert whole is not None
+    check_chunks(reader, whole)
+    fsspec.filesystem("memory").rm("/listed.zarr/c/1/0")
+    after = list_chunks(reader)
+    with pytest.raises(OSError, match="chunk c/1/0"):
+        check_chunks(reader, after)
+    with pytest.raises(OSError, match="1 of its files"):
+        whole.check_unchanged(after)
+
+
+def test_weights_of_any_unit_keep_the_same_functions() -> None:
+    weight = RNG.uniform(0.5, 2, N)
+    a, b = (estimator().fit(X, sample_weight=w) for w in (weight, weight / weight.sum()))
+    assert a.rank_ == b.rank_
+    np.testing.assert_allclose(a.eigenvalues_[1:], b.eigenvalues_[1:], rtol=1e-8)

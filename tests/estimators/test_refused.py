@@ -175,6 +175,14 @@ def test_weights_that_weigh_nothing(standardize: bool) -> None:
         make(standardize=standardize).fit(X, sample_weight=weight)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numbers_that_overflow() -> None:
+    with pytest.raises(ValueError, match=r"the moments are not finite: .*standardize=True"):
+        make(kernel=Polynomial(6)).fit(1e60 * X)
+    with pytest.raises(ValueError, match="the squares of the columns overflow; divide X by a constant first"):
+        make(standardize=True).fit(1e160 * X)
+
+
 def test_a_failed_fit_leaves_the_estimator_as_it_was(fitted: dsp.SpectralDecomposition) -> None:
     estimator = clone(fitted).fit(X)
     before = estimator.transform(X[:5])

@@ -141,6 +141,15 @@ def test_xarray_keeps_what_belongs_to_the_rows(convert: Any, tmp_path: Path, fit
     np.testing.assert_allclose(embedding.sel(row=20), fitted.transform(X[10:11])[0], rtol=1e-9)
 
 
+def test_names_that_xarray_holds_already(fitted: dsp.SpectralDecomposition) -> None:
+    with pytest.raises(ValueError, match=r"rows along a dimension 'component', .*: rename it"):
+        fitted.transform(xr.DataArray(X, dims=("component", "feature")))
+    own = xr.DataArray(X, dims=("row", "feature"), coords={"eigenvalue": ("row", X[:, 0]), "day": 3})
+    embedding = fitted.transform(own)
+    np.testing.assert_array_equal(embedding.eigenvalue, X[:, 0])
+    assert embedding.day == 3
+
+
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_transform_to_a_store(kind: str, tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
     x, out = CONTAINERS[kind][0](tmp_path), tmp_path / "out.zarr"
@@ -208,7 +217,6 @@ def test_same_chunks_same_bits(scheduler: str, tmp_path: Path) -> None:
             assert_same_bits(make().fit(convert(tmp_path)).moments_, wanted)
 
 
-@pytest.mark.xfail(strict=False, reason="the signs of the Gram's eigenvectors are left to rounding")
 @pytest.mark.usefixtures("small_tasks")
 def test_signs_do_not_depend_on_the_chunks() -> None:
     for seed in range(10):
