@@ -64,7 +64,7 @@ class Operator(ABC):
                     f"takes the orders {alpha}"
                 )
 
-    def check_points(self, x: Array) -> None:
+    def check_points(self, x: Array) -> None:  # noqa: B027
         """Raise ValueError where points (c, d) of the data show that the operator does not fit them."""
 
     def derived_fields(self, x: Array) -> Mapping[str, Array]:

@@ -125,7 +125,7 @@ class Run:
             if isinstance(key, tuple) and key[0] == f"range-{token}":
                 bar.advance(sizes[key[1]])
 
-        with _forgotten(token), one_blas_thread(), active_scheduler(done) as scheduler:
+        with one_blas_thread(), active_scheduler(done) as scheduler:
             shared = scheduler.share(Shared(token, task, rows, edges, out), f"shared-{token}")
             state = scheduler.share(state, f"state-{token}")
             pending: deque[Any] = deque()
@@ -166,6 +166,7 @@ class Run:
                 raise
             finally:
                 bar.close()
+        stopped.discard(token)
 
     def _ranges(
         self, function: Callable[..., Any], epoch: range, blocks: _DaskBlocks, scheduler: Scheduler, token: str
@@ -205,15 +206,6 @@ class Run:
         key = (f"collect-{token}", epoch.start)
         graph[key] = (together, [(f"range-{token}", i) for i in epoch])
         return key
-
-
-@contextmanager
-def _forgotten(token: str) -> Iterator[None]:
-    """After the block, when its tasks have ended, nothing is known of the run."""
-    try:
-        yield
-    finally:
-        stopped.discard(token)
 
 
 def _patiently(scheduler: Scheduler, handle: Any) -> Any:

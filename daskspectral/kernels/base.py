@@ -157,8 +157,8 @@ def check_scale(owner: str, scale: float | str) -> None:
         return
     if not is_number(scale) or not LEAST_SCALE < number(scale) < 1 / LEAST_SCALE:
         raise ValueError(
-            f"{owner} needs a positive scale in the units of the data (between 1e-100 and 1e100), or 'median'; "
-            f"it got {scale!r}"
+            f"{owner} needs a positive scale in the units of the data, or 'median'; it got {scale!r} "
+            "(scales below 1e-100 or above 1e100 overflow: bring the data to other units)"
         )
 
 

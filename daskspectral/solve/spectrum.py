@@ -27,6 +27,8 @@ def fix_signs(whitened: Array, *followers: Array) -> None:
 
     Among entries that rounding cannot tell from the largest, the first decides.
     """
+    if not whitened.size:
+        return
     magnitude = np.abs(whitened)
     ties = magnitude >= magnitude.max(axis=0, initial=0) * (1 - 1e-6)
     first = ties.argmax(axis=0)

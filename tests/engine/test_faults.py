@@ -281,13 +281,13 @@ def test_what_does_not_fit_is_refused_with_what_to_lower() -> None:
 
 def test_blocks_that_break_their_promise_are_an_error() -> None:
     short = da.from_array(X[:3000], chunks=(100, 2)).map_blocks(lambda b: b[:50], dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(ValueError, match="hold 50 rows where its chunks promise 100"):
+    with pytest.raises(ValueError, match=r"hold \d+ rows where its chunks promise \d+"):
         estimator(landmarks=X[:20], standardize=False).fit(short)
 
 
 def test_points_off_the_manifold_are_an_error() -> None:
     tangential = dsp.operators.Laplacian(dsp.manifolds.Sphere(2))
-    with pytest.raises(ValueError, match="off"):
+    with pytest.raises(ValueError, match="expected points on Circle"):
         estimator(operator=tangential, standardize=False).fit(X)
 
 

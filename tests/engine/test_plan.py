@@ -50,7 +50,10 @@ def test_large_chunks_are_split_evenly(lengths: list[int], flops: float, row_byt
     n = int(edges[-1])
     plan = plan_run(edges, flops_per_row=flops, row_bytes=row_bytes)
     assert covers(plan, n)
-    rows = max(1, min(module.TASK_FLOPS / flops, module.TASK_BYTES / max(row_bytes, 1)))
+    rows = module.TASK_FLOPS / flops
+    if n >= module.LEAST_TASKS * module.TASK_ROWS:  # several blocks at least, where there are rows enough
+        rows = max(rows, module.TASK_ROWS)
+    rows = max(1, min(rows, module.TASK_BYTES / max(row_bytes, 1)))
     longest = max(b - a for a, b in plan.ranges)
     assert longest <= 1.5 * rows + 1
     for a, b in plan.ranges:  # a range is a union of whole chunks, or lies within one
