@@ -78,24 +78,22 @@ class Polynomial(DotKernel):
             out[...] = 0
             return out
         rate = 1 / self.scale**2
-        base = t if rate == 1 else t * rate
-        np.add(base, self.offset, out=out)
-        integer_power(out, degree - order)
+        base = (t if rate == 1 else t * rate) + self.offset
+        power_into(base, degree - order, out)
         if order:
             out *= math.perm(degree, order) * rate**order
         return out
 
     def pair(self, t: Array, q: Array, dq: Array) -> None:
-        rate = 1 / self.scale**2
+        degree, rate = int(self.degree), 1 / self.scale**2
         if rate == 1:
-            np.add(t, self.offset, out=dq)
+            np.add(t, self.offset, out=q)
         else:
-            np.multiply(t, rate, out=dq)
-            dq += self.offset
-        np.copyto(q, dq)
-        integer_power(dq, int(self.degree) - 1)
+            np.multiply(t, rate, out=q)
+            q += self.offset
+        power_into(q, degree - 1, dq)
         q *= dq
-        dq *= self.degree * rate
+        dq *= degree * rate
 
 
 @dataclass
@@ -134,13 +132,16 @@ class Dot(DotKernel):
         return out
 
 
-def integer_power(a: Array, exponent: int) -> None:
-    """a **= exponent in place, by multiplication."""
+def power_into(base: Array, exponent: int, out: Array) -> None:
+    """out = base ** exponent by multiplication; `out` is not `base`."""
     if exponent == 0:
-        a[...] = 1
-        return
-    base = a if exponent == 1 else a.copy()
-    for bit in bin(exponent)[3:]:
-        np.multiply(a, a, out=a)
-        if bit == "1":
-            a *= base
+        out[...] = 1
+    elif exponent == 1:
+        np.copyto(out, base)
+    else:
+        factor = base  # out holds the power of the leading bits once two have been read
+        for bit in bin(exponent)[3:]:
+            np.multiply(factor, factor, out=out)
+            factor = out
+            if bit == "1":
+                np.multiply(out, base, out=out)
