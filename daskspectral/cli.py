@@ -121,8 +121,8 @@ def _scheduler(address: str | None, threads: int | None) -> Iterator[None]:
 
     try:
         client = Client(address, timeout=10)  # type: ignore[no-untyped-call]
-    except (OSError, TimeoutError) as error:
-        raise OSError(f"no dask scheduler answers at {address}: {error}") from error
+    except (OSError, TimeoutError, ValueError) as error:
+        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {error}") from error
     with client:
         if not client.scheduler_info()["workers"]:
             raise OSError(f"the dask cluster at {address} has no workers yet; start some, then run this again")
@@ -196,7 +196,7 @@ def fit(points: str, **options: Any) -> None:
         if picture:
             from daskspectral.plot import save_eigenfunctions
 
-            save_eigenfunctions(estimator, points, picture)
+            save_eigenfunctions(estimator, points, picture, overwrite=overwrite)
             click.echo(f"picture: {picture}")
     click.echo(f"model: {out}")
 

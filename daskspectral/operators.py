@@ -87,6 +87,14 @@ class Laplacian(Operator):
     manifold: Manifold | None = None
     name: str = field(default="laplacian", init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        manifold: Any = self.manifold
+        if manifold is not None and not isinstance(manifold, Manifold):
+            raise TypeError(
+                f"manifold must be one of daskspectral.manifolds ({', '.join(MANIFOLDS)}), such as Sphere(3); "
+                f"got {manifold!r}"
+            )
+
     @property
     def form(self) -> Form:
         if self.manifold is None:
@@ -120,7 +128,10 @@ class Laplacian(Operator):
 
     def check_points(self, x: Array) -> None:
         if self.manifold is not None:
-            self.manifold.check(x, tolerance=1e-5)
+            try:
+                self.manifold.check(x, tolerance=1e-5)
+            except ValueError as error:
+                raise ValueError(f"the data do not lie on the manifold; among the landmarks, {error}") from None
 
     def derived_fields(self, x: Array) -> Mapping[str, Array]:
         if self.manifold is None:

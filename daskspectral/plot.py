@@ -87,18 +87,17 @@ def spectrum(estimator: SpectralDecomposition, *, exact: ArrayLike | None = None
     return figure
 
 
-def save_eigenfunctions(estimator: SpectralDecomposition, X: Any, path: Location, **options: Any) -> None:
+def save_eigenfunctions(
+    estimator: SpectralDecomposition, X: Any, path: Location, *, overwrite: bool = False, **options: Any
+) -> None:
     """Draw the eigenfunctions, with the options of `eigenfunctions`, into a file, as `save_figure` does."""
-    refuse_picture(path, overwrite=True)
-    save_figure(eigenfunctions(estimator, X, **options), path)
+    refuse_picture(path, overwrite)
+    save_figure(eigenfunctions(estimator, X, **options), path, overwrite=overwrite)
 
 
-def save_figure(figure: Figure, path: Location, *, dpi: float = 150) -> None:
-    """Write a figure in the format of the path's ending: whole or not at all, replacing what is there.
-
-    Raises what `refuse_picture` raises with overwrite=True.
-    """
-    refuse_picture(path, overwrite=True)
+def save_figure(figure: Figure, path: Location, *, overwrite: bool = False, dpi: float = 150) -> None:
+    """Write a figure in the format of the path's ending: whole or not at all. Raises what `refuse_picture` raises."""
+    refuse_picture(path, overwrite)
     target = Path(path)
     staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:

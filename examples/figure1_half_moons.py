@@ -38,7 +38,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
             landmark_sample=n,
             random_state=0,
         ).fit(points)
-        plot.save_eigenfunctions(estimator, points, picture)
+        plot.save_eigenfunctions(estimator, points, picture, overwrite=True)
 
     numbers = measure(estimator)
     widened = max(1.0, (1e5 / n) ** 0.5)

@@ -108,7 +108,7 @@ def draw(estimator: SpectralDecomposition, picture: Path) -> None:
             ax.plot(2 * np.cos(rim), np.sin(rim), color="0.4", linewidth=0.8)
             ax.set(xlim=(-2.02, 2.02), ylim=(-1.02, 1.02), aspect="equal")
             ax.set_axis_off()
-    plot.save_figure(figure, picture, dpi=110)
+    plot.save_figure(figure, picture, overwrite=True, dpi=110)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def draw(estimator: SpectralDecomposition, picture: Path) -> None:
         )
         ax.set(aspect="equal")
         ax.set_axis_off()
-    plot.save_figure(figure, picture)
+    plot.save_figure(figure, picture, overwrite=True)
 
 
 if __name__ == "__main__":

@@ -197,7 +197,10 @@ def test_saved_in_the_format_of_the_ending(suffix, magic, plane, tmp_path):
     x, estimator = plane
     path = tmp_path / f"picture{suffix}"
     path.write_bytes(b"an older one")
-    plot.save_eigenfunctions(estimator, x, path, count=2)
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        plot.save_eigenfunctions(estimator, x, path, count=2)
+    assert path.read_bytes() == b"an older one"
+    plot.save_eigenfunctions(estimator, x, path, count=2, overwrite=True)
     assert path.read_bytes().startswith(magic)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
@@ -215,7 +218,7 @@ def test_a_picture_that_fails_leaves_what_was_there(plane, tmp_path, monkeypatch
 
     monkeypatch.setattr(Figure, "savefig", half)
     with pytest.raises(OSError, match="disk full"):
-        plot.save_eigenfunctions(estimator, x, path, count=1)
+        plot.save_eigenfunctions(estimator, x, path, count=1, overwrite=True)
     assert path.read_bytes() == b"an older one"
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 

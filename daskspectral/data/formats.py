@@ -137,6 +137,8 @@ def _parquet(source: Path, columns: Columns) -> Iterator[Table]:
     files = [source]
     if source.is_dir():
         files = sorted(file for file in source.rglob("*.parquet") if not file.name.startswith((".", "_")))
+    if (source / "zarr.json").exists() or (source / ".zarray").exists() or (source / ".zgroup").exists():
+        raise ValueError(f"{source} is a zarr store already: use it as it is.")
     if not files:
         raise ValueError(f"{source} holds no .parquet file.")
     schema = parquet.read_schema(files[0])

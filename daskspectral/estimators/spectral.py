@@ -384,6 +384,8 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
                 check_whole("landmark_sample", self.landmark_sample, self.n_landmarks)
         check_one_of("dtype", self.dtype, ("float64", "float32"))
         check_one_of("constant", self.constant, (None, True, False))
+        for name in ("standardize", "exclude_landmarks"):
+            check_one_of(name, getattr(self, name), (True, False))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         check_amount("ridge", self.ridge)
         check_amount("min_support", self.min_support)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from typing import Any, TypeVar, final
 
@@ -89,7 +88,7 @@ class Manifold(ABC):
         if not distance[worst] <= tolerance:
             raise ValueError(
                 f"expected points on {self!r} to within {tolerance:g}, received row {worst} at distance "
-                f"{distance[worst]:.3g}; project the rows onto the manifold, or raise the tolerance"
+                f"{distance[worst]:.3g}; project the rows onto the manifold"
             )
 
     @final
@@ -141,7 +140,6 @@ class Manifold(ABC):
 
 
 def _natural(value: int, name: str) -> int:
-    value = operator.index(value)
-    if value < 0:
-        raise ValueError(f"expected {name} to be an integer of 0 or more, received {value}")
-    return value
+    if not isinstance(value, (int, np.integer)) or value < 0:
+        raise ValueError(f"expected {name} to be an integer of 0 or more, received {value!r}")
+    return int(value)

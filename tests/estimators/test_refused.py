@@ -227,3 +227,16 @@ def test_points_that_all_coincide() -> None:
 def test_nothing_is_said_when_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
     make().fit(X, progress=False).transform(X, progress=False)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", ["standardize", "exclude_landmarks"])
+def test_switches_are_true_or_false(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be True or False; it is 'no'"):
+        make(**{name: "no"}).fit(X)
+
+
+def test_a_manifold_is_no_word() -> None:
+    with pytest.raises(TypeError, match=r"one of daskspectral\.manifolds \(Sphere, .*got 'sphere'"):
+        dsp.operators.Laplacian("sphere")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="integer"):
+        dsp.manifolds.Sphere(2.5)  # type: ignore[arg-type]
