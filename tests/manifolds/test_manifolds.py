@@ -280,7 +280,7 @@ def test_bad_arguments() -> None:
         Implicit(3, 3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="level to be an integer of 0 or more, received -1"):
         Sphere(3).eigenvalue(-1)
-    with pytest.raises(ValueError, match="received 1.5"):
+    with pytest.raises(ValueError, match=r"received 1\.5"):
         Sphere(3).multiplicity(1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="count"):
         Sphere(3).eigenvalues(-1)
