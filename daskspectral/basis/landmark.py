@@ -17,7 +17,7 @@ from daskspectral.kernels import DotKernel, Kernel, RadialKernel
 from daskspectral.kernels.radial import clean_distances
 from daskspectral.kernels.registry import kernel_from_state, kernel_state
 
-PANEL_BYTES = 1 << 18  # of one buffer: three or four of them fit a 512 kB L2 cache
+PANEL_BYTES = 1 << 18  # of one buffer; measured best among 64 kB to 256 kB with an L2 cache of 512 kB
 
 
 @dataclass(frozen=True, eq=False)

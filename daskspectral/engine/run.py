@@ -36,7 +36,7 @@ from daskspectral.engine.tasks import (
     together,
 )
 from daskspectral.engine.threads import one_blas_thread, warn_slow_blas
-from daskspectral.errors import InvalidRowError, raise_on_signals
+from daskspectral.errors import InvalidRowError, Stopped, raise_on_signals
 
 logger = logging.getLogger(__name__)
 Array = NDArray[Any]
@@ -144,9 +144,7 @@ class Run:
                     stop: BaseException | None = None
                     try:
                         value = scheduler.result(pending[0])
-                    except Exception:
-                        raise
-                    except BaseException as signalled:  # Ctrl-C or a signal, not an error of the run
+                    except (KeyboardInterrupt, Stopped) as signalled:  # Ctrl-C or a signal, not an error of the run
                         if not finish:
                             raise
                         logger.warning("stopping after the epoch under way; once more stops at once")
@@ -214,9 +212,7 @@ def _patiently(scheduler: Scheduler, handle: Any) -> Any:
     while True:
         try:
             return scheduler.result(handle)
-        except Exception:
-            raise
-        except BaseException:
+        except (KeyboardInterrupt, Stopped):
             if time.monotonic() - since > 2:
                 raise
 

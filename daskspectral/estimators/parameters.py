@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.kernels.registry import kernel_from_state, kernel_state
+from daskspectral.kernels import Gaussian, Kernel
+from daskspectral.kernels.registry import NAMES, kernel_from_state, kernel_state
 from daskspectral.landmarks import METHODS
-from daskspectral.operators import operator_from_state
+from daskspectral.operators import Laplacian, Operator, operator_from_state
 
 Array = NDArray[np.floating[Any]]
 
@@ -99,3 +101,26 @@ def params_from_state(state: Mapping[str, Any]) -> dict[str, Any]:
     params["operator"] = None if params["operator"] is None else operator_from_state(params["operator"])
     params["kernel"] = None if params["kernel"] is None else kernel_from_state(params["kernel"])
     return params
+
+
+def checked_operator(value: Any) -> Operator:
+    """The operator of an estimator, the Laplacian by default. Raises TypeError for anything else."""
+    operator: Any = Laplacian() if value is None else value
+    if not isinstance(operator, Operator):
+        raise TypeError(
+            f"operator must be one of daskspectral.operators: Laplacian(), SymmetricForm(form); got {operator!r}"
+        )
+    return operator
+
+
+def checked_kernel(value: Any) -> Kernel:
+    """A copy of the kernel of an estimator, Gaussian("median") by default. Raises TypeError for anything else."""
+    kernel: Any = Gaussian("median") if value is None else value
+    if not isinstance(kernel, Kernel):
+        names = ", ".join(c.__name__ for c in NAMES.values())
+        raise TypeError(
+            f"kernel must be one of daskspectral.kernels ({names}, or a function in Radial, Dot or "
+            f"FunctionKernel), such as Gaussian(1.0); got {kernel!r}"
+        )
+    # a copy: kernels can be changed in place, and a fitted model must not change with its parameters
+    return copy.deepcopy(kernel)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -33,15 +32,16 @@ from daskspectral.estimators.parameters import (
     check_one_of,
     check_random_state,
     check_whole,
+    checked_kernel,
+    checked_operator,
     given_landmarks,
     params_state,
 )
 from daskspectral.estimators.rows import apply_rows
-from daskspectral.kernels import Gaussian, Kernel
-from daskspectral.kernels.registry import NAMES
+from daskspectral.kernels import Kernel
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
-from daskspectral.operators import Laplacian, Operator
+from daskspectral.operators import Operator
 from daskspectral.solve import resolve_cut, solve_symmetric
 
 Array = NDArray[np.floating[Any]]
@@ -157,7 +157,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
         the pass is sent, and OSError for data that are damaged or change meanwhile.
         """
-        operator, kernel = self._operator(), self._kernel()
+        operator, kernel = checked_operator(self.operator), checked_kernel(self.kernel)
         self._check_parameters(on_invalid)
         source = open_source(X, columns=self.columns, weight=sample_weight)
         self._check_against(source, operator, kernel)
@@ -189,7 +189,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
 
         Raises as `fit` does for input that cannot work.
         """
-        operator, kernel = self._operator(), self._kernel()
+        operator, kernel = checked_operator(self.operator), checked_kernel(self.kernel)
         self._check_parameters("raise")
         source = open_source(X, columns=self.columns, weight=sample_weight)
         self._check_against(source, operator, kernel)
@@ -353,27 +353,8 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
         return self
 
-    def _operator(self) -> Operator:
-        operator: Any = Laplacian() if self.operator is None else self.operator
-        if not isinstance(operator, Operator):
-            raise TypeError(
-                f"operator must be one of daskspectral.operators: Laplacian(), SymmetricForm(form); got {operator!r}"
-            )
-        return operator
-
     def _with_constant(self, operator: Operator) -> bool:
         return operator.kills_constants if self.constant is None else self.constant
-
-    def _kernel(self) -> Kernel:
-        kernel: Any = Gaussian("median") if self.kernel is None else self.kernel
-        if not isinstance(kernel, Kernel):
-            names = ", ".join(c.__name__ for c in NAMES.values())
-            raise TypeError(
-                f"kernel must be one of daskspectral.kernels ({names}, or a function in Radial, Dot or "
-                f"FunctionKernel), such as Gaussian(1.0); got {kernel!r}"
-            )
-        # a copy: kernels can be changed in place, and a fitted model must not change with its parameters
-        return copy.deepcopy(kernel)
 
     def _check_parameters(self, on_invalid: str) -> None:
         for name in ("n_components", "n_landmarks"):
