@@ -63,9 +63,7 @@ def test_the_form_of_the_module_docstring() -> None:
 
 
 def test_atoms() -> None:
-    assert terms(lambda f, g, x: inner(f, partial(g, 0, 2))) == (
-        (1.0, Product(VALUE, Atom("partial", alpha=(0, 2)))),
-    )
+    assert terms(lambda f, g, x: inner(f, partial(g, 0, 2))) == ((1.0, Product(VALUE, Atom("partial", alpha=(0, 2)))),)
     direction = Atom("along", direction=Field("v", 1))
     assert terms(lambda f, g, x: inner(along(f, x.v[1]), g)) == ((1.0, Product(direction, VALUE)),)
     later = Atom("gradient", view="future")

@@ -103,9 +103,7 @@ def test_kmeans_plus_plus_at_the_ends_of_the_unit_interval(number: float) -> Non
 @settings(max_examples=30, deadline=None)
 @given(m=st.integers(1, 25), d=st.integers(1, 3), seed=st.integers(0, 1000))
 def test_farthest_point_against_brute_force(m: int, d: int, seed: int) -> None:
-    x = (
-        np.random.default_rng(seed).integers(-3, 4, (m, d)).astype(float)
-    )  # integers: exact ties and duplicates
+    x = np.random.default_rng(seed).integers(-3, 4, (m, d)).astype(float)  # integers: exact ties and duplicates
     distinct = len(np.unique(x, axis=0))
     chosen = choose("farthest", x, m, seed)
     expected = chosen[:1]
@@ -164,9 +162,7 @@ def test_pivot_ties_up_to_rounding_go_to_the_lowest_index(slope: int) -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_pivots_stop_at_the_rank(dtype: type) -> None:
     x = points(80, 5)
-    chosen = landmarks.pivoted_cholesky(
-        x, 40, np.random.default_rng(0), lambda a, b: linear(a, b).astype(dtype)
-    )
+    chosen = landmarks.pivoted_cholesky(x, 40, np.random.default_rng(0), lambda a, b: linear(a, b).astype(dtype))
     assert len(chosen) == 5
     assert np.linalg.matrix_rank(x[chosen]) == 5
     assert len(choose("cholesky", np.repeat(x, 3, axis=0), 200)) == 80
@@ -223,9 +219,7 @@ def test_median_distance_against_the_double_loop(m: int, d: int, seed: int) -> N
     loop = [np.linalg.norm(x[i] - x[j]) for i in range(m) for j in range(i + 1, m)]
     rng = np.random.default_rng(seed)
     assert landmarks.median_distance(x, rng) == pytest.approx(np.median(loop), rel=1e-13)
-    assert landmarks.median_distance(2.0**600 * x, rng) == pytest.approx(
-        2.0**600 * np.median(loop), rel=1e-13
-    )
+    assert landmarks.median_distance(2.0**600 * x, rng) == pytest.approx(2.0**600 * np.median(loop), rel=1e-13)
 
 
 def test_median_distance_of_a_subset() -> None:
@@ -263,9 +257,7 @@ def test_bad_samples(method: str, x: Array, p: int, message: str) -> None:
 
 def test_unknown_methods_and_missing_kernels() -> None:
     rng = np.random.default_rng(0)
-    with pytest.raises(
-        ValueError, match=r"'uniform', 'kmeans\+\+', 'cholesky', 'farthest', 'leverage'.*'best'"
-    ):
+    with pytest.raises(ValueError, match=r"'uniform', 'kmeans\+\+', 'cholesky', 'farthest', 'leverage'.*'best'"):
         landmarks.choose("best", points(4, 2), 2, rng)
     for method in ("cholesky", "leverage"):
         with pytest.raises(ValueError, match=f"kernel for landmarks='{method}'.*pass gram="):
@@ -290,9 +282,7 @@ def test_bad_kernels(method: str, gram: landmarks.Gram, message: str) -> None:
 def test_indefinite_kernels_and_other_arguments() -> None:
     rng, x = np.random.default_rng(0), points(6, 2)
     with pytest.raises(ValueError, match="positive semi-definite"):
-        landmarks.pivoted_cholesky(
-            x, 3, rng, lambda a, b: np.sqrt(1 + (a @ b.T) ** 2) - 1 + 3 * (a @ b.T != 0)
-        )
+        landmarks.pivoted_cholesky(x, 3, rng, lambda a, b: np.sqrt(1 + (a @ b.T) ** 2) - 1 + 3 * (a @ b.T != 0))
     with pytest.raises(ValueError, match=r"diagonal\(x\) of shape \(6,\)"):
         landmarks.pivoted_cholesky(x, 3, rng, gaussian, diagonal=lambda a: np.ones(2))
     with pytest.raises(ValueError, match=r"pilot of 1 to 6 points.*pilot=7"):

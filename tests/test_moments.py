@@ -110,11 +110,7 @@ def test_fingerprints() -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_moments_of_different_things_do_not_add(name: str) -> None:
     other = measure(**OTHERS[name])
-    match = (
-        "moments of different operators"
-        if name in ("operator", "form")
-        else "give the landmarks of the first"
-    )
+    match = "moments of different operators" if name in ("operator", "form") else "give the landmarks of the first"
     with pytest.raises(ValueError, match=match):
         measure() + other
     with pytest.raises(ValueError, match=match):
@@ -125,9 +121,7 @@ def test_surfaces_whose_forms_read_the_same_do_not_add() -> None:
     sphere, plane = (measure(operator=Laplacian(m)) for m in (Sphere(3), Implicit(flat, 3)))
     assert sphere.operator.forms == plane.operator.forms
     assert sphere.fingerprint != plane.fingerprint
-    with pytest.raises(
-        ValueError, match=r"different operators do not add: Laplacian\(manifold=Sphere\(d=3\)\)"
-    ):
+    with pytest.raises(ValueError, match=r"different operators do not add: Laplacian\(manifold=Sphere\(d=3\)\)"):
         sphere + plane
     assert (plane + measure(operator=Laplacian(Implicit(flat, 3)))).count == 80
 
@@ -166,9 +160,7 @@ def test_digests_tell_structures_apart() -> None:
 def test_measures_and_moments_pickle(dump: Callable[[Any], bytes]) -> None:
     basis = Concatenated((ConstantBasis(3), LandmarkBasis(Exponential(), Y)))
     operator = Laplacian(Sphere(3))
-    task = Measure(
-        basis, basis, operator.forms, {"mass": functional(lambda f, x: inner(f, 1))}, operator, rows=7
-    )
+    task = Measure(basis, basis, operator.forms, {"mass": functional(lambda f, x: inner(f, 1))}, operator, rows=7)
     expected = task([{"x": X}])
     copy = pickle.loads(dump(task))
     assert copy.left is copy.right  # what the structured sums rest on
@@ -268,9 +260,7 @@ def test_an_operator_of_ones_own() -> None:
 
     one, two = measure(operator=Shifted(1.0)), measure(operator=Shifted(2.0))
     assert one.fingerprint != two.fingerprint
-    np.testing.assert_allclose(
-        two.arrays["form"] - one.arrays["form"], one.arrays["gram"], rtol=0, atol=1e-12
-    )
+    np.testing.assert_allclose(two.arrays["form"] - one.arrays["form"], one.arrays["gram"], rtol=0, atol=1e-12)
     assert (one + replace(one, skipped=0)).skipped == 1
     with pytest.raises(ValueError, match="different operators"):
         one + two

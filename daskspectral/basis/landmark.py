@@ -146,41 +146,53 @@ class _RadialEvaluation(_LandmarkEvaluation):
         self.t = self._buffer("t") if gradient and kernel.proportional is None else None
         self.gradient = gradient
         self._weighted = False
-        squares = self._distances(left)
+        ratio = kernel.proportional
+        unit = 1.0 if ratio is None else 0.5 * ratio
+        squares = self._distances(left, unit)
+        rounding = abs(unit) * float(np.finfo(dtype).eps) * float(squares.max(initial=0) + left[:, -2].max())
         exact = kernel.smoothness < math.inf
         for panel in self._panels():
             s, q = self.s[panel], self.q[panel]
-            clean_distances(s, squares, left[panel, -2], exact=exact)
-            if self.t is None:
-                kernel.profile(s, 0, q)
+            if (
+                ratio is not None
+            ):  # s is the exponent: rounding that lifts it above 0 is of no account where it is small
+                if rounding > 1e-6:
+                    np.minimum(s, 0, out=s)
+                np.exp(s, out=q)
             else:
-                kernel.pair(s, q, self.t[panel])
+                touching = clean_distances(s, squares, left[panel, -2], exact=exact)
+                if self.t is None:
+                    kernel.profile(s, 0, q)
+                else:
+                    kernel.pair(s, q, self.t[panel], touching=touching)
             if block.scale is not None:
                 scale = block.scale.astype(dtype, copy=False)
                 q *= scale
                 if self.t is not None:
                     self.t[panel] *= scale
 
-    def _distances(self, left: Array) -> Array:
-        """s by one GEMM, or from another basis of the same landmarks; the squared norms of the points (c,)."""
+    def _distances(self, left: Array, unit: float) -> Array:
+        """unit s by one GEMM, or from another basis of the same landmarks; the squared norms of the points (c,)."""
         block = self.block
         key = (id(self.basis.landmarks), block.points, block.dtype)
         if block.shared is not None and key in block.shared:
             pristine, squares = block.shared[key]
-            np.copyto(self.s, pristine)
+            np.multiply(pristine, unit, out=self.s)
             return np.asarray(squares)
         right = np.empty((self.shape[1], self.basis.dimension + 2), block.dtype)
         right[:, :-2], right[:, -2] = self.points, 1
         right[:, -1] = np.einsum("kd,kd->k", self.points, self.points)
-        np.matmul(left, right.T, out=self.s)
-        if block.shared is not None:
+        if block.shared is None:
+            np.matmul(unit * left, right.T, out=self.s)
+        else:
             pristine = block.arena.get(f"shared {key}", self.shape, block.dtype)
-            np.copyto(pristine, self.s)
+            np.matmul(left, right.T, out=pristine)
+            np.multiply(pristine, unit, out=self.s)
             block.shared[key] = pristine, right[:, -1]
         return right[:, -1]
 
     def weighted_distances(self, t: Array) -> Array:
-        """s o T, in place of s, which nothing else needs after the features."""
+        """s o T / slope, in place of s, which nothing else needs after the features; of a Gaussian, (exponent) o q."""
         if not self._weighted:
             for panel in self._panels():
                 self.s[panel] *= t[panel]
@@ -197,26 +209,21 @@ class _RadialEvaluation(_LandmarkEvaluation):
         out = self._buffer(f"along {self._spare}")
         self._spare += 1
         v = v.astype(self.block.dtype, copy=False)
-        y = self.basis.centred.astype(self.block.dtype, copy=False)
-        np.matmul(-y, np.ascontiguousarray(v.T), out=out)
-        offset = np.einsum("kd,kd->k", self.points, v).astype(self.block.dtype, copy=False)
         kernel = self.basis.kernel
         assert isinstance(kernel, RadialKernel)
-        ratio = kernel.proportional
+        t, slope = (self.q, kernel.proportional or 1.0) if self.t is None else (self.t, kernel.slope)
+        y = self.basis.centred.astype(self.block.dtype, copy=False)
+        np.matmul(-slope * y, np.ascontiguousarray(v.T), out=out)
+        offset = slope * np.einsum("kd,kd->k", self.points, v).astype(self.block.dtype, copy=False)
         for panel in self._panels():
             o = out[panel]
             o += offset
-            if self.t is None:
-                assert ratio is not None
-                o *= self.q[panel]
-                o *= ratio
-            else:
-                o *= self.t[panel]
+            o *= t[panel]
         return out
 
 
 class _DotEvaluation(_LandmarkEvaluation):
-    """q(t) and q'(t) of one block, t = x.y."""
+    """q(t) and q'(t) / slope of one block, t = x.y."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         super().__init__(basis, block, gradient)
@@ -225,7 +232,11 @@ class _DotEvaluation(_LandmarkEvaluation):
         dtype = block.dtype
         t, self.q = self._buffer("t"), self._buffer("q")
         self.dq = self._buffer("dq") if gradient else None
-        np.matmul(basis.landmarks.astype(dtype, copy=False), block.x.astype(dtype, copy=False).T, out=t)
+        points = np.ones((len(block.x), basis.dimension + 1), dtype)
+        points[:, :-1] = block.x
+        rate, offset = kernel.affine if gradient else (1.0, 0.0)
+        left = np.column_stack([rate * basis.landmarks, np.full(basis.size, offset)])
+        np.matmul(left.astype(dtype, copy=False), points.T, out=t)
         for panel in self._panels():
             if self.dq is None:
                 kernel.profile(t[panel], 0, self.q[panel])
@@ -245,7 +256,9 @@ class _DotEvaluation(_LandmarkEvaluation):
         v = self.block.field(atom.direction).astype(self.block.dtype, copy=False)
         out = self._buffer(f"along {self._spare}")
         self._spare += 1
-        y = self.basis.landmarks.astype(self.block.dtype, copy=False)
+        kernel = self.basis.kernel
+        assert isinstance(kernel, DotKernel)
+        y = (kernel.slope * self.basis.landmarks).astype(self.block.dtype, copy=False)
         np.matmul(y, np.ascontiguousarray(v.T), out=out)
         for panel in self._panels():
             out[panel] *= self.dq[panel]
@@ -265,7 +278,7 @@ class _RadialGradientSum:
         kernel = basis.kernel
         assert isinstance(kernel, RadialKernel)
         p = basis.size
-        self.basis, self.ratio = basis, kernel.proportional
+        self.basis, self.ratio, self.slope = basis, kernel.proportional, kernel.slope
         self.m = np.zeros((p, p))
         self.g = None if self.ratio is not None else np.zeros((p, p))
         self.buffer = arena.get("product", (p, p), dtype)
@@ -284,8 +297,10 @@ class _RadialGradientSum:
         delta = np.maximum(squares[:, None] + squares - 2 * y @ y.T, 0)
         np.fill_diagonal(delta, 0)
         g = gram if self.g is None else self.g
-        result: Array = 0.5 * (self.m + self.m.T - delta * g)
-        return result if self.ratio is None else self.ratio**2 * result
+        if self.ratio is None:
+            return np.asarray(0.5 * self.slope**2 * (self.m + self.m.T - delta * g))
+        m = self.m * (2 / self.ratio)  # of the exponents; now of s
+        return np.asarray(0.5 * self.ratio**2 * (m + m.T - delta * g))
 
 
 class _DotGradientSum:
@@ -301,5 +316,6 @@ class _DotGradientSum:
         self.g += self.buffer
 
     def result(self, gram: Array) -> Array:
-        y = self.basis.landmarks
-        return np.asarray(self.g * (y @ y.T))
+        kernel, y = self.basis.kernel, self.basis.landmarks
+        assert isinstance(kernel, DotKernel)
+        return np.asarray(kernel.slope**2 * self.g * (y @ y.T))

@@ -24,10 +24,20 @@ class DotKernel(ParameterKernel):
     def profile(self, t: Array, order: int, out: Array) -> Array:
         """q^(order)(t) elementwise into `out` (never t itself)."""
 
-    def pair(self, t: Array, q: Array, dq: Array) -> None:
-        """q(t) and q'(t) into two buffers."""
-        self.profile(t, 0, q)
-        self.profile(t, 1, dq)
+    @property
+    def affine(self) -> tuple[float, float]:
+        """(a, b): `pair` takes u = a t + b."""
+        return 1.0, 0.0
+
+    @property
+    def slope(self) -> float:
+        """A constant factor of q' that `pair` leaves out."""
+        return 1.0
+
+    def pair(self, u: Array, q: Array, dq: Array) -> None:
+        """q(t) and q'(t) / slope, u = a t + b (`affine`), into two buffers."""
+        self.profile(u, 0, q)
+        self.profile(u, 1, dq)
 
     def values(self, x: Array, y: Array) -> Array:
         t = y @ x.T
@@ -84,16 +94,17 @@ class Polynomial(DotKernel):
             out *= math.perm(degree, order) * rate**order
         return out
 
-    def pair(self, t: Array, q: Array, dq: Array) -> None:
-        degree, rate = int(self.degree), 1 / self.scale**2
-        if rate == 1:
-            np.add(t, self.offset, out=q)
-        else:
-            np.multiply(t, rate, out=q)
-            q += self.offset
-        power_into(q, degree - 1, dq)
-        q *= dq
-        dq *= degree * rate
+    @property
+    def affine(self) -> tuple[float, float]:
+        return 1 / self.scale**2, self.offset
+
+    @property
+    def slope(self) -> float:
+        return int(self.degree) / self.scale**2
+
+    def pair(self, u: Array, q: Array, dq: Array) -> None:
+        power_into(u, int(self.degree) - 1, dq)
+        np.multiply(u, dq, out=q)
 
 
 @dataclass

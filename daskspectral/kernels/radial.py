@@ -38,15 +38,23 @@ class RadialKernel(ParameterKernel):
     def profile(self, s: Array, order: int, out: Array) -> Array:
         """q^(order)(s) elementwise into `out` (never s itself); 0 where s = 0 and it is unbounded there."""
 
-    def pair(self, s: Array, q: Array, t: Array) -> None:
-        """q(s) and T = 2 dq/ds = q'(r)/r into two buffers; kernels that share work override it."""
+    def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
+        """q(s) and T / slope, T = 2 dq/ds = q'(r)/r, into two buffers; kernels that share work override it.
+
+        `touching` False promises that no s is 0.
+        """
         self.profile(s, 0, q)
         self.profile(s, 1, t)
         t *= 2
 
     @property
+    def slope(self) -> float:
+        """A constant factor of T that `pair` leaves out."""
+        return 1.0
+
+    @property
     def proportional(self) -> float | None:
-        """The constant T / q where T is a multiple of q (the Gaussian), else None."""
+        """The constant T / q where T is a multiple of q = exp(proportional s / 2) (the Gaussian), else None."""
         return None
 
     def values(self, x: Array, y: Array) -> Array:
@@ -111,7 +119,7 @@ class Gaussian(RadialKernel):
             out *= rate**order
         return out
 
-    def pair(self, s: Array, q: Array, t: Array) -> None:
+    def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
         self.profile(s, 0, q)
         np.multiply(q, -1.0 / number(self.scale) ** 2, out=t)
 
@@ -190,16 +198,18 @@ class Exponential(_HalfIntegerBessel):
     def degree(self) -> int:
         return 0
 
-    def pair(self, s: Array, q: Array, t: Array) -> None:
+    @property
+    def slope(self) -> float:
+        return self.rate**2
+
+    def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
         # exp once: T = -q / (scale^2 z), z = r / scale
-        rate = self.rate
         np.sqrt(s, out=t)
-        t *= -rate
+        t *= -self.rate
         np.exp(t, out=q)
-        if s.min(initial=1.0) == 0:
+        if touching:
             t[s == 0] = -np.inf
         np.divide(q, t, out=t)
-        t *= rate**2
 
 
 @dataclass
@@ -222,9 +232,13 @@ class Matern(_HalfIntegerBessel):
     def degree(self) -> int:
         return round(self.nu - 0.5)
 
-    def pair(self, s: Array, q: Array, t: Array) -> None:
+    @property
+    def slope(self) -> float:
+        return -(self.rate**2) if self.degree == 1 else 1.0
+
+    def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
         if self.degree != 1:
-            super().pair(s, q, t)
+            super().pair(s, q, t, touching=touching)
             return
         z = np.sqrt(s)
         z *= self.rate
@@ -232,7 +246,6 @@ class Matern(_HalfIntegerBessel):
         np.exp(t, out=t)
         z += 1
         np.multiply(t, z, out=q)
-        t *= -(self.rate**2)
 
 
 Profile = Callable[[Array], Array]
@@ -282,11 +295,13 @@ def squared_distances(x: Array, y: Array, *, exact: bool = False) -> Array:
     return s
 
 
-def clean_distances(s: Array, xx: Array, yy: Array, *, exact: bool) -> None:
-    """Clip s (p, c) at 0 in place, and with `exact` set coincident pairs to exactly 0."""
+def clean_distances(s: Array, xx: Array, yy: Array, *, exact: bool) -> bool:
+    """Clip s (p, c) at 0 in place, and with `exact` set coincident pairs to exactly 0; whether some may be 0."""
     if not exact:
         np.maximum(s, 0, out=s)
-        return
+        return True
     tolerance = 64 * float(np.finfo(s.dtype).eps)
-    if s.min(initial=np.inf) <= tolerance * (xx.max(initial=0) + yy.max(initial=0)):
-        s[s <= tolerance * (yy[:, None] + xx)] = 0
+    if s.min(initial=np.inf) > tolerance * (xx.max(initial=0) + yy.max(initial=0)):
+        return False
+    s[s <= tolerance * (yy[:, None] + xx)] = 0
+    return True

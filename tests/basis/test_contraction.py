@@ -306,9 +306,7 @@ def test_all_forms_in_one_pass_with_the_constant_and_without_weights(kernel: str
     assert sums["gram"][0, 0] == len(batch["x"])
 
 
-@pytest.mark.parametrize(
-    "kernels", [("gaussian", "exponential"), ("polynomial", "mixed product"), ("dot", "dot")]
-)
+@pytest.mark.parametrize("kernels", [("gaussian", "exponential"), ("polynomial", "mixed product"), ("dot", "dot")])
 def test_two_bases(kernels: tuple[str, str]) -> None:
     (k, plain), (k2, plain2) = (KERNELS[name] for name in kernels)
     left, right = LandmarkBasis(k, Y), LandmarkBasis(k2, Y2)
@@ -413,9 +411,7 @@ def mixed_gradient(x: Any, y: Any) -> Any:
 @form
 def second(f: Any, g: Any, x: Any) -> Any:
     laplacian = partial(g, 2, 0, 0) + partial(g, 0, 2, 0) + partial(g, 0, 0, 2)
-    return inner(partial(f, 1, 0, 1), laplacian) + inner(
-        partial(f, 2, 0, 0), partial(g, 2, 0, 0), weight=x.potential
-    )
+    return inner(partial(f, 1, 0, 1), laplacian) + inner(partial(f, 2, 0, 0), partial(g, 2, 0, 0), weight=x.potential)
 
 
 @pytest.mark.parametrize(
@@ -431,9 +427,7 @@ def test_second_derivatives(kernel: str, gradient: Plain) -> None:
     basis = LandmarkBasis(KERNELS[kernel][0], Y)
     steps = 1e-30j * np.eye(3)
     hessian = np.array([[[gradient(x + h, y).imag / 1e-30 for h in steps] for x in BATCH["x"]] for y in Y])
-    assert_close(
-        np.array([[gradient(x, y) for x in BATCH["x"]] for y in Y]), Loop(KERNELS[kernel][1], Y, BATCH).grad()
-    )
+    assert_close(np.array([[gradient(x, y) for x in BATCH["x"]] for y in Y]), Loop(KERNELS[kernel][1], Y, BATCH).grad())
     laplacian = np.trace(hessian, axis1=2, axis2=3)[:, :, None]
     expected = triple_loop(hessian[:, :, 0, 2:], laplacian, BATCH["weight"])
     expected += triple_loop(hessian[:, :, 0, :1], hessian[:, :, 0, :1], BATCH["weight"] * BATCH["potential"])
@@ -443,9 +437,7 @@ def test_second_derivatives(kernel: str, gradient: Plain) -> None:
 def test_derivatives_that_the_kernel_does_not_have() -> None:
     for k in (Exponential(), Linear() + FunctionKernel(tilted), Radial(lambda s: 1 / (1 + s))):
         basis = Concatenated((ConstantBasis(3), LandmarkBasis(k, Y)))
-        with pytest.raises(
-            SmoothnessError, match="laplacian takes derivatives of order 2, and the constant with"
-        ):
+        with pytest.raises(SmoothnessError, match="laplacian takes derivatives of order 2, and the constant with"):
             basis.check_order(2, "laplacian")
         with pytest.raises(SmoothnessError):
             measure_one(basis, basis, second, BATCH)
@@ -539,9 +531,7 @@ def test_any_split_and_block_size_and_weights_that_repeat_rows(data: Any, kernel
     pieces = [{k: v[a:b] for k, v in batch.items()} for a, b in zip([0, *cuts], [*cuts, n], strict=True)]
     split = Measure(basis, basis, FORMS, functionals, rows=rows)(pieces)
     at_cut = data.draw(st.integers(0, len(pieces)))
-    parts = [
-        Measure(basis, basis, FORMS, functionals, rows=rows)(p) for p in (pieces[:at_cut], pieces[at_cut:])
-    ]
+    parts = [Measure(basis, basis, FORMS, functionals, rows=rows)(p) for p in (pieces[:at_cut], pieces[at_cut:])]
 
     counts = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n).filter(any)))
     weighted = Measure(basis, basis, FORMS, functionals)([{**batch, "weight": counts}])
@@ -583,14 +573,10 @@ def test_functionals(kernel: str, constant: bool) -> None:
     functionals = {
         "mass": functional(lambda f, x: inner(f, 2.0)),
         "target": functional(lambda f, x: inner(f, x.target)),
-        "targets": functional(
-            lambda f, x: inner(f, x.targets, weight=x.potential) - inner(at(f, x.future), x.targets)
-        ),
+        "targets": functional(lambda f, x: inner(f, x.targets, weight=x.potential) - inner(at(f, x.future), x.targets)),
         "column": functional(lambda f, x: inner(x.potential * f, x.targets[1])),
         "gradient": functional(lambda f, x: inner(grad(f), x.drift)),
-        "hermite": functional(
-            lambda f, x: inner(f, x.target) + inner(grad(f), x.frame[0], weight=x.potential)
-        ),
+        "hermite": functional(lambda f, x: inner(f, x.target) + inner(grad(f), x.frame[0], weight=x.potential)),
         "slope": functional(lambda f, x: inner(along(f, x.drift), x.target) + inner(partial(f, 1, 0, 0), 1)),
     }
     value, gradient = loop.value()[:, :, 0], loop.grad()
@@ -599,18 +585,15 @@ def test_functionals(kernel: str, constant: bool) -> None:
         "mass": sum(2 * w[i] * value[:, i] for i in range(n)),
         "target": sum(w[i] * BATCH["target"][i] * value[:, i] for i in range(n)),
         "targets": sum(
-            w[i] * (v[i] * value[:, i, None] - loop.value("future")[:, i]) * BATCH["targets"][i]
-            for i in range(n)
+            w[i] * (v[i] * value[:, i, None] - loop.value("future")[:, i]) * BATCH["targets"][i] for i in range(n)
         ),
         "column": sum(w[i] * v[i] * BATCH["targets"][i, 1] * value[:, i] for i in range(n)),
         "gradient": sum(w[i] * gradient[:, i] @ BATCH["drift"][i] for i in range(n)),
         "hermite": sum(
-            w[i] * (BATCH["target"][i] * value[:, i] + v[i] * gradient[:, i] @ BATCH["frame"][i, 0])
-            for i in range(n)
+            w[i] * (BATCH["target"][i] * value[:, i] + v[i] * gradient[:, i] @ BATCH["frame"][i, 0]) for i in range(n)
         ),
         "slope": sum(
-            w[i] * (BATCH["target"][i] * gradient[:, i] @ BATCH["drift"][i] + gradient[:, i, 0])
-            for i in range(n)
+            w[i] * (BATCH["target"][i] * gradient[:, i] @ BATCH["drift"][i] + gradient[:, i, 0]) for i in range(n)
         ),
     }
     together = Measure(basis, basis, {"gram": gram, "dirichlet": dirichlet}, functionals, rows=4)([BATCH])
@@ -625,9 +608,7 @@ def test_functionals(kernel: str, constant: bool) -> None:
 def test_a_gradient_pairs_with_vectors_of_the_same_dimension(target: str) -> None:
     basis = LandmarkBasis(Gaussian(), Y)
     b = functional(lambda f, x: inner(grad(f), getattr(x, target)))
-    with pytest.raises(
-        ValueError, match=r"a field of vectors of shape \(n, 3\); the field has rows of shape"
-    ):
+    with pytest.raises(ValueError, match=r"a field of vectors of shape \(n, 3\); the field has rows of shape"):
         Measure(basis, basis, {"gram": gram}, {"b": b})([BATCH])
 
 
@@ -660,7 +641,5 @@ def test_integer_points_and_landmarks() -> None:
     for k in (Exponential(2.0), Polynomial(2), Gaussian() + Linear()):
         whole, real = LandmarkBasis(k, y), LandmarkBasis(k, y.astype(float))
         found = measure_one(whole, whole, schroedinger, {"x": x, "potential": x[:, 0]})
-        expected = measure_one(
-            real, real, schroedinger, {"x": x.astype(float), "potential": x[:, 0].astype(float)}
-        )
+        expected = measure_one(real, real, schroedinger, {"x": x.astype(float), "potential": x[:, 0].astype(float)})
         assert np.array_equal(found, expected)

@@ -141,9 +141,7 @@ def test_invalid_rows_raise_are_skipped_or_kept(tmp_path: Path, write: Write) ->
 
 @settings(max_examples=30, deadline=None)
 @given(bad=st.sets(st.integers(0, 22), max_size=22), chunk_rows=st.integers(1, 30))
-def test_any_rows_can_be_skipped(
-    tmp_path_factory: pytest.TempPathFactory, bad: set[int], chunk_rows: int
-) -> None:
+def test_any_rows_can_be_skipped(tmp_path_factory: pytest.TempPathFactory, bad: set[int], chunk_rows: int) -> None:
     values = VALUES.copy()
     values[sorted(bad), 1] = np.nan
     source = write_npy(tmp_path_factory.mktemp("convert"), values)

@@ -28,9 +28,7 @@ def run(source: Path, **options: Any) -> np.ndarray:
 def write_parts(path: Path) -> Path:
     (path / "parts").mkdir()
     for i, rows in enumerate((VALUES[:9], VALUES[9:])):
-        pq.write_table(
-            pa.table({"a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2]}), path / f"parts/{i}.parquet"
-        )
+        pq.write_table(pa.table({"a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2]}), path / f"parts/{i}.parquet")
     return path / "parts"
 
 
@@ -38,9 +36,7 @@ def test_datasets_are_listed(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", first=VALUES, second=VALUES[:5])
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["first"], file["in/second"], file["text"] = VALUES, VALUES[:5], "hello"
-    xr.Dataset({"first": (("n", "d"), VALUES), "second": (("m", "d"), VALUES[:5])}).to_netcdf(
-        tmp_path / "x.nc"
-    )
+    xr.Dataset({"first": (("n", "d"), VALUES), "second": (("m", "d"), VALUES[:5])}).to_netcdf(tmp_path / "x.nc")
     for ending, second in (("npz", "second"), ("h5", "in/second"), ("nc", "second")):
         source = tmp_path / f"x.{ending}"
         for dataset in (None, "third"):
@@ -62,9 +58,7 @@ def test_npz_stored_by_columns(tmp_path: Path) -> None:
 def test_netcdf_variables_of_one_dimension_are_columns(tmp_path: Path) -> None:
     time = ("time", np.arange(23), {"units": "hours since 2000-01-01"})
     scaled = {"wind": {"dtype": "int16", "scale_factor": 0.5, "_FillValue": -1}}
-    data = xr.Dataset(
-        {"wind": ("time", np.arange(23.0)), "map": (("time", "x"), VALUES)}, coords={"time": time}
-    )
+    data = xr.Dataset({"wind": ("time", np.arange(23.0)), "map": (("time", "x"), VALUES)}, coords={"time": time})
     data.to_netcdf(tmp_path / "x.nc", encoding=scaled)
     result = run(tmp_path / "x.nc", columns=["wind", "time"])
     np.testing.assert_array_equal(result, np.column_stack([np.arange(23), np.arange(23)]))

@@ -220,9 +220,7 @@ def test_existing_array_is_kept_or_replaced(tmp_path: Path) -> None:
     assert len(read(tmp_path / "x.zarr")) == 6
 
 
-def test_progress_is_silent_when_not_on_a_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_is_silent_when_not_on_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_sample("gaussian", tmp_path / "x.zarr", 5)
     write_sample("gaussian", tmp_path / "y.zarr", 5, progress=False)
     assert capsys.readouterr() == ("", "")

@@ -116,9 +116,7 @@ def test_overwrite_follows_a_symbolic_link(tmp_path: Path) -> None:
 
 def test_existing_store_is_refused_without_overwrite(tmp_path: Path) -> None:
     write(tmp_path / "x.zarr", np.ones(2))
-    with pytest.raises(
-        FileExistsError, match=r"x\.zarr exists \(a zarr store\).*overwrite=True.*--overwrite"
-    ):
+    with pytest.raises(FileExistsError, match=r"x\.zarr exists \(a zarr store\).*overwrite=True.*--overwrite"):
         refuse_existing(tmp_path / "x.zarr", False)
     refuse_existing(tmp_path / "x.zarr", True)
     refuse_existing(tmp_path / "y.zarr", False)

@@ -127,17 +127,9 @@ def test_torus_spectrum_by_enumeration(m: int, radius: int) -> None:
 
 
 def test_torus_multiplicities_are_exact_integers() -> None:
-    assert FlatTorus(4).multiplicity(1000) == 8 * sum(
-        d for d in range(1, 1001) if 1000 % d == 0 and d % 4
-    )  # Jacobi
-    assert FlatTorus(100).multiplicity(
-        20
-    ) == sum(  # 20 as j fours and 20 - 4 j ones, or with nines or a sixteen
-        comb(100, n)
-        * comb(100 - n, f)
-        * comb(100 - n - f, t)
-        * comb(100 - n - f - t, s)
-        * 2 ** (n + f + t + s)
+    assert FlatTorus(4).multiplicity(1000) == 8 * sum(d for d in range(1, 1001) if 1000 % d == 0 and d % 4)  # Jacobi
+    assert FlatTorus(100).multiplicity(20) == sum(  # 20 as j fours and 20 - 4 j ones, or with nines or a sixteen
+        comb(100, n) * comb(100 - n, f) * comb(100 - n - f, t) * comb(100 - n - f - t, s) * 2 ** (n + f + t + s)
         for n, f, t, s in product(range(21), range(6), range(3), range(2))
         if n + 4 * f + 9 * t + 16 * s == 20
     )

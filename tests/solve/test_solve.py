@@ -61,9 +61,7 @@ def test_functions_that_vanish_are_not_seen() -> None:
     assert found.rank == 2
     assert not found.matrix[1].any()
     np.testing.assert_allclose(found.matrix.T @ phi @ found.matrix, np.eye(2), rtol=0, atol=1e-14)
-    with pytest.raises(
-        ValueError, match="every basis function is zero on every point; widen the kernel's scale"
-    ):
+    with pytest.raises(ValueError, match="every basis function is zero on every point; widen the kernel's scale"):
         whiten(np.zeros((3, 3)), 1e-10)
 
 
@@ -183,9 +181,7 @@ def test_cuts(rtol: float | None, dtype: str, expected: float) -> None:
 )
 def test_cuts_refused(rtol: float, dtype: str) -> None:
     least = "0" if dtype == "float64" else "1e-07"
-    with pytest.raises(
-        ValueError, match=rf"rtol must lie in \[{least}, 1\) for dtype {dtype}; it is {rtol!r}"
-    ):
+    with pytest.raises(ValueError, match=rf"rtol must lie in \[{least}, 1\) for dtype {dtype}; it is {rtol!r}"):
         resolve_cut(rtol, dtype)
 
 
