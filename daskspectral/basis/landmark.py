@@ -153,10 +153,8 @@ class _RadialEvaluation(_LandmarkEvaluation):
         exact = kernel.smoothness < math.inf
         for panel in self._panels():
             s, q = self.s[panel], self.q[panel]
-            if (
-                ratio is not None
-            ):  # s is the exponent: rounding that lifts it above 0 is of no account where it is small
-                if rounding > 1e-6:
+            if ratio is not None:  # s is the exponent
+                if rounding > 1e-6:  # less of it above 0 does no harm
                     np.minimum(s, 0, out=s)
                 np.exp(s, out=q)
             else:

@@ -11,7 +11,7 @@ klap is no dependency; it goes into a folder of its own (it needs numba), becaus
     python -m pip install --no-deps --target klap-0.0.2 klap==0.0.2 numba llvmlite
     python examples/benchmarks/against_klap.py --klap klap-0.0.2 --json against_klap.json
 
-Target (issue 3): 20 times or more for the Gaussian and exponential kernels at n = 1e5, d = 3, p = 200.
+Target: 20 times or more for the Gaussian and exponential kernels at n = 1e5, d = 3, p = 200.
 """
 
 from __future__ import annotations

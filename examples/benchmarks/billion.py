@@ -8,9 +8,6 @@ The memory is the peak of the whole process during the fit. With --checkpoint, a
     python examples/benchmarks/billion.py --json billion.json           # 11 GB in --folder
     python examples/benchmarks/billion.py --n 1e7                       # the same in seconds
 
-To beat (a prototype on two cores): 352 s, 285 MB.
-"""
-
 from __future__ import annotations
 
 import logging

@@ -10,7 +10,7 @@ which leaves the effect of the arithmetic alone.
 
     python examples/benchmarks/chunk_kernel.py --json chunk_kernel.json
 
-Targets (issue 3), float64: 85 % of dgemm at p = 1000, d = 20; 70 % at p = 200; float32 1.7 times float64.
+Targets, float64: 85 % of dgemm at p = 1000, d = 20; 70 % at p = 200; float32 1.7 times float64.
 """
 
 from __future__ import annotations

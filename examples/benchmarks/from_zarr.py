@@ -9,7 +9,7 @@ over bare + read. "% of dgemm": useful flops (3 p^2 + 2 p d per row) of the bare
 
     python examples/benchmarks/from_zarr.py --json from_zarr.json
 
-Targets (issue 3): p = 1000, d = 20: 90 % of bare; p = 100, d = 3: within 1.3 times of what bounds it.
+Targets: p = 1000, d = 20: 90 % of bare; p = 100, d = 3: within 1.3 times of what bounds it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ its ru_maxrss starts from the size of the process that forked this one.) "chunk 
 
     python examples/benchmarks/memory.py --json memory.json
 
-Targets (issue 3): right within 20 % over a dozen configurations; flat in n.
+Targets: right within 20 % over a dozen configurations; flat in n.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ array, of which a task gets a recipe (path, start, stop); "loop" reads the same 
 
     python examples/benchmarks/overhead.py --json overhead.json
 
-Target (issue 3): under 5 % of the run.
+Target: under 5 % of the run.
 """
 
 from __future__ import annotations
