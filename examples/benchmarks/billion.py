@@ -7,6 +7,7 @@ The memory is the peak of the whole process during the fit. With --checkpoint, a
 
     python examples/benchmarks/billion.py --json billion.json           # 11 GB in --folder
     python examples/benchmarks/billion.py --n 1e7                       # the same in seconds
+"""
 
 from __future__ import annotations
 
