@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
+import sys
 from dataclasses import dataclass
 
 import dask
@@ -37,25 +39,41 @@ class Memory:
 
 
 def predict_memory(
-    p: int, d: int, *, rows: int, dtype: str, threads: int, chunk_bytes: int = 0, buffers: int = 3, sums: int = 2
+    p: int,
+    d: int,
+    *,
+    rows: int,
+    dtype: str,
+    threads: int,
+    live: int,
+    chunk_bytes: int = 0,
+    buffers: int = 3,
+    sums: int = 2,
 ) -> Memory:
     """The peak memory of one pass and its solution.
 
     `rows` are those of a block, `buffers` the (p, rows) arrays that an evaluation holds, `sums` the (p, p) results of
-    a task, `chunk_bytes` the decoded size of what is read at once.
+    a task, `live` the results that wait to be added, `chunk_bytes` the decoded size of what is read at once.
     """
     width = np.dtype(dtype).itemsize
     square = 8 * p * p
     block = buffers * p * rows * width + 6 * rows * (d + 2) * 8
-    matrices = square * (2 * sums + 2) + p * p * width
-    reading = 4 * chunk_bytes
+    reading = 5 * chunk_bytes // 2  # compressed, decoded, and in place
     return Memory(
         now=resident(),
-        tasks=threads * (block + matrices + reading),
-        sums=square * sums * (threads + 6),
-        solver=square * (sums + 7),
+        tasks=threads * (block + square * (sums + 2) + reading),
+        sums=square * sums * live,
+        solver=square * (sums + 10),
         threads=threads,
     )
+
+
+def release() -> None:
+    """Give memory that was freed back to the system, where the C library can (glibc), before more is asked for."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 def resident() -> int:

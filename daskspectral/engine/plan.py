@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,7 +16,7 @@ LEAST_TASKS = 16
 TASK_ROWS = 1 << 14  # several blocks at least, where there are rows enough: a p x p result is small beside them
 TASK_BYTES = 1 << 28  # rows of one task are never more than this as float64, for arrays that come as blocks
 EPOCH = 16
-SPLIT_EVERY = 8
+SPLIT_EVERY = 2  # of 16 results at most five wait at the same time; with 8, up to nine
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,14 @@ class Plan:
         """The ranges of each epoch."""
         n = len(self.ranges)
         return [range(i, min(i + self.epoch, n)) for i in range(0, n, self.epoch)]
+
+    def live(self, in_flight: int) -> int:
+        """How many partial sums are held at the same time at most, with so many epochs under way."""
+        waiting = 0
+        for epoch in self.epochs[:in_flight]:
+            levels = math.ceil(math.log(len(epoch), self.split_every) - 1e-9)
+            waiting += 1 + (self.split_every - 1) * levels
+        return waiting + 1  # the driver's own
 
 
 def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, splittable: bool = True) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from daskspectral.data.readers import ZarrReader
 from daskspectral.data.source import Preparation, Source
 from daskspectral.engine import Run, plan_run
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory
+from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release
 from daskspectral.engine.plan import Plan
 from daskspectral.forms import first_moment
 from daskspectral.moments import Measure, Moments, block_rows, update_digest
@@ -106,16 +107,19 @@ def plan_pass(source: Source, p: int, operator: Operator, dtype: str, start: int
     for reader in source.readers.values():
         if isinstance(reader, ZarrReader):
             chunk += max(1 << 20, reader.chunk * int(np.prod(reader.shape[1:])) * reader.dtype.itemsize)
+    plan, threads = plan_of(source, p, start), local_threads()
+    release()
     memory = predict_memory(
         p,
         source.dimension,
         rows=block_rows(p),
         dtype=dtype,
-        threads=local_threads(),
+        threads=threads,
+        live=plan.live(1 + math.ceil(threads / plan.epoch)),
         chunk_bytes=chunk,
         buffers=3 + sum(product.left.kind == "along" for product in operator.form.products),
     )
-    return PassPlan(plan_of(source, p, start), memory)
+    return PassPlan(plan, memory)
 
 
 def measure_moments(
@@ -142,6 +146,7 @@ def measure_moments(
     run = Run(source, plan.ranges, ground.excluded, on_invalid, progress, "fit")
     total = run.reduce(task, checkpoint=checkpoint)
     store.check_unchanged()
+    release()
     return Moments(
         total.sums,
         total.weight,

@@ -148,8 +148,11 @@ def main(quick: bool, json_path: Path | None, folder: Path, child: str | None) -
     rows = [one_configuration(c, folder) for c in (QUICK if quick else CONFIGURATIONS)]
     flat = [one_configuration(c, folder) for c in (QUICK[:1] if quick else FLAT)]
     ratios = [row["predicted / measured"] for row in rows if row["predicted / measured"] is not None]
-    sizes = [row["measured MB"] for row in flat]
-    notes = [f"flat in n: {max(sizes) / min(sizes):.2f} from the least to the most of the last {len(flat)} rows"]
+    sizes = [row["imports MB"] + row["measured MB"] for row in flat]
+    notes = [
+        "flat in n: the peak of the whole process differs by a factor of "
+        f"{max(sizes) / min(sizes):.2f} in the last {len(flat)} rows"
+    ]
     if ratios:
         notes.append(f"predicted / measured: from {min(ratios):.2f} to {max(ratios):.2f}")
     else:
