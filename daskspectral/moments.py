@@ -98,7 +98,7 @@ def update_digest(digest: Any, value: Any) -> None:
 
 
 def block_rows(p: int) -> int:
-    """Columns of a block, by p alone: few calls where p is small, buffers near the cache, long GEMMs where p is large."""
+    """Columns of a block, by p alone: few calls where p is small, small buffers, then long GEMMs where p is large."""
     return 1024 if 128 < p <= 384 else 2048
 
 
