@@ -72,7 +72,8 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort) as interrupt:
-        click.echo(_with_notes("stopped by Ctrl-C; nothing was half-written", interrupt), err=True)
+        cause = interrupt.__cause__ or interrupt  # click makes its own of Ctrl-C
+        click.echo(_with_notes("stopped by Ctrl-C; nothing was half-written", cause), err=True)
         sys.exit(128 + signal.SIGINT)
     except Stopped as stopped:
         click.echo(_with_notes(f"{stopped}; nothing was half-written", stopped), err=True)
@@ -249,6 +250,9 @@ def merge(parts: tuple[str, ...], out: str, overwrite: bool) -> None:
     """Add the moments of PARTS (models or moments, measured with one basis) and solve again; no data are read."""
     refuse_existing(out, overwrite)
     refuse_input(out, *parts)
+    repeated = [part for part in parts if parts.count(part) > 1]
+    if repeated:
+        raise click.UsageError(f"{repeated[0]} is given twice: its rows would count twice")
     first, *others = [load(part) for part in parts]
     total = _moments(first)
     for part in others:
@@ -329,3 +333,7 @@ def describe(what: SpectralDecomposition | Moments) -> str:
         shown = 0.0 if abs(value) < 1e-12 * np.abs(what.eigenvalues_).max() else value
         lines.append(f"{i:4d}  {shown:12.6g}  {residual:9.1e}")
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

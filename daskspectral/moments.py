@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,8 +26,9 @@ class Moments:
     """Sums of forms over rows, never means: an additive monoid.
 
     `arrays` holds one sum a form, (p, q), by name; `weight` is the total sample weight, `count` the rows that
-    went in, `skipped` those dropped as invalid, `rows` all that
-    were read, landmarks left out among them. `a + b` is the moments of both data sets together.
+    went in, `skipped` those dropped as invalid, `rows` all that were read, landmarks left out among them, from the
+    row `start` on; `head` tells the array that they were read from by its first rows. `a + b` is the moments of both
+    data sets together; it knows its array where b continues a.
     """
 
     arrays: Mapping[str, Array]
@@ -39,6 +40,8 @@ class Moments:
     dtype: str = "float64"
     preparation: Mapping[str, Any] = field(default_factory=dict)
     rows: int = 0
+    start: int = 0
+    head: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -57,9 +60,8 @@ class Moments:
             raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}")
         if self.fingerprint != other.fingerprint:
             raise ValueError(
-                "these moments were measured with different bases (kernel, landmarks), column preparations "
-                "or dtypes, and do not add; measure both with one basis: give the landmarks of the first as "
-                "an array"
+                f"these moments were measured with different {' and '.join(_differences(self, other))}, and do not "
+                "add; measure both with one basis: give the landmarks of the first as an array"
             )
         shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
         if shapes != theirs:
@@ -71,11 +73,31 @@ class Moments:
             count=self.count + other.count,
             skipped=self.skipped + other.skipped,
             rows=self.rows + other.rows,
+            head=self.head if other.head == self.head and other.start == self.start + self.rows else "",
         )
+
+    def __radd__(self, other: int) -> Moments:
+        if other == 0:  # the start of sum()
+            return self
+        return NotImplemented
 
     def mean(self, name: str) -> Array:
         """The weighted mean of one form over the rows, (p, q)."""
         return np.asarray(self.arrays[name] / self.weight)
+
+
+def _differences(left: Moments, right: Moments) -> list[str]:
+    """In what the fingerprints of two moments differ."""
+    named: dict[str, Callable[[Moments], Any]] = {
+        "bases (kernel, landmarks)": lambda m: m.basis.state(),
+        "preparations of the columns": lambda m: m.preparation,
+        "dtypes": lambda m: m.dtype,
+    }
+    digests = [[hashlib.sha256() for _ in named] for _ in range(2)]
+    for row, moments in zip(digests, (left, right), strict=True):
+        for digest, part in zip(row, named.values(), strict=True):
+            update_digest(digest, part(moments))
+    return [n for n, a, b in zip(named, *digests, strict=True) if a.digest() != b.digest()] or ["forms"]
 
 
 def update_digest(digest: Any, value: Any) -> None:
@@ -134,7 +156,7 @@ class Measure:
 
     def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
         """A batch cut into blocks, with the fields that the operator derives."""
-        for start in range(0, len(batch["x"]), self.block_rows):
+        for start in range(0, max(1, len(batch["x"])), self.block_rows):
             fields = {k: v[start : start + self.block_rows] for k, v in batch.items()}
             if self.operator is not None:
                 fields |= self.operator.derived_fields(fields["x"])
@@ -189,6 +211,15 @@ class MeasureMany:
     measures: Mapping[str, Measure]
     folds: int | None = None
 
+    def __post_init__(self) -> None:
+        if not self.measures:
+            raise ValueError("MeasureMany needs one measure at least; it got none")
+        dimensions = {name: m.left.dimension for name, m in self.measures.items()}
+        if len({*dimensions.values()}) > 1:
+            raise ValueError(f"the bases of all measures have functions of the same variables; they have {dimensions}")
+        if self.folds is not None and (isinstance(self.folds, bool) or self.folds < 1):
+            raise ValueError(f"folds is a number of folds, 1 or more; it is {self.folds!r}")
+
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches."""
         arena = Arena()
@@ -196,7 +227,7 @@ class MeasureMany:
         weight, count = np.zeros(self.folds or 1), np.zeros(self.folds or 1)
         smallest = min(self.measures.values(), key=lambda m: m.block_rows)
         for batch in batches:
-            for fold, rows in self._split(batch):
+            for fold, rows in self._split(batch, whole=not started):
                 weight[fold] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
                 count[fold] += len(rows["x"])
                 for block in replace(smallest, operator=None).blocks(rows, arena):
@@ -216,14 +247,21 @@ class MeasureMany:
         }
         return sums if self.folds is None else sums | {"fold/weight": weight, "fold/count": count}
 
-    def _split(self, batch: Mapping[str, Array]) -> Iterator[tuple[int, Mapping[str, Array]]]:
+    def _split(self, batch: Mapping[str, Array], whole: bool) -> Iterator[tuple[int, Mapping[str, Array]]]:
+        """The rows of each fold, of those without a row too where the `whole` of them is wanted."""
         if self.folds is None:
             yield 0, batch
             return
+        if "fold" not in batch:
+            raise ValueError(f"the rows of {self.folds} folds need a field `fold`, and the data have {sorted(batch)}")
+        numbers = batch["fold"]
+        outside = np.flatnonzero((numbers != np.floor(numbers)) | (numbers < 0) | (numbers >= self.folds))
+        if len(outside):
+            raise ValueError(f"folds are the whole numbers 0 to {self.folds - 1}; one row has {numbers[outside[0]]}")
         fields = {k: v for k, v in batch.items() if k != "fold"}
         for fold in range(self.folds):
-            rows = np.flatnonzero(batch["fold"] == fold)
-            if len(rows):
+            rows = np.flatnonzero(numbers == fold)
+            if len(rows) or whole:
                 yield fold, {k: v[rows] for k, v in fields.items()}
 
 

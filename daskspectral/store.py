@@ -9,6 +9,8 @@ from daskspectral.basis import basis_from_state
 from daskspectral.moments import Moments
 from daskspectral.operators import operator_from_state
 
+_PLAIN = ("arrays", "weight", "count", "skipped", "rows", "start", "head", "dtype", "preparation")
+
 
 def moments_state(moments: Moments) -> dict[str, Any]:
     """Moments as plain data and arrays."""
@@ -18,6 +20,8 @@ def moments_state(moments: Moments) -> dict[str, Any]:
         "count": moments.count,
         "skipped": moments.skipped,
         "rows": moments.rows,
+        "start": moments.start,
+        "head": moments.head,
         "basis": moments.basis.state(),
         "operator": moments.operator.state(),
         "dtype": moments.dtype,
@@ -28,7 +32,7 @@ def moments_state(moments: Moments) -> dict[str, Any]:
 def moments_from_state(state: Mapping[str, Any]) -> Moments:
     """The inverse of `moments_state`."""
     return Moments(
-        **{k: state[k] for k in ("arrays", "weight", "count", "skipped", "rows", "dtype", "preparation")},
+        **{k: state[k] for k in _PLAIN},
         basis=basis_from_state(state["basis"]),
         operator=operator_from_state(state["operator"]),
     )

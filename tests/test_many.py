@@ -78,3 +78,40 @@ def test_distances_to_shared_landmarks_are_computed_once(monkeypatch: pytest.Mon
     monkeypatch.setattr(np, "matmul", lambda a, b, **kw: products.append(a.shape) or matmul(a, b, **kw))
     MeasureMany({k: v for k, v in measures().items() if k in {"narrow", "wide", "rough"}})([{"x": X}])
     assert products.count((20, 5)) == 1  # [-2 y, |y|^2, 1] against the points, for three kernels
+
+
+def test_a_fold_without_rows_has_zero_sums() -> None:
+    fold = np.where(FOLD == 2, 0, FOLD)
+    sums = MeasureMany(measures(), folds=4)([{"x": X, "weight": WEIGHT, "fold": fold}])
+    assert sums["fold/count"][2] == 0
+    for name, measure in measures().items():
+        for key, value in measure([{"x": X, "weight": WEIGHT}]).items():
+            assert np.array_equal(sums[f"{name}/2/{key}"], np.zeros_like(value))
+            total = np.sum([sums[f"{name}/{k}/{key}"] for k in range(4)], axis=0)
+            np.testing.assert_allclose(total, value, rtol=1e-11, atol=1e-11 * np.abs(value).max())
+
+
+@pytest.mark.parametrize(
+    ("fold", "message"),
+    [
+        (np.where(FOLD == 2, 4, FOLD), r"0 to 3; one row has 4"),
+        (FOLD - 1, r"one row has -1"),
+        (FOLD + 0.5, r"one row has \d\.5"),
+        (None, r"a field `fold`, and the data have \['x'\]"),
+    ],
+)
+def test_rows_of_no_fold_are_an_error(fold: np.ndarray | None, message: str) -> None:
+    source = open_source(X, fold=fold)
+    plan = plan_run(np.array([0, len(X)]), flops_per_row=1e9, row_bytes=24)
+    with pytest.raises(ValueError, match=message):
+        Run(source, plan).reduce(MeasureMany(measures(), folds=4))
+
+
+def test_what_cannot_be_measured_together_is_refused() -> None:
+    plane = LandmarkBasis(Gaussian(1.0), Y[:, :2])
+    with pytest.raises(ValueError, match="needs one measure at least"):
+        MeasureMany({})
+    with pytest.raises(ValueError, match=r"same variables; they have .*'flat': 2"):
+        MeasureMany({**measures(), "flat": Measure(plane, plane, Laplacian().forms)})
+    with pytest.raises(ValueError, match=r"1 or more; it is 0"):
+        MeasureMany(measures(), folds=0)

@@ -7,12 +7,15 @@ import logging
 import os
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import dask
+import dask.base
 import dask.system
 import numpy as np
 
 logger = logging.getLogger("daskspectral")
+WORKER_BYTES = 200 << 20  # of a worker that has imported what it needs
 
 
 @dataclass(frozen=True)
@@ -112,14 +115,31 @@ def available() -> int:
 
 
 def check_memory(memory: Memory) -> None:
-    """Raise MemoryError where the run would not fit, saying what to lower."""
+    """Raise MemoryError where the run would not fit, in this process or in a worker, saying what to lower."""
     logger.info("memory: %s", memory)
-    room = available()
-    if memory.peak - memory.now > room:
+    room, workers = available(), _cluster_workers()
+    needed = memory.peak - memory.now if workers is None else memory.solver  # the workers do the rest
+    if needed > room:
         raise MemoryError(
             f"this run needs {memory}, and {_megabytes(room)} are free; lower n_landmarks (memory grows "
             "as its square), use fewer threads (--threads), dtype='float32', or smaller chunks"
         )
+    for worker in workers or ():
+        threads, limit = int(worker["nthreads"]), int(worker.get("memory_limit") or 0)
+        wanted = WORKER_BYTES + threads * memory.tasks // memory.threads + memory.sums
+        if 0 < limit < wanted:
+            raise MemoryError(
+                f"a worker of {threads} threads needs {_megabytes(wanted)} and may use {_megabytes(limit)}; lower "
+                "n_landmarks (memory grows as its square), or give workers more memory or fewer threads"
+            )
+
+
+def _cluster_workers() -> list[Any] | None:
+    """The workers of the cluster that a run would go to; None where it stays in this process."""
+    client = getattr(dask.base.get_scheduler(), "__self__", None)
+    if client is None or not type(client).__module__.startswith("distributed"):
+        return None
+    return list(client.scheduler_info(n_workers=-1)["workers"].values())
 
 
 def _megabytes(size: int) -> str:

@@ -18,6 +18,7 @@ from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import RankWarning
 from daskspectral.estimators.parameters import given_landmarks
 from daskspectral.kernels import Kernel
+from daskspectral.moments import Moments
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -125,3 +126,17 @@ def choose_landmarks(
 def default_sample(p: int) -> int:
     """How many rows the landmark methods other than uniform look at, unless the user says."""
     return max(10 * p, 10_000)
+
+
+def check_head(before: Moments, source: Source) -> None:
+    """Raise ValueError where these are not the data that the moments were measured on, with rows appended."""
+    if not before.head:
+        raise ValueError(
+            "these moments were added up from several arrays, and cannot be updated from one: measure the new rows by "
+            "themselves, with these landmarks, and add the moments"
+        )
+    if source.head(before.rows) != before.head:
+        raise ValueError(
+            "X is not the array that was measured, with rows appended: its first rows differ. To add other data, fit "
+            "them with the same landmarks and add the moments"
+        )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, basis_from_state
 from daskspectral.data.integrity import Listing, check_chunks, list_chunks
 from daskspectral.data.readers import ZarrReader
-from daskspectral.data.source import Preparation, Source
+from daskspectral.data.source import DaskReader, Preparation, Source
 from daskspectral.engine import Run, plan_run
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release
@@ -103,11 +103,14 @@ class PassPlan:
 
 def plan_pass(source: Source, p: int, operator: Operator, dtype: str, start: int = 0) -> PassPlan:
     """The plan of one pass with p basis functions over the rows from `start` on."""
+    plan, threads = plan_of(source, p, start), local_threads()
     chunk = 0
     for reader in source.readers.values():
         if isinstance(reader, ZarrReader):
             chunk += max(1 << 20, reader.chunk * int(np.prod(reader.shape[1:])) * reader.dtype.itemsize)
-    plan, threads = plan_of(source, p, start), local_threads()
+        elif isinstance(reader, DaskReader):  # the blocks of a range are there whole
+            rows = max(b - a for a, b in plan.ranges)
+            chunk += rows * int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     release()
     memory = predict_memory(
         p,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.memory import check_memory
 from daskspectral.estimators.advice import advise_rank, advise_support
-from daskspectral.estimators.common import choose_landmarks, standardized
+from daskspectral.estimators.common import check_head, choose_landmarks, standardized
 from daskspectral.estimators.functions import Eigenfunctions
 from daskspectral.estimators.measuring import (
     Ground,
@@ -161,6 +163,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         self._check_parameters(on_invalid)
         source = open_source(X, columns=self.columns, weight=sample_weight)
         self._check_against(source, operator, kernel)
+        self._plan(source, operator)
         store = Store(source, allow_missing=allow_missing)
         identity = (
             run_identity(store, params_state(self.get_params(deep=False)), on_invalid) if checkpoint is not None else {}
@@ -182,19 +185,24 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
             store=store,
             checkpoint=saved,
         )
-        return self.fit_moments(moments)
+        return self.fit_moments(replace(moments, head=source.head(source.n)))
 
     def plan(self, X: Any, *, sample_weight: Any = None) -> PassPlan:
         """The tasks and the peak memory of `fit` on this data, before it starts; nothing is read but metadata.
 
-        Raises as `fit` does for input that cannot work.
+        Raises as `fit` does for input that cannot work, MemoryError where the run would not fit.
         """
         operator, kernel = checked_operator(self.operator), checked_kernel(self.kernel)
         self._check_parameters("raise")
         source = open_source(X, columns=self.columns, weight=sample_weight)
         self._check_against(source, operator, kernel)
+        return self._plan(source, operator)
+
+    def _plan(self, source: Source, operator: Operator) -> PassPlan:
         p = self.n_landmarks if isinstance(self.landmarks, str) else len(self.landmarks)
-        return plan_pass(source, p + self._with_constant(operator), operator, self.dtype)
+        plan = plan_pass(source, p + self._with_constant(operator), operator, self.dtype)
+        check_memory(plan.memory)
+        return plan
 
     def update(
         self,
@@ -207,7 +215,8 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
     ) -> Self:
         """Fold in rows that were appended to X since it was fitted: only these are read, and the rest is solved anew.
 
-        The landmarks and the scaling of columns stay. Raises ValueError where X has no more rows than before.
+        The landmarks and the scaling of columns stay. Raises ValueError where X has no more rows than before, or is
+        not the array that was measured: its first rows differ, or the moments are of several arrays.
         """
         check_is_fitted(self)
         before: Moments = self.moments_
@@ -217,6 +226,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {self.n_features_in_}")
         if source.n <= before.rows:
             raise ValueError(f"X has {source.n} rows, and the model has seen {before.rows}: there is nothing to add")
+        check_head(before, source)
         ground = Ground(before.basis, self.preparation_, None)
         added = measure_moments(
             source,
@@ -228,7 +238,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
             store=Store(source, allow_missing=allow_missing),
             start=before.rows,
         )
-        return self.fit_moments(before + added)
+        return self.fit_moments(before + replace(added, start=before.rows, head=before.head))
 
     def _ground(
         self, source: Source, operator: Operator, kernel: Kernel, *, on_invalid: str, progress: bool | None
