@@ -170,11 +170,12 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         )
         saved = open_checkpoint(checkpoint, identity, checkpoint_every)
         if saved is not None:
-            ground = Ground.from_state(saved.constants)
+            ground, head = Ground.from_state(saved.constants), saved.constants["head"]
         else:
             ground = self._ground(source, operator, kernel, on_invalid=on_invalid, progress=progress)
+            head = source.head(source.n)
             if checkpoint is not None:
-                saved = Checkpoint.start(checkpoint, identity, ground.state(), checkpoint_every)
+                saved = Checkpoint.start(checkpoint, identity, ground.state() | {"head": head}, checkpoint_every)
         moments = measure_moments(
             source,
             ground,
@@ -185,7 +186,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
             store=store,
             checkpoint=saved,
         )
-        return self.fit_moments(replace(moments, head=source.head(source.n)))
+        return self.fit_moments(replace(moments, head=head))
 
     def plan(self, X: Any, *, sample_weight: Any = None) -> PassPlan:
         """The tasks and the peak memory of `fit` on this data, before it starts; nothing is read but metadata.
