@@ -135,7 +135,7 @@ def check_head(before: Moments, source: Source) -> None:
             "these moments were added up from several arrays, and cannot be updated from one: measure the new rows by "
             "themselves, with these landmarks, and add the moments"
         )
-    if source.head(before.rows) != before.head:
+    if source.head(int(before.head.split(":")[0])) != before.head:
         raise ValueError(
             "X is not the array that was measured, with rows appended: its first rows differ. To add other data, fit "
             "them with the same landmarks and add the moments"

@@ -28,6 +28,11 @@ def test_rows_appended_in_another_container_are_those_of_the_same_array() -> Non
             np.testing.assert_allclose(grown.moments_.arrays[name], value, rtol=1e-12, atol=1e-12 * np.abs(value).max())
 
 
+def test_few_rows_grow_twice() -> None:
+    grown = fitted(X[:300]).update(X[:700]).update(X[:4000])
+    assert grown.moments_.rows == grown.moments_.count == 4000
+
+
 def test_another_array_is_refused() -> None:
     other = X.copy()
     other[7, 1] += 1e-9
