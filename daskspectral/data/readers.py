@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
+import zlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
+from zarr.core.sync import sync
 from zarr.storage import FsspecStore, LocalStore, MemoryStore
 
 from daskspectral.data.writer import check_complete, local_path
 
 Array = NDArray[Any]
+DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise
+FILL_MEANT = (
+    "where fill values are meant, write them, give the array as dask.array.from_zarr(...), or fit with "
+    "allow_missing=True (--allow-missing in the shell)"
+)
 
 
 class Reader(ABC):
@@ -38,6 +47,10 @@ class Reader(ABC):
 
     def localise(self, start: int, stop: int) -> Reader:
         """A reader that another process can use for these rows; it keeps the global row numbers."""
+        return self
+
+    def allowing_missing(self) -> Reader:
+        """This reader, where fill values in place of missing chunks are meant."""
         return self
 
     @property
@@ -73,13 +86,22 @@ class ArrayReader(Reader):
     def localise(self, start: int, stop: int) -> Reader:
         return ArrayReader(np.ascontiguousarray(self.read(start, stop)), start)
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """With a digest of the contents: one pass over them."""
+        digest = hashlib.sha256()
+        rows = max(1, (1 << 24) // max(1, self.array[:1].nbytes))
+        for start in range(0, len(self.array), rows):
+            digest.update(np.ascontiguousarray(self.array[start : start + rows]).data.cast("B"))
+        return {**super().identity, "contents": digest.hexdigest()}
+
 
 @dataclass(frozen=True, eq=False)
 class ZarrReader(Reader):
     """A zarr array in a file system or an object store, opened anew where it is read.
 
-    The worker's copy of the metadata must equal the driver's: a worker that does not see the store, or sees
-    another one, raises instead of reading fill values.
+    The worker's copy of the metadata must equal the driver's, and a chunk that reads as nothing but the fill value
+    must be there: a worker that does not see the store, or sees another one, raises instead of reading fill values.
     """
 
     store: Any  # an absolute path, or a picklable zarr store
@@ -89,6 +111,7 @@ class ZarrReader(Reader):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     chunk: int
+    allow_missing: bool = False
 
     @classmethod
     def of(cls, array: zarr.Array[Any], name: str) -> ZarrReader:
@@ -113,6 +136,8 @@ class ZarrReader(Reader):
                 f"{self.name} is not visible to {where}: workers must share the file system or object store that "
                 "holds the data"
             ) from error
+        except ValueError as error:  # a group, or metadata that cannot be read
+            raise OSError(f"{self.name} as seen by {where} is not a zarr array any more: {error}") from error
         if metadata_digest(array) != self.digest:
             raise OSError(
                 f"{self.name} as seen by {where} is not the array that the run was planned for (its metadata "
@@ -123,27 +148,91 @@ class ZarrReader(Reader):
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "array"}
 
+    def allowing_missing(self) -> Reader:
+        return replace(self, allow_missing=True)
+
     def read(self, start: int, stop: int) -> Array:
+        rows = self._decoded(start, stop)
+        if not self.allow_missing:
+            self._check_present(rows, start)
+        return rows
+
+    def _check_present(self, rows: Array, start: int) -> None:
+        """Raise OSError where a chunk reads as its fill value because this process does not find it."""
+        array = self.array
+        unit = array.shards or array.chunks
+        fill = array.dtype.type(array.fill_value or 0)
+        spans = [range(start // unit[0], -(-(start + len(rows)) // unit[0]))]
+        spans += [range(-(-n // c)) for n, c in zip(array.shape[1:], unit[1:], strict=True)]
+        for index in product(*spans):
+            low = [i * c for i, c in zip(index, unit, strict=True)]
+            low[0], high = low[0] - start, [a + c for a, c in zip(low, unit, strict=True)]
+            high[0] -= start
+            part = rows[tuple(slice(max(a, 0), b) for a, b in zip(low, high, strict=True))]
+            if not part.size or not _is(part.flat[0], fill) or not _is(part, fill).all():
+                continue
+            key = array.metadata.encode_chunk_key(index)
+            if not self._holds(key):
+                first = index[0] * unit[0]
+                raise OSError(
+                    f"chunk {key} of {self.name} (rows {first} to {min(first + unit[0], self.shape[0])}) is missing "
+                    f"for this process (pid {os.getpid()} on {os.uname().nodename}), and zarr reads it as the fill "
+                    f"value {array.fill_value}: the store went away, is incomplete, or is another one here. Restore "
+                    f"it; {FILL_MEANT}"
+                )
+
+    def _holds(self, key: str) -> bool:
+        if isinstance(self.store, str):
+            return os.path.isfile(os.path.join(self.store, self.path, key))
+        place = f"{self.path}/{key}" if self.path else key
+        if isinstance(self.array.store, FsspecStore):
+            self.array.store.fs.invalidate_cache()  # it may remember a listing
+        return bool(sync(self.array.store.exists(place)))
+
+    def _decoded(self, start: int, stop: int) -> Array:
         array = self.array
         try:
             return np.asarray(array[start:stop])
         except (FileNotFoundError, PermissionError):
             raise
-        except (ValueError, RuntimeError, OSError) as error:
+        except DAMAGE as error:
             first, last = start // self.chunk, (stop - 1) // self.chunk
             if first == last:
                 raise OSError(
                     f"{self.name} cannot be decoded in chunk {first} along the rows (rows {first * self.chunk} to "
-                    f"{min((first + 1) * self.chunk, self.shape[0])}): {error}. The store is damaged there; write it "
-                    "again or restore it"
+                    f"{min((first + 1) * self.chunk, self.shape[0])}): {error}. The store is damaged there, in "
+                    f"{self._damaged(start, stop)}; write it again or restore it"
                 ) from error
         for chunk in range(first, last + 1):  # which one it is
-            self.read(max(start, chunk * self.chunk), min(stop, (chunk + 1) * self.chunk))
+            self._decoded(max(start, chunk * self.chunk), min(stop, (chunk + 1) * self.chunk))
         return np.asarray(array[start:stop])
+
+    def _damaged(self, start: int, stop: int) -> str:
+        """The chunk, or shard, that cannot be decoded among those of the rows of one chunk."""
+        array = self.array
+        unit, what = array.shards or array.chunks, "shard" if array.shards else "chunk"
+        for index in product(*(range(-(-n // c)) for n, c in zip(array.shape[1:], unit[1:], strict=True))):
+            part = tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, unit[1:], strict=True))
+            try:
+                array[(slice(start, stop), *part)]
+            except DAMAGE:
+                return f"{what} {array.metadata.encode_chunk_key((start // unit[0], *index))}"
+        return f"a {what} that can be read now"
 
     @property
     def identity(self) -> dict[str, Any]:
         return {"name": self.name, "metadata": self.digest}
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryReader(ArrayReader):
+    """The contents of a zarr array in this process's memory, and the array: chunks may be missing there too."""
+
+    origin: ZarrReader | None = None
+
+
+def _is(values: Any, fill: Any) -> Any:
+    return np.isnan(values) if fill != fill else values == fill
 
 
 def metadata_digest(array: zarr.Array[Any]) -> str:
@@ -221,6 +310,8 @@ def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     """A reader of a zarr array; one in a MemoryStore counts as in memory."""
     name = name or array_name(array) or "the zarr array"
     check_complete(dict(array.attrs), name)
-    if not array.shape or isinstance(array.store, MemoryStore):
+    if not array.shape:
         return ArrayReader(np.asarray(array[...]))
+    if isinstance(array.store, MemoryStore):
+        return MemoryReader(np.asarray(array[...]), origin=ZarrReader.of(array, name))
     return ZarrReader.of(array, name)

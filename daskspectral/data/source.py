@@ -43,6 +43,13 @@ class DaskReader(Reader):
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self.array[start:stop].compute())
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        blocks = self.array.chunks[0]
+        digest = hashlib.sha256(repr(blocks).encode()).hexdigest()[:8]
+        chunks = f"{len(blocks)} of {max(blocks)} rows at most, {digest}"
+        return {**super().identity, "chunks": chunks, "name in dask": self.array.name}
+
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
@@ -106,6 +113,10 @@ class Source:
     def dask_fields(self) -> dict[str, da.Array]:
         """The fields that are dask arrays."""
         return {k: r.array for k, r in self.readers.items() if isinstance(r, DaskReader)}
+
+    def allowing_missing(self) -> Source:
+        """The same rows, where fill values in place of missing chunks are meant."""
+        return replace(self, readers={name: reader.allowing_missing() for name, reader in self.readers.items()})
 
     def head(self, rows: int) -> str:
         """What tells this array from another by its first rows, whatever holds them: a digest of 1000 at most."""

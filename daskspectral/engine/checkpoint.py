@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import os
+import re
+import secrets
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from daskspectral.data.state import read_state, write_state
 from daskspectral.data.writer import local_path
+from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
 class Checkpoint:
     """Partial sums of one run in a directory of numbered zarr groups, of which the newest whole one counts.
 
-    `identity` says what the sums are of (data, estimator, plan): a run resumes only where all of it agrees.
-    `constants` are what a resumed run takes from the first one (landmarks, the scaling of columns).
+    `identity` says what the sums are of (data, estimator) and `plan` by which ranges: a run resumes only where all of
+    it agrees. `constants` are what a resumed run takes from the first one (landmarks, the scaling of columns).
+    `check`, called before sums are written, raises OSError where the data are no longer what they were.
     """
 
     path: Path
@@ -29,88 +40,161 @@ class Checkpoint:
     every: float = 60.0
     epochs: int = 0
     total: Total | None = None
+    plan: Mapping[str, Any] | None = None
+    check: Callable[[], None] | None = None
+    saved: int = -1
+    spoilt: bool = False  # the data changed: sums are written no more
     _written: float = field(default_factory=time.monotonic)
-    _saved: int = -1
+    _cost: float = 0.0  # seconds that the last check took
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], identity: Mapping[str, Any], every: float) -> Checkpoint | None:
         """The checkpoint at a path, or None where there is none yet.
 
-        Raises ValueError where it is of another run, saying what differs, or the path holds something else.
+        Raises ValueError where it is of another run, saying what differs, or the path cannot be a checkpoint's, and
+        OSError where it is damaged. A damaged epoch is moved aside where the one before it is whole.
         """
-        directory = local_path(path)
-        if directory is None:
-            raise ValueError(f"a checkpoint is a local directory (renaming must be atomic); got {os.fspath(path)}")
-        if not directory.parent.is_dir():
-            raise FileNotFoundError(
-                f"{directory.parent}, the directory for the checkpoint {directory.name}, is missing"
-            )
-        newest = max(_saved_epochs(directory), default=None)
-        if newest is None:
+        directory = _directory(path)
+        saved = sorted(_saved_epochs(directory), reverse=True)
+        if not saved:
             if directory.exists() and any(not p.name.startswith(".") for p in directory.iterdir()):
                 raise ValueError(f"{directory} exists and is not a checkpoint; choose another path")
             return None
-        kind, state = read_state(directory / _name(newest))
-        if kind != "checkpoint":
-            raise ValueError(f"{directory} holds {kind!r}, not a checkpoint; choose another path")
-        differences = [
-            f"{name} (then {_short(state['identity'].get(name))}, now {_short(identity.get(name))})"
-            for name in dict.fromkeys([*identity, *state["identity"]])
-            if state["identity"].get(name) != identity.get(name)
-        ]
+        damaged: dict[int, Exception] = {}
+        for newest in saved:
+            try:
+                state = _read(directory, newest)
+                break
+            except PermissionError:
+                raise
+            except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:  # zarr's own, of odd JSON
+                damaged[newest] = error
+        else:
+            raise OSError(
+                f"the checkpoint {directory} is damaged, and no epoch of it is whole: "
+                f"{'; '.join(f'{_name(k)}: {why}' for k, why in damaged.items())}. Delete {directory} to start anew"
+            )
+        differences = list(_differences(state["identity"], json.loads(_text(identity))))
         if differences:
             raise ValueError(
                 f"the checkpoint {directory} is of another run: {'; '.join(differences)}. Give another path, or delete "
                 "it to start anew"
             )
-        saved = state["total"]
-        total = None if saved is None else Total(saved["sums"], saved["weight"], saved["count"], saved["skipped"])
-        return cls(directory, identity, state["constants"], every, newest, total, _saved=newest)
+        for epochs, reason in damaged.items():
+            aside = f".{_name(epochs)}.{secrets.token_hex(4)}.damaged"
+            logger.warning(
+                "%s of the checkpoint %s is damaged (%s): it is moved to %s, and the run goes on from %s",
+                *(_name(epochs), directory, reason, aside, _name(newest)),
+            )
+            (directory / _name(epochs)).rename(directory / aside)
+        sums = state["total"]
+        total = None if sums is None else Total(sums["sums"], sums["weight"], sums["count"], sums["skipped"])
+        return cls(directory, identity, state["constants"], every, newest, total, state["plan"], saved=newest)
 
     @classmethod
     def start(
         cls, path: str | os.PathLike[str], identity: Mapping[str, Any], constants: Mapping[str, Any], every: float
     ) -> Checkpoint:
         """A new checkpoint; its constants are written at once."""
-        directory = local_path(path)
-        assert directory is not None
+        directory = _directory(path)
         directory.mkdir(exist_ok=True)
         checkpoint = cls(directory, identity, constants, every)
         checkpoint.write()
         return checkpoint
 
+    def agree(self, plan: Plan) -> None:
+        """Take over the plan of a run. Raises ValueError where there are sums by another one."""
+        now = {
+            "ranges": len(plan.ranges),
+            "ranges of an epoch": plan.epoch,
+            "results added at once": plan.split_every,
+            "rows of the ranges": hashlib.sha256(repr(plan.ranges).encode()).hexdigest(),
+        }
+        if self.total is not None and self.plan != now:
+            raise ValueError(
+                f"the plan of the checkpoint {self.path} differs: {'; '.join(_differences(self.plan or {}, now))}; the "
+                "chunks of the data, or the version of daskspectral, are not those of the first run. Take these, give "
+                "another path, or delete it to start anew"
+            )
+        self.plan = now
+
     def add(self, epochs: int, total: Total) -> None:
         """The sums of the first `epochs` epochs; written when the interval has passed."""
         self.epochs, self.total = epochs, total
-        if time.monotonic() - self._written >= self.every:
+        if time.monotonic() - self._written >= max(self.every, 10 * self._cost):
             self.write()
 
     def write(self) -> None:
-        """Write the sums so far; they appear whole or not at all, and older ones go."""
-        if self._saved == self.epochs:
+        """Write the sums so far; they appear whole or not at all, and older ones go but for those before them.
+
+        Raises OSError where the data changed: what lies in the checkpoint is of the data as they were.
+        """
+        if self.spoilt or self.saved == self.epochs:
             return
         total = self.total
-        write_state(
-            self.path / _name(self.epochs),
-            "checkpoint",
-            {
-                "identity": self.identity,
-                "constants": self.constants,
-                "total": None
-                if total is None
-                else {
-                    "sums": dict(total.sums),
-                    "weight": total.weight,
-                    "count": total.count,
-                    "skipped": total.skipped,
-                },
+        if total is not None and self.check is not None:
+            began = time.monotonic()
+            try:
+                self.check()
+            except OSError:
+                self.spoilt = True
+                raise
+            self._cost = time.monotonic() - began
+        state = {
+            "identity": json.loads(_text(self.identity)),
+            "constants": self.constants,
+            "plan": self.plan,
+            "epochs": self.epochs,
+            "total": None
+            if total is None
+            else {
+                "sums": dict(total.sums),
+                "weight": total.weight,
+                "count": total.count,
+                "skipped": total.skipped,
             },
-            overwrite=True,
-        )
-        for older in _saved_epochs(self.path):
-            if older < self.epochs:
-                shutil.rmtree(self.path / _name(older), ignore_errors=True)
-        self._written, self._saved = time.monotonic(), self.epochs
+        }
+        state["digest"] = _digest(state)
+        write_state(self.path / _name(self.epochs), "checkpoint", state, overwrite=True)
+        for older in sorted(k for k in _saved_epochs(self.path) if k < self.epochs)[:-1]:
+            shutil.rmtree(self.path / _name(older), ignore_errors=True)
+        self._written, self.saved = time.monotonic(), self.epochs
+
+
+def _directory(path: str | os.PathLike[str]) -> Path:
+    """The directory of a checkpoint at a path. Raises ValueError or FileNotFoundError where there can be none."""
+    if not os.fspath(path):
+        raise ValueError("a checkpoint is the path of a local directory; it is empty")
+    directory = local_path(path)
+    if directory is None:
+        raise ValueError(f"a checkpoint is a local directory (renaming must be atomic); got {os.fspath(path)}")
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"a checkpoint is a directory, and {directory} is a file; choose another path")
+    if not directory.parent.is_dir():
+        raise FileNotFoundError(f"{directory.parent}, the directory for the checkpoint {directory.name}, is missing")
+    for store in directory.parents:
+        if any((store / marker).is_file() for marker in ("zarr.json", ".zarray", ".zgroup")):
+            raise ValueError(f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it")
+    return directory
+
+
+def _read(directory: Path, epochs: int) -> dict[str, Any]:
+    """The state of one epoch. Raises OSError, ValueError, KeyError or TypeError where it is damaged."""
+    kind, state = read_state(directory / _name(epochs))
+    if kind != "checkpoint":
+        raise ValueError(f"it holds {kind!r}, not a checkpoint")
+    if state.get("epochs") != epochs or state.pop("digest", None) != _digest(state):
+        raise OSError("its numbers are not those that were saved, or another version of daskspectral saved it")
+    return state
+
+
+def _text(value: Any) -> str:
+    """Plain data as JSON; arrays, which have digests of their own, by their shape."""
+    return json.dumps(value, sort_keys=True, default=lambda v: v.item() if isinstance(v, np.generic) else list(v.shape))
+
+
+def _digest(state: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_text(state).encode()).hexdigest()
 
 
 def _name(epochs: int) -> str:
@@ -120,10 +204,26 @@ def _name(epochs: int) -> str:
 def _saved_epochs(directory: Path) -> list[int]:
     if not directory.is_dir():
         return []
-    names = [p.name for p in directory.iterdir()]
-    return [int(n.removeprefix("epoch-")) for n in names if n.startswith("epoch-") and n[6:].isdigit()]
+    found = [re.fullmatch(r"epoch-(\d{8})", p.name) for p in directory.iterdir()]
+    return [int(match[1]) for match in found if match]
+
+
+def _differences(then: Any, now: Any, name: str = "") -> Iterator[str]:
+    """What differs, each as 'name (then a, now b)'."""
+    if isinstance(then, Mapping) and isinstance(now, Mapping):
+        for key in dict.fromkeys([*now, *then]):
+            yield from _differences(then.get(key), now.get(key), f"{name} {key}".lstrip())
+    elif then != now:
+        before, after = _short(then), _short(now)
+        if before == after:  # long texts that begin alike
+            pairs = zip(repr(then), repr(now), strict=False)
+            same = next((i for i, (a, b) in enumerate(pairs) if a != b), 0)
+            before, after = (f"...{repr(v)[max(0, same - 10) : same + 40]}..." for v in (then, now))
+        yield f"{name} (then {before}, now {after})"
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]{32,}", value):
+        return value[:12]
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

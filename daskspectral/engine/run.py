@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -57,15 +58,19 @@ class Run:
         """The sum of what the task returns over all ranges, in a fixed order: same data and plan, same bits.
 
         With a checkpoint, it goes on from the epochs that this holds, and what stops it (an error, Ctrl-C, SIGTERM,
-        SIGUSR1) leaves one behind; after a signal the epoch under way is finished first.
+        SIGUSR1) leaves one behind; after a signal it is written, then the epoch under way is finished first.
 
-        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), whatever finished first.
+        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), whatever finished first, and ValueError
+        where the checkpoint holds sums by another plan.
         """
         first, total = (0, None) if checkpoint is None else (checkpoint.epochs, checkpoint.total)
+        urgent = None if checkpoint is None else checkpoint.write
+        if checkpoint is not None:
+            checkpoint.agree(self.plan)
         rows = Rows(self.source.preparation, self.excluded, None, self.on_invalid)
         with (
             _checkpoint_signals(checkpoint),
-            self._epochs(task, rows, state, reduce_range, self._tree, first=first, finish=bool(checkpoint)) as results,
+            self._epochs(task, rows, state, reduce_range, self._tree, first=first, urgent=urgent) as results,
         ):
             for number, part in enumerate(results, first + 1):
                 total = part if total is None else total + part
@@ -112,7 +117,7 @@ class Run:
         combine: Callable[..., Any],
         out: Any = None,
         first: int = 0,
-        finish: bool = False,
+        urgent: Callable[[], None] | None = None,
     ) -> Iterator[Iterator[Any]]:
         warn_slow_blas()
         token = uuid.uuid4().hex
@@ -125,7 +130,15 @@ class Run:
             if isinstance(key, tuple) and key[0] == f"range-{token}":
                 bar.advance(sizes[key[1]])
 
-        with one_blas_thread(), active_scheduler(done) as scheduler:
+        def place(key: Any) -> str:
+            kind, *numbers = key if isinstance(key, tuple) else (key,)
+            if kind not in {f"range-{token}", f"sum-{token}", f"collect-{token}"}:
+                return f"{self.description}, task {key}"
+            first = numbers[0]
+            last = first if kind == f"range-{token}" else min(first + self.plan.epoch, len(sizes)) - 1
+            return f"rows {self.plan.ranges[first][0]} to {self.plan.ranges[last][1]}"
+
+        with one_blas_thread(), active_scheduler(done, place) as scheduler:
             shared = scheduler.share(Shared(token, task, rows, edges, out), f"shared-{token}")
             state = scheduler.share(state, f"state-{token}")
             pending: deque[Any] = deque()
@@ -145,10 +158,12 @@ class Run:
                     try:
                         value = scheduler.result(pending[0])
                     except (KeyboardInterrupt, Stopped) as signalled:  # Ctrl-C or a signal, not an error of the run
-                        if not finish:
+                        if urgent is None:
                             raise
+                        since = time.monotonic()
+                        _patiently(urgent, since)  # first of all: there may be no time for the epoch
                         logger.warning("stopping after the epoch under way; once more stops at once")
-                        stop, value = signalled, _patiently(scheduler, pending[0])
+                        stop, value = signalled, _patiently(partial(scheduler.result, pending[0]), since)
                     pending.popleft()
                     if not scheduler.shares_memory:
                         bar.advance(sum(sizes[i] for i in epoch))
@@ -206,12 +221,11 @@ class Run:
         return key
 
 
-def _patiently(scheduler: Scheduler, handle: Any) -> Any:
-    """The value of a handle after a signal; a second signal at once is the same one sent twice."""
-    since = time.monotonic()
+def _patiently(function: Callable[[], Any], since: float) -> Any:
+    """What the function returns after a signal; a second signal at once is the same one sent twice."""
     while True:
         try:
-            return scheduler.result(handle)
+            return function()
         except (KeyboardInterrupt, Stopped):
             if time.monotonic() - since > 2:
                 raise
@@ -227,8 +241,14 @@ def _checkpoint_signals(checkpoint: Checkpoint | None) -> Iterator[None]:
         try:
             yield
         except BaseException as error:
-            checkpoint.write()
-            error.add_note(f"the sums of the first {checkpoint.epochs} epochs are in the checkpoint {checkpoint.path}")
+            try:
+                checkpoint.write()
+            except OSError as failed:
+                error.add_note(f"the newest sums could not be written: {failed}")
+            when = ", of the data as they were before," if checkpoint.spoilt else ""
+            error.add_note(
+                f"the sums of the first {checkpoint.saved} epochs{when} are in the checkpoint {checkpoint.path}"
+            )
             raise
 
 

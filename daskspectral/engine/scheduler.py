@@ -93,11 +93,11 @@ class _Cluster(Scheduler):
 
     shares_memory = False
 
-    def __init__(self, client: Any):
-        self._client = client
+    def __init__(self, client: Any, place: Callable[[Any], str]):
+        self._client, self._place, self._address = client, place, client.scheduler.address
 
     def in_flight(self, tasks: int) -> int:
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        workers = self._client.scheduler_info(n_workers=-1).get("workers", {}).values()
         threads = sum(int(w["nthreads"]) for w in workers)
         return 1 + math.ceil(max(1, threads) / tasks)
 
@@ -106,15 +106,40 @@ class _Cluster(Scheduler):
         return self._client.submit(_identity, value, key=key, pure=False)
 
     def submit(self, graph: Graph, key: Any) -> Any:
+        if self._client.status != "running":
+            raise self._lost(key)
         # a priority of its own for each graph: they end in the order of submission
         return self._client.get(graph, key, sync=False, fifo_timeout="0s")
 
     def result(self, handle: Any) -> Any:
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+
+        try:
+            return self._wait_for(handle)
+        except KilledWorker as error:
+            raise RuntimeError(
+                f"{self._place(error.task)}: {error.allowed_failures + 1} workers died one after the other at this "
+                "task: killed by the nanny or the system for the memory that they took, or crashed (their logs say). "
+                "Give each worker more memory, fewer threads (each holds sums of its own), or lower n_landmarks"
+            ) from error
+        except (FutureCancelledError, OSError) as error:
+            if isinstance(error, OSError) and self._client.status == "running":
+                raise
+            raise self._lost(handle.key) from error
+
+    def _lost(self, key: Any) -> RuntimeError:
+        return RuntimeError(
+            f"{self._place(key)}: the dask scheduler {self._address} is lost (it died, was shut down, or this client "
+            "was closed or cut off). Start it again; a run with a checkpoint goes on from there"
+        )
+
+    def _wait_for(self, handle: Any) -> Any:
         patience = float(dask.config.get("daskspectral.patience", 60.0))
         idle_since: float | None = None
         while not handle.done():
             _wait(handle, min(5.0, patience / 4))
-            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+            workers = self._client.scheduler_info(n_workers=-1).get("workers", {}).values()
             if any(w.get("status") == "running" for w in workers):
                 idle_since = None
                 continue
@@ -128,7 +153,8 @@ class _Cluster(Scheduler):
         return handle.result()
 
     def stop(self, handles: list[Any]) -> None:
-        self._client.cancel(handles)
+        if self._client.status == "running":
+            self._client.cancel(handles)
 
 
 class _TaskCallback(Callback):
@@ -151,15 +177,15 @@ def _identity(value: Any) -> Any:
 
 
 @contextmanager
-def active_scheduler(done: Callable[[Any], None]) -> Iterator[Scheduler]:
+def active_scheduler(done: Callable[[Any], None], place: Callable[[Any], str]) -> Iterator[Scheduler]:
     """The scheduler that any dask computation would use here and now; threads by default.
 
-    A local one calls `done(key)` after each task.
+    A local one calls `done(key)` after each task; errors of a cluster say `place(key)`, the rows of a task.
     """
     get = dask.base.get_scheduler()
     owner = getattr(get, "__self__", None)
     if owner is not None and type(owner).__module__.startswith("distributed"):
-        yield _Cluster(owner)
+        yield _Cluster(owner, place)
     elif get is None or get is dask.threaded.get:
         workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT or os.cpu_count() or 1)
         pool = dask.config.get("pool", None)

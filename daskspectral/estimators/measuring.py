@@ -67,12 +67,15 @@ class Store:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells these data from others: metadata, and the digest of the listing."""
+        """What tells these data from others: metadata, and the digest of the listing or, in memory, of the contents."""
         result = {}
         for name, reader in self._readers.items():
             listing = self._before[name]
             plain = {k: v for k, v in reader.identity.items() if k != "name"}
-            result["X" if name == "x" else name] = {**plain, "files": None if listing is None else listing.digest}
+            result[{"x": "X", "weight": "sample_weight"}.get(name, name)] = {
+                **plain,
+                "files": None if listing is None else listing.digest,
+            }
         return result
 
 
@@ -147,6 +150,8 @@ def measure_moments(
     check_memory(plan.memory)
     task = Measure(basis, basis, operator.forms, {"first": first_moment}, operator, dtype)
     run = Run(source, plan.ranges, ground.excluded, on_invalid, progress, "fit")
+    if checkpoint is not None:
+        checkpoint.check = store.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)
     store.check_unchanged()
     release()

@@ -164,6 +164,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         source = open_source(X, columns=self.columns, weight=sample_weight)
         self._check_against(source, operator, kernel)
         self._plan(source, operator)
+        source = source.allowing_missing() if allow_missing else source
         store = Store(source, allow_missing=allow_missing)
         identity = (
             run_identity(store, params_state(self.get_params(deep=False)), on_invalid) if checkpoint is not None else {}
@@ -227,6 +228,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {self.n_features_in_}")
         if source.n <= before.rows:
             raise ValueError(f"X has {source.n} rows, and the model has seen {before.rows}: there is nothing to add")
+        source = source.allowing_missing() if allow_missing else source
         check_head(before, source)
         ground = Ground(before.basis, self.preparation_, None)
         added = measure_moments(
