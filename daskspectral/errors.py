@@ -20,7 +20,10 @@ class SmoothnessError(ValueError):
 
 
 class InvalidRowError(ValueError):
-    """A row of the data holds NaN or infinity; `row` is its global number (the lowest such row)."""
+    """A row of the data holds NaN or infinity; `row` is its number, of several trajectories that in its own.
+
+    It is the global number of the lowest such row; of trajectories, a row of the first pair that has any.
+    """
 
     def __init__(self, message: str, row: int):
         super().__init__(message, row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -11,24 +12,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskspectral.basis import LandmarkBasis
+from daskspectral.basis import Arena, Block, LandmarkBasis
 from daskspectral.forms import (
     Atom,
     Bilinear,
     Field,
+    Fields,
     Form,
     Pairing,
     Product,
+    Term,
     all_products,
     along,
+    along_each,
     at,
     dirichlet,
     form,
+    form_from_state,
+    form_state,
     functional,
     grad,
     gram,
     inner,
     partial,
+    second,
     tangential_dirichlet,
 )
 from daskspectral.kernels import Gaussian
@@ -75,9 +82,11 @@ def test_atoms() -> None:
 
 def test_arithmetic_of_expressions() -> None:
     d1, d2 = Atom("partial", alpha=(1, 0)), Atom("partial", alpha=(0, 1))
-    expected = ((2.0, Product(VALUE, d1)), (-6.0, Product(VALUE, d2)))
+    expected = ((2.0, Product(VALUE, Atom("sum", terms=(Term(1.0, None, d1), Term(-3.0, None, d2))))),)
     assert terms(lambda f, g, x: inner(2 * f, partial(g, 1, 0) - 3 * partial(g, 0, 1))) == expected
     assert terms(lambda f, g, x: -inner(-2 * f, partial(g, 1, 0) - partial(g, 0, 1) * 3)) == expected
+    assert terms(lambda f, g, x: inner(partial(f, 1, 0), 3 * g - g * 5)) == ((-2.0, Product(d1, VALUE)),)
+    assert terms(lambda f, g, x: inner(f, sum([g, g]))) == ((2.0, Product(VALUE, VALUE)),)
     weighted = ((1.0, Product(VALUE, VALUE, Field("w"))),)
     assert terms(lambda f, g, x: inner(f * x.w, g)) == weighted
     assert terms(lambda f, g, x: inner(f, x.w * g)) == weighted
@@ -88,6 +97,56 @@ def test_arithmetic_of_expressions() -> None:
         (2.0, Product(VALUE, VALUE)),
         (-3.0, Product(VALUE, VALUE)),
     )
+
+
+def test_a_sum_is_one_product() -> None:
+    v, w = Field("v"), Field("w")
+    lg = trace(lambda f, g, x: inner(f, along(g, x.v) + x.w * at(g, x.y) - 2 * second(g, x.a)))
+    drift, later, curved = Atom("along", direction=v), Atom("value", view="y"), Atom("second", direction=Field("a"))
+    total = Atom("sum", terms=(Term(1.0, None, drift), Term(1.0, w, later), Term(-2.0, None, curved)))
+    assert lg.expression.terms == ((1.0, Product(VALUE, total)),)
+    assert lg.orders == (0, 2)
+    assert lg.fields == {"x", "y", "v", "w", "a"}
+    assert total.leaves == (drift, later, curved)
+    assert total.views == ("x", "y")
+    assert total.weights == (w,)
+    pairs = list(Product(total, total, v).expanded)
+    assert len(pairs) == 9
+    assert pairs[1] == (1.0, Product(drift, later), (v, w))
+    assert pairs[4] == (1.0, Product(later, later), (v, w, w))
+    assert pairs[8] == (4.0, Product(curved, curved), (v,))
+
+
+def test_vectors_are_paired_coordinate_by_coordinate() -> None:
+    each = Atom("each", direction=Field("t"))
+    assert each.vector
+    assert each.leaves == (Atom("along", direction=Field("t")),)
+    assert terms(lambda f, g, x: inner(along_each(f, x.t), 2 * along_each(g, x.t))) == ((2.0, Product(each, each)),)
+    later = Atom("gradient", view="y")
+    assert terms(lambda f, g, x: inner(grad(f), grad(g) - at(grad(g), x.y))) == (
+        (1.0, Product(GRADIENT, GRADIENT)),
+        (-1.0, Product(GRADIENT, later)),
+    )
+    assert Atom("second").order == 2
+    assert not Atom("second").vector
+
+
+def test_indices_of_fields() -> None:
+    x = Fields()
+    assert (x.a.path, x.a[2].path, x.a[0, 1].path) == ((), (2,), (0, 1))
+    values = np.arange(24.0).reshape(2, 3, 4)
+    block = Block({"a": values}, np.dtype(float), Arena())
+    assert np.array_equal(block.field(x.a), values)
+    assert np.array_equal(block.field(x.a[2]), values[:, 2])
+    assert np.array_equal(block.field(x.a[2, 1]), values[:, 2, 1])
+
+
+def test_as_many_directions_on_both_sides() -> None:
+    paired = trace(lambda f, g, x: inner(along_each(f, x.s), along_each(g, x.t)))
+    basis = LandmarkBasis(Gaussian(), np.zeros((1, 2)))
+    batch = {"x": np.ones((3, 2)), "s": np.ones((3, 2, 2)), "t": np.ones((3, 1, 2))}
+    with pytest.raises(ValueError, match=r"as many directions on both sides: .*'s'.* 2 in a row, and .*'t'.* has 1"):
+        Measure(basis, basis, {"form": paired})([batch])
 
 
 def test_functionals() -> None:
@@ -143,6 +202,23 @@ def test_equal_forms_are_equal_and_hash_alike() -> None:
 
 
 @pytest.mark.parametrize(
+    "function",
+    [
+        lambda f, g, x: inner(grad(f), grad(g)) + inner(f, g, weight=x.potential),
+        lambda f, g, x: 0.1 * inner(at(f, x.y), along(g, x.v[1])) - inner(f, g * x.a[0, 1]),
+        lambda f, g, x: inner(f - 2 * at(f, x.y), partial(g, 0, 3) * x.b + second(g) + 1e-3 * second(g, x.c)),
+        lambda f, g, x: inner(along_each(f, x.t), along_each(g, x.t[0])),
+    ],
+)
+def test_forms_are_read_back_from_their_state(function: Callable[..., Any]) -> None:
+    traced = trace(function)
+    again = form_from_state(json.loads(json.dumps(form_state(traced))))
+    assert again == traced
+    assert hash(again) == hash(traced)
+    assert repr(again) == repr(traced)
+
+
+@pytest.mark.parametrize(
     ("function", "symmetric"),
     [
         (lambda f, g, x: inner(partial(f, 1), g) + inner(f, partial(g, 1)), True),
@@ -150,6 +226,23 @@ def test_equal_forms_are_equal_and_hash_alike() -> None:
         (lambda f, g, x: inner(f, at(g, x.y)), False),
         (lambda f, g, x: inner(f, at(g, x.y)) + inner(at(f, x.y), g), True),
         (lambda f, g, x: inner(f, partial(g, 1)) - inner(f, partial(g, 1)), True),
+        (lambda f, g, x: inner(f + partial(f, 1), g + partial(g, 1)), True),
+        (lambda f, g, x: inner(f - partial(f, 1), g + partial(g, 1)), False),
+        (lambda f, g, x: inner(f, g * x.a + g * x.b), True),
+        (lambda f, g, x: inner(f, g * x.a + partial(g, 1) * x.b) + inner(partial(f, 1), g, weight=x.b), True),
+        (lambda f, g, x: inner(f, g * x.a + partial(g, 1) * x.b) + inner(partial(f, 1), g, weight=x.a), False),
+        (lambda f, g, x: inner(f * x.a + f, g * x.b + g), True),  # f g (a + 1) (b + 1)
+        (lambda f, g, x: inner(f * x.a + f, g * x.b + at(g, x.y)), False),
+        (
+            lambda f, g, x: (
+                inner(partial(f, 1) * x.b + f, g * x.a + partial(g, 1))
+                + inner(f * x.a + partial(f, 1), partial(g, 1) * x.b + g)
+            ),
+            True,
+        ),
+        (lambda f, g, x: inner(along_each(f, x.t), along_each(g, x.t)), True),
+        (lambda f, g, x: inner(along_each(f, x.s), along_each(g, x.t)), False),
+        (lambda f, g, x: inner(f, second(g)), False),
     ],
 )
 def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
@@ -171,6 +264,11 @@ def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
         (lambda f, g, x: inner(grad(f), g), "a gradient with a gradient"),
         (lambda f, g, x: inner(f, grad(g)), "a gradient with a gradient"),
         (lambda f, g, x: inner(f + grad(f), g), "cannot be added to a scalar"),
+        (lambda f, g, x: inner(along_each(f, x.t), along(g, x.v)), "along_each.. with along_each.., a scalar with"),
+        (lambda f, g, x: inner(along_each(f, x.t), grad(g)), "along_each.. with along_each.., a scalar with"),
+        (lambda f, g, x: inner(along_each(f, 1.0), g), "along_each.. takes a field"),  # type: ignore[arg-type]
+        (lambda f, g, x: inner(f, second(g, 1.0)), "second.. takes a field"),  # type: ignore[arg-type]
+        (lambda f, g, x: inner(f, second(along(g, x.v))), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(f + g, g), "adds to one of the same function"),
         (lambda f, g, x: inner(f + 1, g), "adds to one of the same function"),
         (lambda f, g, x: inner(f, g) + 1, "products of f and g add to products of f and g, not to int"),
@@ -208,6 +306,7 @@ def test_forms_refused(function: Callable[..., Any], match: str) -> None:
         (lambda f, x: f, "must return products of f and data made by inner"),
         (lambda f, x: inner(f, x.y) + 1, "add to products of f and data, not to int"),
         (lambda f, x: inner(grad(f), 1.0), "a gradient with a field of vectors"),
+        (lambda f, x: inner(along_each(f, x.t), x.y), "with data, take along.. for each direction"),
         (lambda f, x: inner(f * x.w, x.y, weight=x.w), "takes one field as its weight"),
         (lambda f, x: x.w * inner(f, x.y), "multiply by numbers"),
     ],

@@ -43,6 +43,20 @@ class Kernel(ABC):
         d = x.shape[1]
         return sum_arrays(self.partial(x, y, unit_index(a, d)) * direction[:, a] for a in range(d))
 
+    def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
+        """sum_ab matrix_kab d_a d_b k(., y_i)(x_k) for matrices (c, d, d), shape (p, c); the Laplacian without them."""
+        units = np.eye(x.shape[1], dtype=int)
+
+        def derivative(a: int, b: int) -> Array:
+            return self.partial(x, y, tuple(int(k) for k in units[a] + units[b]))
+
+        pairs = [(a, a) for a in range(len(units))]
+        if matrix is None:
+            return sum_arrays(derivative(*pair) for pair in pairs)
+        pairs += [(a, b) for a in range(len(units)) for b in range(a)]
+        both = 0.5 * (matrix + matrix.swapaxes(1, 2))
+        return sum_arrays(derivative(a, b) * ((1 + (a != b)) * both[:, a, b]) for a, b in pairs)
+
     def diagonal(self, x: Array) -> Array:
         """k(x_k, x_k), shape (c,)."""
         return np.array([self.values(row[None], row[None])[0, 0] for row in x])

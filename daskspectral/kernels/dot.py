@@ -62,6 +62,14 @@ class DotKernel(ParameterKernel):
         result *= y @ direction.T
         return result
 
+    def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
+        # d_a d_b q(x.y) = q'' y_a y_b
+        t = y @ x.T
+        result = self.profile(t, 2, np.empty_like(t))
+        squares = np.einsum("ia,ib->iab", y, y).reshape(len(y), -1)
+        result *= np.sum(y * y, axis=1)[:, None] if matrix is None else squares @ matrix.reshape(len(x), -1).T
+        return result
+
 
 @dataclass
 class Polynomial(DotKernel):

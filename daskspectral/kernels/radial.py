@@ -93,6 +93,30 @@ class RadialKernel(ParameterKernel):
         t *= np.einsum("kd,kd->k", x - centre, direction) - (y - centre) @ direction.T
         return t
 
+    def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
+        # d_a d_b q(|u|^2) = 4 q'' u_a u_b + 2 q' (a == b), u = x - y
+        if self.order < 2:
+            raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not 2")
+        d = x.shape[1]
+        s = squared_distances(x, y, exact=self.smoothness < math.inf)
+        first, curvature = (self.profile(s, order, np.empty_like(s)) for order in (1, 2))
+        curvature *= 4
+        first *= 2
+        if matrix is None:
+            curvature *= s
+            first *= d
+            return np.add(curvature, first, out=first)
+        centre = y.mean(axis=0)
+        x, y = x - centre, y - centre
+        quadratic = np.zeros_like(s)
+        for a in range(d):
+            column = np.einsum("kd,kd->k", x, matrix[:, a]) - y @ matrix[:, a].T
+            column *= x[:, a] - y[:, a, None]
+            quadratic += column
+        curvature *= quadratic
+        first *= np.trace(matrix, axis1=1, axis2=2)
+        return np.add(curvature, first, out=first)
+
 
 @dataclass
 class Gaussian(RadialKernel):

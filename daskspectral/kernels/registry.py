@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from daskspectral.kernels import algebra, dot, radial
 from daskspectral.kernels.base import Kernel, ParameterKernel
 
@@ -93,6 +95,8 @@ def _value_state(value: Any) -> Any:
         return kernel_state(value)
     if callable(value):
         return {"function": function_path(value)}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_value_state(v) for v in value]
     return value.item() if hasattr(value, "item") else value
@@ -100,6 +104,8 @@ def _value_state(value: Any) -> Any:
 
 def _value_from_state(state: Any) -> Any:
     if isinstance(state, dict):
+        if "array" in state:
+            return np.array(state["array"])
         return kernel_from_state(state) if "kernel" in state else load_function(state["function"])
     if isinstance(state, list):
         return tuple(_value_from_state(v) for v in state)

@@ -1,0 +1,267 @@
+"""The expressions that forms are traced into: plain data that can be compared, hashed, saved and contracted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+ONE_WEIGHT = "a product takes one field as its weight; multiply the fields beforehand"
+VECTORS = frozenset({"gradient", "each"})
+
+
+@dataclass(frozen=True)
+class Field:
+    """A named field of the data: weights and targets (c,), directions (c, d), matrices (c, d, d).
+
+    `index` picks [:, index] of a field of rows with more axes: x.field[1] or x.field[0, 1].
+    """
+
+    name: str
+    index: int | tuple[int, ...] | None = None
+
+    def __getitem__(self, index: int | tuple[int, ...]) -> Field:
+        if self.index is not None:
+            raise ValueError(f"field {self.name} is already indexed; several axes are indexed at once: x.field[0, 1]")
+        return replace(self, index=index)
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        """The index as a tuple, empty where there is none."""
+        if self.index is None:
+            return ()
+        return self.index if isinstance(self.index, tuple) else (self.index,)
+
+
+class Fields:
+    """The symbol x of a form: every attribute is a field of that name."""
+
+    def __getattr__(self, name: str) -> Field:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Field(name)
+
+
+@dataclass(frozen=True)
+class Atom:
+    """One linear operation on a function.
+
+    Numbers: its value, a partial derivative, the derivative along a field, second derivatives summed with the weights
+    of a field of matrices, or a sum of such atoms. Vectors: its gradient, the derivatives along each of a field's
+    directions.
+    """
+
+    kind: str  # "value", "partial", "along", "second", "sum"; of vectors "gradient", "each"
+    view: str = "x"  # the field that holds the points
+    alpha: tuple[int, ...] = ()
+    direction: Field | None = None
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def order(self) -> int:
+        """Total order of the derivative, the highest one of a sum."""
+        if self.kind == "sum":
+            return max(t.atom.order for t in self.terms)
+        return {"value": 0, "partial": sum(self.alpha), "second": 2}.get(self.kind, 1)
+
+    @property
+    def vector(self) -> bool:
+        """Whether it gives a vector, to be paired with another by a sum over its coordinates."""
+        return self.kind in VECTORS
+
+    @property
+    def leaves(self) -> tuple[Atom, ...]:
+        """What it takes of a function at one view: the atoms of a sum, otherwise itself."""
+        if self.kind == "sum":
+            return tuple(dict.fromkeys(leaf for t in self.terms for leaf in t.atom.leaves))
+        return (replace(self, kind="along"),) if self.kind == "each" else (self,)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The fields that hold the points it is taken at."""
+        return tuple(dict.fromkeys(leaf.view for leaf in self.leaves))
+
+    @property
+    def weights(self) -> tuple[Field, ...]:
+        """The fields that weigh the terms of a sum."""
+        return tuple(t.weight for t in self.terms if t.weight is not None)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the data fields that it reads."""
+        if self.kind == "sum":
+            return frozenset().union(*(t.atom.fields for t in self.terms), {w.name for w in self.weights})
+        return frozenset({self.view} | ({self.direction.name} if self.direction else set()))
+
+
+@dataclass(frozen=True)
+class Term:
+    """An atom times a number and, where given, a field."""
+
+    factor: float
+    weight: Field | None
+    atom: Atom
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A sum of weighted atoms of one function, f or g."""
+
+    side: str
+    terms: tuple[Term, ...]
+
+    def __add__(self, other: Linear) -> Linear:
+        if not isinstance(other, Linear) or other.side != self.side:
+            raise ValueError("a linear expression adds to one of the same function; inner(f, g) pairs two")
+        if {t.atom.vector for t in self.terms + other.terms} == {True, False}:
+            raise ValueError("a gradient (a vector) cannot be added to a scalar expression")
+        return Linear(self.side, self.terms + other.terms)
+
+    def __radd__(self, other: int) -> Linear:
+        if other == 0:  # the start of sum()
+            return self
+        return NotImplemented
+
+    def __mul__(self, factor: float | Field) -> Linear:
+        if isinstance(factor, Field):
+            if any(t.weight for t in self.terms):
+                raise ValueError(ONE_WEIGHT)
+            return Linear(self.side, tuple(replace(t, weight=factor) for t in self.terms))
+        scale = number(factor)
+        return Linear(self.side, tuple(replace(t, factor=t.factor * scale) for t in self.terms))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Linear:
+        return -1.0 * self
+
+    def __sub__(self, other: Linear) -> Linear:
+        return self + -other
+
+    @property
+    def vector(self) -> bool:
+        """Whether it is a vector, as a gradient is."""
+        return any(t.atom.vector for t in self.terms)
+
+    @property
+    def together(self) -> tuple[Term, ...]:
+        """Its terms, as few as can be.
+
+        Numbers are one term: added row by row before they are paired, they cost one matrix product.
+        """
+        factors: dict[tuple[Field | None, Atom], float] = {}
+        for t in self.terms:
+            factors[t.weight, t.atom] = factors.get((t.weight, t.atom), 0.0) + t.factor
+        terms = tuple(Term(factor, weight, atom) for (weight, atom), factor in factors.items())
+        if len(terms) == 1 or self.vector:
+            return terms
+        return (Term(1.0, None, Atom("sum", terms=terms)),)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The pair (left atom, right atom) with an optional weight per row: one matrix to accumulate."""
+
+    left: Atom
+    right: Atom
+    weight: Field | None = None
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the data fields that it reads."""
+        weight = frozenset({self.weight.name}) if self.weight else frozenset()
+        return self.left.fields | self.right.fields | weight
+
+    @property
+    def expanded(self) -> Iterator[tuple[float, Product, tuple[Field, ...]]]:
+        """The products of the terms of its sums, each with its factor and its weights in a fixed order."""
+        for a in _terms(self.left):
+            for b in _terms(self.right):
+                weights = [w for w in (self.weight, a.weight, b.weight) if w is not None]
+                yield a.factor * b.factor, Product(a.atom, b.atom), tuple(sorted(weights, key=repr))
+
+
+def _terms(atom: Atom) -> tuple[Term, ...]:
+    return atom.terms if atom.kind == "sum" else (Term(1.0, None, atom),)
+
+
+@dataclass(frozen=True)
+class Bilinear:
+    """sum_t factor_t product_t, in the order written."""
+
+    terms: tuple[tuple[float, Product], ...]
+
+    def __add__(self, other: Bilinear) -> Bilinear:
+        if not isinstance(other, Bilinear):
+            raise ValueError(f"products of f and g add to products of f and g, not to {type(other).__name__}")
+        return Bilinear(self.terms + other.terms)
+
+    def __radd__(self, other: int) -> Bilinear:
+        if other == 0:  # the start of sum()
+            return self
+        return NotImplemented
+
+    def __mul__(self, factor: float) -> Bilinear:
+        scale = number(factor)
+        return Bilinear(tuple((scale * a, p) for a, p in self.terms))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Bilinear:
+        return -1.0 * self
+
+    def __sub__(self, other: Bilinear) -> Bilinear:
+        return self + -other
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """An atom of f against a data field: one vector (p,) or matrix (p, m) to accumulate."""
+
+    atom: Atom
+    target: Field | None
+    weight: Field | None = None
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the data fields that it reads."""
+        extra = {f.name for f in (self.target, self.weight) if f is not None}
+        return self.atom.fields | extra
+
+
+@dataclass(frozen=True)
+class LinearFunctional:
+    """sum_t factor_t pairing_t."""
+
+    terms: tuple[tuple[float, Pairing], ...]
+
+    def __add__(self, other: LinearFunctional) -> LinearFunctional:
+        if not isinstance(other, LinearFunctional):
+            raise ValueError(f"products of f and data add to products of f and data, not to {type(other).__name__}")
+        return LinearFunctional(self.terms + other.terms)
+
+    def __radd__(self, other: int) -> LinearFunctional:
+        if other == 0:  # the start of sum()
+            return self
+        return NotImplemented
+
+    def __mul__(self, factor: float) -> LinearFunctional:
+        scale = number(factor)
+        return LinearFunctional(tuple((scale * a, p) for a, p in self.terms))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> LinearFunctional:
+        return -1.0 * self
+
+    def __sub__(self, other: LinearFunctional) -> LinearFunctional:
+        return self + -other
+
+
+def number(factor: object) -> float:
+    """A factor as a float. Raises ValueError for expressions and fields."""
+    if isinstance(factor, (Linear, Bilinear, LinearFunctional, Field)):
+        raise ValueError(
+            "expressions multiply by numbers, f and g by a field too; inner(f, g, weight=field) pairs two, "
+            f"and the other factor was {factor!r}"
+        )
+    return float(factor)  # type: ignore[arg-type]

@@ -1,0 +1,196 @@
+"""What forms are written with, and the functions that trace them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from daskspectral.forms.expressions import (
+    ONE_WEIGHT,
+    Atom,
+    Bilinear,
+    Field,
+    Fields,
+    Linear,
+    LinearFunctional,
+    Pairing,
+    Product,
+    Term,
+    number,
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A named bilinear form."""
+
+    name: str
+    expression: Bilinear
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        """Its distinct products."""
+        return tuple(dict.fromkeys(p for _, p in self.expression.terms))
+
+    @property
+    def orders(self) -> tuple[int, int]:
+        """Highest derivative taken of f and of g."""
+        return max(p.left.order for p in self.products), max(p.right.order for p in self.products)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether H(f, g) = H(g, f) term by term."""
+        factors: dict[tuple[Product, tuple[Field, ...]], float] = {}
+        for factor, p in self.expression.terms:
+            for part, pair, weights in p.expanded:
+                factors[pair, weights] = factors.get((pair, weights), 0.0) + factor * part
+        return all(factors.get((Product(p.right, p.left), w), 0.0) == a for (p, w), a in factors.items())
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the data fields that it reads."""
+        return frozenset().union(*(p.fields for p in self.products))
+
+
+@dataclass(frozen=True)
+class Functional:
+    """A named linear functional: a right-hand side."""
+
+    name: str
+    expression: LinearFunctional
+
+    @property
+    def pairings(self) -> tuple[Pairing, ...]:
+        """Its distinct pairings."""
+        return tuple(dict.fromkeys(p for _, p in self.expression.terms))
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the data fields that it reads."""
+        return frozenset().union(*(p.fields for p in self.pairings))
+
+
+def grad(f: Linear) -> Linear:
+    """The gradient of a function, to be paired with another by `inner`."""
+    return _derive(f, lambda atom: replace(atom, kind="gradient"))
+
+
+def partial(f: Linear, *alpha: int) -> Linear:
+    """The partial derivative for a multi-index: `partial(f, 0, 2)` is d^2 f / dx_2^2 in two dimensions."""
+    if not alpha or any(isinstance(a, bool) or int(a) != a or a < 0 for a in alpha):
+        raise ValueError(f"partial() takes one whole order of 0 or more a coordinate; it got {alpha!r}")
+    return _derive(f, lambda atom: replace(atom, kind="partial", alpha=tuple(int(a) for a in alpha)))
+
+
+def along(f: Linear, direction: Field) -> Linear:
+    """direction(x) . grad f(x) for a field of directions (c, d)."""
+    _check_field("along", direction, "x.direction")
+    return _derive(f, lambda atom: replace(atom, kind="along", direction=direction))
+
+
+def along_each(f: Linear, directions: Field) -> Linear:
+    """directions_m(x) . grad f(x) for each m of a field (c, m, d): a vector, to be paired with another by `inner`."""
+    _check_field("along_each", directions, "x.tangents")
+    return _derive(f, lambda atom: replace(atom, kind="each", direction=directions))
+
+
+def second(f: Linear, matrix: Field | None = None) -> Linear:
+    """sum_ab matrix_ab(x) d_a d_b f(x) for a field of matrices (c, d, d); without one, the Laplacian of f."""
+    if matrix is not None:
+        _check_field("second", matrix, "x.covariance")
+    return _derive(f, lambda atom: replace(atom, kind="second", direction=matrix))
+
+
+def at(f: Linear, view: Field) -> Linear:
+    """The function at other points of the same row: a second view, or the state a lag later."""
+    _check_field("at", view, "x.future")
+    return Linear(f.side, tuple(replace(t, atom=replace(t.atom, view=view.name)) for t in f.terms))
+
+
+def _check_field(function: str, field: object, example: str) -> None:
+    if not isinstance(field, Field):
+        raise ValueError(f"{function}() takes a field of the data, such as {example}; it got {field!r}")
+
+
+def _derive(f: Linear, derivative: Callable[[Atom], Atom]) -> Linear:
+    if not isinstance(f, Linear) or any(t.atom.kind != "value" or t.weight for t in f.terms):
+        raise ValueError(
+            "a derivative is taken of f or g itself: partial() with a multi-index gives the higher orders, "
+            "and fields multiply the derivative"
+        )
+    return Linear(f.side, tuple(replace(t, atom=derivative(t.atom)) for t in f.terms))
+
+
+def inner(f: Linear, g: Linear | Field | float, weight: Field | None = None) -> Any:
+    """The product of two expressions (one of f, one of g), or of an expression of f and a data field."""
+    if not isinstance(f, Linear):
+        raise ValueError(f"inner() takes an expression of f first; it got {f!r}")
+    if not isinstance(g, Linear):
+        return _pairings(f, g, weight)
+    if f.side == g.side:
+        raise ValueError("a bilinear form pairs f with g; both arguments of inner() are of the same function")
+    if f.side == "g":
+        f, g = g, f
+    terms = []
+    for a in f.together:
+        for b in g.together:
+            if a.atom.kind != b.atom.kind and (a.atom.vector or b.atom.vector):
+                raise ValueError(
+                    "inner() pairs a gradient with a gradient, along_each() with along_each(), a scalar with a scalar"
+                )
+            product = Product(a.atom, b.atom, _weight(a.weight, b.weight, weight))
+            terms.append((a.factor * b.factor, product))
+    return Bilinear(tuple(terms))
+
+
+def _pairings(f: Linear, target: Field | float, weight: Field | None) -> LinearFunctional:
+    field = target if isinstance(target, Field) else None
+    scale = 1.0 if isinstance(target, Field) else number(target)
+    if field is None and f.vector:
+        raise ValueError("inner() pairs a gradient with a field of vectors (n, d), not with a number")
+    if any(t.atom.kind == "each" for t in f.terms):
+        raise ValueError("inner() pairs along_each() with along_each(); with data, take along() for each direction")
+    return LinearFunctional(
+        tuple((scale * t.factor, Pairing(t.atom, field, _weight(t.weight, weight))) for t in f.terms)
+    )
+
+
+def _weight(*weights: Field | None) -> Field | None:
+    given = [w for w in weights if w is not None]
+    if not all(isinstance(w, Field) for w in given):
+        raise ValueError(f"a weight is a field of the data, such as x.potential; it got {given[-1]!r}")
+    if len(given) > 1:
+        raise ValueError(ONE_WEIGHT)
+    return given[0] if given else None
+
+
+def form(function: Callable[..., Bilinear]) -> Form:
+    """Trace H(f, g, x) once into a `Form`. Raises ValueError when it is not bilinear in f and g."""
+    left, right = _symbol("f"), _symbol("g")
+    expression = function(left, right, Fields())
+    if not isinstance(expression, Bilinear):
+        raise ValueError(
+            f"form {function.__name__} must return products of f and g made by inner(); it returned {expression!r}"
+        )
+    return Form(function.__name__, expression)
+
+
+def functional(function: Callable[..., LinearFunctional]) -> Functional:
+    """Trace b(f, x) once into a `Functional`. Raises ValueError when it is not linear in f."""
+    expression = function(_symbol("f"), Fields())
+    if not isinstance(expression, LinearFunctional):
+        raise ValueError(
+            f"functional {function.__name__} must return products of f and data made by inner(); "
+            f"it returned {expression!r}"
+        )
+    return Functional(function.__name__, expression)
+
+
+def _symbol(side: str) -> Linear:
+    return Linear(side, (Term(1.0, None, Atom("value")),))
+
+
+def all_products(forms: Sequence[Form]) -> tuple[Product, ...]:
+    """The distinct products of several forms: what one pass has to accumulate."""
+    return tuple(dict.fromkeys(p for f in forms for p in f.products))

@@ -1,0 +1,236 @@
+"""What every operator says of itself: what one pass measures, on which fields, and how the solver reads it."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
+
+Array = NDArray[np.floating[Any]]
+
+SOLVERS = ("symmetric", "singular", "eigen")
+NUMBERS = (int, float, np.integer, np.floating)
+RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
+
+
+class Operator(ABC):
+    """A bilinear form <f, L g>, the inner products of its functions, and how its spectrum is found."""
+
+    name: str
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return self.name
+
+    @property
+    @abstractmethod
+    def form(self) -> Form:
+        """The bilinear form <f, L g>: f of the left functions, g of the right ones."""
+
+    @property
+    def gram(self) -> Form:
+        """The inner product of the left functions."""
+        return gram
+
+    @property
+    def right_gram(self) -> Form | None:
+        """The inner product of the right functions; None where they are of the same space as the left ones."""
+        return None
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The fields that hold points, in the order in which `fit((x, y, ...))` takes them; the first is `x`."""
+        return ("x",)
+
+    @property
+    def right_view(self) -> str:
+        """The view at which right functions live."""
+        return "x"
+
+    @property
+    def own_right_basis(self) -> bool:
+        """Whether right functions are of other variables than the left ones, with a basis of their own."""
+        return False
+
+    @property
+    def solver(self) -> str:
+        """`symmetric` (eigh), `singular` (two-metric SVD) or `eigen` (non-symmetric, complex)."""
+        return "symmetric"
+
+    @property
+    def ranking(self) -> str:
+        """How complex eigenvalues are ranked: by `real` part, from the largest down, or by `modulus`."""
+        return "real"
+
+    @property
+    def descending(self) -> bool:
+        """Whether eigenvalues go down, as for a self-adjoint negative generator: 0, -1, -2, ..."""
+        return False
+
+    @property
+    def center(self) -> bool:
+        """Whether the means of the functions are taken off before solving."""
+        return False
+
+    @property
+    def lag(self) -> int | None:
+        """Rows from `x` to `future` in a trajectory, of a transfer operator."""
+        return None
+
+    @property
+    def kills_constants(self) -> bool:
+        """Whether L 1 = 0, so that the constant function joins the basis by default."""
+        return False
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the form is symmetric."""
+        return self.form.symmetric
+
+    @property
+    def forms(self) -> dict[str, Form]:
+        """The forms that one pass measures, by the name of their moments."""
+        right = {} if self.right_gram is None else {"right_gram": self.right_gram}
+        return {"form": self.form, "gram": self.gram} | right
+
+    @property
+    def functionals(self) -> dict[str, Functional]:
+        """The functionals that one pass measures: the first moments of the left and of the right functions."""
+        right = {} if self.right_gram is None else {"right_first": first_moment_at(self.right_view)}
+        return {"first": first_moment} | right
+
+    @property
+    def derived(self) -> Mapping[str, frozenset[str]]:
+        """The fields that `derived_fields` makes, each with those it is made of."""
+        return {}
+
+    @property
+    def data_fields(self) -> frozenset[str]:
+        """Names of the fields that the user gives besides the views."""
+        derived = self.derived
+        read: frozenset[str] = frozenset().union(*(f.fields for f in self.forms.values()))
+        sources = frozenset().union(*(derived.get(name, {name}) for name in read))
+        return sources - set(self.views)
+
+    @property
+    def derivative_order(self) -> int:
+        """Highest derivative that the forms take of a function."""
+        return max(order for f in self.forms.values() for order in f.orders)
+
+    def check(self, dimension: int, right_dimension: int | None = None) -> None:
+        """Raise ValueError where the operator cannot act on functions of that many variables."""
+        for alpha, right in self._multi_indices():
+            d = dimension if right_dimension is None or not right else right_dimension
+            if len(alpha) != d:
+                raise ValueError(
+                    f"partial() takes one order a coordinate: the data have {d} columns, and a form "
+                    f"takes the orders {alpha}"
+                )
+
+    def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
+        """Raise ValueError where fields are missing or unknown, or their rows have shapes that do not fit."""
+        wanted = self.data_fields
+        if missing := sorted(wanted - shapes.keys()):
+            raise ValueError(
+                f"the operator {self.name} reads the fields {', '.join(sorted(wanted))} of the data; "
+                f"{', '.join(missing)} missing: give them as fields={{{missing[0]!r}: array}}"
+            )
+        if unknown := sorted(shapes.keys() - wanted):
+            reads = ", ".join(sorted(wanted)) or "no fields"
+            raise ValueError(f"the operator {self.name} reads {reads}; fields has also {', '.join(unknown)}")
+        for field, tail in self._reads(dimension):
+            if field.name in wanted:
+                check_rows(field, shapes[field.name], tail)
+
+    def check_points(self, x: Array) -> None:  # noqa: B027
+        """Raise ValueError where points (c, d) of the data show that the operator does not fit them."""
+
+    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Fields that the operator computes from those of a block, (c, ...)."""
+        return {}
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Plain data from which `operator_from_state` makes an equal operator."""
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The inverse of `state`, where that is the operator's name and parameters."""
+        return cls(**{k: v for k, v in state.items() if k != "operator"})
+
+    def _multi_indices(self) -> Iterator[tuple[tuple[int, ...], bool]]:
+        """Orders of partial derivatives, and whether they are of right functions."""
+        for name, bilinear in self.forms.items():
+            for p in bilinear.products:
+                for atom, right in ((p.left, name == "right_gram"), (p.right, name != "gram")):
+                    yield from ((a.alpha, right) for a in atom.leaves if a.kind == "partial")
+
+    def _reads(self, dimension: int) -> Iterator[tuple[Field, tuple[int, ...]]]:
+        """The fields that the forms read, with the shape of one row of what they read."""
+        for bilinear in self.forms.values():
+            for p in bilinear.products:
+                if p.weight is not None:
+                    yield p.weight, ()
+                for atom in (p.left, p.right):
+                    yield from ((weight, ()) for weight in atom.weights)
+                    yield from ((a.direction, _tail(a, dimension)) for a in atom.leaves if a.direction is not None)
+
+
+def parameters(of: Any) -> dict[str, Any]:
+    """The state of an operator, a dataclass, whose parameters are plain data."""
+    plain = {f.name: getattr(of, f.name) for f in fields(of) if f.name != "name"}
+    return {"operator": of.name} | plain
+
+
+def _tail(atom: Atom, dimension: int) -> tuple[int, ...]:
+    return (dimension, dimension) if atom.kind == "second" else (dimension,)
+
+
+def check_rows(field: Field, shape: tuple[int, ...], tail: tuple[int, ...]) -> None:
+    """Raise ValueError where a field with rows of that shape does not hold what a form reads of it."""
+    index = field.path
+    fits = len(shape) == len(index) + len(tail) and shape[len(index) :] == tail
+    if not fits or any(not -s <= i < s for i, s in zip(index, shape, strict=False)):
+        read = f"{field.name}[{', '.join(map(str, index))}]" if index else field.name
+        what = f"vectors or matrices of shape {tail}" if tail else "numbers"
+        raise ValueError(f"a form reads {read} as {what}, one a row; the field {field.name} has rows of shape {shape}")
+
+
+def check_names(views: tuple[str, ...], *names: str) -> None:
+    """Raise ValueError for names of data fields that mean something else already."""
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"a field of the data is named by a string; got {name!r}")
+        if name in views or name in RESERVED:
+            taken = ", ".join(sorted({*views, *RESERVED}))
+            raise ValueError(f"a field cannot be named {name!r}: {taken} are taken; give it another name")
+
+
+def check_solver(solver: str, form: Form) -> None:
+    """Raise ValueError for a solver that does not exist, or is not for this form."""
+    if solver not in SOLVERS:
+        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; it is {solver!r}")
+    if solver == "symmetric" and not form.symmetric:
+        raise ValueError(
+            f"the form {form.name} is not symmetric: every product of two different expressions needs the product "
+            "with f and g exchanged; or take the solver 'singular' or 'eigen'"
+        )
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A whole number of at least that. Raises ValueError for anything else."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise ValueError(f"{name} must be a whole number of {least} or more; it is {value!r}")
+    return number

@@ -1,0 +1,122 @@
+"""Operators of a user's own forms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from daskspectral.forms import Form, form_from_state, form_state, gram, gram_at
+from daskspectral.operators.base import Operator, check_names, check_solver, parameters
+
+
+class _OwnForm(Operator):
+    """What is read off a form that a user wrote: its views and fields."""
+
+    bilinear: Form
+
+    @property
+    def title(self) -> str:
+        return f"the form {self.bilinear.name}"
+
+    @property
+    def form(self) -> Form:
+        return self.bilinear
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        products = [p for bilinear in self.forms.values() for p in bilinear.products]
+        return tuple(dict.fromkeys(["x", *(v for p in products for a in (p.left, p.right) for v in a.views)]))
+
+    def _check_names(self) -> None:
+        views, products = self.views, [p for bilinear in self.forms.values() for p in bilinear.products]
+        weights = [p.weight for p in products] + [w for p in products for a in (p.left, p.right) for w in a.weights]
+        directions = [leaf.direction for p in products for a in (p.left, p.right) for leaf in a.leaves]
+        check_names(views, *(f.name for f in [*weights, *directions] if f is not None))
+
+
+@dataclass(frozen=True)
+class SymmetricForm(_OwnForm):
+    """The operator of a user's own symmetric form (one made by `@form`).
+
+    `constants` says that it kills them; eigenvalues ascend unless `descending`.
+    """
+
+    bilinear: Form
+    constants: bool = False
+    descending: bool = False
+    name: str = field(default="symmetric form", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_solver("symmetric", self.bilinear)
+        self._check_names()
+
+    @property
+    def kills_constants(self) -> bool:
+        return self.constants
+
+    def state(self) -> dict[str, Any]:
+        return parameters(self) | {"bilinear": form_state(self.bilinear)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> SymmetricForm:
+        return cls(form_from_state(state["bilinear"]), state["constants"], state["descending"])
+
+
+@dataclass(frozen=True)
+class BilinearForm(_OwnForm):
+    """The operator of any form H(f, g, x) of a user's own, by the solver that is asked for.
+
+    `left_gram` is the inner product of the left functions, `right_gram` that of the right ones: where it is None, the
+    same, or with the solver `singular` that at the one view at which the form takes g. `own_right_basis` says that
+    right functions are of other variables.
+    """
+
+    bilinear: Form
+    solver: str = "singular"
+    constants: bool = False
+    descending: bool = False
+    center: bool = False
+    left_gram: Form = gram
+    right_gram: Form | None = None
+    own_right_basis: bool = False
+    name: str = field(default="bilinear form", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_solver(self.solver, self.bilinear)
+        for inner_product in (self.left_gram, self.right_gram):
+            if inner_product is not None:
+                check_solver("symmetric", inner_product)
+        view = self.right_view
+        if self.right_gram is None and self.solver == "singular" and view != "x":
+            object.__setattr__(self, "right_gram", gram_at(view))
+        if self.own_right_basis and self.right_gram is None:
+            raise ValueError(
+                f"right functions with a basis of their own are of a view of their own: the form {self.bilinear.name} "
+                "takes g at x, as it does f; write at(g, x.y)"
+            )
+        self._check_names()
+
+    @property
+    def gram(self) -> Form:
+        return self.left_gram
+
+    @property
+    def right_view(self) -> str:
+        views = {v for p in self.bilinear.products for v in p.right.views}
+        return views.pop() if len(views) == 1 else "x"
+
+    @property
+    def kills_constants(self) -> bool:
+        return self.constants
+
+    def state(self) -> dict[str, Any]:
+        right = None if self.right_gram is None else form_state(self.right_gram)
+        forms = {"bilinear": form_state(self.bilinear), "left_gram": form_state(self.left_gram), "right_gram": right}
+        return parameters(self) | forms
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> BilinearForm:
+        plain: dict[str, Any] = {k: v for k, v in state.items() if k != "operator"}
+        for name in ("bilinear", "left_gram", "right_gram"):
+            plain[name] = None if plain[name] is None else form_from_state(plain[name])
+        return cls(**plain)

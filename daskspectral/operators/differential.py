@@ -1,0 +1,235 @@
+"""Differential operators: one partial derivative, equation (10) in general, a potential, given directions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from daskspectral.forms import (
+    Field,
+    Form,
+    Linear,
+    along,
+    along_each,
+    form,
+    inner,
+    partial,
+)
+from daskspectral.forms.state import field_from_state, field_state
+from daskspectral.operators.base import NUMBERS, Array, Operator, check_names, check_solver, parameters, whole
+
+Index = tuple[int, ...]
+Pair = tuple[Index, Index]
+Coefficient = float | str | Field
+AXIS = Field("unit vector")
+
+
+@dataclass(frozen=True)
+class PartialDerivative(Operator):
+    """d/dx_axis, by its singular values (or its eigenvalues, with solver="eigen")."""
+
+    axis: int
+    solver: str = "singular"
+    name: str = field(default="partial derivative", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", whole("axis", self.axis, 0))
+        if self.solver not in ("singular", "eigen"):
+            raise ValueError(f"the solver of a partial derivative is 'singular' or 'eigen'; it is {self.solver!r}")
+
+    @property
+    def form(self) -> Form:
+        @form
+        def derivative(f: Any, g: Any, x: Any) -> Any:
+            return inner(f, along(g, AXIS))
+
+        return derivative
+
+    @property
+    def kills_constants(self) -> bool:
+        return True
+
+    @property
+    def derived(self) -> Mapping[str, frozenset[str]]:
+        return {AXIS.name: frozenset({"x"})}
+
+    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
+        x = fields["x"]
+        return {AXIS.name: np.broadcast_to(np.eye(x.shape[1])[self.axis], x.shape)}
+
+    def check(self, dimension: int, right_dimension: int | None = None) -> None:
+        if self.axis >= dimension:
+            raise ValueError(f"there is no axis {self.axis}: the data have {dimension} columns, counted from 0")
+
+    def state(self) -> dict[str, Any]:
+        return parameters(self)
+
+
+@dataclass(frozen=True, init=False)
+class DifferentialOperator(Operator):
+    """sum c_ab d_a f(x) d_b g(x) over pairs of multi-indices: equation (10).
+
+    `coefficients` maps pairs such as ((2, 0), (0, 0)) to c: a number, or for c(x) the name of a field (n,) of the data
+    or an entry of one (`Field("matrix")[0, 1]`). A symmetric form has eigenvalues, ascending unless `descending`;
+    any other has singular values, or complex eigenvalues with solver="eigen".
+    """
+
+    coefficients: tuple[tuple[Pair, float | Field], ...]
+    solver: str = "symmetric"
+    descending: bool = False
+    name: str = field(default="differential operator", init=False, repr=False)
+
+    def __init__(
+        self,
+        coefficients: Mapping[Pair, Coefficient] | Iterable[tuple[Pair, Coefficient]],
+        solver: str | None = None,
+        descending: bool = False,
+    ):
+        pairs = coefficients.items() if isinstance(coefficients, Mapping) else coefficients
+        object.__setattr__(self, "coefficients", _read(pairs))
+        object.__setattr__(self, "solver", solver or ("symmetric" if self.symmetric else "singular"))
+        object.__setattr__(self, "descending", descending)
+        check_solver(self.solver, self.form)
+
+    @property
+    def form(self) -> Form:
+        lefts, rights = ({pair[side] for pair, _ in self.coefficients} for side in (0, 1))
+        # one matrix product for each multi-index of the side that has fewer
+        near, far = (0, 1) if len(lefts) <= len(rights) else (1, 0)
+
+        @form
+        def differential(f: Any, g: Any, x: Any) -> Any:
+            groups: dict[Index, Any] = {}
+            for pair, c in self.coefficients:
+                groups[pair[near]] = groups.get(pair[near], 0) + _derivative((f, g)[far], pair[far]) * c
+            return sum(inner(_derivative((f, g)[near], alpha), terms) for alpha, terms in groups.items())
+
+        return differential
+
+    @property
+    def kills_constants(self) -> bool:
+        return all(any(beta) for (_, beta), _ in self.coefficients)
+
+    def check(self, dimension: int, right_dimension: int | None = None) -> None:
+        length = len(self.coefficients[0][0][0])
+        if length != dimension:
+            raise ValueError(
+                f"the multi-indices of the differential operator have {length} entries, one a coordinate, and the "
+                f"data have {dimension} columns"
+            )
+
+    def state(self) -> dict[str, Any]:
+        rows = [[list(a), list(b), field_state(c) if isinstance(c, Field) else c] for (a, b), c in self.coefficients]
+        return parameters(self) | {"coefficients": rows}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> DifferentialOperator:
+        rows = state["coefficients"]
+        pairs: list[Any] = [((a, b), field_from_state(c) if isinstance(c, dict) else c) for a, b, c in rows]
+        return cls(pairs, state["solver"], state["descending"])
+
+
+def _derivative(f: Linear, alpha: Index) -> Linear:
+    """d_alpha f, and f itself for the order 0."""
+    return partial(f, *alpha) if any(alpha) else f
+
+
+def _read(pairs: Iterable[Any]) -> tuple[tuple[Pair, float | Field], ...]:
+    """Coefficients in a fixed order. Raises ValueError for what is none, and for repeated or unequal multi-indices."""
+    found: dict[Pair, float | Field] = {}
+    for item in pairs:
+        if not _is_pair(item) or not _is_pair(item[0]) or not all(isinstance(alpha, Sequence) for alpha in item[0]):
+            raise ValueError(
+                f"coefficients map pairs of multi-indices to numbers or fields, such as {{((1, 0), (1, 0)): 2.0}}; "
+                f"one is {item!r}"
+            )
+        (alpha, beta), c = item
+        key = _multi_index(alpha), _multi_index(beta)
+        if key in found:
+            raise ValueError(f"the multi-indices {key} are given twice; add their coefficients")
+        found[key] = _coefficient(c, key)
+    lengths = sorted({len(alpha) for pair in found for alpha in pair})
+    if len(lengths) != 1:
+        raise ValueError(
+            f"all multi-indices have one entry a coordinate; these have {' and '.join(map(str, lengths))} entries"
+            if found
+            else "a differential operator needs at least one coefficient, such as {((1, 0), (1, 0)): 2.0}"
+        )
+    return tuple(sorted(found.items(), key=lambda item: item[0]))
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, Sequence) and not isinstance(item, str) and len(item) == 2
+
+
+def _multi_index(alpha: Any) -> Index:
+    orders = tuple(whole(f"the order {a!r} of the multi-index {alpha!r}", a, 0) for a in alpha)
+    if not orders:
+        raise ValueError("a multi-index has one order of 0 or more a coordinate; one is empty")
+    return orders
+
+
+def _coefficient(c: Any, key: Pair) -> float | Field:
+    if isinstance(c, (str, Field)):
+        named = Field(c) if isinstance(c, str) else c
+        check_names(("x",), named.name)
+        return named
+    if isinstance(c, bool) or not isinstance(c, NUMBERS) or not math.isfinite(c):
+        raise ValueError(f"the coefficient of {key} must be a finite number or the name of a field; it is {c!r}")
+    return float(c)
+
+
+@dataclass(frozen=True)
+class TangentPropagation(Operator):
+    """E <grad f(x), u>^2 for the directions u given with each row: equation (19).
+
+    The field holds one direction (n, d), or several (n, m, d), whose mean is taken. With directions uniform on the
+    sphere of radius sqrt(d) it is the Laplacian, with more variance.
+    """
+
+    directions: str = "direction"
+    name: str = field(default="tangent propagation", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_names(("x",), self.directions)
+
+    @property
+    def form(self) -> Form:
+        @form
+        def tangent_propagation(f: Any, g: Any, x: Any) -> Any:
+            return inner(along_each(f, self._each), along_each(g, self._each))
+
+        return tangent_propagation
+
+    @property
+    def _each(self) -> Field:
+        return Field(f"{self.directions} of each row")
+
+    @property
+    def kills_constants(self) -> bool:
+        return True
+
+    @property
+    def derived(self) -> Mapping[str, frozenset[str]]:
+        return {self._each.name: frozenset({self.directions})}
+
+    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
+        directions = fields[self.directions]
+        each = directions[:, None] if directions.ndim == 2 else directions
+        return {self._each.name: each / math.sqrt(each.shape[1])}
+
+    def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
+        super().check_fields(shapes, dimension)
+        shape = shapes[self.directions]
+        if len(shape) not in (1, 2) or shape[-1] != dimension or 0 in shape:
+            raise ValueError(
+                f"the field {self.directions} holds one direction (n, {dimension}) or several (n, m, {dimension}) a "
+                f"row; its rows have shape {shape}"
+            )
+
+    def state(self) -> dict[str, Any]:
+        return parameters(self)

@@ -1,0 +1,217 @@
+"""Diffusions: anisotropic, in a potential, and the generators of Ito processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as attribute
+from typing import Any
+
+import numpy as np
+
+from daskspectral.forms import Field, Form, along, along_each, dirichlet, form, grad, inner, second
+from daskspectral.operators.base import NUMBERS, Array, Operator, check_names, parameters
+
+
+@dataclass(frozen=True)
+class Schroedinger(Operator):
+    """<grad f, grad g> + f V g for a potential V(x) given as a field (n,)."""
+
+    potential: str = "potential"
+    name: str = attribute(default="schroedinger", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_names(("x",), self.potential)
+
+    @property
+    def form(self) -> Form:
+        @form
+        def schroedinger(f: Any, g: Any, x: Any) -> Any:
+            return inner(grad(f), grad(g)) + inner(f, g, weight=Field(self.potential))
+
+        return schroedinger
+
+    def state(self) -> dict[str, Any]:
+        return parameters(self)
+
+
+@dataclass(frozen=True)
+class AnisotropicDiffusion(Operator):
+    """<grad f, D(x) grad g> for matrices D(x) given as a field (n, d, d), symmetric and without negative eigenvalues.
+
+    With `factored` the field is sigma (n, d, m), and D = sigma sigma^T. The form is a sum over the columns of sigma, of
+    products of derivatives along them.
+    """
+
+    field: str = "diffusion"
+    factored: bool = False
+    name: str = attribute(default="anisotropic diffusion", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_names(("x",), self.field)
+
+    @property
+    def form(self) -> Form:
+        return diffusion_form(self._columns)
+
+    @property
+    def _columns(self) -> Field:
+        return Field(f"columns of {self.field}")
+
+    @property
+    def kills_constants(self) -> bool:
+        return True
+
+    @property
+    def derived(self) -> Mapping[str, frozenset[str]]:
+        return {self._columns.name: frozenset({self.field})}
+
+    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
+        given = fields[self.field]
+        return {self._columns.name: columns(given if self.factored else factor(given, self.field))}
+
+    def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
+        super().check_fields(shapes, dimension)
+        shape = shapes[self.field]
+        if self.factored:
+            check_sigma(self.field, shape, dimension)
+        elif shape != (dimension, dimension):
+            raise ValueError(
+                f"the field {self.field} holds one matrix ({dimension}, {dimension}) a row; its rows have shape {shape}"
+            )
+
+    def state(self) -> dict[str, Any]:
+        return parameters(self)
+
+
+@dataclass(frozen=True)
+class Generator(Operator):
+    """L g = b . grad g + 1/2 (sigma sigma^T) : Hess g, of dX = b dt + sigma dW at points of its law (gEDMD).
+
+    b(x) is a field (n, d), sigma(x) a field (n, d, m) or a number for a multiple of the identity. The form <f, L g> has
+    complex eigenvalues. A `reversible` process at equilibrium has the symmetric form
+    -1/2 <grad f, sigma sigma^T grad g>, which needs neither b nor second derivatives; its eigenvalues go down from 0.
+    Klus, Nueske, Peitz, Niemann, Clementi and Schuette 2020.
+    """
+
+    drift: str = "drift"
+    diffusion: str | float = "diffusion"
+    reversible: bool = False
+    name: str = attribute(default="generator", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_names(("x",), self.drift)
+        sigma: Any = self.diffusion
+        if isinstance(sigma, str):
+            check_names(("x", self.drift), sigma)
+            return
+        if isinstance(sigma, bool) or not isinstance(sigma, NUMBERS) or not 0 < sigma < math.inf:
+            raise ValueError(
+                "diffusion is the name of a field sigma (n, d, m), or a positive number for a multiple of the "
+                f"identity; it is {sigma!r}"
+            )
+        object.__setattr__(self, "diffusion", float(sigma))
+
+    @property
+    def form(self) -> Form:
+        sigma = self.diffusion
+        if self.reversible:
+            base = dirichlet if isinstance(sigma, float) else diffusion_form(self._columns)
+            half = 0.5 * sigma**2 if isinstance(sigma, float) else 0.5
+            return Form("reversible_generator", -half * base.expression)
+
+        @form
+        def generator(f: Any, g: Any, x: Any) -> Any:
+            curvature = 0.5 * sigma**2 * second(g) if isinstance(sigma, float) else 0.5 * second(g, self._square)
+            return inner(f, along(g, Field(self.drift)) + curvature)
+
+        return generator
+
+    @property
+    def _columns(self) -> Field:
+        return Field(f"columns of {self.diffusion}")
+
+    @property
+    def _square(self) -> Field:
+        return Field(f"square of {self.diffusion}")
+
+    @property
+    def solver(self) -> str:
+        return "symmetric" if self.reversible else "eigen"
+
+    @property
+    def descending(self) -> bool:
+        return self.reversible
+
+    @property
+    def kills_constants(self) -> bool:
+        return True
+
+    @property
+    def derived(self) -> Mapping[str, frozenset[str]]:
+        if isinstance(self.diffusion, float):
+            return {}
+        return dict.fromkeys((self._columns.name, self._square.name), frozenset({self.diffusion}))
+
+    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
+        if isinstance(self.diffusion, float):
+            return {}
+        sigma = fields[self.diffusion]
+        if self.reversible:
+            return {self._columns.name: columns(sigma)}
+        sigma = np.asarray(sigma, dtype=float)
+        return {self._square.name: sigma @ sigma.swapaxes(1, 2)}
+
+    def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
+        super().check_fields(shapes, dimension)
+        if not isinstance(self.diffusion, float):
+            check_sigma(self.diffusion, shapes[self.diffusion], dimension)
+
+    def state(self) -> dict[str, Any]:
+        return parameters(self)
+
+
+def diffusion_form(sigma: Field) -> Form:
+    """<sigma^T grad f, sigma^T grad g> for the columns of sigma, a field (c, m, d)."""
+
+    @form
+    def diffusion(f: Any, g: Any, x: Any) -> Any:
+        return inner(along_each(f, sigma), along_each(g, sigma))
+
+    return diffusion
+
+
+def columns(sigma: Array) -> Array:
+    """The columns of matrices (c, d, m) as directions (c, m, d)."""
+    return sigma.swapaxes(1, 2)
+
+
+def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:
+    """Raise ValueError for a field whose rows are no matrices (d, m)."""
+    if len(shape) != 2 or shape[0] != dimension or not shape[1]:
+        raise ValueError(
+            f"the field {name} holds one matrix sigma ({dimension}, m) a row, for m noises; its rows have shape {shape}"
+        )
+
+
+def factor(matrices: Array, name: str) -> Array:
+    """sigma (c, d, d) with sigma sigma^T = D. Raises ValueError where D is not symmetric positive semidefinite."""
+    given = np.asarray(matrices)
+    eps = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else 0.0
+    d = given.astype(float)
+    size = np.abs(d).max(axis=(1, 2), initial=0)
+    if not (skew := np.abs(d - d.swapaxes(1, 2)).max(axis=(1, 2), initial=0) <= 16 * eps * size).all():
+        raise ValueError(f"{name} must be symmetric at every row; one is {d[np.argmin(skew)].tolist()}")
+    try:
+        return np.linalg.cholesky(d)
+    except np.linalg.LinAlgError:  # of some the least eigenvalue is 0, or negative
+        values, vectors = np.linalg.eigh(d)
+    negative = values[:, 0] < -16 * d.shape[1] * max(eps, float(np.finfo(float).eps)) * size
+    if negative.any():
+        row = int(np.argmax(negative))
+        raise ValueError(
+            f"{name} must have no negative eigenvalues at any row; one is {d[row].tolist()}, with the eigenvalue "
+            f"{values[row, 0]:.3g}"
+        )
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0))[:, None, :])

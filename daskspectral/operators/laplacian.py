@@ -1,0 +1,116 @@
+"""The Laplacian of the data's distribution, ambient or on a known submanifold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from daskspectral.forms import Form, dirichlet, tangential_dirichlet
+from daskspectral.kernels.registry import function_path, load_function
+from daskspectral.manifolds import Circle, FlatTorus, Implicit, Manifold, Sphere
+from daskspectral.operators.base import Array, Operator
+
+MANIFOLDS: dict[str, Callable[..., Manifold]] = {
+    "Sphere": Sphere,
+    "Circle": Circle,
+    "FlatTorus": FlatTorus,
+    "Implicit": Implicit,
+}
+
+
+def manifold_state(manifold: Manifold | None) -> dict[str, Any] | None:
+    """A manifold as plain data."""
+    if manifold is None:
+        return None
+    params = {k: function_path(v) if callable(v) else v for k, v in manifold.get_params().items()}
+    return {"manifold": type(manifold).__name__, **params}
+
+
+def manifold_from_state(state: dict[str, Any] | None) -> Manifold | None:
+    """The inverse of `manifold_state`."""
+    if state is None:
+        return None
+    params = {k: load_function(v) if k == "normals" else v for k, v in state.items() if k != "manifold"}
+    return MANIFOLDS[state["manifold"]](**params)
+
+
+@dataclass(frozen=True)
+class Laplacian(Operator):
+    """grad* grad for the distribution of the data, eigenvalues 0 = l_0 <= l_1 <= ... (equation (3)).
+
+    On a known submanifold (`manifold=`), the tangential form: the ambient gradient is biased there, and its
+    part along the normals is taken off.
+    """
+
+    manifold: Manifold | None = None
+    name: str = field(default="laplacian", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        manifold: Any = self.manifold
+        if manifold is not None and not isinstance(manifold, Manifold):
+            raise TypeError(
+                f"manifold must be one of daskspectral.manifolds ({', '.join(MANIFOLDS)}), such as Sphere(3); "
+                f"got {manifold!r}"
+            )
+
+    @property
+    def form(self) -> Form:
+        if self.manifold is None:
+            return dirichlet
+        if self.tangents:
+            return tangential_dirichlet(tangents=self.manifold.dimension)
+        return tangential_dirichlet(normals=self.manifold.codimension)
+
+    @property
+    def tangents(self) -> bool:
+        """Whether the sum over tangents is cheaper than taking the normals off, as for a curve."""
+        manifold = self.manifold
+        if manifold is None or manifold.dimension > manifold.codimension:
+            return False
+        try:
+            point = manifold.sample(1, np.random.default_rng(0))
+        except ValueError:  # of a manifold known by its normals there are no samples
+            return False
+        return manifold.tangents(point) is not None
+
+    @property
+    def kills_constants(self) -> bool:
+        return True
+
+    @property
+    def derived(self) -> Mapping[str, frozenset[str]]:
+        return dict.fromkeys(("tangent", "normal"), frozenset({"x"}))
+
+    def check(self, dimension: int, right_dimension: int | None = None) -> None:
+        if self.manifold is not None and self.manifold.ambient != dimension:
+            raise ValueError(
+                f"{self.manifold} lives in {self.manifold.ambient} dimensions and the data have {dimension} "
+                "columns; choose the columns that hold the manifold's coordinates"
+            )
+
+    def check_points(self, x: Array) -> None:
+        if self.manifold is not None:
+            try:
+                self.manifold.check(x, tolerance=1e-5)
+            except ValueError as error:
+                raise ValueError(f"the data do not lie on the manifold; among the landmarks, {error}") from None
+
+    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
+        if self.manifold is None:
+            return {}
+        points = np.asarray(fields["x"], dtype=float)
+        if self.tangents:
+            tangents = self.manifold.tangents(points)
+            assert tangents is not None
+            return {"tangent": np.moveaxis(tangents, 0, 1)}
+        return {"normal": np.moveaxis(self.manifold.normals(points), 0, 1)}
+
+    def state(self) -> dict[str, Any]:
+        return {"operator": self.name, "manifold": manifold_state(self.manifold)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Laplacian:
+        return cls(manifold_from_state(state["manifold"]))

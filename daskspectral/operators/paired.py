@@ -1,0 +1,161 @@
+"""Operators between views of one sample: two modalities, the state a lag later, augmentations of one image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
+from daskspectral.operators.base import RESERVED, Operator, parameters, whole
+
+
+def conditional(view: str) -> Form:
+    """E[f(x) g(y)], the form of the conditional expectation of g(y) given x."""
+
+    @form
+    def conditional(f: Any, g: Any, x: Any) -> Any:
+        return inner(f, at(g, Field(view)))
+
+    return conditional
+
+
+@dataclass(frozen=True)
+class Cross(Operator):
+    """(L g)(x) = E[g(y) | x] for two views of a sample: CLIP, canonical correlations, VAMP.
+
+    Left functions are of x, right ones of y. Without centring the constant functions, where the bases hold them, pair
+    with singular value 1; `center` takes the means off.
+    """
+
+    center: bool = False
+    name: str = field(default="cross", init=False, repr=False)
+
+    @property
+    def form(self) -> Form:
+        return conditional("y")
+
+    @property
+    def right_gram(self) -> Form:
+        return gram_at("y")
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return ("x", "y")
+
+    @property
+    def right_view(self) -> str:
+        return "y"
+
+    @property
+    def own_right_basis(self) -> bool:
+        return True
+
+    @property
+    def solver(self) -> str:
+        return "singular"
+
+    def state(self) -> dict[str, Any]:
+        return parameters(self)
+
+
+@dataclass(frozen=True)
+class Transfer(Operator):
+    """(K g)(x_t) = E[g(x_{t + lag}) | x_t], the Koopman operator of trajectories at a lag in rows.
+
+    `singular`: left functions in L2 of the start, right ones in L2 of the end of each pair. `eigen`: eigenvalues of K.
+    """
+
+    lag: int = 1
+    solver: str = "singular"
+    name: str = field(default="transfer", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lag", whole("lag", self.lag, 1))
+        if self.solver not in ("singular", "eigen"):
+            raise ValueError(f"the solver of a transfer operator is 'singular' or 'eigen'; it is {self.solver!r}")
+
+    @property
+    def form(self) -> Form:
+        return conditional("future")
+
+    @property
+    def right_gram(self) -> Form | None:
+        return gram_at("future") if self.solver == "singular" else None
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return ("x", "future")
+
+    @property
+    def right_view(self) -> str:
+        return "future"
+
+    @property
+    def ranking(self) -> str:
+        return "modulus"
+
+    def state(self) -> dict[str, Any]:
+        return parameters(self)
+
+
+@dataclass(frozen=True, init=False)
+class Augmentation(Operator):
+    """E |f(xi) - f(xi')|^2 over pairs of views of a sample, by the Gram matrix of all views (equation (20)).
+
+    `views` is how many augmented versions of each row there are (x, x1, x2, ...), or their names.
+    """
+
+    views: tuple[str, ...] = ("x", "x1")
+    name: str = field(default="augmentation", init=False, repr=False)
+
+    def __init__(self, views: int | Sequence[str] = 2):
+        if isinstance(views, (str, int, float)):
+            names: tuple[str, ...] = ("x", *(f"x{k}" for k in range(1, whole("views", views, 2))))
+        else:
+            names = tuple(views)
+        if len(names) < 2 or names[0] != "x" or len({*names} - RESERVED) < len(names):
+            raise ValueError(
+                f"views are two or more different names, the first of them 'x' and none of them "
+                f"{' or '.join(sorted(RESERVED))}; they are {names}"
+            )
+        object.__setattr__(self, "views", names)
+
+    @property
+    def form(self) -> Form:
+        m = len(self.views)
+
+        @form
+        def augmentation(f: Any, g: Any, x: Any) -> Any:
+            # orthonormal contrasts: a mean over pairs from m - 1 symmetric products, exactly 0 for constants
+            def contrast(function: Any, k: int) -> Any:
+                seen = [at(function, Field(v)) for v in self.views]
+                return sum(seen[:k], start=-k * seen[k])
+
+            return sum(2 / ((m - 1) * k * (k + 1)) * inner(contrast(f, k), contrast(g, k)) for k in range(1, m))
+
+        return augmentation
+
+    @property
+    def gram(self) -> Form:
+        @form
+        def gram(f: Any, g: Any, x: Any) -> Any:
+            parts = sum(inner(at(f, Field(v)), at(g, Field(v))) for v in self.views)
+            return 1 / len(self.views) * parts
+
+        return gram
+
+    @property
+    def functionals(self) -> dict[str, Functional]:
+        @functional
+        def first_moment(f: Any, x: Any) -> Any:
+            return 1 / len(self.views) * sum(inner(at(f, Field(v)), 1.0) for v in self.views)
+
+        return {"first": first_moment}
+
+    @property
+    def kills_constants(self) -> bool:
+        return True
+
+    def state(self) -> dict[str, Any]:
+        return parameters(self)

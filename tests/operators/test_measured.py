@@ -1,0 +1,403 @@
+"""What one pass measures for each operator, against triple loops over rows and pairs of functions.
+
+Values, gradients and second derivatives of the functions are written out here by hand.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.polynomial import hermite_e
+
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, FourierBasis, LandmarkBasis, MonomialBasis
+from daskspectral.forms import Field, along, along_each, at, form, functional, grad, inner, partial, second
+from daskspectral.kernels import Gaussian, Matern, Polynomial
+from daskspectral.moments import Measure
+from daskspectral.operators import (
+    AnisotropicDiffusion,
+    Augmentation,
+    BilinearForm,
+    Cross,
+    DifferentialOperator,
+    Generator,
+    Laplacian,
+    Operator,
+    PartialDerivative,
+    Schroedinger,
+    SymmetricForm,
+    TangentPropagation,
+    Transfer,
+)
+
+N, D = 9, 2
+RNG = np.random.default_rng(7)
+LANDMARKS = RNG.standard_normal((4, D))
+SIGMA = RNG.standard_normal((N, D, 3))
+DIFFUSION = np.einsum("kam,kbm->kab", SIGMA, SIGMA)
+THIN = np.einsum("ka,kb->kab", SIGMA[:, :, 0], SIGMA[:, :, 0])  # of rank 1
+FIELDS = {
+    "x": RNG.standard_normal((N, D)),
+    "x1": RNG.standard_normal((N, D)),
+    "x2": RNG.standard_normal((N, D)),
+    "y": RNG.standard_normal((N, 3)),
+    "future": RNG.standard_normal((N, D)),
+    "weight": RNG.random(N) + 0.5,
+    "potential": RNG.standard_normal(N),
+    "direction": RNG.standard_normal((N, D)),
+    "directions": RNG.standard_normal((N, 5, D)),
+    "drift": RNG.standard_normal((N, D)),
+    "sigma": SIGMA,
+    "diffusion": DIFFUSION,
+    "thin": THIN,
+}
+Jets = list[tuple[float, Any, Any]]  # value, gradient and second derivatives of each function at one point
+
+
+def gaussian(x: Any, y: Any) -> tuple[float, Any, Any]:
+    u, k = x - y, math.exp(-((x - y) @ (x - y)) / (2 * 0.9**2))
+    return k, -k * u / 0.9**2, k * (np.outer(u, u) / 0.9**4 - np.eye(len(x)) / 0.9**2)
+
+
+def matern(x: Any, y: Any) -> tuple[float, Any, Any]:
+    u, a = x - y, math.sqrt(5) / 1.1
+    r = math.sqrt(u @ u)
+    e = math.exp(-a * r)
+    slope = -(a**2) / 3 * (1 + a * r) * e
+    return (1 + a * r + (a * r) ** 2 / 3) * e, slope * u, slope * np.eye(len(x)) + a**4 / 3 * e * np.outer(u, u)
+
+
+def polynomial(x: Any, y: Any) -> tuple[float, Any, Any]:
+    t = 0.5 + x @ y
+    return t**3, 3 * t**2 * y, 6 * t * np.outer(y, y)
+
+
+def both(x: Any, y: Any) -> tuple[float, Any, Any]:
+    value, gradient, hessian = (a + b for a, b in zip(gaussian(x, y), polynomial(x, y), strict=True))
+    return value, gradient, hessian
+
+
+def at_landmarks(kernel: Callable[..., Any]) -> Callable[[Any], Jets]:
+    return lambda x: [kernel(x, y) for y in LANDMARKS]
+
+
+def monomials(x: Any) -> Jets:
+    a, b = x
+    zero = np.zeros((2, 2))
+    return [
+        (1.0, np.zeros(2), zero),
+        (a, np.array([1.0, 0]), zero),
+        (b, np.array([0, 1.0]), zero),
+        (a * a, np.array([2 * a, 0]), np.diag([2.0, 0])),
+        (a * b, np.array([b, a]), np.array([[0, 1.0], [1.0, 0]])),
+        (b * b, np.array([0, 2 * b]), np.diag([0, 2.0])),
+    ]
+
+
+def waves(x: Any) -> Jets:
+    angles, size = [w @ x for w in LANDMARKS], 1 / math.sqrt(len(LANDMARKS))
+    cosines = [
+        (size * math.cos(t), -size * math.sin(t) * w, -size * math.cos(t) * np.outer(w, w))
+        for t, w in zip(angles, LANDMARKS, strict=True)
+    ]
+    sines = [
+        (size * math.sin(t), size * math.cos(t) * w, -size * math.sin(t) * np.outer(w, w))
+        for t, w in zip(angles, LANDMARKS, strict=True)
+    ]
+    return [*cosines, *sines]
+
+
+def with_constant(jets: Callable[[Any], Jets]) -> Callable[[Any], Jets]:
+    return lambda x: [(1.0, np.zeros(len(x)), np.zeros((len(x), len(x)))), *jets(x)]
+
+
+BASES: dict[str, tuple[Basis, Callable[[Any], Jets]]] = {
+    "Gaussian": (LandmarkBasis(Gaussian(0.9), LANDMARKS), at_landmarks(gaussian)),
+    "Matern": (LandmarkBasis(Matern(2.5, 1.1), LANDMARKS), at_landmarks(matern)),
+    "Polynomial": (LandmarkBasis(Polynomial(3, 0.5), LANDMARKS), at_landmarks(polynomial)),
+    "generic": (LandmarkBasis(Gaussian(0.9) + Polynomial(3, 0.5), LANDMARKS), at_landmarks(both)),
+    "with constant": (
+        Concatenated((ConstantBasis(D), LandmarkBasis(Gaussian(0.9), LANDMARKS))),
+        with_constant(at_landmarks(gaussian)),
+    ),
+    "monomials": (MonomialBasis(D, 2), monomials),
+    "Fourier": (FourierBasis(LANDMARKS), waves),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator and its forms at one row: `form(f, g, row)` of jets at the views, the Grams as well."""
+
+    operator: Operator
+    form: Callable[[Any, Any, Mapping[str, Any]], float]
+    gram: Callable[[Any, Any], float] = lambda f, g: f["x"][0] * g["x"][0]
+    first: Callable[[Any], float] = lambda f: f["x"][0]
+
+
+def pairs_of_views(f: Any, g: Any, views: tuple[str, ...]) -> float:
+    pairs = list(itertools.permutations(views, 2))
+    return sum((f[v][0] - f[w][0]) * (g[v][0] - g[w][0]) for v, w in pairs) / len(pairs)
+
+
+def ito(f: Any, g: Any, row: Any, a: Any) -> float:
+    _, gradient, hessian = g["x"]
+    return float(f["x"][0] * (row["drift"] @ gradient + 0.5 * np.sum(a * hessian)))
+
+
+VIEWS = ("x", "x1", "x2")
+MIXED = {
+    ((0, 1), (2, 0)): 0.3,
+    ((1, 0), (0, 1)): "potential",
+    ((0, 0), (0, 0)): -2,
+    ((0, 0), (1, 1)): Field("drift")[1],
+}
+EVEN = {
+    ((1, 0), (0, 1)): Field("diffusion")[0, 1],
+    ((0, 1), (1, 0)): Field("diffusion")[0, 1],
+    ((0, 0), (1, 0)): 2.0,
+    ((1, 0), (0, 0)): 2.0,
+    ((2, 0), (2, 0)): 0.5,
+}
+
+
+@form
+def own_even(f: Any, g: Any, x: Any) -> Any:
+    return inner(grad(f), grad(g), weight=x.potential) + 2 * inner(f + along(f, x.drift), g + along(g, x.drift))
+
+
+@form
+def own(f: Any, g: Any, x: Any) -> Any:
+    return inner(at(f, x.x1) - 3 * f * x.potential, at(g, x.x2) * x.drift[0] + second(g, x.diffusion))
+
+
+CASES: dict[str, Case] = {
+    "laplacian": Case(Laplacian(), lambda f, g, r: f["x"][1] @ g["x"][1]),
+    "partial derivative": Case(PartialDerivative(1), lambda f, g, r: f["x"][0] * g["x"][1][1]),
+    "differential": Case(
+        DifferentialOperator(MIXED),
+        lambda f, g, r: (
+            0.3 * f["x"][1][1] * g["x"][2][0, 0]
+            + r["potential"] * f["x"][1][0] * g["x"][1][1]
+            - 2 * f["x"][0] * g["x"][0]
+            + r["drift"][1] * f["x"][0] * g["x"][2][0, 1]
+        ),
+    ),
+    "symmetric differential": Case(
+        DifferentialOperator(EVEN),
+        lambda f, g, r: (
+            r["diffusion"][0, 1] * (f["x"][1][0] * g["x"][1][1] + f["x"][1][1] * g["x"][1][0])
+            + 2 * (f["x"][0] * g["x"][1][0] + f["x"][1][0] * g["x"][0])
+            + 0.5 * f["x"][2][0, 0] * g["x"][2][0, 0]
+        ),
+    ),
+    "diffusion": Case(AnisotropicDiffusion(), lambda f, g, r: f["x"][1] @ r["diffusion"] @ g["x"][1]),
+    "thin diffusion": Case(AnisotropicDiffusion("thin"), lambda f, g, r: f["x"][1] @ r["thin"] @ g["x"][1]),
+    "factored diffusion": Case(
+        AnisotropicDiffusion("sigma", factored=True), lambda f, g, r: f["x"][1] @ r["diffusion"] @ g["x"][1]
+    ),
+    "schroedinger": Case(
+        Schroedinger(), lambda f, g, r: f["x"][1] @ g["x"][1] + r["potential"] * f["x"][0] * g["x"][0]
+    ),
+    "generator": Case(Generator(diffusion="sigma"), lambda f, g, r: ito(f, g, r, r["diffusion"])),
+    "isotropic generator": Case(Generator(diffusion=1.3), lambda f, g, r: ito(f, g, r, 1.3**2 * np.eye(D))),
+    "reversible generator": Case(
+        Generator(diffusion="sigma", reversible=True), lambda f, g, r: -0.5 * f["x"][1] @ r["diffusion"] @ g["x"][1]
+    ),
+    "isotropic reversible generator": Case(
+        Generator(diffusion=1.3, reversible=True), lambda f, g, r: -0.5 * 1.3**2 * f["x"][1] @ g["x"][1]
+    ),
+    "tangents": Case(TangentPropagation(), lambda f, g, r: (f["x"][1] @ r["direction"]) * (g["x"][1] @ r["direction"])),
+    "several tangents": Case(
+        TangentPropagation("directions"),
+        lambda f, g, r: sum((f["x"][1] @ u) * (g["x"][1] @ u) for u in r["directions"]) / 5,
+    ),
+    "transfer": Case(Transfer(), lambda f, g, r: f["x"][0] * g["future"][0]),
+    "eigen transfer": Case(Transfer(solver="eigen"), lambda f, g, r: f["x"][0] * g["future"][0]),
+    "two augmentations": Case(
+        Augmentation(),
+        lambda f, g, r: (f["x"][0] - f["x1"][0]) * (g["x"][0] - g["x1"][0]),
+        lambda f, g: (f["x"][0] * g["x"][0] + f["x1"][0] * g["x1"][0]) / 2,
+        lambda f: (f["x"][0] + f["x1"][0]) / 2,
+    ),
+    "three augmentations": Case(
+        Augmentation(3),
+        lambda f, g, r: pairs_of_views(f, g, VIEWS),
+        lambda f, g: sum(f[v][0] * g[v][0] for v in VIEWS) / 3,
+        lambda f: sum(f[v][0] for v in VIEWS) / 3,
+    ),
+    "own symmetric form": Case(
+        SymmetricForm(own_even),
+        lambda f, g, r: (
+            r["potential"] * f["x"][1] @ g["x"][1]
+            + 2 * (f["x"][0] + f["x"][1] @ r["drift"]) * (g["x"][0] + g["x"][1] @ r["drift"])
+        ),
+    ),
+    "own form": Case(
+        BilinearForm(own, "eigen"),
+        lambda f, g, r: (
+            (f["x1"][0] - 3 * r["potential"] * f["x"][0])
+            * (r["drift"][0] * g["x2"][0] + np.sum(r["diffusion"] * g["x"][2]))
+        ),
+    ),
+}
+
+
+def at_views(jets: Callable[[Any], Jets], row: int, dimension: int = D) -> list[dict[str, Any]]:
+    """The jets of every function, by view."""
+    seen = {v: jets(FIELDS[v][row]) for v in ("x", "x1", "x2", "future", "y") if FIELDS[v].shape[1] == dimension}
+    return [{v: functions[i] for v, functions in seen.items()} for i in range(len(next(iter(seen.values()))))]
+
+
+def triple_loop(size: tuple[int, int], summand: Callable[[int, int, int], float]) -> Any:
+    total = np.zeros(size)
+    for k in range(N):
+        for i in range(size[0]):
+            for j in range(size[1]):
+                total[i, j] += FIELDS["weight"][k] * summand(k, i, j)
+    return total
+
+
+def assert_close(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+
+def test_the_fields_are_those_that_the_operators_read() -> None:
+    read = frozenset().union(*(c.operator.data_fields | {*c.operator.views} for c in CASES.values()))
+    assert read | {"y", "weight"} == FIELDS.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", BASES)
+def test_operators_against_triple_loops(kind: str, name: str) -> None:
+    case, (basis, jets) = CASES[name], BASES[kind]
+    operator, size = case.operator, (basis.size, basis.size)
+    seen = [at_views(jets, k) for k in range(N)]
+    rows = [{k: v[row] for k, v in FIELDS.items()} for row in range(N)]
+    wanted = {
+        "form": triple_loop(size, lambda k, i, j: case.form(seen[k][i], seen[k][j], rows[k])),
+        "gram": triple_loop(size, lambda k, i, j: case.gram(seen[k][i], seen[k][j])),
+    }
+    first = triple_loop((basis.size, 1), lambda k, i, j: case.first(seen[k][i]))[:, 0]
+    read = {*operator.views, *operator.data_fields, "weight"}
+    batch = {k: v for k, v in FIELDS.items() if k in read}
+    found = Measure(basis, basis, operator.forms, operator.functionals, operator, rows=4)([batch])
+    for part, matrix in wanted.items():
+        assert_close(found[part], matrix)
+    assert_close(found["first"], first)
+    if operator.symmetric:
+        assert_close(found["form"], found["form"].T)
+    if operator.kills_constants and "constant" in kind:
+        assert np.array_equal(found["form"][:, 0], np.zeros(basis.size))
+
+
+@pytest.mark.parametrize(("operator", "view"), [(Cross(), "y"), (Transfer(2), "future")])
+@pytest.mark.parametrize("kind", ["Gaussian", "with constant", "monomials"])
+def test_two_sided_operators_against_triple_loops(kind: str, operator: Operator, view: str) -> None:
+    left, jets = BASES[kind]
+    points = RNG.standard_normal((3, FIELDS[view].shape[1]))
+    right = LandmarkBasis(Matern(2.5, 1.1), points)
+    rights = [[matern(x, y)[0] for y in points] for x in FIELDS[view]]
+    lefts = [[jet[0] for jet in jets(x)] for x in FIELDS["x"]]
+    batch = {k: FIELDS[k] for k in ("x", view, "weight")}
+    found = Measure(left, right, operator.forms, operator.functionals, operator)([batch])
+    assert found.keys() == {"form", "gram", "right_gram", "first", "right_first"}
+    assert_close(found["form"], triple_loop((left.size, 3), lambda k, i, j: lefts[k][i] * rights[k][j]))
+    assert_close(found["gram"], triple_loop((left.size,) * 2, lambda k, i, j: lefts[k][i] * lefts[k][j]))
+    assert_close(found["right_gram"], triple_loop((3, 3), lambda k, i, j: rights[k][i] * rights[k][j]))
+    assert_close(found["first"], triple_loop((left.size, 1), lambda k, i, j: lefts[k][i])[:, 0])
+    assert_close(found["right_first"], triple_loop((3, 1), lambda k, i, j: rights[k][i])[:, 0])
+
+
+def test_high_orders_of_the_gaussian() -> None:
+    coefficients = {((2, 1), (0, 3)): 1.5, ((4, 0), (1, 2)): -0.2}
+
+    def derivative(x: Any, y: Any, alpha: tuple[int, ...]) -> float:
+        parts = []
+        for u, a in zip((x - y) / 0.9, alpha, strict=True):
+            parts.append((-1 / 0.9) ** a * hermite_e.hermeval(u, [0] * a + [1]) * math.exp(-u * u / 2))
+        return math.prod(parts)
+
+    def summand(k: int, i: int, j: int) -> float:
+        x = FIELDS["x"][k]
+        return sum(
+            c * derivative(x, LANDMARKS[i], alpha) * derivative(x, LANDMARKS[j], beta)
+            for (alpha, beta), c in coefficients.items()
+        )
+
+    operator, basis = DifferentialOperator(coefficients), BASES["Gaussian"][0]
+    assert operator.derivative_order == 4
+    found = Measure(basis, basis, operator.forms, operator=operator)([{k: FIELDS[k] for k in ("x", "weight")}])
+    assert_close(found["form"], triple_loop((4, 4), summand))
+
+
+def test_second_derivatives_against_data() -> None:
+    curvature = functional(lambda f, x: inner(second(f, x.diffusion), x.potential) - 2 * inner(second(f), 1.0))
+    basis, jets = BASES["Matern"]
+    found = Measure(basis, basis, Laplacian().forms, {"curvature": curvature})([FIELDS])["curvature"]
+    hessians = np.array([[jet[2] for jet in jets(x)] for x in FIELDS["x"]])
+    expected = np.einsum("k,k,kab,kiab->i", FIELDS["weight"], FIELDS["potential"], DIFFUSION, hessians)
+    assert_close(found, expected - 2 * np.einsum("k,kiaa->i", FIELDS["weight"], hessians))
+
+
+@pytest.mark.parametrize("name", ["generator", "diffusion", "three augmentations", "symmetric differential"])
+@pytest.mark.parametrize("kind", ["Gaussian", "Polynomial", "generic"])
+def test_single_precision(kind: str, name: str) -> None:
+    operator, basis = CASES[name].operator, BASES[kind][0]
+    single = {k: v.astype(np.float32) for k, v in FIELDS.items()}
+    double = {k: v.astype(float) for k, v in single.items()}
+    found, expected = (
+        Measure(basis, basis, operator.forms, operator=operator, dtype=dtype)([batch])["form"]
+        for dtype, batch in [("float32", single), ("float64", double)]
+    )
+    assert found.dtype == np.float64
+    assert_close(found, expected, 3e-6)
+
+
+multi_indices = st.tuples(st.integers(0, 2), st.integers(0, 1))
+coefficients = st.dictionaries(st.tuples(multi_indices, multi_indices), st.floats(-2, 2), min_size=1, max_size=4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(one=coefficients, factor=st.floats(-2, 2))
+def test_equation_10_is_the_sum_of_its_terms(one: dict[Any, float], factor: float) -> None:
+    basis, batch = BASES["Gaussian"][0], {k: FIELDS[k] for k in ("x", "weight")}
+
+    def measured(bilinear: Any) -> Any:
+        return Measure(basis, basis, {"form": bilinear})([batch])["form"]
+
+    scaled = DifferentialOperator({pair: factor * c for pair, c in one.items()})
+    terms = [
+        factor * c * measured(form(lambda f, g, x, a=a, b=b: inner(partial(f, *a), partial(g, *b))))
+        for (a, b), c in one.items()
+    ]
+    scale = sum(np.abs(term).max() for term in terms) or 1.0
+    np.testing.assert_allclose(measured(scaled.form), np.sum(terms, axis=0), rtol=0, atol=1e-13 * scale)
+    backwards = DifferentialOperator(list({pair: factor * c for pair, c in reversed(one.items())}.items()))
+    assert backwards == scaled
+
+
+def test_a_sum_costs_one_product() -> None:
+    assert len(Generator(diffusion="sigma").form.products) == 1
+    assert len(DifferentialOperator({((0, 0), (a, b)): 1.0 for a in (0, 1) for b in (0, 1)}).form.products) == 1
+    assert len(DifferentialOperator({((a, b), (0, 1)): 1.0 for a in (0, 1) for b in (0, 1)}).form.products) == 1
+    assert [len(Augmentation(m).form.products) for m in (2, 3, 4)] == [1, 2, 3]
+    shared = {p for bilinear in Schroedinger().forms.values() for p in bilinear.products}
+    assert len(shared) == 3
+
+
+def test_directions_that_are_paired_may_be_of_two_fields() -> None:
+    basis, jets = BASES["Gaussian"]
+    crossed = form(lambda f, g, x: inner(along_each(f, x.s), along_each(g, x.t), weight=x.w))
+    s, t = FIELDS["directions"][:, :2], FIELDS["directions"][:, 2:4]
+    batch = {"x": FIELDS["x"], "s": s, "t": t, "w": FIELDS["potential"], "weight": FIELDS["weight"]}
+    gradients = np.array([[jet[1] for jet in jets(x)] for x in FIELDS["x"]])
+    expected = np.einsum("k,k,kia,kma,kjb,kmb->ij", FIELDS["weight"], FIELDS["potential"], gradients, s, gradients, t)
+    assert_close(Measure(basis, basis, {"form": crossed})([batch])["form"], expected)
