@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -50,9 +50,9 @@ class Block:
     shared: dict[Any, Any] | None = None
 
     def field(self, field: Field) -> Array:
-        """The values of a field, (c,) or (c, d)."""
-        values = self.fields[field.name]
-        return values if field.index is None else values[:, field.index]
+        """The values of a field, (c,), (c, d) or (c, d, d)."""
+        entries: Any = (slice(None), *field.path)
+        return np.asarray(self.fields[field.name][entries])
 
     def view(self, name: str) -> Block:
         """This block with the points of another view."""
@@ -78,6 +78,18 @@ class Evaluation(ABC):
     @abstractmethod
     def feature(self, atom: Atom) -> Array:
         """One atom (not the gradient) of all functions at all points, (p, c); valid until the next block."""
+
+    def second(self, atom: Atom, block: Block) -> Array:
+        """sum_ab matrix_ab d_a d_b of all functions, (p, c), by partial derivatives; without matrices the Laplacian."""
+        d = block.fields[atom.view].shape[1]
+        diagonal = [(a, a) for a in range(d)]
+        mixed = [] if atom.direction is None else [(a, b) for a in range(d) for b in range(a)]
+        weights: list[Any] = [1.0 for _ in diagonal]
+        if atom.direction is not None:
+            matrix = block.field(atom.direction)
+            weights = [matrix[:, a, a] for a, _ in diagonal] + [matrix[:, a, b] + matrix[:, b, a] for a, b in mixed]
+        alphas = [tuple((k == a) + (k == b) for k in range(d)) for a, b in [*diagonal, *mixed]]
+        return add_up((self.feature(Atom("partial", atom.view, alpha)) for alpha in alphas), weights, block.dtype)
 
 
 class GradientSum(Protocol):
@@ -156,11 +168,17 @@ class Basis(ABC):
     def check_order(self, order: int, operator: str) -> None:
         """Raise SmoothnessError where the operator takes a derivative that the basis does not have."""
         if order > self.order:
+            lacking = self
+            while (part := next(p for p in lacking.parts if order > p.order)) is not lacking:
+                lacking = part
             raise SmoothnessError(
                 f"{operator} takes derivatives of order {order}, and {self.description} has them up to "
-                f"order {self.order:g}; use a smoother kernel, such as Gaussian(scale) or "
-                f"Matern(nu={order // 2 + 1.5})"
+                f"order {self.order:g}; {lacking.remedy(order)}"
             )
+
+    def remedy(self, order: int) -> str:
+        """What to do where this basis has no derivatives of that order, for messages."""
+        return "use functions that have them, such as those of FourierBasis, MonomialBasis or a smooth kernel"
 
 
 class Contraction(ABC):
@@ -198,14 +216,14 @@ class PairContraction(Contraction):
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
         for product, total in self.sums.items():
-            for a, b in _scalar_pairs(product, self.dimension):
-                left = lefts[a.view].feature(a)
-                symmetric = a == b and lefts[a.view] is rights[b.view]
+            for a, b in scalar_pairs(product, block, self.dimension):
+                left = scalar_feature(lefts, a, block)
+                if product.weight is None and a == b and all(lefts[v] is rights[v] for v in a.views):
+                    right = left
+                else:
+                    right = scalar_feature(rights, b, block)
                 if product.weight is not None:
                     left = left * block.field(product.weight).astype(left.dtype, copy=False)
-                    right = rights[b.view].feature(b)
-                else:
-                    right = left if symmetric else rights[b.view].feature(b)
                 np.matmul(left, right.T, out=self.buffer)
                 np.add(total, self.buffer, out=total)
         for product, shortcut in self.gradients.items():
@@ -227,17 +245,46 @@ def _gram_of(product: Product) -> Product:
     return Product(value, value)
 
 
-def _scalar_pairs(product: Product, d: int) -> Iterator[tuple[Atom, Atom]]:
-    """The product as pairs of scalar atoms: a gradient pair is the sum over the coordinates."""
-    if product.left.kind != "gradient":
+def scalar_pairs(product: Product, block: Block, d: int) -> Iterator[tuple[Atom, Atom]]:
+    """The product as pairs of scalar atoms: a pair of vectors is the sum over their coordinates."""
+    if not product.left.vector:
         yield product.left, product.right
         return
-    for axis in range(d):
-        alpha = unit_index(axis, d)
-        yield (
-            replace(product.left, kind="partial", alpha=alpha),
-            replace(product.right, kind="partial", alpha=alpha),
+    lefts, rights = _coordinates(product.left, block, d), _coordinates(product.right, block, d)
+    if len(lefts) != len(rights):
+        raise ValueError(
+            f"inner() pairs as many directions on both sides: {product.left.direction} has {len(lefts)} in a row, and "
+            f"{product.right.direction} has {len(rights)}"
         )
+    yield from zip(lefts, rights, strict=True)
+
+
+def _coordinates(atom: Atom, block: Block, d: int) -> list[Atom]:
+    """The coordinates of a gradient, or of the derivatives along each of several directions."""
+    if atom.direction is None:
+        return [replace(atom, kind="partial", alpha=unit_index(axis, d)) for axis in range(d)]
+    count, path = block.field(atom.direction).shape[1], atom.direction.path
+    directions = [replace(atom.direction, index=(*path, m)) for m in range(count)]
+    return [replace(atom, kind="along", direction=direction) for direction in directions]
+
+
+def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:
+    """A scalar atom of all functions, (p, c); a sum is added up row by row, of terms at any views."""
+    if atom.kind == "second":
+        return evaluations[atom.view].second(atom, block)
+    if atom.kind != "sum":
+        return evaluations[atom.view].feature(atom)
+    weights = [t.factor if t.weight is None else t.factor * block.field(t.weight) for t in atom.terms]
+    return add_up((scalar_feature(evaluations, t.atom, block) for t in atom.terms), weights, block.dtype)
+
+
+def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Array:
+    """sum_t weight_t feature_t, of features (p, c) and weights that are numbers or (c,), into an array of its own."""
+    total: Any = 0.0
+    for feature, weight in zip(features, weights, strict=True):
+        scaled = feature * np.asarray(weight, dtype)
+        total = np.add(total, scaled, out=scaled)
+    return np.asarray(total)
 
 
 def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: int) -> Array:
@@ -251,7 +298,7 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
     target = target.astype(block.dtype, copy=False)
     atom = pairing.atom
     if atom.kind != "gradient":
-        return np.asarray(evaluation.feature(atom) @ target, dtype=float)
+        return np.asarray(scalar_feature({atom.view: evaluation}, atom, block) @ target, dtype=float)
     if target.ndim != 2 or target.shape[1] != d:
         raise ValueError(
             f"the gradient pairs with a field of vectors of shape (n, {d}); the field has rows of shape "

@@ -36,7 +36,7 @@ class ConstantBasis(Basis):
         return "the constant"
 
     def kills(self, atom: Atom) -> bool:
-        return atom.order > 0
+        return all(leaf.order > 0 for leaf in atom.leaves)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         ones = np.ones(len(block.x), block.dtype) if block.scale is None else block.scale.astype(block.dtype)

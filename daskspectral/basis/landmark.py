@@ -49,6 +49,10 @@ class LandmarkBasis(Basis):
     def description(self) -> str:
         return f"the kernel {self.kernel}"
 
+    def remedy(self, order: int) -> str:
+        smoother = "Gaussian(scale)" if order > 37 else f"Gaussian(scale) or Matern(nu={order // 2 + 1.5})"
+        return f"use a smoother kernel, such as {smoother}"
+
     @property
     def local(self) -> NDArray[np.bool_]:
         return np.full(self.size, isinstance(self.kernel, RadialKernel))
@@ -109,6 +113,9 @@ class _LandmarkEvaluation(Evaluation):
             self._cache[atom] = self._compute(atom)
         return self._cache[atom]
 
+    def second(self, atom: Atom, block: Block) -> Array:
+        return self.feature(atom)
+
     def _compute(self, atom: Atom) -> Array:
         x, y, kernel = self.block.x.astype(float, copy=False), self.basis.landmarks, self.basis.kernel
         if atom.kind == "value":
@@ -117,6 +124,9 @@ class _LandmarkEvaluation(Evaluation):
             result = kernel.along(x, y, self.block.field(atom.direction))
         elif atom.kind == "partial":
             result = kernel.partial(x, y, atom.alpha)
+        elif atom.kind == "second":
+            matrix = atom.direction
+            result = kernel.second(x, y, None if matrix is None else self.block.field(matrix).astype(float, copy=False))
         else:
             raise ValueError("the gradient is a vector; its features are the partial derivatives")
         if self.block.scale is not None:

@@ -13,11 +13,14 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Values (k,), coefficients of the left and right functions (p, k) and (q, k), ranks, residuals (k,)."""
+    """Values (k,), coefficients of the left and right functions (p, k) and (q, k), ranks, residuals (k,).
 
-    values: Array
-    left: Array
-    right: Array
+    Values and coefficients are complex from the non-symmetric solver, real from the others.
+    """
+
+    values: NDArray[np.inexact[Any]]
+    left: NDArray[np.inexact[Any]]
+    right: NDArray[np.inexact[Any]]
     rank: int | tuple[int, int]
     residuals: Array
 

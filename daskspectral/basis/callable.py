@@ -1,0 +1,175 @@
+"""A basis of a user's own functions, with their gradients where the operator takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
+from daskspectral.errors import SmoothnessError
+from daskspectral.forms import Atom
+from daskspectral.kernels.base import check_index, is_number
+from daskspectral.kernels.registry import function_path, load_function
+
+Function = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class CallableBasis(Basis):
+    """The p functions that `function` evaluates, x (c, d) -> (p, c), with `gradient`, x (c, d) -> (p, c, d).
+
+    They are called with float64 points, block by block and in several threads at once. p is found by calling them on
+    a few points of the unit cube. A model keeps their import paths: to be saved, they must lie in a module.
+    """
+
+    function: Function
+    gradient: Function | None = None
+    d: int = field(kw_only=True)
+    _size: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for given in (self.function, *(() if self.gradient is None else (self.gradient,))):
+            if not callable(given):
+                raise TypeError(
+                    "CallableBasis takes a function x (c, d) -> (p, c) and, where it has one, its gradient "
+                    f"x (c, d) -> (p, c, d); it got {given!r}"
+                )
+        if not is_number(self.d) or self.d % 1 or self.d < 1:
+            raise ValueError(f"d, the number of variables, is a whole number of 1 or more; it is {self.d!r}")
+        object.__setattr__(self, "d", int(self.d))
+        with np.errstate(all="ignore"):
+            shape = np.shape(self.function(self._probe(3)))
+            if len(shape) != 2 or not shape[0] or shape[1] != 3:
+                raise ValueError(_misshapen("function", self.function, shape, (3, self.d), "(p, c), here (p, 3)"))
+            object.__setattr__(self, "_size", shape[0])
+            self.evaluate(self._probe(2))  # another number of points: p and c are not mistaken for each other
+            if self.gradient is not None:
+                self.differentiate(self._probe(2))
+
+    def _probe(self, c: int) -> Array:
+        return np.repeat(np.linspace(0.25, 0.75, c)[:, None], self.d, axis=1)
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def dimension(self) -> int:
+        return self.d
+
+    @property
+    def order(self) -> float:
+        return 0 if self.gradient is None else 1
+
+    @property
+    def description(self) -> str:
+        return f"the functions of {_name(self.function)}"
+
+    def remedy(self, order: int) -> str:
+        if order == 1:
+            return "give CallableBasis their gradient, a function x (c, d) -> (p, c, d)"
+        return f"CallableBasis has first derivatives at most; {super().remedy(order)}"
+
+    def evaluate(self, x: Array) -> Array:
+        """phi_i(x_k), (p, c). Raises ValueError where the function returns another shape."""
+        values, wanted = np.asarray(self.function(x)), (self.size, len(x))
+        if values.shape != wanted:
+            raise ValueError(_misshapen("function", self.function, values.shape, x.shape, f"(p, c), here {wanted}"))
+        return values
+
+    def differentiate(self, x: Array) -> Array:
+        """grad phi_i(x_k), (p, c, d). Raises SmoothnessError without a gradient, ValueError for another shape."""
+        if self.gradient is None:
+            raise SmoothnessError(f"the gradient of {self.description} is not known; {self.remedy(1)}")
+        values, wanted = np.asarray(self.gradient(x)), (self.size, *x.shape)
+        if values.shape != wanted:
+            raise ValueError(_misshapen("gradient", self.gradient, values.shape, x.shape, f"(p, c, d), here {wanted}"))
+        return values
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        return _CallableEvaluation(self, block)
+
+    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
+        return _CallableGradientSum(self.size, dtype, arena)
+
+    def state(self) -> dict[str, Any]:
+        gradient = None if self.gradient is None else function_path(self.gradient)
+        return {"basis": "callable", "function": function_path(self.function), "gradient": gradient, "d": self.d}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> CallableBasis:
+        """The inverse of `state`: the functions are imported."""
+        gradient = None if state["gradient"] is None else load_function(state["gradient"])
+        return cls(load_function(state["function"]), gradient, d=int(state["d"]))
+
+
+def _name(function: Function) -> str:
+    return getattr(function, "__name__", None) or repr(function)
+
+
+def _misshapen(role: str, function: Function, shape: tuple[int, ...], points: tuple[int, ...], wanted: str) -> str:
+    return (
+        f"the {role} {_name(function)} of a CallableBasis was given points {points} and returned shape {shape}; it "
+        f"must return {wanted}: functions first, one row each"
+    )
+
+
+class _CallableEvaluation(Evaluation):
+    """Values and gradients of one block, each called for once, when first asked for."""
+
+    def __init__(self, basis: CallableBasis, block: Block):
+        self.basis, self.block = basis, block
+        self.points = block.x.astype(float, copy=False)
+        self._value: Array | None = None
+        self._gradient: Array | None = None
+
+    @property
+    def gradient(self) -> Array:
+        """(p, c, d), times the square root of the weight."""
+        if self._gradient is None:
+            self._gradient = self._weighted(self.basis.differentiate(self.points))
+        return self._gradient
+
+    def feature(self, atom: Atom) -> Array:
+        if atom.kind == "value" or (atom.kind == "partial" and atom.order == 0):
+            if self._value is None:
+                self._value = self._weighted(self.basis.evaluate(self.points))
+            return self._value
+        if atom.kind == "along" and atom.direction is not None:
+            direction = self.block.field(atom.direction).astype(self.block.dtype, copy=False)
+            return np.asarray(np.einsum("pcd,cd->pc", self.gradient, direction))
+        if atom.kind != "partial":
+            raise ValueError("the gradient is a vector; its features are the partial derivatives")
+        check_index(atom.alpha, self.basis.d)
+        if atom.order > 1:
+            raise SmoothnessError(
+                f"a form takes derivatives of order {atom.order} of {self.basis.description}; "
+                f"{self.basis.remedy(atom.order)}"
+            )
+        return np.ascontiguousarray(self.gradient[:, :, atom.alpha.index(1)])
+
+    def _weighted(self, values: Array) -> Array:
+        """An array of its own in the dtype of the block; points lie along the second axis."""
+        values = np.array(values, self.block.dtype, order="C")
+        if self.block.scale is not None:
+            values *= self.block.scale.astype(self.block.dtype, copy=False).reshape(-1, *(1,) * (values.ndim - 2))
+        return values
+
+
+class _CallableGradientSum:
+    """One product of the gradients as rows of c d numbers."""
+
+    def __init__(self, size: int, dtype: Any, arena: Arena):
+        self.total: Array = np.zeros((size, size))
+        self.buffer = arena.get("product", self.total.shape, dtype)
+
+    def add(self, evaluation: Any) -> None:
+        rows = evaluation.gradient.reshape(len(self.total), -1)
+        np.matmul(rows, rows.T, out=self.buffer)
+        self.total += self.buffer
+
+    def result(self, gram: Array) -> Array:
+        return self.total

@@ -1,0 +1,197 @@
+"""Random Fourier features: cosines and sines of frequencies drawn from a kernel's spectral density."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
+from daskspectral.forms import Atom
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern
+from daskspectral.kernels.algebra import RadialMultiple, RadialProduct, RadialSum
+from daskspectral.kernels.base import check_index, is_number, number
+
+PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
+
+
+@dataclass(frozen=True, eq=False)
+class FourierBasis(Basis):
+    """sqrt(variance / m) cos(w_i.x), then sqrt(variance / m) sin(w_i.x), for m frequencies w (m, d); p = 2 m.
+
+    Both functions of a frequency rather than one with a random phase: their products depend on x - y alone, as the
+    kernel does; their span does not depend on the origin; and the derivative of one is the other times w, so that
+    the Dirichlet form needs the Gram matrix alone. The mean over w of phi(x).phi(y) is the kernel, and
+    |phi(x)|^2 = variance = k(x, x) at every point.
+
+    All derivatives exist, whatever the kernel: those of a rough one (Exponential, Matern of small nu) have
+    frequencies without a second moment, and Dirichlet forms of a few very fast oscillations.
+    """
+
+    frequencies: Array
+    variance: float = 1.0
+
+    def __post_init__(self) -> None:
+        frequencies = np.ascontiguousarray(self.frequencies, dtype=float)
+        if frequencies.ndim != 2 or not frequencies.size or not np.isfinite(frequencies).all():
+            raise ValueError(
+                f"frequencies are finite numbers (m, d), a row a frequency; they have shape {frequencies.shape}"
+            )
+        if not is_number(self.variance) or self.variance <= 0:
+            raise ValueError(f"variance, the kernel's value at x = y, is a positive number; it is {self.variance!r}")
+        object.__setattr__(self, "frequencies", frequencies)
+        object.__setattr__(self, "variance", float(self.variance))
+
+    @classmethod
+    def draw(
+        cls, kernel: Kernel, dimension: int, p: int, random_state: int | np.random.Generator | None = None
+    ) -> FourierBasis:
+        """p functions of `dimension` variables, with frequencies from the spectral density of the kernel.
+
+        Gaussian(scale): normal, of deviation 1/scale. Matern(nu, scale): multivariate Student t with 2 nu degrees of
+        freedom over scale; Exponential, one degree: Cauchy. A sum draws from either term, in proportion to k(x, x);
+        a product adds a draw from each. Raises ValueError for other kernels and for an odd p.
+        """
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"kernel must be one of daskspectral.kernels, such as Gaussian(1.0); it is {kernel!r}")
+        for name, value, least in (("dimension", dimension, 1), ("p", p, 2)):
+            if not is_number(value) or value % 1 or value < least:
+                raise ValueError(f"{name} is a whole number of {least} or more; it is {value!r}")
+        if p % 2:
+            raise ValueError(f"p is even, a cosine and a sine a frequency; it is {p}")
+        rng = np.random.default_rng(random_state)
+        return cls(_spectral_draws(kernel, int(p) // 2, int(dimension), rng), _at_zero(kernel))
+
+    @property
+    def size(self) -> int:
+        return 2 * len(self.frequencies)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.frequencies.shape[1])
+
+    @property
+    def order(self) -> float:
+        return math.inf
+
+    @property
+    def description(self) -> str:
+        return "random Fourier features"
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        return _FourierEvaluation(self, block)
+
+    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
+        return _FourierGradientSum(self.frequencies)
+
+    def state(self) -> dict[str, Any]:
+        return {"basis": "random fourier", "frequencies": self.frequencies, "variance": self.variance}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> FourierBasis:
+        """The inverse of `state`."""
+        return cls(np.asarray(state["frequencies"]), float(state["variance"]))
+
+
+class _FourierEvaluation(Evaluation):
+    """Cosines and sines of one block; every derivative is a multiple of them.
+
+    Angles are float64 whatever the dtype, since frequencies may be large. With t = tan(w.x / 2), cos and sin are
+    2 / (1 + t^2) - 1 and 2 t / (1 + t^2): one slow function for the two.
+    """
+
+    def __init__(self, basis: FourierBasis, block: Block):
+        self.basis, self.block = basis, block
+        m, points = len(basis.frequencies), block.x.astype(float, copy=False).T
+        c = points.shape[1]
+        self.value = block.buffer("value", (2 * m, c))
+        self.cos, self.sin = self.value[:m], self.value[m:]
+        amplitude: Any = math.sqrt(basis.variance / m)
+        if block.scale is not None:
+            amplitude = amplitude * block.scale
+        half = 0.5 * basis.frequencies
+        rows = max(1, PANEL_BYTES // (8 * max(c, 1)))
+        tangents = block.arena.get("half-angle tangents", (min(rows, m), c), float)
+        divisors = block.arena.get("half-angle divisors", (min(rows, m), c), float)
+        for start in range(0, m, rows):
+            panel = slice(start, min(start + rows, m))
+            t, u = tangents[: panel.stop - start], divisors[: panel.stop - start]
+            np.matmul(half[panel], points, out=t)
+            np.tan(t, out=t)
+            np.multiply(t, t, out=u)
+            u += 1
+            np.divide(2 * amplitude, u, out=u)
+            np.multiply(t, u, out=self.sin[panel])
+            np.subtract(u, amplitude, out=self.cos[panel])
+
+    def feature(self, atom: Atom) -> Array:
+        if atom.kind == "value":
+            return self.value
+        w, dtype = self.basis.frequencies, self.block.dtype
+        if atom.kind == "along" and atom.direction is not None:
+            direction = self.block.field(atom.direction).astype(dtype, copy=False)
+            return self._derivative(1, w.astype(dtype, copy=False) @ direction.T)
+        if atom.kind != "partial":
+            raise ValueError("the gradient is a vector; its features are the partial derivatives")
+        check_index(atom.alpha, self.basis.dimension)
+        factor = np.ones(len(w))
+        for axis, order in enumerate(atom.alpha):
+            if order:
+                factor *= w[:, axis] ** order
+        return self._derivative(atom.order, factor.astype(dtype)[:, None])
+
+    def _derivative(self, order: int, factor: Array) -> Array:
+        """factor (m, 1) or (m, c) times the functions, their angles advanced by `order` quarter turns."""
+        m = len(self.cos)
+        out = np.empty_like(self.value)
+        cos, sin = (self.cos, self.sin) if order % 2 == 0 else (self.sin, self.cos)
+        # cos' = -sin, sin' = cos
+        np.multiply(cos, factor if order % 4 in (0, 3) else -factor, out=out[:m])
+        np.multiply(sin, factor if order % 4 in (0, 1) else -factor, out=out[m:])
+        return out
+
+
+class _FourierGradientSum:
+    """L = [[S S^T, -S C^T], [-C S^T, C C^T]] o (W W^T), from the Gram matrix of [C; S] alone."""
+
+    def __init__(self, frequencies: Array):
+        self.frequencies = frequencies
+
+    def add(self, evaluation: Any) -> None:
+        """Nothing: the products are those of the Gram matrix."""
+
+    def result(self, gram: Array) -> Array:
+        m = len(self.frequencies)
+        products = self.frequencies @ self.frequencies.T
+        exchanged = np.roll(gram, (m, m), axis=(0, 1))
+        return np.asarray(np.block([[products, -products], [-products, products]]) * exchanged)
+
+
+def _at_zero(kernel: Kernel) -> float:
+    return float(kernel.diagonal(np.zeros((1, 1)))[0])
+
+
+def _spectral_draws(kernel: Kernel, m: int, d: int, rng: np.random.Generator) -> Array:
+    """w (m, d) with E cos(w.r) = k(r) / k(0)."""
+    if isinstance(kernel, Gaussian):
+        return rng.standard_normal((m, d)) / number(kernel.scale)
+    if isinstance(kernel, (Exponential, Matern)):
+        degrees = 1.0 if isinstance(kernel, Exponential) else 2.0 * kernel.nu
+        normal = rng.standard_normal((m, d)) / number(kernel.scale)
+        return normal * np.sqrt(degrees / rng.chisquare(degrees, (m, 1)))
+    if isinstance(kernel, RadialMultiple):
+        return _spectral_draws(kernel.kernel, m, d, rng)
+    if isinstance(kernel, RadialProduct):
+        return _spectral_draws(kernel.left, m, d, rng) + _spectral_draws(kernel.right, m, d, rng)
+    if isinstance(kernel, RadialSum):
+        share = _at_zero(kernel.left) / _at_zero(kernel)
+        left, right = (_spectral_draws(part, m, d, rng) for part in (kernel.left, kernel.right))
+        return np.where(rng.random((m, 1)) < share, left, right)
+    raise ValueError(
+        f"the spectral density of {kernel} is not known: random Fourier features are drawn for Gaussian, Exponential "
+        "and Matern, and for their sums, products and positive multiples; of another kernel of x - y, draw the "
+        "frequencies (m, d) yourself and give FourierBasis(frequencies, variance=k(x, x))"
+    )

@@ -1,0 +1,208 @@
+"""Monomials up to a total degree; each derivative of one is a multiple of another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
+from daskspectral.forms import Atom
+from daskspectral.kernels.base import MultiIndex, check_index, is_number, unit_index
+
+
+@dataclass(frozen=True)
+class MonomialBasis(Basis):
+    """(x / scale)^e for every multi-index e of total degree up to `degree` in d variables, by ascending degree.
+
+    p = C(d + degree, degree), one less without the constant. `scale` is a length in the units of the data: near
+    the largest coordinate, powers stay near 1.
+    """
+
+    d: int
+    degree: int
+    constant: bool = True
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("d", "degree"):
+            value = getattr(self, name)
+            if not is_number(value) or value % 1 or value < 1:
+                raise ValueError(f"{name} of MonomialBasis is a whole number of 1 or more; it is {value!r}")
+            object.__setattr__(self, name, int(value))
+        if not isinstance(self.constant, bool):
+            raise ValueError(f"constant of MonomialBasis is True or False; it is {self.constant!r}")
+        if not is_number(self.scale) or self.scale <= 0:
+            raise ValueError(f"scale of MonomialBasis is a positive number; it is {self.scale!r}")
+        object.__setattr__(self, "scale", float(self.scale))
+
+    @property
+    def size(self) -> int:
+        return math.comb(self.d + self.degree, self.degree) - self.lead
+
+    @property
+    def lead(self) -> int:
+        """Where the functions start among all monomials, of which the constant is the first."""
+        return 0 if self.constant else 1
+
+    @property
+    def dimension(self) -> int:
+        return self.d
+
+    @property
+    def order(self) -> float:
+        return math.inf
+
+    @property
+    def description(self) -> str:
+        return f"monomials up to degree {self.degree}"
+
+    @property
+    def exponents(self) -> Integers:
+        """The multi-index of each function, (p, d)."""
+        return _table(self.d, self.degree)[0][self.lead :]
+
+    def kills(self, atom: Atom) -> bool:
+        return all(leaf.order > self.degree for leaf in atom.leaves)
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        return _MonomialEvaluation(self, block)
+
+    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
+        return _MonomialGradientSum(self)
+
+    def state(self) -> dict[str, Any]:
+        plain = {"d": self.d, "degree": self.degree, "constant": self.constant, "scale": self.scale}
+        return {"basis": "monomial", **plain}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> MonomialBasis:
+        """The inverse of `state`."""
+        return cls(int(state["d"]), int(state["degree"]), bool(state["constant"]), float(state["scale"]))
+
+
+class _MonomialEvaluation(Evaluation):
+    """All monomials of one block, each degree from the one before by one product a variable."""
+
+    def __init__(self, basis: MonomialBasis, block: Block):
+        self.basis, self.block = basis, block
+        points = np.ascontiguousarray((block.x.astype(float, copy=False) / basis.scale).T)
+        _check_reach(points, basis, block.dtype)
+        points = points.astype(block.dtype, copy=False)
+        exponents, steps = _table(basis.d, basis.degree)
+        self.table = block.buffer("monomials", (len(exponents), points.shape[1]))
+        self.table[0] = 1 if block.scale is None else block.scale
+        for axis, source, target in steps:
+            np.multiply(self.table[source], points[axis], out=self.table[target])
+
+    def feature(self, atom: Atom) -> Array:
+        lead = self.basis.lead
+        if atom.kind == "value":
+            return self.table[lead:]
+        d, out = self.basis.d, np.zeros_like(self.table)
+        if atom.kind == "along" and atom.direction is not None:
+            direction = self.block.field(atom.direction).astype(self.block.dtype, copy=False)
+            for axis in range(d):
+                rows, part = self._partial(unit_index(axis, d))
+                part *= direction[:, axis]
+                out[rows] += part
+            return out[lead:]
+        if atom.kind != "partial":
+            raise ValueError("the gradient is a vector; its features are the partial derivatives")
+        check_index(atom.alpha, d)
+        rows, part = self._partial(atom.alpha)
+        out[rows] = part
+        return out[lead:]
+
+    def _partial(self, alpha: MultiIndex) -> tuple[Integers, Array]:
+        """Which monomials have the derivative, and its values there, (r,) and (r, c)."""
+        rows, sources, factors = _derivative(self.basis.d, self.basis.degree, alpha)
+        factors = factors / self.basis.scale ** sum(alpha)
+        return rows, self.table[sources] * factors[:, None].astype(self.table.dtype)
+
+
+class _MonomialGradientSum:
+    """L = sum_a D_a G D_a^T with the Gram matrix G of all monomials; D_a has one number a row."""
+
+    def __init__(self, basis: MonomialBasis):
+        self.basis = basis
+        self.first: Array = np.zeros(basis.size + basis.lead)
+
+    def add(self, evaluation: Any) -> None:
+        self.first += evaluation.table @ evaluation.table[0]
+
+    def result(self, gram: Array) -> Array:
+        basis, lead = self.basis, self.basis.lead
+        whole = np.empty((len(self.first), len(self.first)))
+        whole[0] = whole[:, 0] = self.first
+        whole[lead:, lead:] = gram
+        total = np.zeros_like(whole)
+        for axis in range(basis.d):
+            rows, sources, factors = _derivative(basis.d, basis.degree, unit_index(axis, basis.d))
+            total[np.ix_(rows, rows)] += factors[:, None] * factors * whole[np.ix_(sources, sources)]
+        return np.asarray(total[lead:, lead:] / basis.scale**2)
+
+
+def _check_reach(points: Array, basis: MonomialBasis, dtype: Any) -> None:
+    """Raise ValueError where sums of squares of the highest power overflow."""
+    reach = float(np.abs(points).max(initial=0))
+    if reach > (float(np.finfo(dtype).max) / 1e12) ** (0.5 / basis.degree):
+        raise ValueError(
+            f"the coordinates reach {reach * basis.scale:.6g}, and sums of squares of their power {basis.degree} "
+            f"overflow {np.dtype(dtype)}; give MonomialBasis a scale near that number, or standardize the columns"
+        )
+
+
+Step = tuple[int, slice, slice]
+Integers = NDArray[np.int64]
+
+
+@lru_cache(maxsize=16)
+def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...]]:
+    """Exponents of all monomials (P, d), and the products that make them: axis, source rows, target rows.
+
+    Within a degree they are sorted by their first variable. Those that start with variable a are x_a times the ones
+    of the degree before that start with a or a later variable: the last rows of that degree.
+    """
+    blocks: list[Integers] = [np.zeros((1, d), dtype=np.int64)]
+    steps: list[Step] = []
+    begin, tails = 0, [0] * d  # first row of the degree before; in it, the first row that starts with a or later
+    for _ in range(degree):
+        before = blocks[-1]
+        end = target = begin + len(before)
+        parts, starts = [], []
+        for axis in range(d):
+            rows = before[tails[axis] :].copy()
+            rows[:, axis] += 1
+            steps.append((axis, slice(begin + tails[axis], end), slice(target, target + len(rows))))
+            starts.append(target - end)
+            parts.append(rows)
+            target += len(rows)
+        blocks.append(np.concatenate(parts))
+        begin, tails = end, starts
+    exponents = np.concatenate(blocks)
+    exponents.flags.writeable = False
+    return exponents, tuple(steps)
+
+
+@lru_cache(maxsize=16)
+def _positions(d: int, degree: int) -> dict[bytes, int]:
+    return {row.tobytes(): i for i, row in enumerate(_table(d, degree)[0])}
+
+
+@lru_cache(maxsize=2048)
+def _derivative(d: int, degree: int, alpha: MultiIndex) -> tuple[Integers, Integers, NDArray[np.float64]]:
+    """d^alpha x^e = prod_a e_a! / (e_a - alpha_a)! x^(e - alpha): rows of e, rows of e - alpha, factors, (r,)."""
+    exponents, positions = _table(d, degree)[0], _positions(d, degree)
+    rows = np.flatnonzero((exponents >= alpha).all(axis=1))
+    sources = np.array([positions[e.tobytes()] for e in exponents[rows] - np.array(alpha)], dtype=np.int64)
+    factors = np.ones(len(rows))
+    for axis, order in enumerate(alpha):
+        for k in range(order):
+            factors *= exponents[rows, axis] - k
+    return rows, sources, factors

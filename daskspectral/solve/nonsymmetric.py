@@ -1,0 +1,71 @@
+"""The non-symmetric eigenproblem L v = lambda Phi v, on the directions that Phi sees: complex values."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from daskspectral.solve.spectrum import Spectrum
+from daskspectral.solve.whiten import whiten
+
+Array = NDArray[np.floating[Any]]
+Complex = NDArray[np.complex128]
+
+
+def solve_eigen(
+    form: Array, gram: Array, *, count: int, cut: float, order: Literal["real", "modulus"] = "real"
+) -> Spectrum:
+    """The first `count` eigenvalues of form <f, L g> against gram, (p, p), complex, with functions of both sides.
+
+    Right functions g solve L g = lambda g, form b = lambda gram b; left functions f its adjoint,
+    a^H form = lambda a^H gram. They are biorthonormal, a^H gram b = I; the right ones have unit norm in the Gram's
+    metric, and their largest whitened coefficient is real and positive, so that those of conjugate values are
+    conjugate. Values descend by real part (`order="real"`, generators) or by modulus and real part (`order="modulus"`,
+    transfer operators), among those that agree to nine digits by imaginary part. `count` may part a conjugate pair.
+    Functions whose columns of the form are exact zeros (the constant) are kept whole: their eigenvalue 0 is exact.
+
+    Raises numpy.linalg.LinAlgError where a left function is orthogonal to its right one (a Jordan block): no
+    biorthonormal pair exists there.
+    """
+    whitening = whiten(gram, cut, (form == 0).all(axis=0))
+    w = whitening.matrix
+    reduced = w.T @ form @ w
+    problem: Any = scipy.linalg.eig(reduced, left=True, right=True)
+    values, left, right = (np.asarray(part, dtype=np.complex128) for part in problem)
+    first = _ranking(values, order)[:count]
+    values = values[first]
+    b = fix_phases(right[:, first])
+    a = _biorthonormal(left[:, first], b, values)
+    residuals = np.linalg.norm(reduced @ b - b * values, axis=0)
+    return Spectrum(values, w @ a, w @ b, whitening.rank, residuals)
+
+
+def _ranking(values: Complex, order: Literal["real", "modulus"]) -> NDArray[np.intp]:
+    """Positions by descending real part, or modulus and real part, then imaginary part, to nine digits each."""
+    parts = [values.imag, values.real] if order == "real" else [values.imag, values.real, np.abs(values)]
+    step = max(1e-9 * float(np.abs(values).max()), np.finfo(float).tiny)
+    return np.lexsort([-np.rint(part / step) for part in parts])
+
+
+def fix_phases(vectors: Complex) -> Complex:
+    """Unit columns whose largest entry is real and positive; among entries that rounding cannot part, the first."""
+    vectors = vectors / np.linalg.norm(vectors, axis=0)
+    magnitude = np.abs(vectors)
+    ties = magnitude >= magnitude.max(axis=0) * (1 - 1e-6)
+    largest = np.take_along_axis(vectors, ties.argmax(axis=0)[None], axis=0)[0]
+    return np.asarray(vectors * (largest.conj() / np.abs(largest)))
+
+
+def _biorthonormal(left: Complex, right: Complex, values: Complex) -> Complex:
+    """The left vectors recombined so that left^H right = I; only those of one eigenvalue mix."""
+    overlap = left.conj().T @ right
+    if np.linalg.svd(overlap, compute_uv=False).min(initial=1) < 4 * np.finfo(float).eps:
+        worst = values[np.abs(np.diag(overlap)).argmin()]
+        raise np.linalg.LinAlgError(
+            f"the operator is defective on this basis: at the eigenvalue {worst:.6g} the left function is orthogonal "
+            "to the right one, and the two cannot be paired; take the singular values instead"
+        )
+    return np.asarray(left @ np.linalg.inv(overlap).conj().T)

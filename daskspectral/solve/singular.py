@@ -1,0 +1,75 @@
+"""The two-metric singular value decomposition of <f, L g>, each side on the directions that its Gram matrix sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from daskspectral.solve.spectrum import Spectrum, fix_signs
+from daskspectral.solve.whiten import whiten
+
+Array = NDArray[np.floating[Any]]
+
+
+def solve_singular(
+    form: Array,
+    gram: Array,
+    right_gram: Array,
+    *,
+    count: int,
+    cut: float,
+    means: tuple[Array, Array] | None = None,
+) -> Spectrum:
+    """The `count` largest singular values of form (p, q) between gram (p, p) and right_gram (q, q), descending.
+
+    U S V^T = Phi^(-1/2) L Psi^(-1/2); the left functions are the rows of A = U^T Phi^(-1/2), the right ones those of
+    B = V^T Psi^(-1/2) (equation (7) of the Galerkin paper), kept as columns (p, k) and (q, k). They have unit norm in
+    the metric of their side; the largest whitened coefficient of a left function is positive, and the right function
+    makes the singular value so. The ranks of both sides come as a pair.
+
+    `means` = (E phi (p,), E psi (q,)) asks for the functions less their means; all moments are means over the rows
+    then. They are taken off after the cut, where rounding is known: Gram matrices centred before it hold directions
+    of noise wherever the functions are almost constant. The constant itself drops out of the span.
+    """
+    left, right = whiten(gram, cut).matrix, whiten(right_gram, cut).matrix
+    reduced = left.T @ form @ right
+    if means is not None:
+        mu, nu = left.T @ means[0], right.T @ means[1]
+        u, v = _centred_root(mu, np.sqrt(cut)), _centred_root(nu, np.sqrt(cut))
+        left, right, reduced = left @ u, right @ v, u.T @ (reduced - np.outer(mu, nu)) @ v
+    rank = left.shape[1], right.shape[1]
+    if not min(rank):
+        raise ValueError(
+            "nothing is left of the basis once the means are taken off: its functions are all but constant on these "
+            "data; narrow the kernel's scale, or use more functions"
+        )
+    k = min(count, *rank)
+    u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
+    u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
+    fix_signs(u, v)
+    residuals = np.hypot(
+        np.linalg.norm(reduced @ v - u * values, axis=0), np.linalg.norm(reduced.T @ u - v * values, axis=0)
+    )
+    return Spectrum(values, left @ u, right @ v, rank, residuals)
+
+
+def _centred_root(mean: Array, least: float) -> Array:
+    """R with R^T (I - mean mean^T) R = I: whitened functions (r,) stay white once their means are taken off.
+
+    Without the direction of the mean, (r, r - 1), where no more than `least` of its second moment is variance: the
+    whitened mean of a constant in the span has norm 1 up to r times the cut.
+    """
+    share = float(mean @ mean)
+    if share == 0:
+        return np.eye(len(mean))
+    axis = mean / np.sqrt(share)
+    if 1 - share > least:
+        return np.asarray(np.eye(len(mean)) + (1 / np.sqrt(1 - share) - 1) * np.outer(axis, axis))
+    # a reflection that takes the mean to one axis; the other axes span its complement
+    pivot = int(np.abs(axis).argmax())
+    axis[pivot] += np.copysign(1, axis[pivot])
+    reflection = np.eye(len(mean)) - 2 / (axis @ axis) * np.outer(axis, axis)
+    return np.delete(reflection, pivot, axis=1)
