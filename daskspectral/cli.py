@@ -19,7 +19,7 @@ from daskspectral.data.samples import SAMPLES, write_sample
 from daskspectral.data.source import open_source
 from daskspectral.data.writer import refuse_existing
 from daskspectral.errors import Stopped, raise_on_signals
-from daskspectral.estimators import SpectralDecomposition, load, save
+from daskspectral.estimators import HermiteRegressor, SpectralDecomposition, load, save
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
 
@@ -132,7 +132,8 @@ def _scheduler(address: str | None, threads: int | None) -> Iterator[None]:
 
 @command.command()
 @click.argument("points")
-@click.option("--operator", default="laplacian", show_default=True)
+@click.option("--operator", default="laplacian", show_default=True, help="laplacian, or transfer with --lag.")
+@click.option("--lag", type=Count(), help="Rows from a state to its future: POINTS are one trajectory.")
 @click.option("--manifold", help="sphere, circle or torus: the tangential form there.")
 @click.option("--kernel", default="gaussian:median", show_default=True, help="name[:parameter...], terms joined by +.")
 @click.option("--landmarks", type=Count(), default=500, show_default=True, help="How many.")
@@ -171,7 +172,7 @@ def fit(points: str, **options: Any) -> None:
     columns = options["columns"]
     source = open_source(points, columns=columns, weight=options["weights"])
     estimator = SpectralDecomposition(
-        operators.parse(options["operator"], options["manifold"], source.dimension),
+        _operator(options["operator"], options["lag"], options["manifold"], source.dimension),
         kernel,
         n_components=options["components"],
         n_landmarks=options["landmarks"],
@@ -202,21 +203,38 @@ def fit(points: str, **options: Any) -> None:
     click.echo(f"model: {out}")
 
 
+def _operator(name: str, lag: int | None, manifold: str | None, dimension: int) -> operators.Operator:
+    """The operator that the options name. Raises click's UsageError where they do not go together."""
+    if name != "transfer":
+        if lag is not None:
+            raise click.UsageError("--lag is for --operator transfer")
+        return operators.parse(name, manifold, dimension)
+    if lag is None or manifold is not None:
+        raise click.UsageError(
+            "--operator transfer needs --lag, the rows from a state to its future, and no --manifold"
+        )
+    return operators.Transfer(lag)
+
+
 @command.command()
 @click.argument("model")
 @click.argument("points")
 @click.option("--out", required=True, help="Where the embedding goes: a new zarr array (rows, components).")
+@click.option("--right", is_flag=True, help="The right functions of a model with singular values.")
 @click.option("--on-invalid", type=click.Choice(["raise", "skip"]), default="raise", help="skip: such rows become NaN.")
+@click.option("--allow-missing", is_flag=True, help="Chunks that are not stored hold fill values on purpose.")
 @_run_options
-def transform(model: str, points: str, out: str, on_invalid: str, **options: Any) -> None:
-    """Evaluate the eigenfunctions of MODEL at every row of the zarr array POINTS."""
+def transform(model: str, points: str, out: str, right: bool, on_invalid: str, **options: Any) -> None:
+    """Evaluate the functions of MODEL at every row of the zarr array POINTS."""
     refuse_existing(out, options["overwrite"])
     refuse_input(out, model, points)
     estimator = SpectralDecomposition.load(model)
+    if right and estimator.moments_.operator.solver != "singular":
+        raise click.UsageError(f"--right is for models with singular values, and {model} has eigenvalues")
+    functions = estimator.transform_right if right else estimator.transform
     with _scheduler(options["scheduler"], options["threads"]):
-        estimator.transform(
-            points, out=out, overwrite=options["overwrite"], on_invalid=on_invalid, progress=_bar(options["progress"])
-        )
+        run = {name: options[name] for name in ("overwrite", "allow_missing")}
+        functions(points, out=out, on_invalid=on_invalid, progress=_bar(options["progress"]), **run)
     shape = open_zarr(out).shape
     click.echo(f"embedding: {out}, {shape[0]} rows, {shape[1]} components")
 
@@ -315,23 +333,32 @@ def _bar(wanted: bool) -> bool | None:
     return None if wanted else False
 
 
-def describe(what: SpectralDecomposition | Moments) -> str:
+def describe(what: SpectralDecomposition | HermiteRegressor | Moments) -> str:
     """A table of a fitted model, or a summary of moments, for people."""
-    moments = what if isinstance(what, Moments) else what.moments_
-    basis = moments.basis
-    lines = [
-        f"operator    {moments.operator}",
-        f"basis       {basis.description}: {basis.size} functions of {basis.dimension} variables",
+    moments: Moments = what if isinstance(what, Moments) else what.moments_
+    lines = [f"operator    {moments.operator}"]
+    for name, basis in {"basis": moments.basis, "right basis": moments.right_basis}.items():
+        if basis is not None:
+            lines.append(f"{name:11s} {basis.description}: {basis.size} functions of {basis.dimension} variables")
+    lines += [
         f"rows        {moments.count}" + (f", {moments.skipped} invalid ones left out" if moments.skipped else ""),
         f"weight      {moments.weight:g}",
         f"arithmetic  {moments.dtype}",
     ]
     if isinstance(what, Moments):
         return "\n".join([*lines, f"moments     {', '.join(moments.arrays)}"])
-    lines += [f"rank        {what.rank_}", "", "   i    eigenvalue   residual"]
-    for i, (value, residual) in enumerate(zip(what.eigenvalues_, what.residuals_, strict=True)):
-        shown = 0.0 if abs(value) < 1e-12 * np.abs(what.eigenvalues_).max() else value
-        lines.append(f"{i:4d}  {shown:12.6g}  {residual:9.1e}")
+    if isinstance(what, HermiteRegressor):
+        lines += [f"rank        {what.rank_}", f"penalty     {what.alpha_:g}", f"score       {what.gcv_:g}"]
+        return "\n".join(lines)
+    singular = moments.operator.solver == "singular"
+    values = what.singular_values_ if singular else what.eigenvalues_
+    rank = " and ".join(map(str, what.rank_)) if singular else what.rank_
+    lines += [f"rank        {rank}", "", "   i    eigenvalue   residual"]
+    if singular:
+        lines[-1] = "   i  singular value   residual"
+    for i, (value, residual) in enumerate(zip(values, what.residuals_, strict=True)):
+        shown = 0.0 if abs(value) < 1e-12 * np.abs(values).max() else value
+        lines.append(f"{i:4d}  {shown:{14 if singular else 12}.6g}  {residual:9.1e}")
     return "\n".join(lines)
 
 

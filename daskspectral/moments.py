@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Basis, Block, Evaluation
 from daskspectral.basis.base import pair_with_field
-from daskspectral.forms import Atom, Form, Functional, all_products
+from daskspectral.forms import Atom, Form, Functional, Pairing, Product
 from daskspectral.operators import Operator
 
 Array = NDArray[np.floating[Any]]
+Sides = tuple[str, str]
 
 __all__ = ["Measure", "MeasureMany", "Measurement", "Moments", "block_rows"]
 
@@ -27,8 +28,9 @@ class Moments:
 
     `arrays` holds one sum a form, (p, q), by name; `weight` is the total sample weight, `count` the rows that
     went in, `skipped` those dropped as invalid, `rows` all that were read, landmarks left out among them, from the
-    row `start` on; `head` tells the array that they were read from by its first rows. `a + b` is the moments of both
-    data sets together; it knows its array where b continues a.
+    row `start` on; `head` tells the array that they were read from by its first rows. `right_basis` None means that
+    right functions are those of `basis` too. `a + b` is the moments of both data sets together; it knows its array
+    where b continues a.
     """
 
     arrays: Mapping[str, Array]
@@ -40,16 +42,19 @@ class Moments:
     dtype: str = "float64"
     preparation: Mapping[str, Any] = field(default_factory=dict)
     rows: int = 0
+    right_basis: Basis | None = None
     start: int = 0
     head: str = ""
 
     @property
     def fingerprint(self) -> str:
-        """A digest of basis, operator, preparation of the columns and arithmetic; equal ones can be added."""
+        """A digest of bases, operator, preparation of the columns and arithmetic; equal ones can be added."""
+        right = None if self.right_basis is None else self.right_basis.state()
         digest = hashlib.sha256()
-        for part in (self.basis.state(), self.preparation, self.dtype):
+        for part in (self.basis.state(), right, self.preparation, self.dtype):
             update_digest(digest, part)
-        digest.update(repr((self.operator, sorted(self.operator.forms.items()))).encode())
+        measured = (self.operator.forms, self.operator.functionals)
+        digest.update(repr((self.operator, *(sorted(m.items()) for m in measured))).encode())
         return digest.hexdigest()
 
     def __add__(self, other: Moments) -> Moments:
@@ -89,7 +94,7 @@ class Moments:
 def _differences(left: Moments, right: Moments) -> list[str]:
     """In what the fingerprints of two moments differ."""
     named: dict[str, Callable[[Moments], Any]] = {
-        "bases (kernel, landmarks)": lambda m: m.basis.state(),
+        "bases (kernel, landmarks)": lambda m: [b and b.state() for b in (m.basis, m.right_basis)],
         "preparations of the columns": lambda m: m.preparation,
         "dtypes": lambda m: m.dtype,
     }
@@ -126,7 +131,10 @@ def block_rows(p: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What every task measures: forms between two bases, functionals of the left one.
+    """What every task measures: forms between two bases, functionals of each.
+
+    The form named `gram` is measured between left and left, `right_gram` between right and right, every other one
+    between left and right; the functional `right_first` of the right basis, every other one of the left.
 
     Called with the batches of one range of rows (mappings of fields, `x` (c, d), `weight` (c,) where given),
     it returns the sums by name. Immutable and picklable; it travels to the workers once a run.
@@ -159,44 +167,69 @@ class Measure:
         for start in range(0, max(1, len(batch["x"])), self.block_rows):
             fields = {k: v[start : start + self.block_rows] for k, v in batch.items()}
             if self.operator is not None:
-                fields |= self.operator.derived_fields(fields["x"])
+                fields |= self.operator.derived_fields(fields)
             weight = fields.pop("weight", None)
             scale = None if weight is None else np.sqrt(weight, dtype=float)
             yield Block(fields, np.dtype(self.dtype), arena, scale)
 
 
 class Measurement:
-    """The sums of one `Measure` on their way: blocks are added one by one."""
+    """The sums of one `Measure` on their way: blocks are added one by one.
+
+    Each basis is evaluated once a block at each view, for all the products that it takes part in; where right is
+    left, all forms are of one contraction.
+    """
 
     def __init__(self, measure: Measure, arena: Arena):
-        self.measure = measure
-        products = all_products(tuple(measure.forms.values()))
-        self._contraction = measure.left.contraction(measure.right, products, np.dtype(measure.dtype), arena)
-        self._pairings = tuple(dict.fromkeys(p for f in measure.functionals.values() for p in f.pairings))
-        self._vectors: dict[Any, Array] = {}
-        self._left_atoms = [p.left for p in products] + [p.atom for p in self._pairings]
-        self._right_atoms = [p.right for p in products]
-        if measure.right is measure.left:
-            self._left_atoms = self._right_atoms = self._left_atoms + self._right_atoms
+        self._bases = {"left": measure.left}
+        if measure.right is not measure.left:
+            self._bases["right"] = measure.right
+        self._forms: dict[str, tuple[Sides, Form]] = {}
+        self._functionals: dict[str, tuple[str, Functional]] = {}
+        products: dict[Sides, dict[Product, None]] = {}
+        self._atoms: dict[str, dict[Atom, None]] = {side: {} for side in self._bases}
+        self._vectors: dict[tuple[str, Pairing], Array] = {}
+        self._pairings: dict[tuple[str, Pairing], None] = {}
+        for name, form in measure.forms.items():
+            sides = self._sides(name)
+            self._forms[name] = sides, form
+            products.setdefault(sides, {}).update(dict.fromkeys(form.products))
+            for product in form.products:
+                self._atoms[sides[0]][product.left] = self._atoms[sides[1]][product.right] = None
+        for name, functional in measure.functionals.items():
+            side = self._sides(name)[1] if name == "right_first" else "left"
+            self._functionals[name] = side, functional
+            self._pairings.update(dict.fromkeys((side, pairing) for pairing in functional.pairings))
+            self._atoms[side].update(dict.fromkeys(pairing.atom for pairing in functional.pairings))
+        dtype = np.dtype(measure.dtype)
+        self._contractions = {
+            (a, b): self._bases[a].contraction(self._bases[b], tuple(wanted), dtype, arena)
+            for (a, b), wanted in products.items()
+        }
+
+    def _sides(self, name: str) -> Sides:
+        if "right" not in self._bases:
+            return "left", "left"
+        return {"gram": ("left", "left"), "right_gram": ("right", "right")}.get(name, ("left", "right"))
 
     def add(self, block: Block) -> None:
         """Add one block of rows."""
-        left, right = self.measure.left, self.measure.right
-        lefts = _evaluate(left, block.part("left"), self._left_atoms)
-        rights = lefts if right is left else _evaluate(right, block.part("right"), self._right_atoms)
-        vectors = self._vectors
-        for pairing in self._pairings:
-            part = pair_with_field(lefts[pairing.atom.view], pairing, block, left.dimension)
-            vectors[pairing] = vectors[pairing] + part if pairing in vectors else part
-        self._contraction.add(lefts, rights, block)
+        at = {side: evaluate(b, block.part(side), list(self._atoms[side])) for side, b in self._bases.items()}
+        for side, pairing in self._pairings:
+            part = pair_with_field(at[side][pairing.atom.view], pairing, block, self._bases[side].dimension)
+            before = self._vectors.get((side, pairing))
+            self._vectors[side, pairing] = part if before is None else before + part
+        for (left, right), contraction in self._contractions.items():
+            contraction.add(at[left], at[right], block)
 
     def result(self) -> dict[str, Array]:
         """The sums so far, by the name of form or functional."""
-        matrices = self._contraction.result()
-        sums = {name: _combine(f.expression.terms, matrices) for name, f in self.measure.forms.items()}
+        matrices = {sides: contraction.result() for sides, contraction in self._contractions.items()}
+        sums = {name: _combine(f.expression.terms, matrices[sides]) for name, (sides, f) in self._forms.items()}
         if self._vectors:
-            functionals = self.measure.functionals.items()
-            sums |= {name: _combine(f.expression.terms, self._vectors) for name, f in functionals}
+            for name, (side, functional) in self._functionals.items():
+                vectors = {p: v for (s, p), v in self._vectors.items() if s == side}
+                sums[name] = _combine(functional.expression.terms, vectors)
         return sums
 
 
@@ -237,7 +270,7 @@ class MeasureMany:
                             started[name, fold] = Measurement(measure, arena)
                         fields = dict(block.fields)
                         if measure.operator is not None:
-                            fields |= measure.operator.derived_fields(block.fields["x"])
+                            fields |= measure.operator.derived_fields(fields)
                         dtype = np.dtype(measure.dtype)
                         started[name, fold].add(replace(block, fields=fields, dtype=dtype, shared=shared))
         sums = {
@@ -265,9 +298,11 @@ class MeasureMany:
                 yield fold, {k: v[rows] for k, v in fields.items()}
 
 
-def _evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:
-    views = dict.fromkeys(a.view for a in atoms)
-    return {v: basis.at(block.view(v), [a for a in atoms if a.view == v]) for v in views}
+def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:
+    """The basis at each view of a block, for what these atoms need."""
+    leaves = list(dict.fromkeys(leaf for a in atoms for leaf in a.leaves))
+    views = dict.fromkeys(a.view for a in leaves)
+    return {v: basis.at(block.view(v), [a for a in leaves if a.view == v]) for v in views}
 
 
 def _combine(terms: tuple[tuple[float, Any], ...], sums: Mapping[Any, Array]) -> Array:

@@ -38,6 +38,8 @@ def eigenfunctions(
 ) -> Figure:
     """Draw the first `count` eigenfunctions of a fitted estimator over a sample of the rows of X.
 
+    Of one with singular values, the left functions; of complex functions, the real part.
+
     One column: lines over a histogram of the data. Two: level lines where there are data. Three on the unit sphere
     (|x| = 1 to 1e-6 in the sample): level lines in the Mollweide projection, the third axis upward. Otherwise the
     sample in the first two eigenfunctions that are not constant, coloured by each of the others.
@@ -50,7 +52,7 @@ def eigenfunctions(
     if count < 1 or max_points < 1:
         raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
     points = _draw(estimator, X, max_points, random_state)
-    shown = range(min(count, len(estimator.eigenvalues_)))
+    shown = range(min(count, len(_values(estimator))))
     d = points.shape[1]
     if d == 1:
         return _draw_lines(estimator, points, shown)
@@ -62,26 +64,35 @@ def eigenfunctions(
 
 
 def spectrum(estimator: SpectralDecomposition, *, exact: ArrayLike | None = None) -> Figure:
-    """Draw the eigenvalues by index; a constant's 0 is hollow, `exact` ones (any number) are crosses."""
+    """Draw the eigenvalues, or singular values, by index; `exact` ones (any number) are crosses.
+
+    A constant's eigenvalue 0 is hollow. Complex eigenvalues are drawn in the plane.
+    """
     _require_matplotlib()
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    values = estimator.fitted().eigenvalues_
-    index, constant = np.arange(len(values)), _vanishing(values)
+    values, singular = _values(estimator.fitted()), _singular(estimator)
+    plane = np.iscomplexobj(values)
+    index, constant = np.arange(len(values)), np.zeros(len(values), bool) if singular else _vanishing(values)
     figure = Figure(figsize=(5.0, 3.4), layout="constrained")
     axes = figure.add_subplot()
-    axes.vlines(index, 0, values, color="0.8", linewidth=1)
+    if plane:
+        index, values = values.real, values.imag
+    else:
+        axes.vlines(index, 0, values, color="0.8", linewidth=1)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.axhline(0, color="0.8", linewidth=0.8)
     style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markersize": 5, "mec": "tab:blue"}
     axes.plot(index[~constant], values[~constant], mfc="tab:blue", label="learned", **style)
     if constant.any():
         axes.plot(index[constant], values[constant], mfc="white", label="constant", **style)
     if exact is not None:
-        true = np.asarray(exact, dtype=float)
-        axes.plot(np.arange(len(true)), true, "x", color="tab:red", markersize=7, label="exact")
-    axes.set(xlabel="index", ylabel="eigenvalue")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        true = np.asarray(exact)
+        at = (true.real, true.imag) if plane else (np.arange(len(true)), true)
+        axes.plot(*at, "x", color="tab:red", markersize=7, label="exact")
+    name = "singular value" if singular else "eigenvalue"
+    axes.set(xlabel="real part" if plane else "index", ylabel="imaginary part" if plane else name)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="upper left")
     return figure
@@ -253,7 +264,7 @@ def _evaluate(estimator: SpectralDecomposition, points: Array) -> Array:
     rows = np.zeros((*points.shape[:-1], estimator.n_features_in_))
     rows[..., list(estimator.preparation_.columns or range(rows.shape[-1]))] = points
     values = np.asarray(estimator.transform(rows.reshape(-1, rows.shape[-1]), progress=False))
-    return values.reshape(*points.shape[:-1], -1)
+    return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
 
 def _support(points: Array) -> tuple[float, Array, Callable[[Array], Array]]:
@@ -280,15 +291,31 @@ def _largest(sampled: Array) -> float:
     return max(2.0, float(np.quantile(np.abs(sampled), 0.995)))
 
 
-def _vanishing(values: Array) -> NDArray[np.bool_]:
+def _singular(estimator: SpectralDecomposition) -> bool:
+    return bool(estimator.moments_.operator.solver == "singular")
+
+
+def _values(estimator: SpectralDecomposition) -> NDArray[np.inexact[Any]]:
+    values: NDArray[np.inexact[Any]] = estimator.singular_values_ if _singular(estimator) else estimator.eigenvalues_
+    return values
+
+
+def _vanishing(values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
     return np.asarray(np.abs(values) <= 1e-9 * np.abs(values).max())
 
 
 def _title(estimator: SpectralDecomposition, i: int) -> str:
-    value = 0.0 if _vanishing(estimator.eigenvalues_)[i] else float(estimator.eigenvalues_[i])
+    values, letter = _values(estimator), r"\sigma" if _singular(estimator) else r"\lambda"
+    value = complex(0.0 if _vanishing(values)[i] else values[i])
+    text = _number(value.real)
+    if value.imag:
+        text += rf" {'+' if value.imag > 0 else '-'} {_number(abs(value.imag))} i"
+    return rf"${letter}_{{{i}}} = {text}$"
+
+
+def _number(value: float) -> str:
     digits, _, exponent = (f"{value:#.3g}" if value else "0").partition("e")
-    power = rf" \cdot 10^{{{int(exponent)}}}" if exponent else ""
-    return rf"$\lambda_{{{i}}} = {digits.rstrip('.')}{power}$"
+    return digits.rstrip(".") + (rf" \cdot 10^{{{int(exponent)}}}" if exponent else "")
 
 
 def _require_matplotlib() -> None:

@@ -26,6 +26,7 @@ def moments_state(moments: Moments) -> dict[str, Any]:
         "operator": moments.operator.state(),
         "dtype": moments.dtype,
         "preparation": dict(moments.preparation),
+        "right_basis": None if moments.right_basis is None else moments.right_basis.state(),
     }
 
 
@@ -34,5 +35,6 @@ def moments_from_state(state: Mapping[str, Any]) -> Moments:
     return Moments(
         **{k: state[k] for k in _PLAIN},
         basis=basis_from_state(state["basis"]),
+        right_basis=None if state.get("right_basis") is None else basis_from_state(state["right_basis"]),
         operator=operator_from_state(state["operator"]),
     )

@@ -404,7 +404,7 @@ def test_signals(job: str, name: str) -> None:
     if "--overwrite" in JOBS[job]:
         model.save("out.zarr")
     before = everything()
-    arguments = JOBS[job] + (["--allow-missing"] if job in ("fit", "standardize") else [])
+    arguments = JOBS[job] + (["--allow-missing"] if job in ("fit", "standardize", "transform") else [])
     result = interrupted(arguments, number)
     assert result.returncode == {"SIGINT": 130, "SIGTERM": 143}[name]
     shown = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM"}[name]

@@ -216,9 +216,8 @@ def test_operators_say_what_they_measure() -> None:
             r"the data have 3 columns, and a form takes the orders \(2, 0\)",
         ),
         (lambda: SymmetricForm(drifting), "the form drifting is not symmetric"),
-        (lambda: SymmetricForm(hessians).state(), "a model of the form hessians cannot be saved yet"),
         (lambda: Laplacian(Implicit(lambda x: x, 2)).state(), "move it into a module"),
-        (lambda: operator_from_state({"operator": "transfer"}), "unknown operator 'transfer'"),
+        (lambda: operator_from_state({"operator": "heat"}), "unknown operator 'heat'"),
         (lambda: parse("heat", None, 3), "no operator 'heat'; the operators are laplacian"),
         (lambda: parse("laplacian", "torus", 3), "an even number of columns; got 3"),
         (

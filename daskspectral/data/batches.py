@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,21 +20,23 @@ READ_BYTES = 1 << 20  # whole chunks are read together up to this size
 
 @dataclass(frozen=True)
 class Bad:
-    """A row that cannot be used: its global number and what is wrong with it."""
+    """A row that cannot be used: its global number, what is wrong with it, and in which field."""
 
     row: int
     reason: str
+    field: str = "x"
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What every range of a run shares: how rows are prepared, which are taken, what invalid ones mean.
+    """What every range of a run shares: how points are prepared, which rows are taken, what invalid ones mean.
 
-    `excluded` and `selected` are sorted global row numbers; with `selected`, only these rows are taken and each
-    batch has their numbers as the field `row`. `on_invalid` is "raise", "skip", or "keep" (not looked at).
+    `preparations` has every field of points, `x` and other views. `excluded` and `selected` are sorted global row
+    numbers; with `selected`, only these rows are taken and each batch has their numbers as the field `row`.
+    `on_invalid` is "raise", "skip", or "keep" (not looked at).
     """
 
-    preparation: Preparation
+    preparations: Mapping[str, Preparation]
     excluded: Array | None = None
     selected: Array | None = None
     on_invalid: str = "raise"
@@ -69,7 +71,7 @@ class Batches:
                 if len(batch["x"]):
                     self.count += len(batch["x"])
                     self.weight += float(batch["weight"].sum()) if "weight" in batch else len(batch["x"])
-                    yield {**batch, "x": self.rows.preparation(batch["x"])}
+                    yield {**batch, **{name: p(batch[name]) for name, p in self.rows.preparations.items()}}
 
     def _chunks(self) -> Iterator[tuple[int, dict[str, Array]]]:
         """One read of some whole chunks: the number of its first row, and its fields (of the selected rows)."""
@@ -92,14 +94,15 @@ class Batches:
 
     def _clean(self, batch: dict[str, Array], first: int) -> dict[str, Array]:
         """The batch without its invalid and excluded rows."""
-        columns = self.rows.preparation.columns
-        checked = batch if columns is None else {**batch, "x": batch["x"][:, list(columns)]}
+        columns = {name: p.columns for name, p in self.rows.preparations.items() if p.columns is not None}
+        checked = {**batch, **{name: batch[name][:, list(chosen)] for name, chosen in columns.items()}}
         valid = None if self.rows.on_invalid == "keep" else valid_rows(checked)
         if valid is not None:
             if self.rows.on_invalid == "raise":
                 bad = first_invalid(checked, columns)
                 assert bad is not None
-                self.bad = Bad(int(batch["row"][bad.row]) if "row" in batch else first + bad.row, bad.reason)
+                row = int(batch["row"][bad.row]) if "row" in batch else first + bad.row
+                self.bad = replace(bad, row=row)
                 return batch
             self.skipped += int(np.count_nonzero(~valid))
         excluded = self.rows.excluded
@@ -124,20 +127,23 @@ def valid_rows(batch: Mapping[str, Array]) -> Array | None:
     return valid
 
 
-def first_invalid(batch: Mapping[str, Array], columns: tuple[int, ...] | None = None) -> Bad | None:
-    """The first invalid row of a batch, counted from its start; `columns` are the numbers of x's columns."""
+def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, ...]] | None = None) -> Bad | None:
+    """The first invalid row of a batch, counted from its start; `columns` number the columns of some fields."""
     valid = valid_rows(batch)
     if valid is None:
         return None
     row = int(np.argmin(valid))
     for name, values in batch.items():
-        entry = np.atleast_1d(values[row]).ravel()
-        broken = np.flatnonzero(~np.isfinite(entry))
+        entry = np.asarray(values[row])
+        broken = np.argwhere(~np.isfinite(entry))
         if len(broken):
-            column = int(broken[0]) if columns is None else columns[broken[0]]
-            value = entry[broken[0]]
-            what = "the sample weight" if name == "weight" else name
-            return Bad(row, f"X holds {value} in column {column}" if name == "x" else f"{what} is {value}")
-        if name == "weight" and entry[0] < 0:
-            return Bad(row, f"the sample weight is negative ({entry[0]})")
+            index = tuple(broken[0].tolist())
+            value = entry[index]
+            if not index:
+                return Bad(row, f"{'the sample weight' if name == 'weight' else name} is {value}", name)
+            chosen = (columns or {}).get(name)
+            shown = chosen[index[0]] if chosen is not None else index[0] if len(index) == 1 else index
+            return Bad(row, f"{'X' if name == 'x' else name} holds {value} in column {shown}", name)
+        if name == "weight" and entry < 0:
+            return Bad(row, f"the sample weight is negative ({entry})", name)
     raise AssertionError("the row is valid")

@@ -9,6 +9,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -17,6 +18,8 @@ import zarr
 from zarr.storage import FsspecStore
 
 from daskspectral.data.readers import Reader, ZarrReader
+
+MOST_HEADERS = 100_000  # files whose headers are read before a run: a second of a local disk
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,36 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
             f"them as the fill value {array.fill_value}. Restore them, or if fill values are meant, pass "
             "allow_missing=True (--allow-missing in the shell)"
         )
+
+
+def check_headers(reader: Reader, listing: Listing | None) -> None:
+    """Raise OSError for a Blosc file shorter than its header says: Blosc would decode memory beyond its end."""
+    if listing is None or not isinstance(reader, ZarrReader) or not isinstance(reader.store, str):
+        return
+    array, root = reader.array, os.path.join(reader.store, reader.path)
+    grid = [range(math.ceil(n / c)) for n, c in zip(array.shape, array.chunks, strict=True)]
+    if not _ends_in_blosc(array) or math.prod(map(len, grid)) > MOST_HEADERS:
+        return
+    keys = [key for key in map(array.metadata.encode_chunk_key, product(*grid)) if key in listing.files]
+
+    def promised(key: str) -> int:
+        with open(os.path.join(root, key), "rb", buffering=0) as file:
+            return int.from_bytes(file.read(16)[12:], "little")
+
+    with ThreadPoolExecutor(16) as pool:
+        for key, size in zip(keys, pool.map(promised, keys), strict=True):
+            if 0 < listing.files[key][0] < max(16, size):
+                raise OSError(
+                    f"{reader.name} is damaged: chunk {key} has {listing.files[key][0]} bytes, and its Blosc header "
+                    f"promises {size}: the file was cut short. Restore it or write it again"
+                )
+
+
+def _ends_in_blosc(array: zarr.Array[Any]) -> bool:
+    if array.metadata.zarr_format == 2:
+        return getattr(array.metadata.compressor, "codec_id", "") == "blosc"
+    codecs: Any = array.metadata.to_dict()["codecs"]
+    return str(codecs[-1]["name"]) in ("blosc", "numcodecs.blosc")
 
 
 def _local_files(root: str, prefix: str) -> Iterator[tuple[str, tuple[int, str]]]:

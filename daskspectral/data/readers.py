@@ -54,6 +54,11 @@ class Reader(ABC):
         return self
 
     @property
+    def parts(self) -> tuple[Reader, ...]:
+        """The readers of one array each that this one joins; itself when it is one."""
+        return (self,)
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What tells this array from another: plain data."""
         return {"shape": list(self.shape), "dtype": self.dtype.str}

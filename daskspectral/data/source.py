@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import operator
 import os
@@ -81,12 +82,32 @@ class Preparation:
         return cls(None if columns is None else tuple(columns), state["mean"], state["scale"])
 
 
+@dataclass(frozen=True)
+class Lagged:
+    """Which rows of which trajectory the pairs (x, future) are: pairs `borders[t]` to `borders[t + 1]` are of t."""
+
+    lag: int
+    borders: tuple[int, ...]
+
+    def place(self, field: str, pair: int) -> tuple[int, int]:
+        """The trajectory, and the row in it, that a field of this pair is."""
+        t = bisect.bisect_right(self.borders, pair) - 1
+        return t, pair - self.borders[t] + (self.lag if field == "future" else 0)
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
-    """n rows of named fields; `x` (n, d) first, others aligned with it."""
+    """n rows of named fields; `x` (n, d) first, others aligned with it.
+
+    `views` are further fields of points in the space of x, prepared as x is; `apart` are fields of points in spaces
+    of their own, with their preparations.
+    """
 
     readers: Mapping[str, Reader]
     preparation: Preparation = field(default_factory=Preparation)
+    views: tuple[str, ...] = ()
+    apart: Mapping[str, Preparation] = field(default_factory=dict)
+    lagged: Lagged | None = None
 
     @property
     def n(self) -> int:
@@ -101,63 +122,120 @@ class Source:
     @property
     def n_features_in(self) -> int:
         """Columns of the raw x."""
-        return self.readers["x"].shape[1]
+        return self.width("x")
 
     @property
     def dimension(self) -> int:
-        """Columns after selection."""
-        columns = self.preparation.columns
-        return self.n_features_in if columns is None else len(columns)
+        """Columns of x after selection."""
+        return self.dimension_at("x")
+
+    @property
+    def preparations(self) -> dict[str, Preparation]:
+        """What is done to each field of points."""
+        return {**dict.fromkeys(("x", *self.views), self.preparation), **self.apart}
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of all fields of one row, as float64."""
+        return 8 * sum(int(np.prod(r.shape[1:])) for r in self.readers.values())
 
     @property
     def dask_fields(self) -> dict[str, da.Array]:
         """The fields that are dask arrays."""
         return {k: r.array for k, r in self.readers.items() if isinstance(r, DaskReader)}
 
-    def allowing_missing(self) -> Source:
-        """The same rows, where fill values in place of missing chunks are meant."""
+    def allowing_missing(self, allowed: bool) -> Source:
+        """The same rows; where `allowed`, fill values in place of missing chunks are meant."""
+        if not allowed:
+            return self
         return replace(self, readers={name: reader.allowing_missing() for name, reader in self.readers.items()})
 
-    def head(self, rows: int) -> str:
-        """What tells this array from another by its first rows, whatever holds them: a digest of 1000 at most."""
-        rows = min(1000, rows)
-        first = np.ascontiguousarray(self.readers["x"].read(0, rows), dtype=float)
-        return f"{rows}:{hashlib.sha256(first.tobytes()).hexdigest()[:32]}"
+    def width(self, view: str) -> int:
+        """Columns of the raw points of a view."""
+        return self.readers[view].shape[1]
 
-    def with_preparation(self, **changes: Any) -> Source:
-        """The same rows with other columns, mean or scale."""
+    def dimension_at(self, view: str) -> int:
+        """Columns of a view after selection."""
+        columns = self.preparations[view].columns
+        return self.width(view) if columns is None else len(columns)
+
+    def head(self, rows: int) -> str:
+        """What tells these points from others by their first rows, whatever holds them: a digest of 1000 at most."""
+        rows, digest = min(1000, rows), hashlib.sha256()
+        for view in self.preparations:
+            digest.update(np.ascontiguousarray(self.readers[view].read(0, rows), dtype=float).tobytes())
+        return f"{rows}:{digest.hexdigest()[:32]}"
+
+    def with_preparation(self, view: str = "x", **changes: Any) -> Source:
+        """The same rows with other columns, mean or scale, of x and the views of its space, or of one apart."""
+        if view in self.apart:
+            return replace(self, apart={**self.apart, view: replace(self.apart[view], **changes)})
         return replace(self, preparation=replace(self.preparation, **changes))
 
 
-def open_source(x: Any, *, columns: Sequence[int] | None = None, **fields: Any) -> Source:
-    """A Source of x (n, d) and further fields of n rows each (None ones are left out).
+def open_source(
+    x: Any,
+    *,
+    columns: Sequence[int] | None = None,
+    views: Mapping[str, Any] | None = None,
+    apart: Mapping[str, Any] | None = None,
+    fields: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> Source:
+    """A Source of x (n, d) and further fields of n rows each, of any shape (None ones are left out).
 
-    Raises ValueError or TypeError where shapes, types or chunks cannot be used, FileNotFoundError for a missing
-    path; nothing is read but metadata.
+    Fields come in the mapping `fields` or as keywords. `views` are points (n, d) in the space of x, `apart` points
+    (n, q) in spaces of their own; `columns` select those of x and its views. Raises ValueError or TypeError where
+    shapes, types or chunks cannot be used, FileNotFoundError for a missing path; nothing is read but metadata.
     """
-    reader = as_reader(x, "X")
+    views, apart = views or {}, apart or {}
+    readers = {"x": points_reader(x, "X")}
+    for name, value in {**views, **apart}.items():
+        readers[name] = points_reader(value, name)
+    width = readers["x"].shape[1]
+    for name in views:
+        if readers[name].shape[1] != width:
+            raise ValueError(
+                f"{name} has {readers[name].shape[1]} columns and X has {width}; they are views of the same points"
+            )
+    for name, value in {**(fields or {}), **others}.items():
+        if value is not None:
+            readers[name] = as_reader(value, label_of(name))
+    check_rows(readers)
+    prepared = Preparation(check_columns(columns, width))
+    return Source(aligned(readers), prepared, tuple(views), {name: Preparation() for name in apart})
+
+
+def label_of(name: str) -> str:
+    """What errors call a field."""
+    return {"x": "X", "weight": "sample_weight"}.get(name, name)
+
+
+def points_reader(value: Any, what: str) -> Reader:
+    """A Reader of points (n, d). Raises ValueError for another shape, and for no points."""
+    reader = as_reader(value, what)
     if len(reader.shape) == 1:
         raise ValueError(
-            f"X must have 2 dimensions, rows and columns; it has shape {reader.shape}. A single column is "
-            "X.reshape(-1, 1), a single row X.reshape(1, -1)"
+            f"{what} must have 2 dimensions, rows and columns; it has shape {reader.shape}. A single column is "
+            f"{what}.reshape(-1, 1), a single row {what}.reshape(1, -1)"
         )
     if len(reader.shape) != 2:
-        raise ValueError(f"X must have 2 dimensions, rows and columns; it has shape {reader.shape}")
+        raise ValueError(f"{what} must have 2 dimensions, rows and columns; it has shape {reader.shape}")
     if 0 in reader.shape:
-        raise ValueError(f"X is empty: its shape is {reader.shape}")
-    readers = {"x": reader}
-    for name, value in fields.items():
-        if value is None:
-            continue
-        label = "sample_weight" if name == "weight" else name
-        other = as_reader(value, label)
-        if not other.shape or other.shape[0] != reader.shape[0]:
-            has = f"{other.shape[0]} rows" if other.shape else "no rows, being one number,"
-            raise ValueError(f"{label} has {has} and X has {reader.shape[0]}; they go together row by row")
-        if name == "weight" and len(other.shape) != 1:
-            raise ValueError(f"{label} must have one dimension, the rows; it has shape {other.shape}")
-        readers[name] = other
-    return Source(_aligned(readers), Preparation(_check_columns(columns, reader.shape[1])))
+        raise ValueError(f"{what} is empty: its shape is {reader.shape}")
+    return reader
+
+
+def check_rows(readers: Mapping[str, Reader], of: str = "") -> None:
+    """Raise ValueError unless every field has the rows of x, and the weights one dimension; `of` goes with names."""
+    n = readers["x"].shape[0]
+    for name, reader in readers.items():
+        label = label_of(name)
+        if not reader.shape or reader.shape[0] != n:
+            has = f"{reader.shape[0]} rows" if reader.shape else "no rows, being one number,"
+            raise ValueError(f"{label}{of} has {has} and X{of} has {n}; they go together row by row")
+        if name == "weight" and len(reader.shape) != 1:
+            raise ValueError(f"{label}{of} must have one dimension, the rows; it has shape {reader.shape}")
 
 
 def as_reader(value: Any, what: str) -> Reader:
@@ -233,7 +311,7 @@ def _checked_blocks(array: da.Array, what: str) -> da.Array:
     return array
 
 
-def _aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
+def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
     """Where x or another field is a dask array, the dask fields share the row chunks of the first of them."""
     dask_names = [k for k, r in readers.items() if isinstance(r, DaskReader)]
     if not dask_names:
@@ -251,7 +329,8 @@ def _aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
     return readers
 
 
-def _check_columns(columns: Sequence[int] | None, d: int) -> tuple[int, ...] | None:
+def check_columns(columns: Sequence[int] | None, d: int) -> tuple[int, ...] | None:
+    """Column numbers from 0 to d - 1, given from either end. Raises ValueError for anything else."""
     if columns is None:
         return None
     try:

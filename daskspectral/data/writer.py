@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -221,10 +222,11 @@ def _hidden(target: Path, ending: str) -> Path:
 
 
 def _discard(directory: Path) -> None:
-    for _ in range(3):  # a write that was under way during an interrupt can make a directory again
+    for _ in range(20):  # a write that was under way during an interrupt can make a directory again
+        shutil.rmtree(directory, ignore_errors=True)
         if not directory.exists():
             return
-        shutil.rmtree(directory, ignore_errors=True)
+        time.sleep(0.05)
 
 
 def _remote(url: Location) -> tuple[Any, str]:

@@ -67,7 +67,7 @@ class Run:
         urgent = None if checkpoint is None else checkpoint.write
         if checkpoint is not None:
             checkpoint.agree(self.plan)
-        rows = Rows(self.source.preparation, self.excluded, None, self.on_invalid)
+        rows = Rows(self.source.preparations, self.excluded, None, self.on_invalid)
         with (
             _checkpoint_signals(checkpoint),
             self._epochs(task, rows, state, reduce_range, self._tree, first=first, urgent=urgent) as results,
@@ -90,7 +90,7 @@ class Run:
 
         Raises InvalidRowError for the lowest invalid row; with on_invalid="skip" such rows are left out.
         """
-        rows = Rows(self.source.preparation, None, selected, self.on_invalid)
+        rows = Rows(self.source.preparations, None, selected, self.on_invalid)
         pieces: list[Array] = []
         with self._epochs(task, rows, state, map_range, self._collect, out=out) as results:
             for part in results:
@@ -101,10 +101,16 @@ class Run:
         return np.concatenate(pieces) if pieces else None
 
     def _error(self, bad: Bad) -> InvalidRowError:
+        row, which = bad.row, f"row {bad.row} is the first that cannot be used"
+        lagged = self.source.lagged
+        if lagged is not None:
+            trajectory, row = lagged.place(bad.field, bad.row)
+            of = f" of trajectory {trajectory}" if len(lagged.borders) > 2 else ""
+            which = f"row {row}{of} cannot be used"
         return InvalidRowError(
-            f"row {bad.row} is the first that cannot be used: {bad.reason}. Mend the data, or leave such rows out "
-            "with on_invalid='skip' (--on-invalid skip in the shell)",
-            bad.row,
+            f"{which}: {bad.reason}. Mend the data, or leave such rows out with on_invalid='skip' "
+            "(--on-invalid skip in the shell)",
+            row,
         )
 
     @contextmanager

@@ -19,10 +19,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class _Take:
-    """The row numbers and points of the selected rows, side by side."""
+    """The row numbers and points, at one view, of the selected rows, side by side."""
+
+    view: str
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        return np.column_stack([batch["row"].astype(float), np.asarray(batch["x"], dtype=float)])
+        return np.column_stack([batch["row"].astype(float), np.asarray(batch[self.view], dtype=float)])
 
 
 @dataclass(frozen=True)
@@ -36,22 +38,30 @@ class Scan:
 
 
 def draw_rows(
-    source: Source, size: int, rng: np.random.Generator, *, on_invalid: str = "raise", progress: bool | None = False
+    source: Source,
+    size: int,
+    rng: np.random.Generator,
+    *,
+    view: str = "x",
+    on_invalid: str = "raise",
+    progress: bool | None = False,
 ) -> tuple[Array, Array]:
     """`size` distinct rows drawn uniformly: their sorted numbers (size,) and prepared points (size, d), float64.
+
+    The points are those of a view; a row is valid where all its fields are.
 
     The draw depends on the generator and the number of rows only. Invalid rows raise InvalidRowError for the lowest
     one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows when none are left).
     """
     n = source.n
     numbers = np.sort(rng.choice(n, min(size, n), replace=False))
-    rows, points = take_rows(source, numbers, on_invalid=on_invalid, progress=progress)
+    rows, points = take_rows(source, numbers, view=view, on_invalid=on_invalid, progress=progress)
     tried = numbers
     while len(rows) < size and len(tried) < n:
         wanted = min(n, len(tried) + 2 * (size - len(rows)))
         fresh = np.setdiff1d(rng.choice(n, wanted, replace=False), tried)
         tried = np.union1d(tried, fresh)
-        more = take_rows(source, fresh, on_invalid=on_invalid, progress=progress)
+        more = take_rows(source, fresh, view=view, on_invalid=on_invalid, progress=progress)
         keep = rng.permutation(len(more[0]))[: size - len(rows)]
         rows, points = np.concatenate([rows, more[0][keep]]), np.concatenate([points, more[1][keep]])
     order = np.argsort(rows)
@@ -59,28 +69,30 @@ def draw_rows(
 
 
 def take_rows(
-    source: Source, numbers: Array, *, on_invalid: str = "raise", progress: bool | None = False
+    source: Source,
+    numbers: Array,
+    *,
+    view: str = "x",
+    on_invalid: str = "raise",
+    progress: bool | None = False,
 ) -> tuple[Array, Array]:
-    """The valid ones among the rows of these sorted numbers, with their prepared points (m, d)."""
+    """The valid ones among the rows of these sorted numbers, with their prepared points (m, d) of a view."""
     plan = plan_of_rows(source, numbers)
     run = Run(source, plan, on_invalid=on_invalid, progress=progress, description="sample")
     try:
-        taken = run.map(_Take(), selected=numbers)
-    except InvalidRowError as error:
+        taken = run.map(_Take(view), selected=numbers)
+    except InvalidRowError:
         # a lower row that was not drawn may be invalid too, and the first one is what is reported
-        everything = plan_of_rows(source, None)
-        ranges = tuple(r for r in everything.ranges if r[0] <= error.row)
-        before = Plan(ranges, everything.epoch, everything.split_every)
-        Run(source, before, progress=progress, description="scan").reduce(Scan())
+        Run(source, plan_of_rows(source, None), progress=progress, description="scan").reduce(Scan())
         raise
     if taken is None:
-        return np.empty(0, dtype=np.int64), np.empty((0, source.dimension))
+        return np.empty(0, dtype=np.int64), np.empty((0, source.dimension_at(view)))
     return taken[:, 0].astype(np.int64), taken[:, 1:]
 
 
 def plan_of_rows(source: Source, numbers: Array | None) -> Plan:
     """A plan of cheap tasks over the chunks that hold any of these sorted row numbers (None: over all rows)."""
-    row_bytes = 8 * source.n_features_in
+    row_bytes = source.row_bytes
     plan = plan_run(
         source.edges, flops_per_row=20.0 * row_bytes, row_bytes=row_bytes, splittable=not source.dask_fields
     )

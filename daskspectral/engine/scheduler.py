@@ -113,7 +113,7 @@ class _Cluster(Scheduler):
 
     def result(self, handle: Any) -> Any:
         from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
+        from distributed.client import FutureCancelledError, FuturesCancelledError
 
         try:
             return self._wait_for(handle)
@@ -123,7 +123,7 @@ class _Cluster(Scheduler):
                 "task: killed by the nanny or the system for the memory that they took, or crashed (their logs say). "
                 "Give each worker more memory, fewer threads (each holds sums of its own), or lower n_landmarks"
             ) from error
-        except (FutureCancelledError, OSError) as error:
+        except (FutureCancelledError, FuturesCancelledError, OSError) as error:
             if isinstance(error, OSError) and self._client.status == "running":
                 raise
             raise self._lost(handle.key) from error

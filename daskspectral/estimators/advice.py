@@ -27,14 +27,24 @@ def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
             "effective points and were left out: their landmarks lie where the data are sparse at this scale; widen "
             "the kernel's scale, or use more rows",
             RankWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
 
 
-def advise_rank(solution: Spectrum, basis: Basis, wanted: int) -> None:
-    """Warn where fewer values come than were wanted, and say what would bring more."""
+def advise_rank(
+    solution: Spectrum, basis: Basis, wanted: int, *, right: Basis | None = None, stacklevel: int = 4
+) -> None:
+    """Warn where fewer values come than were wanted, and say what would bring more.
+
+    `right` is the basis of the right functions, where the solution has ranks of two sides.
+    """
     if len(solution.values) >= wanted:
         return
+    what, found = f"the basis has rank {solution.rank}", "eigenvalues"
+    if isinstance(solution.rank, tuple):
+        what = f"the bases of the two sides have ranks {solution.rank[0]} and {solution.rank[1]}"
+        found = "singular values"
+        basis = right if right is not None and solution.rank[1] < solution.rank[0] else basis
     advice = "use more landmarks or a narrower kernel"
     kernels = [part.kernel for part in basis.parts if isinstance(part, LandmarkBasis)]
     degrees = [kernel.degree for kernel in kernels if isinstance(kernel, Polynomial)]
@@ -46,8 +56,8 @@ def advise_rank(solution: Spectrum, basis: Basis, wanted: int) -> None:
             "columns or lower the degree"
         )
     warnings.warn(
-        f"the basis has rank {solution.rank} on these data, fewer than n_components={wanted}: "
-        f"{len(solution.values)} eigenvalues are returned; {advice}",
+        f"{what} on these data, fewer than n_components={wanted}: {len(solution.values)} {found} are "
+        f"returned; {advice}",
         RankWarning,
-        stacklevel=4,
+        stacklevel=stacklevel,
     )

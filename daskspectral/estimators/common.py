@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral import landmarks as choosing
-from daskspectral.data.source import Source
+from daskspectral.data.source import Source, label_of
 from daskspectral.engine import Run, plan_run
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import RankWarning
@@ -44,39 +44,46 @@ class Spread:
 
 @dataclass(frozen=True)
 class _SpreadTask:
-    """The spread of the columns over one range."""
+    """The spreads of the columns of some views over one range."""
+
+    views: tuple[str, ...]
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
-        total: Spread | None = None
+        total: dict[str, Spread] = {}
         for batch in batches:
-            x = np.asarray(batch["x"], dtype=float)
-            w = np.asarray(batch["weight"], dtype=float) if "weight" in batch else np.ones(len(x))
-            weight = float(w.sum())
-            mean = w @ x / weight if weight else np.zeros(x.shape[1])
-            part = Spread(weight, mean, w @ (x - mean) ** 2)
-            total = part if total is None else total + part
-        return {} if total is None else {"spread": total}
+            for view in self.views:
+                x = np.asarray(batch[view], dtype=float)
+                w = np.asarray(batch["weight"], dtype=float) if "weight" in batch else np.ones(len(x))
+                weight = float(w.sum())
+                mean = w @ x / weight if weight else np.zeros(x.shape[1])
+                part = Spread(weight, mean, w @ (x - mean) ** 2)
+                total[view] = total[view] + part if view in total else part
+        return total
 
 
 def standardized(source: Source, *, on_invalid: str, progress: bool | None) -> Source:
     """The source with columns brought to mean 0 and standard deviation 1 (ddof 0), in one streamed pass.
 
-    A column that is constant keeps its scale.
+    A column that is constant keeps its scale. Views of the space of x follow x; points of a space of their own are
+    brought there for themselves.
     """
-    row_bytes = 8 * source.n_features_in
-    whole = bool(source.dask_fields)
+    row_bytes, whole = source.row_bytes, bool(source.dask_fields)
     plan = plan_run(source.edges, flops_per_row=50.0 * row_bytes, row_bytes=row_bytes, splittable=not whole)
     run = Run(source, plan, on_invalid=on_invalid, progress=progress, description="standardize")
-    spread: Any = run.reduce(_SpreadTask()).sums["spread"]
-    if spread.weight <= 0:
-        raise ValueError(f"the total sample weight is {spread.weight:g}; some row needs a positive weight")
-    deviation = np.sqrt(spread.squares / spread.weight)
-    if not np.isfinite(deviation).all():
-        raise ValueError("the squares of the columns overflow; divide X by a constant first")
-    constant = deviation <= 1e-12 * np.abs(spread.mean)
-    if constant.any():
-        logger.info("%d of %d columns are constant; their scale stays 1", constant.sum(), len(constant))
-    return source.with_preparation(mean=spread.mean, scale=np.where(constant, 1.0, deviation))
+    views = ("x", *source.apart)
+    spreads: Mapping[str, Any] = run.reduce(_SpreadTask(views)).sums
+    for view in views:
+        spread = spreads[view]
+        if spread.weight <= 0:
+            raise ValueError(f"the total sample weight is {spread.weight:g}; some row needs a positive weight")
+        deviation = np.sqrt(spread.squares / spread.weight)
+        if not np.isfinite(deviation).all():
+            raise ValueError(f"the squares of the columns overflow; divide {label_of(view)} by a constant first")
+        constant = deviation <= 1e-12 * np.abs(spread.mean)
+        if constant.any():
+            logger.info("%d of %d columns are constant; their scale stays 1", constant.sum(), len(constant))
+        source = source.with_preparation(view, mean=spread.mean, scale=np.where(constant, 1.0, deviation))
+    return source
 
 
 def choose_landmarks(
@@ -86,27 +93,29 @@ def choose_landmarks(
     p: int,
     random_state: Any,
     *,
+    view: str = "x",
     sample_size: int | None,
     on_invalid: str,
     progress: bool | None,
 ) -> tuple[Kernel, Array, NDArray[np.int64] | None]:
     """The kernel with its scale resolved, the landmarks (p, d), and their sorted row numbers where they are rows.
 
-    One cheap pass at most: one draw of global row numbers serves the landmarks and the median distance.
+    Both are found among the points of a view. One cheap pass at most: one draw of global row numbers serves the
+    landmarks and the median distance.
     """
     given = not isinstance(landmarks, str)
     sample_size = 0 if given else p if landmarks == "uniform" else sample_size or default_sample(p)
     wanted = max(sample_size, MEDIAN_SAMPLE if kernel.needs_median else 0)
     rng = np.random.default_rng(random_state)
-    rows, points = np.empty(0, dtype=np.int64), np.empty((0, source.dimension))
+    rows, points = np.empty(0, dtype=np.int64), np.empty((0, source.dimension_at(view)))
     if wanted:
-        rows, points = draw_rows(source, wanted, rng, on_invalid=on_invalid, progress=progress)
+        rows, points = draw_rows(source, wanted, rng, view=view, on_invalid=on_invalid, progress=progress)
     if kernel.needs_median:
         distance = choosing.median_distance(points, rng, size=MEDIAN_SAMPLE)
         logger.info("median distance %.6g taken as the kernel's scale", distance)
         kernel = kernel.resolve(distance)
     if given:
-        prepared = source.preparation(given_landmarks(landmarks, source.n_features_in))
+        prepared = source.preparations[view](given_landmarks(landmarks, source.width(view), label_of(view)))
         return kernel, np.asarray(prepared, dtype=float), None
     subset = np.sort(rng.choice(len(rows), min(sample_size, len(rows)), replace=False))
     rows, points = rows[subset], points[subset]

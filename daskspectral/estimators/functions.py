@@ -18,12 +18,16 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Eigenfunctions:
-    """Functions of a basis at raw rows: (c, n_features) to (c, k)."""
+    """Functions of a basis at raw rows: (c, n_features) to (c, k), complex where the coefficients (p, k) are.
+
+    `means` (k,), where given, are taken off.
+    """
 
     basis: Basis
-    coefficients: Array
+    coefficients: NDArray[np.inexact[Any]]
     preparation: Preparation
     nan_rows: bool = False
+    means: NDArray[np.inexact[Any]] | None = None
 
     @property
     def width(self) -> int:
@@ -40,7 +44,7 @@ class Eigenfunctions:
 
     def _blocks(self, rows: Array, preparation: Preparation) -> Array:
         arena = Arena()
-        result = np.empty((len(rows), self.width))
+        result = np.empty((len(rows), self.width), self.coefficients.dtype)
         step = block_rows(self.basis.size)
         for start in range(0, len(rows), step):
             x = np.asarray(preparation(rows[start : start + step]), dtype=float)
@@ -48,5 +52,7 @@ class Eigenfunctions:
             block = Block({"x": np.where(valid[:, None], x, 0.0)}, np.dtype(float), arena)
             feature = self.basis.at(block, [VALUE]).feature(VALUE)
             result[start : start + step] = feature.T @ self.coefficients
+            if self.means is not None:
+                result[start : start + step] -= self.means
             result[start : start + step][~valid] = np.nan
         return result

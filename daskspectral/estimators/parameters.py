@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis import basis_from_state
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.registry import NAMES, kernel_from_state, kernel_state
 from daskspectral.landmarks import METHODS
@@ -52,9 +53,11 @@ def check_random_state(value: Any) -> None:
         ) from error
 
 
-def given_landmarks(landmarks: Any, n_features: int) -> Array:
+def given_landmarks(landmarks: Any, n_features: int, of: str = "X") -> Array:
     """A copy (p, n_features) of landmarks given by the user, in the raw columns of X; ValueError for anything else."""
-    wanted = f"landmarks must be one of {', '.join(METHODS)}, or an array (p, {n_features}), one column for each of X"
+    wanted = (
+        f"landmarks must be one of {', '.join(METHODS)}, or an array (p, {n_features}), one column for each of {of}"
+    )
     try:
         array = np.asarray(landmarks)
         if array.dtype.kind not in "fiub":
@@ -84,9 +87,11 @@ def params_state(params: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in state.items():
         if name == "operator":
             state[name] = None if value is None else value.state()
-        elif name == "kernel":
+        elif name in ("kernel", "right_kernel"):
             state[name] = None if value is None else kernel_state(value)
-        elif name == "landmarks" and not isinstance(value, str):
+        elif name in ("basis", "right_basis"):
+            state[name] = None if value is None else value.state()
+        elif name in ("landmarks", "right_landmarks") and not isinstance(value, (str, type(None))):
             state[name] = np.asarray(value)
         elif name == "columns" and value is not None:
             state[name] = [int(c) for c in value]
@@ -99,7 +104,15 @@ def params_from_state(state: Mapping[str, Any]) -> dict[str, Any]:
     """The inverse of `params_state`."""
     params = dict(state)
     params["operator"] = None if params["operator"] is None else operator_from_state(params["operator"])
-    params["kernel"] = None if params["kernel"] is None else kernel_from_state(params["kernel"])
+    readers = {
+        "kernel": kernel_from_state,
+        "right_kernel": kernel_from_state,
+        "basis": basis_from_state,
+        "right_basis": basis_from_state,
+    }
+    for name, reader in readers.items():
+        if params.get(name) is not None:
+            params[name] = reader(params[name])
     return params
 
 
@@ -108,7 +121,8 @@ def checked_operator(value: Any) -> Operator:
     operator: Any = Laplacian() if value is None else value
     if not isinstance(operator, Operator):
         raise TypeError(
-            f"operator must be one of daskspectral.operators: Laplacian(), SymmetricForm(form); got {operator!r}"
+            "operator must be one of daskspectral.operators, such as Laplacian() or SymmetricForm(form); "
+            f"got {operator!r}"
         )
     return operator
 

@@ -17,7 +17,7 @@ from zarr.storage import LocalStore
 
 from daskspectral.data.batches import first_invalid
 from daskspectral.data.readers import ZarrReader, refuse_input
-from daskspectral.data.source import Preparation, Source, as_reader, chunked, open_source
+from daskspectral.data.source import Preparation, Source, chunked, open_source
 from daskspectral.data.writer import create_array, default_chunk_rows, refuse_existing
 from daskspectral.engine import Plan, Run, plan_run
 from daskspectral.errors import InvalidRowError
@@ -68,7 +68,7 @@ class _LazyRows:
         if not self.function.nan_rows:
             columns = self.function.preparation.columns
             used = rows if columns is None else rows[:, list(columns)]
-            bad = first_invalid({"x": used}, columns)
+            bad = first_invalid({"x": used}, None if columns is None else {"x": columns})
             if bad is not None:
                 start = block_info[0]["array-location"][0][0] if block_info else 0
                 raise InvalidRowError(
@@ -87,28 +87,33 @@ def apply_rows(
     out: str | os.PathLike[str] | None,
     overwrite: bool,
     progress: bool | None,
+    dtype: Any = float,
+    allow_missing: bool = False,
 ) -> Any:
-    """The function of every row: in the container kind of x, lazily for dask, xarray and zarr; or written to `out`."""
+    """The function of every row: in the container kind of x, lazily for dask, xarray and zarr; or written to `out`.
+
+    `dtype` is that of its values. A chunk of a zarr array that is missing raises OSError unless `allow_missing`.
+    """
     if out is not None:
         refuse_existing(out, overwrite)
-    source = open_source(x)
+    source = open_source(x).allowing_missing(allow_missing)
     if source.n_features_in != n_features:
         raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {n_features}")
     source = replace(source, preparation=function.preparation)
     if out is not None:
         reader = source.readers["x"]
         refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
-        return _write(function, source, os.fspath(out), overwrite, progress)
+        return _write(function, source, os.fspath(out), overwrite, progress, dtype)
     if isinstance(x, xr.DataArray):
-        return _xarray(function, chunked(x), coordinates)
+        return _xarray(function, chunked(x), coordinates, dtype)
     if isinstance(x, da.Array):
-        return _lazy(function, x)
+        return _lazy(function, x, dtype)
     if isinstance(x, (str, os.PathLike, zarr.Array)):
-        reader = as_reader(x, "X")
+        reader = source.readers["x"]
         edges = reader.edges
         rows = tuple(np.diff(edges).tolist())
         array = da.from_array(_Slices(reader), chunks=(rows, n_features), asarray=False, meta=np.empty((0, 0)))
-        return _lazy(function, array)
+        return _lazy(function, array, dtype)
     run = Run(source, _plan(source, function), None, "keep" if function.nan_rows else "raise", progress, "transform")
     return run.map(_MapRows(function))
 
@@ -135,20 +140,20 @@ class _Slices:
         return block[:, columns]
 
 
-def _lazy(function: RowFunction, x: da.Array) -> da.Array:
+def _lazy(function: RowFunction, x: da.Array, dtype: Any) -> da.Array:
     if len(x.chunks[1]) > 1:
         x = x.rechunk({1: -1})
     chunks = (x.chunks[0], (function.width,))
-    result: da.Array = da.map_blocks(_LazyRows(function), x, dtype=float, chunks=chunks, meta=np.empty((0, 0)))
+    result: da.Array = da.map_blocks(_LazyRows(function), x, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
     return result
 
 
-def _xarray(function: RowFunction, x: xr.DataArray, coordinates: Mapping[str, Array]) -> xr.DataArray:
+def _xarray(function: RowFunction, x: xr.DataArray, coordinates: Mapping[str, Array], dtype: Any) -> xr.DataArray:
     rows = x.dims[0]
     if rows == "component":
         raise ValueError("X has rows along a dimension 'component', which the result's columns have: rename it")
     lazy = x.chunks is not None
-    data = _lazy(function, x.data) if lazy else _LazyRows(function)(np.asarray(x.data))
+    data = _lazy(function, x.data, dtype) if lazy else _LazyRows(function)(np.asarray(x.data))
     kept = {name: c for name, c in x.coords.items() if set(c.dims) <= {rows}}
     extra = {name: ("component", values) for name, values in coordinates.items()}
     coords: dict[Any, Any] = {**extra, **kept, "component": np.arange(function.width)}
@@ -164,10 +169,10 @@ def _plan(source: Source, function: RowFunction) -> Any:
     )
 
 
-def _write(function: RowFunction, source: Source, out: str, overwrite: bool, progress: bool | None) -> None:
+def _write(function: RowFunction, source: Source, out: str, overwrite: bool, progress: bool | None, dtype: Any) -> None:
     """Into a zarr array whose chunks are those of the tasks, so that no two tasks write to one."""
     shape = (source.n, function.width)
-    rows = min(source.n, default_chunk_rows((source.n, max(function.width, source.n_features_in)), float))
+    rows = min(source.n, default_chunk_rows((source.n, max(function.width, source.n_features_in)), dtype))
     if source.dask_fields:
         blocks = open_source(source.dask_fields["x"].rechunk({0: rows}))
         source = replace(blocks, preparation=function.preparation)
@@ -176,7 +181,7 @@ def _write(function: RowFunction, source: Source, out: str, overwrite: bool, pro
         rows = chunk * max(1, round(rows / chunk))
     cuts = [*range(0, source.n, rows), source.n]
     plan = Plan(tuple(pairwise(cuts)))
-    with create_array(out, shape, "float64", chunk_rows=rows, overwrite=overwrite) as array:
+    with create_array(out, shape, dtype, chunk_rows=rows, overwrite=overwrite) as array:
         target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
         run = Run(source, plan, None, "keep" if function.nan_rows else "raise", progress, "transform")
         run.map(_MapRows(function), out=target)

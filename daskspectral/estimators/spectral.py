@@ -1,4 +1,4 @@
-"""SpectralDecomposition: eigenvalues and eigenfunctions of an operator on the distribution of the data."""
+"""SpectralDecomposition: the spectrum of an operator on the distribution of the data, with its functions."""
 
 from __future__ import annotations
 
@@ -10,50 +10,53 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
-from daskspectral.data.source import Preparation, Source, open_source
+from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.data.source import Preparation, Source
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import check_memory
-from daskspectral.estimators.advice import advise_rank, advise_support
-from daskspectral.estimators.common import check_head, choose_landmarks, standardized
 from daskspectral.estimators.functions import Eigenfunctions
 from daskspectral.estimators.measuring import (
     Ground,
     PassPlan,
     Store,
     measure_moments,
+    open_appended,
     open_checkpoint,
+    open_data,
     plan_pass,
     run_identity,
 )
-from daskspectral.estimators.parameters import (
-    check_amount,
-    check_number,
-    check_one_of,
-    check_random_state,
-    check_whole,
-    checked_kernel,
-    checked_operator,
-    given_landmarks,
-    params_state,
-)
+from daskspectral.estimators.parameters import check_one_of, checked_operator, params_state
 from daskspectral.estimators.rows import apply_rows
+from daskspectral.estimators.sides import Choice, choose_functions
+from daskspectral.estimators.solving import SOLUTION, solve_moments
+from daskspectral.estimators.variance import VarianceBound, variance_bound
 from daskspectral.kernels import Kernel
-from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
 from daskspectral.operators import Operator
-from daskspectral.solve import resolve_cut, solve_symmetric
 
-Array = NDArray[np.floating[Any]]
-SOLUTION = ("eigenvalues_", "coefficients_", "rank_", "residuals_", "support_")
+Array = NDArray[np.inexact[Any]]
+
+
+def _solved_by(solver: str) -> Any:
+    """A check for `available_if`: whether the operator is of this solver."""
+
+    def check(estimator: SpectralDecomposition) -> bool:
+        operator = vars(estimator).get("moments_", estimator).operator
+        return isinstance(operator, Operator) and operator.solver == solver
+
+    return check
 
 
 class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Spectral decomposition of an operator by the Galerkin method (Algorithm 1, Cabannes and Bach 2024).
 
-    One pass over the rows sums the form and the Gram matrix of p kernel functions at landmarks; the rest is p x p.
+    One pass over the rows sums the form <f, L g> and the Gram matrices of p left and q right functions; the rest is
+    dense algebra on p x q matrices. Symmetric operators have eigenvalues and the same functions on both sides;
+    Cross, Transfer and other two-sided ones singular values, with left and right singular functions.
 
     Parameters
     ----------
@@ -62,29 +65,35 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
     kernel : Kernel, default Gaussian("median")
         The functions k(., y_i) that span the solution.
     n_components : int
-        Eigenfunctions wanted; fewer come, with a RankWarning, when the rank is less.
+        Functions wanted; fewer come, with a RankWarning, when the rank is less.
     n_landmarks : int
         p, when `landmarks` is a method.
     landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
         How rows of the data are chosen as y_i, or the y_i themselves, in the units of X.
     landmark_sample : int, optional
         Rows, drawn uniformly, among which the methods other than "uniform" choose; default max(10 p, 10 000).
+    basis : Basis, optional
+        Functions of the prepared columns that take the place of the kernel at landmarks.
+    right_basis, right_kernel, right_landmarks : optional
+        The right functions of an operator with singular values. Where they are of other variables (Cross), they have
+        the same kernel and method as the left ones unless told, at landmarks among their own points; where not
+        (Transfer), they are the left ones unless one of these is given.
     columns : sequence of int, optional
         The columns of X that are used; all by default.
     standardize : bool
         Bring each column to mean 0 and standard deviation 1 first, in one more pass.
     constant : bool, optional
-        Add the constant function to the basis; by default where the operator kills it.
+        Add the constant function to the bases; by default where the operator kills it.
     exclude_landmarks : bool
-        Give the rows that became landmarks weight 0: each sees a zero gradient at itself, which makes spurious small
-        eigenvalues.
+        Give the rows that became landmarks weight 0 where the form has derivatives: each sees a zero gradient at
+        itself, which makes spurious small eigenvalues.
     min_support : float
         Functions of a radial kernel that rest on fewer effective points than this, (sum phi)^2 / sum phi^2, are left
         out, with a RankWarning: their eigenvalues are an accident of the few points.
     ridge : float
-        Added to the form's diagonal, times its mean; never to the Gram matrix.
+        Added to a symmetric form's diagonal, times its mean; never to the Gram matrix.
     rtol : float, optional
-        Relative cut of the Gram matrix's eigenvalues; default 1e-10 in float64, 1e-6 in float32.
+        Relative cut of the Gram matrices' eigenvalues; default 1e-10 in float64, 1e-6 in float32.
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
     random_state : int, Generator or None
@@ -92,12 +101,15 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     Attributes
     ----------
-    eigenvalues_ : (k,) ascending for Laplacian-like operators
-    coefficients_ : (p, k), the eigenfunctions in the basis, unit L2(rho) norm
-    rank_ : int, independent directions that the data see
-    residuals_ : (k,) norms of the whitened eigenproblem's residuals
-    support_ : (p,) effective points under each basis function
-    moments_, basis_, kernel_, n_features_in_
+    eigenvalues_ : (k,) of symmetric operators, ascending for Laplacian-like ones; complex for those solved by "eigen"
+    singular_values_ : (k,) descending, of operators solved by "singular", in place of eigenvalues_
+    coefficients_ : (p, k), the eigenfunctions or left singular functions in the basis, unit L2(rho) norm
+    right_coefficients_ : (q, k), the right singular functions in theirs
+    left_coefficients_ : (p, k), of "eigen": eigenfunctions of the adjoint, biorthonormal to those of L
+    rank_ : int, independent directions that the data see; a pair, of both sides, with singular values
+    residuals_ : (k,) norms of the whitened problem's residuals
+    support_, right_support_ : (p,), (q,) effective points under each basis function
+    moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_
     """
 
     def __init__(
@@ -109,6 +121,10 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         n_landmarks: int = 500,
         landmarks: str | Any = "uniform",
         landmark_sample: int | None = None,
+        basis: Basis | None = None,
+        right_basis: Basis | None = None,
+        right_kernel: Kernel | None = None,
+        right_landmarks: str | Any = None,
         columns: Sequence[int] | None = None,
         standardize: bool = False,
         constant: bool | None = None,
@@ -125,6 +141,10 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
         self.landmark_sample = landmark_sample
+        self.basis = basis
+        self.right_basis = right_basis
+        self.right_kernel = right_kernel
+        self.right_landmarks = right_landmarks
         self.columns = columns
         self.standardize = standardize
         self.constant = constant
@@ -140,6 +160,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         X: Any,
         y: Any = None,
         *,
+        fields: Mapping[str, Any] | None = None,
         sample_weight: Any = None,
         on_invalid: str = "raise",
         allow_missing: bool = False,
@@ -149,7 +170,10 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
     ) -> Self:
         """Measure the moments of X (n, d) in one pass on the active dask scheduler, and solve.
 
-        X is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array.
+        X is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array; a tuple of
+        them, row by row, for an operator between views, fit((x, y)); for Transfer one trajectory or a list of
+        several, of which weights and fields are lists too. `fields` are the further arrays, by name, that the
+        operator reads, a row for each of X: fields={"potential": v}. `y` is not looked at.
         `sample_weight` (n,) are frequency weights. A row with NaN or infinity raises InvalidRowError for the lowest
         one, or with on_invalid="skip" is dropped and counted. A zarr chunk that is missing raises OSError unless
         `allow_missing` says that fill values are meant. With `checkpoint`, a local directory, the sums so far are kept
@@ -159,12 +183,12 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
         the pass is sent, and OSError for data that are damaged or change meanwhile.
         """
-        operator, kernel = checked_operator(self.operator), checked_kernel(self.kernel)
-        self._check_parameters(on_invalid)
-        source = open_source(X, columns=self.columns, weight=sample_weight)
-        self._check_against(source, operator, kernel)
-        self._plan(source, operator)
-        source = source.allowing_missing() if allow_missing else source
+        operator = checked_operator(self.operator)
+        choice = choose_functions(self, operator, on_invalid)
+        source = open_data(operator, X, columns=self.columns, weight=sample_weight, fields=fields)
+        choice.check_against(source)
+        self._plan(source, choice)
+        source = source.allowing_missing(allow_missing)
         store = Store(source, allow_missing=allow_missing)
         identity = (
             run_identity(store, params_state(self.get_params(deep=False)), on_invalid) if checkpoint is not None else {}
@@ -173,7 +197,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         if saved is not None:
             ground, head = Ground.from_state(saved.constants), saved.constants["head"]
         else:
-            ground = self._ground(source, operator, kernel, on_invalid=on_invalid, progress=progress)
+            ground = choice.ground(source, self.random_state, on_invalid=on_invalid, progress=progress)
             head = source.head(source.n)
             if checkpoint is not None:
                 saved = Checkpoint.start(checkpoint, identity, ground.state() | {"head": head}, checkpoint_every)
@@ -189,20 +213,20 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         )
         return self.fit_moments(replace(moments, head=head))
 
-    def plan(self, X: Any, *, sample_weight: Any = None) -> PassPlan:
+    def plan(self, X: Any, *, fields: Mapping[str, Any] | None = None, sample_weight: Any = None) -> PassPlan:
         """The tasks and the peak memory of `fit` on this data, before it starts; nothing is read but metadata.
 
         Raises as `fit` does for input that cannot work, MemoryError where the run would not fit.
         """
-        operator, kernel = checked_operator(self.operator), checked_kernel(self.kernel)
-        self._check_parameters("raise")
-        source = open_source(X, columns=self.columns, weight=sample_weight)
-        self._check_against(source, operator, kernel)
-        return self._plan(source, operator)
+        operator = checked_operator(self.operator)
+        choice = choose_functions(self, operator)
+        source = open_data(operator, X, columns=self.columns, weight=sample_weight, fields=fields)
+        choice.check_against(source)
+        return self._plan(source, choice)
 
-    def _plan(self, source: Source, operator: Operator) -> PassPlan:
-        p = self.n_landmarks if isinstance(self.landmarks, str) else len(self.landmarks)
-        plan = plan_pass(source, p + self._with_constant(operator), operator, self.dtype)
+    def _plan(self, source: Source, choice: Choice) -> PassPlan:
+        p, q = choice.sizes
+        plan = plan_pass(source, p, choice.operator, self.dtype, q=q)
         check_memory(plan.memory)
         return plan
 
@@ -210,6 +234,7 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         self,
         X: Any,
         *,
+        fields: Mapping[str, Any] | None = None,
         sample_weight: Any = None,
         on_invalid: str = "raise",
         allow_missing: bool = False,
@@ -217,24 +242,20 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
     ) -> Self:
         """Fold in rows that were appended to X since it was fitted: only these are read, and the rest is solved anew.
 
-        The landmarks and the scaling of columns stay. Raises ValueError where X has no more rows than before, or is
-        not the array that was measured: its first rows differ, or the moments are of several arrays.
+        Of trajectories, rows that were appended to the last one, and new ones after it. The landmarks and the scaling
+        of columns stay. Raises ValueError where X has no more rows than before, or is not the array that was measured:
+        its first rows differ, or the moments are of several arrays.
         """
         check_is_fitted(self)
         before: Moments = self.moments_
+        operator = before.operator
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        source = open_source(X, columns=self.preparation_.columns, weight=sample_weight)
-        if source.n_features_in != self.n_features_in_:
-            raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {self.n_features_in_}")
-        if source.n <= before.rows:
-            raise ValueError(f"X has {source.n} rows, and the model has seen {before.rows}: there is nothing to add")
-        source = source.allowing_missing() if allow_missing else source
-        check_head(before, source)
-        ground = Ground(before.basis, self.preparation_, None)
+        source = open_appended(before, X, weight=sample_weight, fields=fields, allow_missing=allow_missing)
+        right = self.right_preparation_ if operator.own_right_basis else None
         added = measure_moments(
             source,
-            ground,
-            before.operator,
+            Ground(before.basis, self.preparation_, None, before.right_basis, right),
+            operator,
             dtype=before.dtype,
             on_invalid=on_invalid,
             progress=progress,
@@ -243,78 +264,41 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         )
         return self.fit_moments(before + replace(added, start=before.rows, head=before.head))
 
-    def _ground(
-        self, source: Source, operator: Operator, kernel: Kernel, *, on_invalid: str, progress: bool | None
-    ) -> Ground:
-        """Scaling of columns, landmarks and basis, from a pass and a draw of rows."""
-        if self.standardize:
-            source = standardized(source, on_invalid=on_invalid, progress=progress)
-        kernel, points, rows = choose_landmarks(
-            source,
-            kernel,
-            self.landmarks,
-            self.n_landmarks,
-            self.random_state,
-            sample_size=self.landmark_sample,
-            on_invalid=on_invalid,
-            progress=progress,
-        )
-        if rows is not None:
-            operator.check_points(points)
-        basis: Basis = LandmarkBasis(kernel, points)
-        if self._with_constant(operator):
-            basis = Concatenated((ConstantBasis(source.dimension), basis))
-        return Ground(basis, source.preparation, rows if self.exclude_landmarks else None)
-
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, by this or another run; no data are touched.
 
         Raises ValueError where every basis function vanishes, or the weights are all zero.
         """
-        if moments.weight <= 0:
-            raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a positive weight")
-        gram, form = moments.mean("gram"), moments.mean("form")
-        if not np.isfinite(gram).all() or not np.isfinite(form).all():
-            raise ValueError(
-                "the moments are not finite: the kernel or its derivatives overflow on these data; scale the columns "
-                "(standardize=True), or change the kernel's scale or degree"
-            )
-        # in rows, whatever the unit of the weights
-        first, diagonal = moments.arrays["first"], np.diag(moments.arrays["gram"]) * (moments.weight / moments.count)
-        support = np.divide(first**2, diagonal, out=np.zeros_like(first), where=diagonal > 0)
-        kept = ~moments.basis.local | (support >= self.min_support)
-        advise_support(kept, moments.basis, self.min_support)
-        solution = solve_symmetric(
-            form[np.ix_(kept, kept)],
-            gram[np.ix_(kept, kept)],
-            count=self.n_components,
-            cut=resolve_cut(self.rtol, moments.dtype),
-            ridge=self.ridge,
+        solution = solve_moments(
+            moments, count=self.n_components, rtol=self.rtol, ridge=self.ridge, min_support=self.min_support
         )
-        advise_rank(solution, moments.basis, self.n_components)
-        coefficients = np.zeros((len(kept), len(solution.values)))
-        coefficients[kept] = solution.left
-        return self.with_solution(
-            moments,
-            {
-                "eigenvalues_": solution.values,
-                "coefficients_": coefficients,
-                "rank_": solution.rank,
-                "residuals_": solution.residuals,
-                "support_": support,
-            },
-        )
+        return self.with_solution(moments, solution)
 
     def with_solution(self, moments: Moments, solution: Mapping[str, Any]) -> Self:
         """Take over moments and their solution (`SOLUTION`), which another estimator found."""
-        for name in SOLUTION:
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit, perhaps by another solver
+        for name in SOLUTION[moments.operator.solver]:
             setattr(self, name, solution[name])
+        rank = solution["rank_"]
+        self.rank_ = tuple(rank) if isinstance(rank, list) else rank  # a list, from a store
         self.moments_, self.basis_ = moments, moments.basis
+        if moments.right_basis is not None:
+            self.right_basis_ = moments.right_basis
         self.kernel_ = next((b.kernel for b in moments.basis.parts if isinstance(b, LandmarkBasis)), None)
-        preparation = {k: v for k, v in moments.preparation.items() if k != "n_features_in"}
-        self.preparation_ = Preparation.from_state(preparation)
+        self.preparation_ = Preparation.from_state(moments.preparation)
         self.n_features_in_ = int(moments.preparation["n_features_in"])
+        right = moments.preparation.get("right")
+        if right is not None:
+            self.right_preparation_ = Preparation.from_state(right)
+            self.n_right_features_in_ = int(right["n_features_in"])
         return self
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """`fit`, then `transform` of the same array. Raises ValueError for views and lists of trajectories."""
+        if isinstance(X, (tuple, list)) and len(checked_operator(self.operator).views) > 1:
+            raise ValueError("fit_transform takes one array: call fit, then transform of the array that is wanted")
+        return self.fit(X, y, **options).transform(X)
 
     def transform(
         self,
@@ -323,26 +307,72 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         out: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
         on_invalid: str = "raise",
+        allow_missing: bool = False,
         progress: bool | None = None,
     ) -> Any:
-        """The eigenfunctions at the rows of X, (n, k) float64, unit L2(rho) norm.
+        """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L2(rho) norm.
 
-        numpy comes out as numpy, dask and xarray as dask and xarray, lazily; a zarr array or a path comes out as a
-        lazy dask array. With `out`, they are written to a new zarr array at that path or URL, which appears whole or
-        not at all, and None is returned. Invalid rows raise InvalidRowError, or become NaN with on_invalid="skip".
+        They are float64, of an operator solved by "eigen" complex128. numpy comes out as numpy, dask and xarray as
+        dask and xarray, lazily; a zarr array or a path comes out as a lazy dask array. With `out`, they are written to
+        a new zarr array at that path or URL, which appears whole or not at all, and None is returned. Invalid rows
+        raise InvalidRowError, or become NaN with on_invalid="skip"; a chunk that is missing raises OSError unless
+        `allow_missing` says that fill values are meant.
         """
         check_is_fitted(self)
+        options: dict[str, Any] = {"overwrite": overwrite, "on_invalid": on_invalid, "progress": progress}
+        return self._apply("", self.coefficients_, X, out=out, allow_missing=allow_missing, **options)
+
+    @available_if(_solved_by("singular"))  # type: ignore[untyped-decorator]
+    def transform_right(self, X: Any, **options: Any) -> Any:
+        """The right singular functions at the rows of X, of Cross those of y, (n, k); options as of `transform`."""
+        check_is_fitted(self)
+        return self._apply("right_", self.right_coefficients_, X, **options)
+
+    @available_if(_solved_by("eigen"))  # type: ignore[untyped-decorator]
+    def transform_left(self, X: Any, **options: Any) -> Any:
+        """The eigenfunctions of the adjoint at the rows of X, (n, k); options as of `transform`."""
+        check_is_fitted(self)
+        return self._apply("", self.left_coefficients_, X, **options)
+
+    def _apply(
+        self,
+        side: str,
+        coefficients: Array,
+        X: Any,
+        *,
+        out: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        on_invalid: str = "raise",
+        allow_missing: bool = False,
+        progress: bool | None = None,
+    ) -> Any:
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        task = Eigenfunctions(self.basis_, self.coefficients_, self.preparation_, on_invalid == "skip")
+        basis, preparation, width = self.basis_, self.preparation_, self.n_features_in_
+        if side:
+            basis = basis if self.moments_.right_basis is None else self.moments_.right_basis
+            if self.moments_.operator.own_right_basis:
+                preparation, width = self.right_preparation_, self.n_right_features_in_
+        means = self.moments_.mean(f"{side}first") @ coefficients if self.moments_.operator.center else None
+        values = "singular_value" if self.moments_.operator.solver == "singular" else "eigenvalue"
         return apply_rows(
-            task,
+            Eigenfunctions(basis, coefficients, preparation, on_invalid == "skip", means),
             X,
-            n_features=self.n_features_in_,
-            coordinates={"eigenvalue": self.eigenvalues_},
+            n_features=width,
+            coordinates={values: getattr(self, f"{values}s_")},
+            dtype=coefficients.dtype,
+            allow_missing=allow_missing,
             out=out,
             overwrite=overwrite,
             progress=progress,
         )
+
+    def variance_bound(self, X: Any, *, delta: float = 0.05, **options: Any) -> VarianceBound:
+        """Error bars from the rows of X, in one pass: Theorem 1's variance term, a sharper bound, standard errors.
+
+        X are the rows of the fit, or some of them; `options` are the fields, sample_weight, on_invalid, allow_missing
+        and progress of `fit`. Raises ValueError for operators that are not symmetric, or not invertible on the span.
+        """
+        return variance_bound(self.fitted(), X, delta=delta, **options)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the fitted estimator as a zarr group (`daskspectral.save`)."""
@@ -365,43 +395,3 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         """This estimator; raises sklearn's NotFittedError (a ValueError) before `fit`."""
         check_is_fitted(self)
         return self
-
-    def _with_constant(self, operator: Operator) -> bool:
-        return operator.kills_constants if self.constant is None else self.constant
-
-    def _check_parameters(self, on_invalid: str) -> None:
-        for name in ("n_components", "n_landmarks"):
-            check_whole(name, getattr(self, name))
-        if isinstance(self.landmarks, str):
-            check_one_of("landmarks", self.landmarks, METHODS)
-            if self.landmarks != "uniform" and self.landmark_sample is not None:
-                check_whole("landmark_sample", self.landmark_sample, self.n_landmarks)
-        check_one_of("dtype", self.dtype, ("float64", "float32"))
-        check_one_of("constant", self.constant, (None, True, False))
-        for name in ("standardize", "exclude_landmarks"):
-            check_one_of(name, getattr(self, name), (True, False))
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        check_amount("ridge", self.ridge)
-        check_amount("min_support", self.min_support)
-        if self.rtol is not None:
-            check_number("rtol", self.rtol)
-        resolve_cut(self.rtol, self.dtype)
-        check_random_state(self.random_state)
-
-    def _check_against(self, source: Source, operator: Operator, kernel: Kernel) -> None:
-        """What metadata can tell before any task is sent."""
-        operator.check(source.dimension)
-        LandmarkBasis(kernel, np.zeros((1, source.dimension))).check_order(operator.derivative_order, operator.name)
-        if not isinstance(self.landmarks, str):
-            given_landmarks(self.landmarks, source.n_features_in)
-        n = source.n
-        if n < self.n_components:
-            raise ValueError(f"X has {n} rows, fewer than the n_components={self.n_components} asked for")
-        if isinstance(self.landmarks, str):
-            if n < self.n_landmarks:
-                raise ValueError(f"X has {n} rows, fewer than n_landmarks={self.n_landmarks}; lower n_landmarks")
-            if n == self.n_landmarks and self.exclude_landmarks:
-                raise ValueError(
-                    f"all {n} rows would become landmarks and none would be left to measure; lower n_landmarks or set "
-                    "exclude_landmarks=False"
-                )

@@ -367,7 +367,7 @@ def test_outputs_do_not_replace_inputs(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def batches(source: Source, start: int = 0, stop: int = N, **rules: Any) -> Batches:
-    return Batches(source.readers, Rows(source.preparation, **rules), start, stop, source.edges)
+    return Batches(source.readers, Rows(source.preparations, **rules), start, stop, source.edges)
 
 
 def joined(taken: Batches) -> np.ndarray:
@@ -455,6 +455,6 @@ def test_valid_rows() -> None:
 
 def test_a_stopped_run_ends_its_batches() -> None:
     source = open_source(X)
-    taken = Batches(source.readers, Rows(source.preparation), 0, N, source.edges, cancelled=lambda: True)
+    taken = Batches(source.readers, Rows(source.preparations), 0, N, source.edges, cancelled=lambda: True)
     with pytest.raises(InterruptedError, match="the run was stopped"):
         list(taken)

@@ -193,8 +193,9 @@ def test_weight_two_is_the_row_twice() -> None:
 
 def test_two_different_bases() -> None:
     right = LandmarkBasis(Polynomial(2), LANDMARKS[:5])
-    found = run_of(X).reduce(Measure(BASIS, right, {"gram": gram})).sums["gram"]
-    np.testing.assert_allclose(found, BASIS.values(X) @ right.values(X).T, rtol=1e-12)
+    found = run_of(X).reduce(Measure(BASIS, right, {"form": gram, "gram": gram, "right_gram": gram})).sums
+    phi, psi = BASIS.values(X), right.values(X)
+    assert_close(found, {"form": phi @ psi.T, "gram": phi @ phi.T, "right_gram": psi @ psi.T}, 1e-12)
 
 
 # -- several passes with a small state -----------------------------------------------------------------------
