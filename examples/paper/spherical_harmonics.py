@@ -1,0 +1,346 @@
+"""Error and time of Galerkin and graph Laplacians on spheres: Figures 3 and 7 to 10 of Cabannes and Bach (2024).
+
+On the sphere S^(d-1) with the uniform distribution the eigenvalues are known, s (s + d - 2), and equation (21)
+measures the error of the first 24 after the constant. Three estimators run over a grid of points n, dimensions d,
+basis functions p, kernels and their hyperparameters (appendix B.3, reduced): the Galerkin method with the gradient of
+the paper (ambient), the same with the gradient's part along the sphere (tangential), and the graph Laplacian of
+equation (16) with Gaussian weights of several scales, rescaled by the true eigenvalues (appendix B.1).
+
+    python examples/paper/spherical_harmonics.py [--quick | --paper] [--scheduler ADDRESS] [--table PATH] [--out FOLDER]
+
+The table is a zarr group that grows as results come; the same command goes on from it after a stop. It opens by
+`xarray.open_zarr(TABLE, consolidated=False)`. Landmarks are points of their own, drawn besides the n that are measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import dask
+import numpy as np
+import xarray as xr
+import zarr
+from distributed import Client, as_completed
+from spherical_figures import PICTURES, draw, report
+from tqdm import tqdm
+
+from daskspectral import GraphLaplacian, Moments, RankWarning, SpectralDecomposition, plot
+from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.forms import first_moment
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
+from daskspectral.manifolds import Sphere
+from daskspectral.moments import Measure, MeasureMany
+from daskspectral.operators import Laplacian
+from daskspectral.pairs import Cloud, CloudGram, PairMeasure, dirichlet_form
+from daskspectral.solve import solve_symmetric
+
+KERNELS: Mapping[str, Callable[[Any], Kernel]] = {
+    "polynomial": lambda degree: Polynomial(int(degree)),
+    "exponential": Exponential,
+    "gaussian": Gaussian,
+}
+ESTIMATORS = ("tangential", "ambient", "graph")
+EIGENVALUES = 25  # the constant's among them
+TILE = 2048
+Indices = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is run: numbers of points (ascending), dimensions, numbers of functions (ascending), kernels, trials.
+
+    The graph Laplacian goes up to `graph_n` points and `graph_p` functions; `timed` has one kernel of each family.
+    """
+
+    n: tuple[int, ...] = (100, 316, 1000, 3162, 10_000, 31_623, 100_000)
+    d: tuple[int, ...] = (3, 5, 9, 15)
+    p: tuple[int, ...] = (30, 73, 177, 430)
+    kernels: tuple[tuple[str, float], ...] = (
+        *(("polynomial", s) for s in (2, 3, 4, 5)),
+        *(("exponential", s) for s in (0.1, 1, 10, 100)),
+        *(("gaussian", s) for s in (0.3, 1, 3)),
+    )
+    weights: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.8)
+    timed: tuple[tuple[str, float], ...] = (("polynomial", 3), ("exponential", 1), ("gaussian", 1))
+    trials: int = 4
+    graph_n: int = 10_000
+    graph_p: int = 177
+    seed: int = 0
+
+
+QUICK = Grid(
+    n=(100, 300, 1000),
+    d=(3, 5),
+    p=(30,),
+    kernels=(("polynomial", 4), ("exponential", 10), ("gaussian", 1)),
+    weights=(0.2, 0.4),
+    trials=2,
+    graph_n=300,
+)
+PAPER = Grid(
+    n=(100, 167, 278, 464, 774, 1292, 2154, 3594, 5995, 10_000, 100_000),
+    d=tuple(range(3, 20, 2)),
+    p=(30, 72, 173, 416, 1000),
+    kernels=(
+        *(("polynomial", s) for s in (2, 3, 4, 5, 6)),
+        *(("exponential", s) for s in (0.1, 1, 10, 100, 1000)),
+        *(("gaussian", s) for s in (0.01, 0.1, 1, 10, 100)),
+    ),
+    weights=(0.01, 0.1, 1, 10, 100),
+    trials=100,
+    graph_p=1000,
+)
+
+
+# -- one sample ------------------------------------------------------------------------------------------------------
+
+
+def sample(grid: Grid, d: int, trial: int) -> tuple[np.ndarray, np.ndarray]:
+    """Landmarks (p, d) and points (n, d); fewer of either are the first ones."""
+    rng = np.random.default_rng(np.random.SeedSequence(grid.seed, spawn_key=(d, trial)))
+    sphere = Sphere(d)
+    return sphere.sample(grid.p[-1], rng), sphere.sample(grid.n[-1], rng)
+
+
+def basis(d: int, kernel: tuple[str, float], landmarks: np.ndarray) -> Concatenated:
+    """The constant and one function a landmark."""
+    family, parameter = kernel
+    return Concatenated((ConstantBasis(d), LandmarkBasis(KERNELS[family](parameter), landmarks)))
+
+
+def error(d: int, values: np.ndarray) -> float:
+    """Equation (21) over the 24 eigenvalues after the constant; those that were not found count as infinite."""
+    exact = 1 / Sphere(d).eigenvalues(EIGENVALUES)[1:]
+    inverse = np.zeros_like(exact)
+    with np.errstate(divide="ignore"):
+        inverse[: len(values) - 1] = 1 / values[1:EIGENVALUES]
+    return float(np.sum(np.abs(exact - inverse)) / np.sum(exact))
+
+
+def galerkin(grid: Grid, d: int, trial: int) -> dict[str, np.ndarray]:
+    """The errors of both forms, (kernels, n, p) each, from one pass over one sample.
+
+    Moments add, so that those of n points are a step on the way to more; those of p landmarks are the upper left
+    corner of those of more. All kernels share the distances.
+    """
+    landmarks, points = sample(grid, d, trial)
+    operators = {"ambient": Laplacian(), "tangential": Laplacian(Sphere(d))}
+    forms = {name: operator.form for name, operator in operators.items()} | {"gram": Laplacian().gram}
+    bases = {str(i): basis(d, kernel, landmarks) for i, kernel in enumerate(grid.kernels)}
+    measure = MeasureMany(
+        {name: Measure(b, b, forms, {"first": first_moment}, operators["tangential"]) for name, b in bases.items()}
+    )
+    errors = {name: np.full((len(grid.kernels), len(grid.n), len(grid.p)), np.nan) for name in operators}
+    sums: dict[str, np.ndarray] = {}
+    for i, (start, n) in enumerate(itertools.pairwise((0, *grid.n))):
+        sums = {name: part + sums.get(name, 0) for name, part in measure([{"x": points[start:n]}]).items()}
+        for k, (j, p) in itertools.product(range(len(grid.kernels)), enumerate(grid.p)):
+            if p > n:
+                continue
+            corner, small = slice(p + 1), basis(d, grid.kernels[k], landmarks[:p])
+            for name, operator in operators.items():
+                arrays = {"form": sums[f"{k}/{name}"][corner, corner], "gram": sums[f"{k}/gram"][corner, corner]}
+                arrays["first"] = sums[f"{k}/first"][corner]
+                preparation = {"columns": None, "mean": None, "scale": None, "n_features_in": d}
+                moments = Moments(arrays, float(n), n, small, operator, preparation=preparation)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", RankWarning)  # of kernels that do not suit n: their error says it
+                    solved = SpectralDecomposition(operator, n_components=EIGENVALUES).fit_moments(moments)
+                errors[name][k, i, j] = error(d, solved.eigenvalues_)
+    return errors
+
+
+def graph(grid: Grid, d: int, trial: int, scale: float) -> dict[str, np.ndarray]:
+    """The errors of the graph Laplacian with Gaussian weights of one scale, (kernels, n, p); all kernels share them.
+
+    Both passes over the pairs are those of `GraphLaplacian`, for every kernel at once.
+    """
+    landmarks, points = sample(grid, d, trial)
+    bases = [basis(d, kernel, landmarks[: grid.graph_p]) for kernel in grid.kernels]
+    grams = {str(k): CloudGram.about(b, np.zeros(d)) for k, b in enumerate(bases)}
+    true = Sphere(d).eigenvalues(EIGENVALUES)
+    errors = np.full((len(grid.kernels), len(grid.n), len(grid.p)), np.nan)
+    for i, n in enumerate(grid.n):
+        if n > grid.graph_n:
+            continue
+        clouds = [Cloud(points[a : min(a + TILE, n)], np.ones(min(TILE, n - a))) for a in range(0, n, TILE)]
+        _, degrees = all_pairs(PairMeasure(Gaussian(scale)), clouds)
+        scaled = [Cloud(c.x, 1 / np.sqrt(degree / n)) for c, degree in zip(clouds, degrees, strict=True)]
+        cross, degrees = all_pairs(PairMeasure(Gaussian(scale), grams), scaled)
+        for k, gram in enumerate(grams.values()):
+            loads = [Cloud(c.x, c.mass * degree) for c, degree in zip(scaled, degrees, strict=True)]
+            form = dirichlet_form(sum(map(gram, loads)), cross[str(k)]) / n**2
+            phi = sum(map(CloudGram(gram.basis, np.zeros_like(gram.offset)), clouds)) / n
+            for j, p in enumerate(grid.p):
+                if p <= min(n, grid.graph_p):
+                    corner = slice(p + 1)
+                    values = solve_symmetric(
+                        form[corner, corner], phi[corner, corner], count=EIGENVALUES, cut=1e-10
+                    ).values
+                    errors[k, i, j] = error(d, values * true[: len(values)].sum() / values.sum())
+    return {"graph": errors}
+
+
+def all_pairs(measure: PairMeasure, clouds: list[Cloud]) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+    """The sums over all pairs of points, and the degrees by cloud."""
+    cross: dict[str, Any] = {}
+    degrees = [np.zeros(len(cloud)) for cloud in clouds]
+    for a, cloud in enumerate(clouds):
+        found = measure(a, cloud, enumerate(clouds[:a]))
+        cross = {name: part + cross.get(name, 0) for name, part in found.cross.items()}
+        for key, degree in found.degrees.items():
+            degrees[key] = degrees[key] + degree
+    return cross, degrees
+
+
+def seconds(grid: Grid, d: int) -> dict[str, np.ndarray]:
+    """Seconds of whole fits on one core, (timed kernels, n, p), by estimator."""
+    landmarks, points = sample(grid, d, 0)
+    result = {name: np.full((len(grid.timed), len(grid.n), len(grid.p)), np.nan) for name in ESTIMATORS}
+    places = itertools.product(enumerate(grid.timed), enumerate(grid.n), enumerate(grid.p))
+    with dask.config.set(scheduler="synchronous"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankWarning)
+        for name in ESTIMATORS:  # the first fit of a process loads libraries
+            time_fit(grid, name, grid.timed[0], landmarks[: grid.p[0]], points[: grid.n[0]])
+        for ((k, kernel), (i, n), (j, p)), name in itertools.product(places, ESTIMATORS):
+            if p <= n and (name != "graph" or (n <= grid.graph_n and p <= grid.graph_p)):
+                result[name][k, i, j] = time_fit(grid, name, kernel, landmarks[:p], points[:n])
+    return {f"{name}_seconds": values for name, values in result.items()}
+
+
+def time_fit(grid: Grid, name: str, kernel: tuple[str, float], landmarks: np.ndarray, points: np.ndarray) -> float:
+    """Seconds of one fit."""
+    family, parameter = kernel
+    options = {"kernel": KERNELS[family](parameter), "n_components": EIGENVALUES, "landmarks": landmarks}
+    manifold = Sphere(points.shape[1]) if name == "tangential" else None
+    estimator: Any = SpectralDecomposition(Laplacian(manifold), **options)
+    if name == "graph":
+        estimator = GraphLaplacian(Gaussian(grid.weights[len(grid.weights) // 2]), **options)
+    start = time.perf_counter()
+    estimator.fit(points, progress=False)
+    return time.perf_counter() - start
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+
+
+def open_table(path: Path, grid: Grid) -> zarr.Group:
+    """The table at a path, made where there is none. Raises ValueError for one of another grid."""
+    description = json.dumps(dataclasses.asdict(grid))
+    if not path.exists():
+        kernel, errors = ("kernel",), ("d", "n", "p", "trial")
+        axes = {"ambient": kernel + errors, "tangential": kernel + errors, "graph": ("weights", *kernel, *errors)}
+        axes |= {f"{name}_seconds": ("timed", "d", "n", "p") for name in ESTIMATORS}
+        sizes = {"kernel": len(grid.kernels), "timed": len(grid.timed), "trial": grid.trials}
+        coordinates = {name: np.array(getattr(grid, name)) for name in ("n", "d", "p", "weights")}
+        coordinates |= {name: np.arange(size) for name, size in sizes.items()}
+        variables = {
+            name: (dims, np.full([len(coordinates[dim]) for dim in dims], np.nan)) for name, dims in axes.items()
+        }
+        table = xr.Dataset(variables, coordinates, attrs={"grid": description})
+        one = {"d", "trial", "weights"}  # a chunk is what one job gives
+        chunks = {
+            name: tuple(1 if dim in one else len(coordinates[dim]) for dim in dims) for name, dims in axes.items()
+        }
+        staging = path.with_name(f".{path.name}.partial")
+        encoding = {name: {"chunks": chunk} for name, chunk in chunks.items()}
+        table.to_zarr(staging, mode="w", encoding=encoding, consolidated=False)
+        staging.rename(path)
+    group = zarr.open_group(path, mode="r+")
+    if group.attrs.get("grid") != description:
+        raise ValueError(f"{path} is not a table of this grid; name another by --table, or remove it")
+    return group
+
+
+@dataclass(frozen=True)
+class Job:
+    """A function of the grid and arguments whose results belong at one place of the table."""
+
+    function: Callable[..., dict[str, np.ndarray]]
+    arguments: tuple[Any, ...]
+    variable: str
+    place: Indices
+
+    def pending(self, table: zarr.Group) -> bool:
+        """Whether its place is empty."""
+        return bool(np.isnan(np.asarray(table[self.variable][self.place])).all())
+
+    def write(self, table: zarr.Group, results: Mapping[str, np.ndarray]) -> None:
+        """Fill its place, the variable by which it is known last."""
+        for name in sorted(results, key=lambda name: name == self.variable):
+            table[name][self.place] = results[name]
+
+
+def jobs(grid: Grid) -> Iterator[Job]:
+    """Everything that can run side by side, the longest first."""
+    every = slice(None)
+    for trial, (i, d) in itertools.product(range(grid.trials), reversed([*enumerate(grid.d)])):
+        yield Job(galerkin, (d, trial), "tangential", (every, i, every, every, trial))
+    for trial, (i, d), (w, scale) in itertools.product(range(grid.trials), enumerate(grid.d), enumerate(grid.weights)):
+        yield Job(graph, (d, trial, scale), "graph", (w, every, i, every, every, trial))
+
+
+def timings(grid: Grid) -> Iterator[Job]:
+    """What has to run alone."""
+    for i, d in enumerate(grid.d):
+        yield Job(seconds, (d,), "tangential_seconds", (slice(None), i))
+
+
+def run(grid: Grid, path: Path, client: Client, progress: bool = True) -> None:
+    """Do what the table lacks, and write each result as it comes."""
+    table = open_table(path, grid)
+    pending = [job for job in jobs(grid) if job.pending(table)]
+    futures = {client.submit(job.function, grid, *job.arguments, pure=False): job for job in pending}
+    alone = [job for job in timings(grid) if job.pending(table)]
+    with tqdm(total=len(pending) + len(alone), disable=None if progress else True, desc="jobs", unit="") as bar:
+        for future, results in as_completed(list(futures), with_results=True):
+            futures.pop(future).write(table, results)
+            bar.update()
+        for job in alone:
+            job.write(table, client.submit(job.function, grid, *job.arguments, pure=False).result())
+            bar.update()
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+@click.command(help=__doc__.split("\n\n")[0])
+@click.option("--quick", "grid", flag_value="quick", help="a few small points of the grid: does it work?")
+@click.option("--paper", "grid", flag_value="paper", help="the grid of the paper, for a cluster")
+@click.option("--trials", type=click.IntRange(1), help="samples a point of the grid")
+@click.option("--scheduler", help="address of a dask scheduler; else this machine's cores")
+@click.option("--table", type=click.Path(file_okay=False, path_type=Path), default="spherical_harmonics.zarr")
+@click.option("--out", type=click.Path(path_type=Path), default=".", help="folder for the pictures")
+def main(grid: str | None, trials: int | None, scheduler: str | None, table: Path, out: Path) -> None:
+    """Run, draw and report."""
+    chosen = {"quick": QUICK, "paper": PAPER}.get(grid or "", Grid())
+    if trials is not None:
+        chosen = dataclasses.replace(chosen, trials=trials)
+    for picture in PICTURES:
+        plot.refuse_picture(out / picture, overwrite=True)
+    open_table(table, chosen)
+    options: dict[str, Any] = {"address": scheduler}
+    if scheduler is None:  # processes: the solvers hold Python's lock
+        options = {"n_workers": len(os.sched_getaffinity(0)), "threads_per_worker": 1, "processes": grid != "quick"}
+        options |= {"dashboard_address": ":0"}
+    start = time.perf_counter()
+    with Client(**options) as client:
+        run(chosen, table, client)
+    click.echo(f"{time.perf_counter() - start:.0f} s of this run\n", err=True)
+    with xr.open_zarr(table, consolidated=False) as results:
+        draw(results, out)
+        click.echo(report(results))
+
+
+if __name__ == "__main__":
+    main()
