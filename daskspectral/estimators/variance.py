@@ -1,0 +1,136 @@
+"""Error bars of a fitted spectrum: Theorem 1's variance term and sharper ones, from one more pass over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.data.source import label_of
+from daskspectral.engine import Run
+from daskspectral.estimators.measuring import Ground, Store, open_data, plan_of
+from daskspectral.estimators.parameters import check_one_of
+from daskspectral.moments import Measure, Moments
+from daskspectral.solve import resolve_cut
+from daskspectral.solve.variance import FormSpread, bernstein_deviation, energy_basis, theorem_term
+
+if TYPE_CHECKING:
+    from daskspectral.estimators.spectral import SpectralDecomposition
+
+Array = NDArray[np.floating[Any]]
+ROWS = 256  # of a block: (m, r, rows) numbers are held, m the dimension or more
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceBound:
+    """How far the estimate may be from what endless data would give in the same span of functions.
+
+    `theorem` and `bernstein` bound |L^(-1) - Lhat^(-1)| in operator norm on L2(rho), with probability 1 - `delta`
+    each, for n = `count` independent rows and the r = `rank` functions of the span without the `deflated` ones, which
+    the form kills: the constant. By Weyl they bound the error of every 1 / lambda as well. As in Theorem 1, the Gram
+    matrix is taken for known, and what the span cannot express (the bias) is not in them.
+
+    theorem : the first term of (8), with the supremum H of |H(u_i, u_j, x)| over the rows that were read, in the
+        basis of the span in which L is the identity up to signs. Proven from `theorem_rows` rows on.
+    bernstein : `deviation` / (1 - deviation) / min |lambda|, infinite where the deviation is 1 or more; `deviation`
+        bounds |Lhat - L| in that basis by the matrix Bernstein inequality with the variance |E A A^T|, A = H(u, u, x),
+        and the supremum of |A| over the rows, in place of r H for both. Where it is small, it is the relative
+        precision of each eigenvalue.
+    standard_errors : (k,) of `eigenvalues` (k,) to first order, the Gram's error among it: the standard deviation of
+        H(f, f, x) - lambda f(x)^2 over the rows by sqrt(n). No bound, but of the size of the error itself where n is
+        large against r and the eigenvalue is simple.
+
+    Variances and suprema are those of the rows that were read, not of the distribution, and the basis is estimated
+    too: the bounds are as good as these estimates.
+    """
+
+    delta: float
+    count: int
+    rank: int
+    deflated: int
+    inverse: float
+    theorem: float
+    theorem_rows: int
+    deviation: float
+    bernstein: float
+    eigenvalues: Array
+    standard_errors: Array
+
+    def __str__(self) -> str:
+        proven = "" if self.count >= self.theorem_rows else f" (proven from {self.theorem_rows} rows on only)"
+        lines = [
+            f"{self.count} rows, {self.rank} functions ({self.deflated} deflated); with probability "
+            f"{1 - self.delta:g} the inverse, of norm {self.inverse:.6g}, is off by at most",
+            f"  {self.theorem:.3g} by Theorem 1{proven}",
+            f"  {self.bernstein:.3g} by matrix Bernstein: the form is off by {self.deviation:.2g} of itself",
+            "eigenvalues, with their standard errors:",
+        ]
+        pairs = zip(self.eigenvalues, self.standard_errors, strict=True)
+        return "\n".join([*lines, *(f"  {value:.6g} +- {error:.2g}" for value, error in pairs)])
+
+
+def variance_bound(
+    model: SpectralDecomposition,
+    X: Any,
+    *,
+    delta: float = 0.05,
+    fields: Mapping[str, Any] | None = None,
+    sample_weight: Any = None,
+    on_invalid: str = "raise",
+    allow_missing: bool = False,
+    progress: bool | None = None,
+) -> VarianceBound:
+    """The bounds for a fitted model, with variances and suprema over the rows of X, in one pass.
+
+    Raises ValueError for operators that are not symmetric, where the operator is not invertible, and for data that
+    do not fit the model.
+    """
+    moments: Moments = model.moments_
+    operator, cut = moments.operator, resolve_cut(model.rtol, moments.dtype)
+    if not isinstance(delta, (float, np.floating)) or not 0 < delta < 1:
+        raise ValueError(f"delta is the probability of being wrong, between 0 and 1; it is {delta!r}")
+    check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+    if operator.solver != "symmetric":
+        raise ValueError(
+            f"the variance is bounded for symmetric operators, and {operator.name} is solved by {operator.solver!r}"
+        )
+    if model.ridge:
+        raise ValueError("the variance is bounded for the form itself: fit with ridge=0, or fit_moments again")
+    kept = ~moments.basis.local | (model.support_ >= model.min_support)
+    energy = energy_basis(moments.mean("form")[np.ix_(kept, kept)], moments.mean("gram")[np.ix_(kept, kept)], cut)
+    span = np.zeros((len(kept), energy.matrix.shape[1]))
+    span[kept] = energy.matrix
+    source = open_data(operator, X, columns=model.preparation_.columns, weight=sample_weight, fields=fields)
+    if source.n_features_in != model.n_features_in_:
+        raise ValueError(
+            f"{label_of('x')} has {source.n_features_in} columns, and the model was fitted on {model.n_features_in_}"
+        )
+    source = source.allowing_missing(allow_missing)
+    store = Store(source, allow_missing=allow_missing)
+    source = Ground(moments.basis, model.preparation_, None).prepared(source, operator)
+    measure = Measure(moments.basis, moments.basis, operator.forms, {}, operator, "float64", ROWS)
+    task = FormSpread(measure, span, model.coefficients_, model.eigenvalues_)
+    total = Run(source, plan_of(source, moments.basis.size), None, on_invalid, progress, "variance").reduce(task)
+    store.check_unchanged()
+    if total.weight <= 0:
+        raise ValueError(f"the total sample weight is {total.weight:g}; some row needs a positive weight")
+    unit, n, r = total.weight / total.count, moments.count, len(energy.values)
+    theorem, rows = theorem_term(energy.inverse, r, total.sums["largest"].value / unit, n, delta)
+    second = float(np.linalg.norm(total.sums["second"], 2)) / total.count / unit**2
+    deviation = bernstein_deviation(second, total.sums["peak"].value / unit, r, n, delta)
+    return VarianceBound(
+        delta=float(delta),
+        count=n,
+        rank=r,
+        deflated=energy.deflated,
+        inverse=energy.inverse,
+        theorem=theorem,
+        theorem_rows=rows,
+        deviation=deviation,
+        bernstein=energy.inverse * deviation / (1 - deviation) if deviation < 1 else float("inf"),
+        eigenvalues=model.eigenvalues_,
+        standard_errors=np.sqrt(total.sums["squares"] / total.count / n) / unit,
+    )
