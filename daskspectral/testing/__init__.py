@@ -1,0 +1,40 @@
+"""Checks that users run on kernels, bases and forms of their own.
+
+A kernel in ten lines (`profile` is q or one of its derivatives in s = |x - y|^2, written into `out`):
+
+    >>> import math
+    >>> from dataclasses import dataclass
+    >>> from daskspectral.kernels.radial import RadialKernel
+    >>> @dataclass
+    ... class Cauchy(RadialKernel):
+    ...     scale: float = 1.0
+    ...     smoothness = math.inf
+    ...     def profile(self, s, order, out):
+    ...         rate = 1 / self.scale**2
+    ...         out[...] = math.factorial(order) * (-rate) ** order / (1 + rate * s) ** (order + 1)
+    ...         return out
+    >>> check_kernel(Cauchy(0.7))
+
+A form in three, on fields of the data of any name:
+
+    >>> from daskspectral import form, grad, inner
+    >>> @form
+    ... def schroedinger(f, g, x):
+    ...     return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
+    >>> check_form(schroedinger)
+
+Functions with their gradients:
+
+    >>> import numpy as np
+    >>> from daskspectral.basis import CallableBasis
+    >>> waves = CallableBasis(lambda x: np.sin(x).T, lambda x: np.cos(x).T[:, :, None] * np.eye(2)[:, None], d=2)
+    >>> check_basis(waves)
+
+Each returns None, or raises AssertionError with what is wrong, where and by how much.
+"""
+
+from daskspectral.testing.basis import check_basis
+from daskspectral.testing.form import check_form
+from daskspectral.testing.kernel import check_kernel
+
+__all__ = ["check_basis", "check_form", "check_kernel"]

@@ -1,0 +1,170 @@
+"""Checks of a basis."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daskspectral.basis import Arena, Basis, Block, Concatenated, ConstantBasis, basis_from_state
+from daskspectral.forms import Atom, Field, Form, dirichlet, form, gram, inner, partial
+from daskspectral.kernels.base import MultiIndex, unit_index
+from daskspectral.moments import Measure, update_digest
+from daskspectral.testing.compare import EXACT, Array, check_partials, compare, draw_points, pickled, require
+
+VALUE = Atom("value")
+SINGLE = 1e-3  # relative, of values in float32
+
+
+def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int = 0) -> None:
+    """Check a basis on normal points, or on rows of x (n, d) where its functions need others.
+
+    Values are (p, c), each of its own point; the derivatives of every order that it declares (up to 4) are those of
+    finite differences, and the next order raises SmoothnessError; features carry the square root of the weight; the
+    Gram matrix and the Dirichlet form (by the short cut of the basis where it has one) are the sums over points of
+    products of features, in blocks of any length, beside a constant, and with weights that repeat rows; copies and
+    the saved state give the same functions.
+    """
+    if not isinstance(basis, Basis):
+        raise TypeError(f"check_basis takes a basis of daskspectral.basis or a subclass of Basis; got {basis!r}")
+    rng = np.random.default_rng(random_state)
+    points = draw_points(x, basis.dimension, rng)
+    _check_shape(basis, points)
+    few = points[:7]
+    check_partials(
+        basis.description,
+        lambda z, alpha: feature(basis, {"x": z}, derivative(alpha)),
+        basis.values(few),
+        basis.order,
+        few,
+        rng,
+    )
+    check_functions(basis, points, rng)
+
+
+def feature(basis: Basis, fields: Mapping[str, Array], atom: Atom, scale: Array | None = None) -> Array:
+    """One atom of all functions at all points, a copy (p, c)."""
+    block = Block(fields, np.dtype(float), Arena(), scale).view(atom.view)
+    return np.array(basis.at(block, [atom]).feature(atom))
+
+
+def derivative(alpha: MultiIndex, view: str = "x") -> Atom:
+    """The atom of a partial derivative."""
+    return Atom("partial", view, alpha)
+
+
+def check_functions(basis: Basis, x: Array, rng: np.random.Generator) -> None:
+    """All that check_basis checks but the derivatives."""
+    what, values = basis.description, basis.values(x)
+    _check_shape(basis, x)
+    one_by_one = np.hstack([basis.values(x[k : k + 1]) for k in range(len(x))])
+    compare(f"{what}: values(x), against one point at a time", values, one_by_one, EXACT)
+    single = basis.values(x, "float32")
+    require(single.dtype == np.float32, f"{what}: values(x, 'float32') come as {single.dtype}")
+    compare(f"{what}: values(x, 'float32')", single, values, SINGLE)
+    require(basis.local.shape == (basis.size,), f"{what}: local has shape {basis.local.shape}; it is (p,)")
+    _check_features(basis, x, rng)
+    _check_sums(basis, x, rng)
+    _check_copies(basis, x)
+
+
+def _check_shape(basis: Basis, x: Array) -> None:
+    shape, wanted = basis.values(x).shape, (basis.size, len(x))
+    require(shape == wanted, f"{basis.description}: values(x) have the shape {shape}; it is (p, c), here {wanted}")
+
+
+def _check_features(basis: Basis, x: Array, rng: np.random.Generator) -> None:
+    what, d = basis.description, basis.dimension
+    fields = {"x": x, "direction": rng.standard_normal(x.shape)}
+    plain = {VALUE: feature(basis, fields, VALUE)}
+    compare(f"{what}: values in a block", plain[VALUE], basis.values(x), EXACT)
+    if basis.order >= 1:
+        partials = {derivative(unit_index(a, d)): fields["direction"][:, a] for a in range(d)}
+        plain |= {atom: feature(basis, fields, atom) for atom in partials}
+        along = Atom("along", direction=Field("direction"))
+        plain[along] = np.sum([plain[atom] * v for atom, v in partials.items()], axis=0)
+        compare(f"{what}: along, against partial derivatives", feature(basis, fields, along), plain[along], EXACT)
+    if basis.order >= 2:
+        _check_second(basis, x, rng)
+    scale = rng.random(len(x)) + 0.5
+    for atom, expected in plain.items():
+        name = f"{atom.kind} {atom.alpha}" if atom.alpha else atom.kind
+        found = feature(basis, fields, atom, scale)
+        compare(f"{what}: {name}, times the square root of the weight", found, expected * scale, EXACT)
+        if basis.kills(atom):
+            most = float(np.abs(expected).max())
+            require(most == 0, f"{what}: kills() says that {name} vanishes everywhere, and it reaches {most:.3g}")
+
+
+def _check_second(basis: Basis, x: Array, rng: np.random.Generator) -> None:
+    d = basis.dimension
+    fields = {"x": x, "matrix": rng.standard_normal((len(x), d, d))}
+    matrices = {Field("matrix"): fields["matrix"], None: np.zeros((len(x), d, d)) + np.eye(d)}
+    block = Block(fields, np.dtype(float), Arena())
+    for field, matrix in matrices.items():
+        atom = Atom("second", direction=field)
+        found = basis.at(block, [atom]).second(atom, block)
+        pairs = itertools.product(range(d), repeat=2)
+        parts = [matrix[:, a, b] * feature(basis, fields, derivative(two_axes(a, b, d))) for a, b in pairs]
+        what = f"{basis.description}: second derivatives {'with' if field else 'without'} a field of matrices"
+        compare(f"{what}, against partial derivatives", found, np.sum(parts, axis=0), EXACT)
+
+
+def two_axes(a: int, b: int, d: int) -> MultiIndex:
+    """The multi-index of d_a d_b."""
+    return tuple((k == a) + (k == b) for k in range(d))
+
+
+def _check_sums(basis: Basis, x: Array, rng: np.random.Generator) -> None:
+    """The forms that every operator measures, in both ways that the basis has, with a constant and without."""
+    d = basis.dimension
+    counts = rng.integers(0, 4, len(x))
+    repeated = {"x": np.repeat(x, counts, axis=0)}
+    values = feature(basis, repeated, VALUE)
+    forms, expected = {"gram": gram}, {"gram": values @ values.T}
+    if basis.order >= 1:
+        units = [unit_index(a, d) for a in range(d)]
+        partials = [feature(basis, repeated, derivative(e)) for e in units]
+        forms["dirichlet"], forms["sum of partial derivatives"] = dirichlet, _gradients(units)
+        forms["value times derivative"] = form(lambda f, g, x: inner(f, partial(g, *units[0])))
+        expected["dirichlet"] = np.sum([p @ p.T for p in partials], axis=0)
+        expected["sum of partial derivatives"] = expected["dirichlet"]
+        expected["value times derivative"] = values @ partials[0].T
+    whole = Concatenated((ConstantBasis(d), basis))
+    batches: dict[str, dict[str, Array]] = {
+        "repeated rows": repeated,
+        "weights": {"x": x, "weight": counts.astype(float)},
+    }
+    for (name, batch), rows in itertools.product(batches.items(), (None, 7)):
+        alone = Measure(basis, basis, forms, rows=rows)([batch])
+        beside = Measure(whole, whole, forms, rows=rows)([batch])
+        for key, table in expected.items():
+            what = f"{basis.description}: the sum {key} over {name}, blocks of {rows or 'all'} rows"
+            compare(f"{what}, against products of features", alone[key], table, EXACT)
+            compare(f"{what}, beside a constant", beside[key][1:, 1:], table, EXACT)
+
+
+def _gradients(units: list[MultiIndex]) -> Form:
+    return form(lambda f, g, x: sum(inner(partial(f, *e), partial(g, *e)) for e in units))
+
+
+def _check_copies(basis: Basis, x: Array) -> None:
+    what = basis.description
+    copies = {"its pickled copy": pickled(what, basis)}
+    try:
+        state = basis.state()
+    except ValueError:  # of functions or classes that cannot be imported: for use, not to be saved
+        state = None
+    if state is not None:
+        again = copies["the one read from its state"] = basis_from_state(state)
+        digests = [hashlib.sha256(), hashlib.sha256()]
+        for digest, each in zip(digests, (state, again.state()), strict=True):
+            update_digest(digest, each)
+        require(digests[0].digest() == digests[1].digest(), f"{what}: read from its state, it has another state")
+    for name, copy in copies.items():
+        sizes, wanted = ((b.size, b.dimension, b.order) for b in (copy, basis))
+        require(sizes == wanted, f"{what}: size, dimension and order of {name} are {sizes}; expected {wanted}")
+        compare(f"{what}: values(x) of {name}", copy.values(x), basis.values(x), 0.0)

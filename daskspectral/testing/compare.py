@@ -1,0 +1,164 @@
+"""What the checks share: points, comparisons that say where they fail, derivatives by finite differences."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import cloudpickle  # type: ignore[import-untyped]
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from daskspectral.errors import SmoothnessError
+from daskspectral.kernels.base import MultiIndex, unit_index
+
+Array = NDArray[np.floating[Any]]
+Derivative = Callable[[Array, MultiIndex], Array]
+Thing = TypeVar("Thing")
+
+EXACT = 1e-10  # relative to the largest entry: what differs by rounding alone
+DIFFERENCES = 1e-6  # likewise for finite differences
+HIGHEST = 4  # orders of derivatives above it are not checked
+INDICES = 15  # multi-indices checked of each order: all of them in three variables
+POINTS, LEAST = 40, 12
+LEVELS = 9
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise AssertionError where the condition does not hold."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def compare(what: str, found: Any, expected: Any, tolerance: float, floor: float = 0.0) -> None:
+    """Raise AssertionError where an entry is off by more than `tolerance` times the largest one, and `floor`."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    require(found.shape == expected.shape, f"{what}: the shape is {found.shape}; expected {expected.shape}")
+    allowed = tolerance * float(np.abs(expected).max(initial=0)) + floor
+    with np.errstate(invalid="ignore"):
+        error = np.abs(found - expected)
+    bad = ~(error <= allowed)  # NaN is bad
+    if bad.any():
+        worst = np.unravel_index(np.argmax(np.where(np.isnan(error), np.inf, error)), bad.shape)
+        raise AssertionError(
+            f"{what}: {found[worst]:.6g} at {[int(i) for i in worst]}, expected {expected[worst]:.6g}; off by "
+            f"{error[worst]:.2g}, allowed {allowed:.2g} ({bad.sum()} of {bad.size} entries are off)"
+        )
+
+
+def draw_points(x: ArrayLike | None, d: int, rng: np.random.Generator) -> Array:
+    """Rows to check at, normal ones or some of x, in random order, without repetitions, not to be written to."""
+    if x is None:
+        points = rng.standard_normal((POINTS, d))
+    else:
+        points = np.array(x, dtype=float)
+        if points.ndim != 2:
+            raise ValueError(f"x are points (n, d); they have shape {points.shape}")
+        points = rng.permutation(np.unique(points, axis=0))[:POINTS]
+        if len(points) < LEAST:
+            raise ValueError(f"x needs {LEAST} or more distinct points to check at; it has {len(points)}")
+    points.flags.writeable = False
+    return points
+
+
+def pickled(what: str, thing: Thing) -> Thing:
+    """A copy as workers get it."""
+    try:
+        copy: Thing = cloudpickle.loads(cloudpickle.dumps(thing))
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise AssertionError(f"{what} cannot be pickled, and so not sent to workers: {error}") from error
+    return copy
+
+
+def multi_indices(d: int, order: int, rng: np.random.Generator) -> list[MultiIndex]:
+    """Multi-indices of that order, all or some of them."""
+    if math.comb(d + order - 1, order) <= INDICES:
+        axes = np.array(list(itertools.combinations_with_replacement(range(d), order)))
+    else:
+        axes = rng.integers(d, size=(INDICES, order))
+    return sorted({tuple(int(k) for k in np.bincount(row, minlength=d)) for row in axes}, reverse=True)
+
+
+def differences(function: Callable[[Array], Array], x: Array, axis: int) -> tuple[Array, Array]:
+    """d function / dx_axis at the rows of x, and its error: central differences, extrapolated (Ridders 1982)."""
+    step = 2.0 ** math.floor(math.log2(0.1 * spread(x)))
+    unit = unit_index(axis, x.shape[1])
+
+    def quotient(level: int) -> Array:
+        shift = np.array(unit) * step / 2**level
+        return np.asarray((function(x + shift) - function(x - shift)) / (2 * shift[axis]))
+
+    before = [quotient(0)]
+    best, error = before[0], np.full(before[0].shape, np.inf)
+    for level in range(1, LEVELS):
+        row = [quotient(level)]
+        for j in range(1, level + 1):
+            row.append(row[-1] + (row[-1] - before[j - 1]) / (4**j - 1))
+            doubt = np.maximum(np.abs(row[j] - row[j - 1]), np.abs(row[j] - before[j - 1]))
+            best, error = np.where(doubt < error, row[j], best), np.minimum(doubt, error)
+        before = row
+    return best, error
+
+
+def spread(x: Array) -> float:
+    """The largest standard deviation of a coordinate."""
+    return float(x.std(axis=0).max())
+
+
+def check_partials(
+    what: str,
+    derivative: Derivative,
+    values: Array,
+    order: float,
+    x: Array,
+    rng: np.random.Generator,
+) -> None:
+    """Each derivative is the limit of difference quotients of one an order below; above `order` they are refused."""
+    whole = order == math.inf or (order >= 0 and order % 1 == 0)
+    require(whole, f"{what}: its order is {order!r}; it is a whole number of 0 or more, or infinite")
+    d = x.shape[1]
+    given = _given(what, derivative)
+    compare(f"{what}: the partial derivative of order 0, against values", given(x, (0,) * d), values, EXACT)
+    for total in range(1, int(min(order, HIGHEST)) + 1):
+        for alpha in multi_indices(d, total, rng):
+            axis = max(a for a in range(d) if alpha[a])
+            below = tuple(k - int(a == axis) for a, k in enumerate(alpha))
+            floor = 1e-9 * float(np.abs(given(x, below)).max()) / spread(x)
+            expected, error = differences(lambda z, b=below: np.array(given(z, b)), x, axis)  # type: ignore[misc]
+            allowed = DIFFERENCES * float(np.abs(expected).max()) + floor
+            name = f"{what}: the partial derivative {alpha}"
+            require(
+                bool(np.all(error <= allowed)),
+                f"{name} cannot be told: differences of {below} along axis {axis} agree to {error.max():.2g} only, and "
+                f"{allowed:.2g} is needed: a jump, noise, or functions much narrower than the points are apart (give "
+                "others as x)",
+            )
+            compare(f"{name}, against differences of {below}", given(x, alpha), expected, DIFFERENCES, floor)
+    if order < math.inf:
+        _check_refused(what, derivative, int(order), x)
+
+
+def _given(what: str, derivative: Derivative) -> Derivative:
+    """The derivative, which must not be refused."""
+
+    def given(x: Array, alpha: MultiIndex) -> Array:
+        try:
+            return derivative(x, alpha)
+        except SmoothnessError as error:
+            raise AssertionError(f"{what} declares the derivative {alpha}, and refuses it: {error}") from error
+
+    return given
+
+
+def _check_refused(what: str, derivative: Derivative, order: int, x: Array) -> None:
+    alpha = tuple((order + 1) * k for k in unit_index(0, x.shape[1]))
+    try:
+        derivative(x, alpha)
+    except SmoothnessError:
+        return
+    raise AssertionError(
+        f"{what} declares derivatives up to order {order} and gives numbers for {alpha}; it must raise SmoothnessError"
+    )

@@ -1,0 +1,256 @@
+"""Checks of a form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from daskspectral.basis import Arena, Basis, Block, Evaluation, LandmarkBasis
+from daskspectral.forms import Atom, Field, Form, form_from_state, form_state
+from daskspectral.kernels import Gaussian
+from daskspectral.kernels.base import MultiIndex, unit_index
+from daskspectral.moments import Measure
+from daskspectral.testing.basis import derivative, feature, two_axes
+from daskspectral.testing.compare import EXACT, Array, compare, pickled, require
+
+ROWS = 9
+CHUNKINGS = 5
+
+
+def check_form(
+    form: Form,
+    left: Basis | None = None,
+    right: Basis | None = None,
+    *,
+    fields: Mapping[str, ArrayLike] | None = None,
+    random_state: int = 0,
+) -> None:
+    """Check a form on two bases (Gaussian functions by default), with random fields where none are given.
+
+    Its matrix is the plain sum over rows k of products of what it takes of f_i and of g_j, each put together from
+    values and partial derivatives; linear in f and in g; the sum over chunks, however the rows are cut; the same for
+    a weight of 2 as for the row twice; symmetric if and only if `form.symmetric` says so (on random fields). Its copy
+    and its saved state are equal to it.
+
+    `fields` are arrays of n rows by name: points (n, d) as `x` and other views, weights (n,), directions (n, d).
+    Raises SmoothnessError where a basis lacks derivatives that the form takes.
+    """
+    if not isinstance(form, Form):
+        raise TypeError(f"check_form takes a form: a function H(f, g, x) decorated with @form; got {form!r}")
+    rng = np.random.default_rng(random_state)
+    given = {name: np.array(values, dtype=float) for name, values in (fields or {}).items()}
+    d = left.dimension if left is not None else _dimension(form, given)
+    left = left or LandmarkBasis(Gaussian(1.0), rng.standard_normal((4, d)))
+    right = right or LandmarkBasis(Gaussian(1.3), rng.standard_normal((3, d)))
+    what = f"the form {form.name}"
+    for basis, order in zip((left, right), form.orders, strict=True):
+        basis.check_order(order, what)
+    batch = draw_fields([(form, left.dimension, right.dimension)], given, rng)
+    found = _measure(form, left, right, batch)
+    compare(f"{what} [f, g], against a sum over rows", found, _sum_over_rows(form, left, right, batch), EXACT)
+    _check_linear(form, left, right, batch, rng)
+    _check_additive(form, left, right, batch, rng)
+    if left.dimension == right.dimension:
+        square = _measure(form, left, left, batch)
+        expected = _sum_over_rows(form, left, left, batch)
+        compare(f"{what} [f, g] of one basis, against a sum over rows", square, expected, EXACT)
+        _check_symmetry(form, square, random=not given)
+    state = json.loads(json.dumps(form_state(form)))
+    for name, copy in {"its state": form_from_state(state), "its pickled copy": pickled(what, form)}.items():
+        require(copy == form and hash(copy) == hash(form), f"{what} is read back from {name} as {copy}")
+
+
+def _check_linear(form: Form, left: Basis, right: Basis, batch: Mapping[str, Array], rng: np.random.Generator) -> None:
+    matrix = _measure(form, left, right, batch)
+    a, b = rng.standard_normal((3, left.size)), rng.standard_normal((2, right.size))
+    in_f = _measure(form, _Combinations(left, a), right, batch)
+    compare(f"the form {form.name} is not linear in f: H(sum_i a_i f_i, g)", in_f, a @ matrix, EXACT)
+    in_g = _measure(form, left, _Combinations(right, b), batch)
+    compare(f"the form {form.name} is not linear in g: H(f, sum_j b_j g_j)", in_g, matrix @ b.T, EXACT)
+
+
+def _check_additive(
+    form: Form, left: Basis, right: Basis, batch: Mapping[str, Array], rng: np.random.Generator
+) -> None:
+    n, whole = len(batch["x"]), _measure(form, left, right, batch)
+    for _ in range(CHUNKINGS):
+        cuts = [0, *sorted(rng.integers(0, n, 2).tolist()), n]
+        chunks = [_rows(batch, np.arange(a, b)) for a, b in pairwise(cuts)]
+        rows = int(rng.integers(1, n))
+        found = np.sum([_measure(form, left, right, c, rows) for c in chunks], axis=0)
+        name = f"the form {form.name} is not additive: its sum over rows cut at {cuts[1:-1]}, in blocks of {rows} rows"
+        compare(name, found, whole, EXACT)
+    counts = 1 + np.arange(n) % 2
+    unweighted = {name: values for name, values in batch.items() if name != "weight"}
+    twice = _measure(form, left, right, _rows(unweighted, np.repeat(np.arange(n), counts)))
+    found = _measure(form, left, right, {**batch, "weight": counts.astype(float)})
+    compare(f"the form {form.name}: a weight of 2, against the row twice", found, twice, EXACT)
+
+
+def _check_symmetry(form: Form, matrix: Array, *, random: bool) -> None:
+    off = np.abs(matrix - matrix.T)
+    symmetric = bool(off.max() <= EXACT * np.abs(matrix).max())
+    i, j = (int(k) for k in np.unravel_index(np.argmax(off), off.shape))
+    require(
+        symmetric or not form.symmetric,
+        f"the form {form.name} counts as symmetric, and H(f, g) is {matrix[i, j]:.6g} where H(g, f) is "
+        f"{matrix[j, i]:.6g}, at {[i, j]}",
+    )
+    require(
+        form.symmetric or not symmetric or not random or len(matrix) == 1,
+        f"the form {form.name} counts as not symmetric, and H(f, g) = H(g, f) on random functions and fields",
+    )
+
+
+# what a form is made of
+
+
+def _measure(form: Form, left: Basis, right: Basis, batch: Mapping[str, Array], rows: int | None = None) -> Array:
+    return Measure(left, right, {"form": form}, rows=rows)([batch])["form"]
+
+
+def _rows(batch: Mapping[str, Array], rows: Any) -> dict[str, Array]:
+    return {name: values[rows] for name, values in batch.items()}
+
+
+def _sum_over_rows(form: Form, left: Basis, right: Basis, batch: Mapping[str, Array]) -> Array:
+    """sum_k w_k sum_a F_iak G_jak for every term, in numpy's own loops."""
+    total = np.zeros((left.size, right.size))
+    for factor, product in form.expression.terms:
+        weight = factor * batch["weight"]
+        if product.weight is not None:
+            weight = weight * _values(batch, product.weight)
+        fs, gs = _coordinates(left, product.left, batch), _coordinates(right, product.right, batch)
+        for f, g in zip(fs, gs, strict=True):
+            total += np.einsum("ik,jk,k->ij", f, g, weight)
+    return total
+
+
+def _coordinates(basis: Basis, atom: Atom, batch: Mapping[str, Array]) -> list[Array]:
+    """An atom as numbers (p, n), one array a coordinate, from values and partial derivatives alone."""
+
+    def partial(alpha: MultiIndex) -> Array:
+        return feature(basis, batch, derivative(alpha, atom.view))
+
+    d = basis.dimension
+    if atom.kind == "sum":
+        parts = []
+        for t in atom.terms:
+            weight = 1.0 if t.weight is None else _values(batch, t.weight)
+            parts.append(t.factor * weight * _coordinates(basis, t.atom, batch)[0])
+        return [np.sum(parts, axis=0)]
+    if atom.kind in ("value", "partial"):
+        return [feature(basis, batch, atom)]
+    if atom.kind == "gradient":
+        return [partial(unit_index(a, d)) for a in range(d)]
+    field = np.ones((len(batch["x"]), 1, 1)) * np.eye(d) if atom.direction is None else _values(batch, atom.direction)
+    if atom.kind == "second":
+        return [np.sum([field[:, a, b] * partial(two_axes(a, b, d)) for a in range(d) for b in range(d)], axis=0)]
+    directions = field[:, None] if atom.kind == "along" else field
+    partials = np.array([partial(unit_index(a, d)) for a in range(d)])
+    return list(np.einsum("kma,aik->mik", directions, partials))
+
+
+def _values(batch: Mapping[str, Array], field: Field) -> Array:
+    return Block(batch, np.dtype(float), Arena()).field(field)
+
+
+# fields
+
+
+def _dimension(form: Form, given: Mapping[str, Array]) -> int:
+    if "x" in given:
+        return int(given["x"].shape[1])
+    atoms = [leaf for p in form.products for atom in (p.left, p.right) for leaf in atom.leaves]
+    return next((len(atom.alpha) for atom in atoms if atom.kind == "partial"), 3)
+
+
+def draw_fields(
+    forms: Sequence[tuple[Form, int, int]], given: Mapping[str, Array], rng: np.random.Generator
+) -> dict[str, Array]:
+    """The fields that forms of functions of d and d' variables read, given or random, with the weight of each row."""
+    lengths = {len(values) for values in given.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"all fields have one row a point; their lengths are {sorted(lengths)}")
+    n = lengths.pop() if lengths else ROWS
+    shapes: dict[str, tuple[int, ...]] = {}
+    for form, d, right in forms:
+        shapes.setdefault("x", (d,))
+        for name, shape in _reads(form, d, right):
+            before = shapes.setdefault(name, shape)
+            if len(before) != len(shape):
+                raise ValueError(
+                    f"the form {form.name} reads the field {name} with rows of shapes {before} and {shape}; use two"
+                )
+            shapes[name] = tuple(max(sizes) for sizes in zip(before, shape, strict=True))
+    batch: dict[str, Array] = {"weight": rng.random(n) + 0.5}
+    for name, shape in shapes.items():
+        batch[name] = rng.standard_normal((n, *shape))
+    batch |= given
+    for values in batch.values():
+        values.flags.writeable = False
+    return batch
+
+
+def _reads(form: Form, d: int, right: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The fields of a form, each with the least shape of a row."""
+    for p in form.products:
+        if p.weight is not None:
+            yield _row(p.weight, ())
+        for atom, dimension in ((p.left, d), (p.right, right)):
+            for t in atom.terms:
+                yield from () if t.weight is None else [_row(t.weight, ())]
+            for leaf in [t.atom for t in atom.terms] or [atom]:
+                yield leaf.view, (dimension,)
+                if leaf.direction is not None:
+                    lead = {"second": (dimension,), "each": (2,)}.get(leaf.kind, ())
+                    yield _row(leaf.direction, (*lead, dimension))
+
+
+def _row(field: Field, tail: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    return field.name, (*(max(i + 1, -i) for i in field.path), *tail)
+
+
+@dataclass(frozen=True, eq=False)
+class _Combinations(Basis):
+    """Linear combinations sum_i a_ki phi_i of the functions of a basis, a (q, p), without short cuts."""
+
+    basis: Basis
+    matrix: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.matrix)
+
+    @property
+    def dimension(self) -> int:
+        return self.basis.dimension
+
+    @property
+    def order(self) -> float:
+        return self.basis.order
+
+    @property
+    def description(self) -> str:
+        return f"combinations of {self.basis.description}"
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        return _Combined(self.basis.at(block, atoms), self.matrix)
+
+    def state(self) -> dict[str, Any]:
+        return {"basis": "combinations", "of": self.basis.state(), "matrix": self.matrix}
+
+
+@dataclass(frozen=True)
+class _Combined(Evaluation):
+    evaluation: Evaluation
+    matrix: Array
+
+    def feature(self, atom: Atom) -> Array:
+        return np.asarray(self.matrix @ self.evaluation.feature(atom))

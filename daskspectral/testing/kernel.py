@@ -1,0 +1,139 @@
+"""Checks of a kernel."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from daskspectral.basis import LandmarkBasis
+from daskspectral.kernels import Kernel
+from daskspectral.kernels.base import unit_index
+from daskspectral.kernels.registry import kernel_from_state, kernel_state
+from daskspectral.testing.basis import check_functions, two_axes
+from daskspectral.testing.compare import (
+    EXACT,
+    HIGHEST,
+    Array,
+    check_partials,
+    compare,
+    draw_points,
+    multi_indices,
+    pickled,
+    require,
+    spread,
+)
+
+LANDMARKS = 5
+COINCIDENT = 1e-7  # relative, of k(x, x): the root of what rounding leaves of a squared distance
+
+
+def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, random_state: int = 0) -> None:
+    """Check a kernel in d variables, on normal points, or on rows of x (n, d) for a kernel of other units.
+
+    Its values are symmetric, of the right shape, and positive semidefinite; `diagonal` agrees; the derivatives of
+    every order that it declares (up to 4) are those of finite differences, `along` those of `partial`, and the next
+    order raises SmoothnessError; coincident points give finite numbers; parameters, copies and the saved state give
+    the same kernel. Then the functions k(., y_i), which a basis computes from the profile, and their sums.
+
+    What is not symmetric or not positive is no kernel, but its functions may still be a basis: see `check_basis`.
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"check_kernel takes a kernel of daskspectral.kernels or a subclass of Kernel; got {kernel!r}")
+    rng = np.random.default_rng(random_state)
+    points = draw_points(x, d, rng)
+    if kernel.needs_median:
+        kernel = kernel.resolve(float(np.median(np.linalg.norm(points[:, None] - points, axis=2))))
+    y = points[:LANDMARKS]
+    near = points[0 if kernel.order == math.inf else LANDMARKS :][: LANDMARKS + 2]  # all are landmarks, or none
+    _check_values(kernel, points, y)
+    check_partials(f"{kernel}", lambda z, a: kernel.partial(z, y, a), kernel.values(near, y), kernel.order, near, rng)
+    _check_coincident(kernel, points, rng)
+    _check_contracted(kernel, points, y, rng)
+    _check_parameters(kernel, points, y)
+    basis, x = LandmarkBasis(kernel, y), points[LANDMARKS:]
+    compare(
+        f"{kernel}: values by the profile, into buffers, against values", basis.values(x), kernel.values(x, y), EXACT
+    )
+    check_functions(basis, x, rng)
+
+
+def _check_values(kernel: Kernel, points: Array, y: Array) -> None:
+    x = points[LANDMARKS:]
+    one_by_one = [[kernel.values(a[None], b[None])[0, 0] for a in x] for b in y]
+    compare(
+        f"{kernel}: values(x, y) [landmark, point], against one pair at a time", kernel.values(x, y), one_by_one, EXACT
+    )
+    table = kernel.values(points, points)
+    compare(f"{kernel}: k(x, y), against k(y, x)", table, table.T, EXACT)
+    compare(f"{kernel}: diagonal(x), against k(x, x)", kernel.diagonal(points), np.diag(table), COINCIDENT)
+    most = float(np.abs(np.diag(table)).max())
+    require(
+        float(np.abs(table - np.diag(np.diag(table))).max()) > 1e-30 * most,
+        f"{kernel} vanishes between all different points, and nothing can be checked; give x, points in its units",
+    )
+    values = np.linalg.eigvalsh((table + table.T) / 2)
+    require(
+        bool(values[0] >= -COINCIDENT * values[-1]),
+        f"{kernel} is not positive semidefinite: its matrix on {len(points)} points has eigenvalues from "
+        f"{values[0]:.3g} to {values[-1]:.3g}",
+    )
+
+
+def _check_contracted(kernel: Kernel, points: Array, y: Array, rng: np.random.Generator) -> None:
+    if kernel.order >= 1:
+        v = rng.standard_normal(points.shape)
+        partials = [kernel.partial(points, y, unit_index(a, y.shape[1])) for a in range(y.shape[1])]
+        expected = sum(partial * v[:, a] for a, partial in enumerate(partials))
+        compare(f"{kernel}: along, against partial derivatives", kernel.along(points, y, v), expected, EXACT)
+    if kernel.order >= 2:
+        d, n = y.shape[1], len(points)
+        pairs = [(a, b) for a in range(d) for b in range(d)]
+        hessian = np.array([kernel.partial(points, y, two_axes(a, b, d)) for a, b in pairs])
+        for matrix in (rng.standard_normal((n, d, d)), None):
+            weights = np.zeros((n, d, d)) + np.eye(d) if matrix is None else matrix
+            expected = np.einsum("aik,ka->ik", hessian, weights.reshape(n, -1))
+            name = f"{kernel}: second {'without' if matrix is None else 'with'} matrices, against partial derivatives"
+            compare(name, kernel.second(points, y, matrix), expected, EXACT)
+
+
+def _check_coincident(kernel: Kernel, points: Array, rng: np.random.Generator) -> None:
+    """At landmarks derivatives are finite, and they do not grow without bound on the way there."""
+    y = points[:LANDMARKS]
+    for total in range(1, int(min(kernel.order, HIGHEST)) + 1):
+        for alpha in multi_indices(points.shape[1], total, rng):
+            name = f"{kernel}: the partial derivative {alpha}"
+            steps = spread(points) * rng.choice([-1.0, 1.0], y.shape)
+            with np.errstate(all="ignore"):
+                at, near, far = (np.abs(kernel.partial(y + h * steps, y, alpha)).max() for h in (0.0, 1e-5, 1e-3))
+            require(bool(np.isfinite(at)), f"{name} is not finite where a point is a landmark")
+            require(
+                bool(near < 10 * far + 1e-9), f"{name} grows without bound near landmarks, from {far:.3g} to {near:.3g}"
+            )
+
+
+def _check_parameters(kernel: Kernel, points: Array, y: Array) -> None:
+    try:
+        copies = {"its clone": clone(kernel), "its clone after set_params": clone(kernel)}
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise AssertionError(f"{kernel} cannot be cloned as scikit-learn does it: {error}") from error
+    copies["its clone after set_params"].set_params(**kernel.get_params(deep=False))
+    copies["its pickled copy"] = pickled(f"{kernel}", kernel)
+    try:
+        state = json.dumps(kernel_state(kernel))
+    except ValueError:  # of functions or classes that cannot be imported: for use, not to be saved
+        state = None
+    if state is not None:
+        copies["the one read from its state"] = kernel_from_state(json.loads(state))
+    values = kernel.values(points, y)
+    for name, copy in copies.items():
+        require(type(copy).__name__ == type(kernel).__name__, f"{kernel}: {name} is a {type(copy).__name__}")
+        compare(f"{kernel}: k(x, y) of {name}", copy.values(points, y), values, 0.0)
+    try:
+        clone(kernel).set_params(no_such_parameter=1)
+    except ValueError:
+        return
+    raise AssertionError(f"{kernel}: set_params takes a parameter that does not exist; it must raise ValueError")
