@@ -6,21 +6,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daskspectral import kernels, landmarks, manifolds, operators
+    from daskspectral import basis, kernels, landmarks, manifolds, operators, testing
     from daskspectral.errors import InvalidRowError, RankWarning, SmoothnessError
-    from daskspectral.estimators import SpectralDecomposition, load, save
-    from daskspectral.forms import along, at, form, functional, grad, inner, partial
+    from daskspectral.estimators import GraphLaplacian, HermiteRegressor, SpectralDecomposition, load, save
+    from daskspectral.forms import along, along_each, at, form, functional, grad, inner, partial, second
     from daskspectral.moments import Moments
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "GraphLaplacian": "estimators",
+    "HermiteRegressor": "estimators",
     "InvalidRowError": "errors",
     "Moments": "moments",
     "RankWarning": "errors",
     "SmoothnessError": "errors",
     "SpectralDecomposition": "estimators",
     "along": "forms",
+    "along_each": "forms",
     "at": "forms",
     "form": "forms",
     "functional": "forms",
@@ -29,17 +32,22 @@ _HOMES = {
     "load": "estimators",
     "partial": "forms",
     "save": "estimators",
+    "second": "forms",
 }
-_MODULES = ("kernels", "landmarks", "manifolds", "operators")
+_MODULES = ("basis", "kernels", "landmarks", "manifolds", "operators", "testing")
 
 __all__ = [
+    "GraphLaplacian",
+    "HermiteRegressor",
     "InvalidRowError",
     "Moments",
     "RankWarning",
     "SmoothnessError",
     "SpectralDecomposition",
     "along",
+    "along_each",
     "at",
+    "basis",
     "form",
     "functional",
     "grad",
@@ -51,6 +59,8 @@ __all__ = [
     "operators",
     "partial",
     "save",
+    "second",
+    "testing",
 ]
 
 

@@ -1,6 +1,8 @@
 """Estimators: one a file, with scikit-learn's conventions, and their saving and loading."""
 
+from daskspectral.estimators.graph import GraphLaplacian
+from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.persistence import load, save
 from daskspectral.estimators.spectral import SpectralDecomposition
 
-__all__ = ["SpectralDecomposition", "load", "save"]
+__all__ = ["GraphLaplacian", "HermiteRegressor", "SpectralDecomposition", "load", "save"]

@@ -43,7 +43,7 @@ class SmallGram:
 
 def loop(source: Source, plan: Plan, task: Any) -> np.ndarray:
     """The same sums without dask."""
-    rows = Rows(source.preparation)
+    rows = Rows(source.preparations)
     edges = source.edges
     total: Any = 0.0
     for start, stop in plan.ranges:

@@ -1,0 +1,163 @@
+"""Features of images that do not change under small shifts: equation (20) of Cabannes and Bach (2024).
+
+The eigenfunctions of E |f(xi) - f(xi')|^2, over pairs of versions of an image moved by one pixel, are features learned
+without labels. A linear classifier on 64 of them is compared with one on 64 principal components and one on 64
+eigenfunctions of the Laplacian, the constant left out. All three are fitted to the same four fifths of the images; the
+labels of a few of these train the classifier; the accuracy is that on the last fifth, which nothing else sees. The
+scale of the Gaussian kernel, whether components are whitened, and the classifier's penalty are chosen by
+cross-validation on the labelled images, anew for each draw of them; the number of landmarks is fixed.
+
+The file holds images X (n, side^2) uint8 and their classes y (n,): the ten thousand test images of MNIST, say. A pixel
+must be narrower than a stroke: where it is not, as in images of 8 x 8, moving by one takes away what tells them apart.
+
+    python examples/mnist_features.py --data mnist.npz [--labels 1000] [--landmarks 1000] [--out FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import pairwise_distances
+from sklearn.model_selection import GridSearchCV, KFold
+
+from daskspectral import SpectralDecomposition, plot
+from daskspectral.kernels import Gaussian
+from daskspectral.operators import Augmentation, Laplacian, Operator
+
+PICTURE = "mnist_features.png"
+MOVES = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))  # rows down, columns to the right
+SCALES = (0.4, 0.6, 0.8, 1.0)  # of the median distance between images
+PENALTIES = (0.01, 0.1, 1.0, 10.0)  # C of the classifier
+DRAWS = 5
+SIZES = (100, 200, 500)  # numbers of labels in the picture, besides the one that is asked for
+NAMES = {
+    "augmentation": "functions invariant to shifts",
+    "laplacian": "eigenfunctions of the Laplacian",
+    "pca": "principal components",
+}
+COLOURS = {"augmentation": "tab:blue", "laplacian": "tab:green", "pca": "tab:orange"}
+
+Features = Callable[[np.ndarray], np.ndarray]
+
+
+def main(
+    data: str | Path,
+    labels: int = 1000,
+    landmarks: int = 1000,
+    out: str | Path = ".",
+    components: int = 64,
+) -> dict[str, float]:
+    """Fit, classify, check and draw; the numbers are medians over draws of the labelled images."""
+    picture = Path(out) / PICTURE
+    plot.refuse_picture(picture, overwrite=True)
+    images, digits = load(data)
+    order = np.random.default_rng(0).permutation(len(images))
+    seen, held_out = np.split(order, [len(images) * 4 // 5])
+    if not 100 <= labels <= len(seen):
+        raise ValueError(f"labels must be between 100 and the {len(seen)} images that are not held out; got {labels}")
+    candidates = learn(images[seen], landmarks, components)
+    values = {name: [(f(images[seen]), f(images[held_out])) for f in features] for name, features in candidates.items()}
+    sizes = [*(size for size in SIZES if size < labels), labels]
+    accuracy = {
+        name: np.array([[classify(v, digits[seen], digits[held_out], size, s) for s in range(DRAWS)] for size in sizes])
+        for name, v in values.items()
+    }
+    draw(sizes, accuracy, components, picture)
+
+    numbers = {f"accuracy, {name}": float(np.median(accuracy[name][-1])) for name in NAMES}
+    for other in ("laplacian", "pca"):
+        numbers[f"errors of {other} over those of augmentation"] = float(
+            np.median((1 - accuracy[other][-1]) / (1 - accuracy["augmentation"][-1]))
+        )
+        assert numbers[f"errors of {other} over those of augmentation"] > 1, numbers
+    return numbers
+
+
+def load(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, side^2) from 0 to 1, float32, and their classes (n,)."""
+    with np.load(path) as file:
+        if missing := {"X", "y"} - set(file.files):
+            raise ValueError(f"{path} must hold the arrays X (n, side^2) and y (n,); {sorted(missing)} missing")
+        images, classes = file["X"], file["y"]
+    if images.ndim != 2 or round(images.shape[1] ** 0.5) ** 2 != images.shape[1] or classes.shape != images.shape[:1]:
+        raise ValueError(f"X must be (n, side^2) and y (n,); X is {images.shape} and y {classes.shape}")
+    if images.dtype != np.uint8:
+        raise ValueError(f"X must be uint8, from 0 to 255; it is {images.dtype}")
+    return images.astype(np.float32) / 255, classes
+
+
+def moved(images: np.ndarray, down: int, right: int) -> np.ndarray:
+    """Images (n, side^2) moved by some pixels; what comes in is 0."""
+    side = round(images.shape[1] ** 0.5)
+    grid = np.pad(images.reshape(-1, side, side), ((0, 0), (side, side), (side, side)))
+    return grid[:, side - down : 2 * side - down, side - right : 2 * side - right].reshape(images.shape)
+
+
+def learn(images: np.ndarray, landmarks: int, components: int) -> Mapping[str, list[Features]]:
+    """Functions of images that give the features, for each method those among which cross-validation chooses."""
+    views = tuple(moved(images, *move) for move in MOVES)
+    median = np.median(pairwise_distances(images[:1000])[np.triu_indices(min(1000, len(images)), 1)])
+
+    def fit(operator: Operator, data: np.ndarray | tuple[np.ndarray, ...], scale: float) -> Features:
+        kernel = Gaussian(float(scale * median))
+        model = SpectralDecomposition(
+            operator, kernel, n_components=components + 1, n_landmarks=landmarks, random_state=0
+        ).fit(data)
+        return lambda x: model.transform(x)[:, 1:]  # the first function is constant
+
+    return {
+        "augmentation": [fit(Augmentation(len(views)), views, scale) for scale in SCALES],
+        "laplacian": [fit(Laplacian(), images, scale) for scale in SCALES],
+        "pca": [PCA(components, whiten=whiten, random_state=0).fit(images).transform for whiten in (False, True)],
+    }
+
+
+def classify(
+    values: list[tuple[np.ndarray, np.ndarray]], seen: np.ndarray, held_out: np.ndarray, labels: int, draw: int
+) -> float:
+    """The accuracy on held-out images, of the classifier and features with the best one in cross-validation."""
+    labelled = np.random.default_rng(draw).choice(len(seen), labels, replace=False)
+    folds = KFold(5, shuffle=True, random_state=draw)
+    best = (0.0, 0.0)
+    for known, unknown in values:
+        search = GridSearchCV(LogisticRegression(max_iter=5000), {"C": PENALTIES}, cv=folds)
+        search.fit(known[labelled], seen[labelled])
+        if search.best_score_ > best[0]:
+            best = search.best_score_, search.score(unknown, held_out)
+    return best[1]
+
+
+def draw(sizes: list[int], accuracy: Mapping[str, np.ndarray], components: int, picture: Path) -> None:
+    """The accuracy against the number of labels: medians, and the range of the draws."""
+    figure, (axes,) = plot.panels(["accuracy on held-out images"], columns=1, width=4.4, aspect=0.75)
+    for name, title in NAMES.items():
+        axes.fill_between(sizes, *np.quantile(accuracy[name], (0, 1), axis=1), color=COLOURS[name], alpha=0.2, lw=0)
+        axes.semilogx(
+            sizes,
+            np.median(accuracy[name], axis=1),
+            "o-",
+            color=COLOURS[name],
+            markersize=4,
+            label=f"{components} {title}",
+        )
+    axes.set(xticks=sizes, xticklabels=map(str, sizes))
+    axes.minorticks_off()
+    axes.set_xlabel("labels", fontsize=9)
+    axes.legend(frameon=False, fontsize=8)
+    plot.save_figure(figure, picture, overwrite=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, help="file with the arrays X (n, side^2) uint8 and y (n,)")
+    parser.add_argument("--labels", type=int, default=1000, help="images whose labels are used")
+    parser.add_argument("--landmarks", type=int, default=1000, help="basis functions")
+    parser.add_argument("--out", default=".", help="folder for the picture")
+    arguments = parser.parse_args()
+    for name, value in main(arguments.data, arguments.labels, arguments.landmarks, arguments.out).items():
+        print(f"{name}: {value:.4g}")
