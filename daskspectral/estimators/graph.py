@@ -15,7 +15,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral import landmarks as choosing
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis, basis_from_state
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine import Run
@@ -33,17 +33,31 @@ from daskspectral.estimators.parameters import (
     check_whole,
     checked_kernel,
     given_landmarks,
+    params_from_state,
+    params_state,
 )
 from daskspectral.estimators.rows import apply_rows
+from daskspectral.estimators.saved import Saved
 from daskspectral.kernels import Kernel
+from daskspectral.kernels.registry import kernel_from_state, kernel_state
 from daskspectral.landmarks import METHODS
 from daskspectral.pairs import CloudGram, PairMeasure, SparsePairs, dirichlet_form
 from daskspectral.solve import resolve_cut, solve_symmetric
 
 Array = NDArray[np.floating[Any]]
+SOLUTION = (
+    "eigenvalues_",
+    "coefficients_",
+    "rank_",
+    "residuals_",
+    "factor_",
+    "form_",
+    "gram_",
+    "n_features_in_",
+)
 
 
-class GraphLaplacian(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The graph Laplacian restricted to a Galerkin basis (equation (16) and appendix B.1, Cabannes and Bach 2024).
 
     The form sum_ij w_ij (f(x_i) - f(x_j)) (g(x_i) - g(x_j)) / n^2 takes the place of <grad f, grad g>. It is here to
@@ -77,6 +91,8 @@ class GraphLaplacian(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     form_, gram_ : (p, p), the form (not rescaled) and the Gram matrix, as means over pairs and points
     basis_, kernel_, weights_, n_features_in_
     """
+
+    kind = "graph"
 
     def __init__(
         self,
@@ -185,6 +201,28 @@ class GraphLaplacian(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             overwrite=overwrite,
             progress=progress,
         )
+
+    def state(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        params = params_state(self.get_params(deep=False))
+        if params["rescale"] is not None:
+            params["rescale"] = np.asarray(params["rescale"], dtype=float)
+        return {
+            "params": params,
+            "basis": self.basis_.state(),
+            "kernel": kernel_state(self.kernel_),
+            "weights": kernel_state(self.weights_),
+            "solution": {name: getattr(self, name) for name in SOLUTION},
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        estimator = cls(**params_from_state(state["params"]))
+        for name in SOLUTION:
+            setattr(estimator, name, state["solution"][name])
+        estimator.basis_ = basis_from_state(state["basis"])
+        estimator.kernel_, estimator.weights_ = kernel_from_state(state["kernel"]), kernel_from_state(state["weights"])
+        return estimator
 
     def _all_pairs(self, run: Run, weights: Kernel, gram: CloudGram, mass: float) -> Mapping[str, Array]:
         tiles = Tiles(run.source.readers, run.plan.ranges)

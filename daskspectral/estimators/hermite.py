@@ -27,12 +27,13 @@ from daskspectral.estimators.parameters import (
     check_whole,
     checked_kernel,
     given_landmarks,
+    params_from_state,
     params_state,
 )
 from daskspectral.estimators.regressing import Slopes, checked_targets, measure_regression, shaped
 from daskspectral.estimators.rows import apply_rows
+from daskspectral.estimators.saved import Saved
 from daskspectral.kernels import Kernel
-from daskspectral.kernels.registry import kernel_from_state
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
 from daskspectral.operators.regression import Regression
@@ -44,7 +45,7 @@ Array = NDArray[np.floating[Any]]
 SOLUTION = ("coef_", "alpha_", "gcv_", "gcv_curve_", "rank_", "degrees_of_freedom_")
 
 
-class HermiteRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Kernel regression on values and gradients (section 7.2, algorithms 4 and 5, Cabannes and Bach 2024).
 
     f = sum_i coef_i k(., y_i) at p landmarks minimises the mean over the rows of
@@ -90,6 +91,8 @@ class HermiteRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     degrees_of_freedom_ : float, the trace of the hat matrix
     moments_, basis_, kernel_, n_features_in_
     """
+
+    kind = "hermite"
 
     def __init__(
         self,
@@ -311,25 +314,7 @@ class HermiteRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         extra = ("target",) if self.coef_.ndim == 2 else ()
         return shaped(result, "gradient", (*self.coef_.shape[1:], width), (*extra, *dims), names)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the fitted estimator as a zarr group (`daskspectral.save`)."""
-        from daskspectral.estimators.persistence import save
-
-        save(self, path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """A fitted estimator that was saved. Raises ValueError where the path holds something else."""
-        from daskspectral.estimators.persistence import load
-
-        model = load(path)
-        if not isinstance(model, cls):
-            what = type(model).__name__
-            raise ValueError(f"{os.fspath(path)} holds {what}, not {cls.__name__}; use daskspectral.load")
-        return model
-
     def state(self) -> dict[str, Any]:
-        """The fitted estimator as plain data and arrays; raises sklearn's NotFittedError before `fit`."""
         check_is_fitted(self)
         return {
             "params": params_state(self.get_params(deep=False)),
@@ -339,10 +324,9 @@ class HermiteRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of `state`; nothing is solved again."""
-        params = dict(state["params"])
-        params["kernel"] = None if params["kernel"] is None else kernel_from_state(params["kernel"])
-        return cls(**params)._with_solution(moments_from_state(state["moments"]), state["solution"])
+        return cls(**params_from_state(state["params"]))._with_solution(
+            moments_from_state(state["moments"]), state["solution"]
+        )
 
     def _with_solution(self, moments: Moments, solution: Mapping[str, Any]) -> Self:
         for name in SOLUTION:

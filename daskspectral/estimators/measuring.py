@@ -218,10 +218,22 @@ def plan_pass(
         threads=threads,
         live=plan.live(1 + math.ceil(threads / plan.epoch)),
         chunk_bytes=chunk,
-        buffers=3 * evaluations + sum(leaf.kind not in ("value", "gradient") for _, leaf in atoms),
+        buffers=3 * evaluations + sum(_features(leaf, source, operator) for _, leaf in atoms),
         sums=2 if operator.right_gram is None and q is None else 3,
     )
     return PassPlan(plan, memory)
+
+
+def _features(leaf: Atom, source: Source, operator: Operator) -> int:
+    """How many arrays (p, c) a basis keeps for an atom, besides those that every evaluation has."""
+    if leaf.kind in ("value", "gradient"):
+        return 0
+    if leaf.kind != "along" or leaf.direction is None or leaf.direction.path:
+        return 1
+    name = leaf.direction.name
+    fields = {key: np.zeros((1, *reader.shape[1:])) for key, reader in source.readers.items()}
+    shape = (fields if name in fields else operator.derived_fields(fields))[name].shape
+    return shape[1] if len(shape) == 3 else 1  # one along each of several directions
 
 
 def _chunk_bytes(reader: Reader, rows: int) -> int:

@@ -87,7 +87,7 @@ def params_state(params: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in state.items():
         if name == "operator":
             state[name] = None if value is None else value.state()
-        elif name in ("kernel", "right_kernel"):
+        elif name in ("kernel", "right_kernel", "weights"):
             state[name] = None if value is None else kernel_state(value)
         elif name in ("basis", "right_basis"):
             state[name] = None if value is None else value.state()
@@ -103,10 +103,11 @@ def params_state(params: Mapping[str, Any]) -> dict[str, Any]:
 def params_from_state(state: Mapping[str, Any]) -> dict[str, Any]:
     """The inverse of `params_state`."""
     params = dict(state)
-    params["operator"] = None if params["operator"] is None else operator_from_state(params["operator"])
-    readers = {
+    readers: dict[str, Any] = {
+        "operator": operator_from_state,
         "kernel": kernel_from_state,
         "right_kernel": kernel_from_state,
+        "weights": kernel_from_state,
         "basis": basis_from_state,
         "right_basis": basis_from_state,
     }

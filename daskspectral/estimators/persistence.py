@@ -6,17 +6,17 @@ import os
 from typing import Any
 
 from daskspectral.data.state import read_state, write_state
+from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
-from daskspectral.estimators.parameters import params_from_state, params_state
-from daskspectral.estimators.solving import SOLUTION
+from daskspectral.estimators.saved import Saved
 from daskspectral.estimators.spectral import SpectralDecomposition
 from daskspectral.moments import Moments
 from daskspectral.store import moments_from_state, moments_state
 
+KINDS: dict[str, type[Saved]] = {cls.kind: cls for cls in (SpectralDecomposition, HermiteRegressor, GraphLaplacian)}
 
-def save(
-    what: SpectralDecomposition | HermiteRegressor | Moments, path: str | os.PathLike[str], *, overwrite: bool = False
-) -> None:
+
+def save(what: Saved | Moments, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write a fitted estimator or moments as a zarr group; it appears whole or not at all.
 
     Raises FileExistsError for a path that exists unless `overwrite`, ValueError for an estimator that is not fitted
@@ -24,15 +24,8 @@ def save(
     """
     if isinstance(what, Moments):
         write_state(path, "moments", moments_state(what), overwrite=overwrite)
-    elif isinstance(what, SpectralDecomposition):
-        state = {
-            "params": params_state(what.fitted().get_params(deep=False)),
-            "moments": moments_state(what.moments_),
-            "solution": {name: getattr(what, name) for name in SOLUTION[what.moments_.operator.solver]},
-        }
-        write_state(path, "spectral", state, overwrite=overwrite)
-    elif isinstance(what, HermiteRegressor):
-        write_state(path, "hermite", what.state(), overwrite=overwrite)
+    elif isinstance(what, Saved):
+        write_state(path, what.kind, what.state(), overwrite=overwrite)
     else:
         raise TypeError(f"save() takes a fitted estimator or moments, not {type(what).__name__}")
 
@@ -42,10 +35,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     kind, state = read_state(path)
     if kind == "moments":
         return moments_from_state(state)
-    if kind == "spectral":
-        estimator = SpectralDecomposition(**params_from_state(state["params"]))
-        # not solved again: another machine's LAPACK may turn degenerate eigenfunctions
-        return estimator.with_solution(moments_from_state(state["moments"]), state["solution"])
-    if kind == "hermite":
-        return HermiteRegressor.from_state(state)
+    if kind in KINDS:
+        return KINDS[kind].from_state(state)
     raise ValueError(f"{os.fspath(path)} holds {kind!r}, which this daskspectral does not know: upgrade it")

@@ -29,14 +29,16 @@ from daskspectral.estimators.measuring import (
     plan_pass,
     run_identity,
 )
-from daskspectral.estimators.parameters import check_one_of, checked_operator, params_state
+from daskspectral.estimators.parameters import check_one_of, checked_operator, params_from_state, params_state
 from daskspectral.estimators.rows import apply_rows
+from daskspectral.estimators.saved import Saved
 from daskspectral.estimators.sides import Choice, choose_functions
 from daskspectral.estimators.solving import SOLUTION, solve_moments
 from daskspectral.estimators.variance import VarianceBound, variance_bound
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.operators import Operator
+from daskspectral.store import moments_from_state, moments_state
 
 Array = NDArray[np.inexact[Any]]
 
@@ -51,7 +53,7 @@ def _solved_by(solver: str) -> Any:
     return check
 
 
-class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Spectral decomposition of an operator by the Galerkin method (Algorithm 1, Cabannes and Bach 2024).
 
     One pass over the rows sums the form <f, L g> and the Gram matrices of p left and q right functions; the rest is
@@ -111,6 +113,8 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
     support_, right_support_ : (p,), (q,) effective points under each basis function
     moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_
     """
+
+    kind = "spectral"
 
     def __init__(
         self,
@@ -374,22 +378,19 @@ class SpectralDecomposition(TransformerMixin, BaseEstimator):  # type: ignore[mi
         """
         return variance_bound(self.fitted(), X, delta=delta, **options)
 
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the fitted estimator as a zarr group (`daskspectral.save`)."""
-        from daskspectral.estimators.persistence import save
-
-        save(self, path, overwrite=overwrite)
+    def state(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        return {
+            "params": params_state(self.get_params(deep=False)),
+            "moments": moments_state(self.moments_),
+            "solution": {name: getattr(self, name) for name in SOLUTION[self.moments_.operator.solver]},
+        }
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """A fitted estimator that was saved. Raises ValueError where the path holds something else."""
-        from daskspectral.estimators.persistence import load
-
-        model = load(path)
-        if not isinstance(model, cls):
-            what = type(model).__name__
-            raise ValueError(f"{os.fspath(path)} holds {what}, not {cls.__name__}; use daskspectral.load")
-        return model
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        # not solved again: another machine's LAPACK may turn degenerate eigenfunctions
+        estimator = cls(**params_from_state(state["params"]))
+        return estimator.with_solution(moments_from_state(state["moments"]), state["solution"])
 
     def fitted(self) -> Self:
         """This estimator; raises sklearn's NotFittedError (a ValueError) before `fit`."""

@@ -13,6 +13,7 @@ import daskspectral as dsp
 from daskspectral.engine import memory as budget
 from daskspectral.engine.memory import Memory, check_memory
 from daskspectral.engine.plan import Plan
+from daskspectral.moments import block_rows
 
 X = np.random.default_rng(0).standard_normal((5000, 2))
 
@@ -69,3 +70,10 @@ def test_the_workers_of_the_active_client_are_asked() -> None:
         assert [w["memory_limit"] for w in workers] == [10**9] * 2
     with dask.config.set(scheduler="threads"):
         assert budget._cluster_workers() is None
+
+
+def test_several_directions_a_row_count_each() -> None:
+    fields = {"direction": np.ones((5000, 5, 2))}
+    one = estimator(operator=dsp.operators.TangentPropagation()).plan(X, fields={"direction": X}).memory
+    five = estimator(operator=dsp.operators.TangentPropagation()).plan(X, fields=fields).memory
+    assert five.tasks - one.tasks == one.threads * 4 * 21 * block_rows(21) * 8  # an array (p, c) for each further one

@@ -349,3 +349,18 @@ def test_what_only_the_data_tell() -> None:
         make().fit(X, sample_weight=np.zeros(N))
     with pytest.raises(ValueError, match="not fitted"):
         make().transform(X)
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).standard_normal((80, 2))
+    options: dict[str, Any] = {"n_landmarks": 12, "n_components": 4, "rescale": [0.0, 1.0], "random_state": 0}
+    fitted = dsp.GraphLaplacian(Gaussian(0.5), Gaussian("median"), **options).fit(x)
+    fitted.save(tmp_path / "graph.zarr")
+    loaded = dsp.load(tmp_path / "graph.zarr")
+    assert repr(loaded) == repr(fitted.set_params(rescale=np.array([0.0, 1.0])))
+    assert vars(loaded).keys() == vars(fitted).keys()
+    assert (loaded.kernel_, loaded.weights_, loaded.n_features_in_) == (fitted.kernel_, fitted.weights_, 2)
+    np.testing.assert_array_equal(loaded.eigenvalues_, fitted.eigenvalues_, strict=True)
+    np.testing.assert_array_equal(loaded.transform(x), fitted.transform(x), strict=True)
+    with pytest.raises(ValueError, match=r"holds GraphLaplacian, not SpectralDecomposition; use daskspectral.load"):
+        dsp.SpectralDecomposition.load(tmp_path / "graph.zarr")
