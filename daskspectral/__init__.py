@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from daskspectral import basis, kernels, landmarks, manifolds, operators, testing
     from daskspectral.errors import InvalidRowError, RankWarning, SmoothnessError
-    from daskspectral.estimators import GraphLaplacian, HermiteRegressor, SpectralDecomposition, load, save
+    from daskspectral.estimators import (
+        GraphLaplacian,
+        HermiteRegressor,
+        SDPEmbedding,
+        SpectralDecomposition,
+        load,
+        save,
+    )
     from daskspectral.forms import along, along_each, at, form, functional, grad, inner, partial, second
     from daskspectral.moments import Moments
 
@@ -20,6 +27,7 @@ _HOMES = {
     "InvalidRowError": "errors",
     "Moments": "moments",
     "RankWarning": "errors",
+    "SDPEmbedding": "estimators",
     "SmoothnessError": "errors",
     "SpectralDecomposition": "estimators",
     "along": "forms",
@@ -42,6 +50,7 @@ __all__ = [
     "InvalidRowError",
     "Moments",
     "RankWarning",
+    "SDPEmbedding",
     "SmoothnessError",
     "SpectralDecomposition",
     "along",

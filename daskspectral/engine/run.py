@@ -69,7 +69,7 @@ class Run:
             checkpoint.agree(self.plan)
         rows = Rows(self.source.preparations, self.excluded, None, self.on_invalid)
         with (
-            _checkpoint_signals(checkpoint),
+            checkpoint_signals(checkpoint),
             self._epochs(task, rows, state, reduce_range, self._tree, first=first, urgent=urgent) as results,
         ):
             for number, part in enumerate(results, first + 1):
@@ -238,7 +238,7 @@ def _patiently(function: Callable[[], Any], since: float) -> Any:
 
 
 @contextmanager
-def _checkpoint_signals(checkpoint: Checkpoint | None) -> Iterator[None]:
+def checkpoint_signals(checkpoint: Checkpoint | None) -> Iterator[None]:
     """Whatever ends the block early, the checkpoint is written; SIGTERM and SIGUSR1 end it like Ctrl-C."""
     if checkpoint is None:
         yield

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from daskspectral.data.state import read_state, write_state
+from daskspectral.estimators.embedding import SDPEmbedding
 from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.saved import Saved
@@ -13,7 +14,9 @@ from daskspectral.estimators.spectral import SpectralDecomposition
 from daskspectral.moments import Moments
 from daskspectral.store import moments_from_state, moments_state
 
-KINDS: dict[str, type[Saved]] = {cls.kind: cls for cls in (SpectralDecomposition, HermiteRegressor, GraphLaplacian)}
+KINDS: dict[str, type[Saved]] = {
+    cls.kind: cls for cls in (SpectralDecomposition, HermiteRegressor, GraphLaplacian, SDPEmbedding)
+}
 
 
 def save(what: Saved | Moments, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

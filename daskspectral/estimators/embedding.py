@@ -1,0 +1,430 @@
+"""SDPEmbedding: coordinates from a semidefinite program with a bounded diagonal, with a proof that they are optimal."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from daskspectral.basis import LandmarkBasis
+from daskspectral.data.source import Source, open_source
+from daskspectral.engine import Run
+from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.memory import check_memory
+from daskspectral.engine.run import checkpoint_signals
+from daskspectral.estimators.common import choose_landmarks, standardized
+from daskspectral.estimators.embedding_passes import (
+    BlockTask,
+    CoverTask,
+    Features,
+    KernelProduct,
+    Passes,
+    TotalTask,
+    gathered,
+    keeps,
+    kept_features,
+    pass_plan,
+)
+from daskspectral.estimators.extension import COVERED, Extension
+from daskspectral.estimators.measuring import Store, open_checkpoint, run_identity
+from daskspectral.estimators.parameters import (
+    check_number,
+    check_one_of,
+    check_random_state,
+    check_whole,
+    given_landmarks,
+    params_from_state,
+    params_state,
+)
+from daskspectral.estimators.rows import apply_rows
+from daskspectral.estimators.saved import Saved
+from daskspectral.kernels import Gaussian
+from daskspectral.landmarks import METHODS
+from daskspectral.solve.sdp import (
+    RANK,
+    Certificate,
+    Deflated,
+    ExactProblem,
+    Frame,
+    LowRankProblem,
+    Problem,
+    Prove,
+    Pull,
+    SDPSolution,
+    solve_sdp,
+)
+
+Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
+EXACT_ROWS = 20_000  # rows up to which "auto" takes all points: some minutes on two cores
+SOLUTION = ("spectrum_", "rank_", "objective_", "n_passes_", "objectives_", "method_", "n_features_in_")
+
+
+class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Positive semidefinite embedding (SDP and (1.5), Fanuel, Aspeel, Delvenne and Suykens 2022).
+
+    B = E E^T maximises Tr(Abar B) over positive semidefinite matrices with diag(B) <= d, where Abar is the kernel
+    exp(-r^2 / bandwidth^2), normalised by its sums and without its first eigenvector (1.2). The lengths of the rows of
+    E are bounded, so that no coordinate localises on a few outliers; the rank of B, a few, is the dimension.
+
+    Parameters
+    ----------
+    bandwidth : float
+        In the units of X, or of its standardised columns.
+    method : {"auto", "exact", "lowrank"}
+        "exact" takes the kernel between all n points, O(n^2) a pass; "lowrank" takes its Nystrom approximation at p
+        landmarks, O(n p) a pass over chunks of any number. "auto" is exact up to 20 000 rows; `method_` tells.
+    solver : {"accelerated", "power"}
+        Quasi-Newton ascent with the rank found on the way, or the paper's projected power method.
+    tolerance : float
+        Duality gap, relative to the objective, at which the solution counts as optimal.
+    max_passes : int
+        Products with the kernel after which the ascent ends, optimal or not.
+    n_landmarks, landmarks, landmark_sample
+        p and how the landmarks are chosen, or an array (p, n_features), as in `SpectralDecomposition`.
+    columns, standardize
+        The columns used, and whether each is brought to mean 0 and standard deviation 1 first (ddof 0).
+    cache : {"auto", "never"}
+        Whether the kernel values at the landmarks are kept in this process's memory where they fit (2 GB at most).
+    random_state : int, Generator or None
+        Decides the landmarks and the first point of the ascent.
+
+    Attributes
+    ----------
+    embedding_ : (n, rank) E, columns by descending eigenvalue of B. Lazy where X is: a dask or zarr array, or a path.
+        In each column the entry of largest magnitude is positive ("exact"), or its largest coordinate in the
+        whitened landmark functions ("lowrank").
+    spectrum_ : (rank,) eigenvalues of B, descending
+    rank_ : int
+    objective_ : Tr(Abar B)
+    certificate_ : `least_eigenvalue` of diag(y) - Abar, `gap`, `optimal`; with "lowrank", of the low-rank problem
+    coverage_ : least |psi(x)|^2 of a point, 1 where the landmarks span its kernel function; of "lowrank"
+    n_passes_ : int, products with the kernel; objectives_ : the objective after each
+    method_, extension_, n_features_in_
+    """
+
+    kind = "sdp"
+
+    def __init__(
+        self,
+        bandwidth: float,
+        *,
+        method: str = "auto",
+        solver: str = "accelerated",
+        tolerance: float = 1e-8,
+        max_passes: int = 10_000,
+        n_landmarks: int = 500,
+        landmarks: str | Any = "cholesky",
+        landmark_sample: int | None = None,
+        columns: Sequence[int] | None = None,
+        standardize: bool = False,
+        cache: str = "auto",
+        random_state: Any = None,
+    ):
+        self.bandwidth = bandwidth
+        self.method = method
+        self.solver = solver
+        self.tolerance = tolerance
+        self.max_passes = max_passes
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.landmark_sample = landmark_sample
+        self.columns = columns
+        self.standardize = standardize
+        self.cache = cache
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        diagonal: Any = None,
+        on_invalid: str = "raise",
+        allow_missing: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60.0,
+        progress: bool | None = None,
+    ) -> Self:
+        """Embed the rows of X (n, d) on the active dask scheduler, and certify.
+
+        `diagonal` (n,) are bounds d on the diagonal of B in place of alpha(x) = 1/m(x) - m(x) / sum m. With
+        `checkpoint`, the passes of "lowrank" that were made are not made again. X and the other options are those of
+        `SpectralDecomposition.fit`.
+
+        Raises ValueError or TypeError for input that cannot work, for a bandwidth at which the kernel joins no two
+        points or cannot tell any apart, and for points that the landmarks do not cover; MemoryError where a run would
+        not fit, OSError for data that are damaged or change meanwhile.
+        """
+        self._check_parameters(on_invalid)
+        source = open_source(X, columns=self.columns, diagonal=diagonal).allowing_missing(allow_missing)
+        method = self._checked_method(source, checkpoint)
+        store = Store(source, allow_missing=allow_missing)
+        logger.info("method %s for %d rows", method, source.n)
+        self.method_, self.n_features_in_ = method, source.n_features_in
+        if method == "exact":
+            self._fit_exact(self._prepared(source, on_invalid, progress), on_invalid, progress)
+        else:
+            identity = {}
+            if checkpoint is not None:
+                identity = run_identity(store, params_state(self.get_params(deep=False)), on_invalid)
+            saved = open_checkpoint(checkpoint, identity, checkpoint_every)
+            self._fit_low_rank(source, on_invalid, progress, checkpoint, saved, identity, checkpoint_every)
+        store.check_unchanged()
+        if method == "lowrank":
+            self.embedding_ = self.transform(X, diagonal=diagonal, on_invalid=on_invalid)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """`embedding_`, after `fit`."""
+        return self.fit(X, y, **options).embedding_
+
+    def transform(
+        self,
+        X: Any,
+        *,
+        diagonal: Any = None,
+        out: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        on_invalid: str = "raise",
+        progress: bool | None = None,
+    ) -> Any:
+        """The embedding of the rows of X by the extension (1.5), (n, rank) float64; of the points of the fit, E itself.
+
+        `diagonal` (n,) are the bounds at these points, where the fit was given some. Containers and options are those
+        of `SpectralDecomposition.transform`. Rows where the extension is undefined, far from every point of the fit,
+        raise ValueError, or become NaN with on_invalid="skip".
+        """
+        check_is_fitted(self)
+        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+        if (diagonal is None) == self.extension_.unit:
+            needs = "needs diagonal, the bounds at these points" if self.extension_.unit else "takes no diagonal"
+            raise ValueError(f"transform {needs}: the fit was given {'some' if self.extension_.unit else 'none'}")
+        if diagonal is not None and out is not None:
+            raise ValueError("out takes no diagonal: write transform(X, diagonal=...) yourself, such as by to_zarr")
+        found = apply_rows(
+            replace(self.extension_, nan_rows=on_invalid == "skip"),
+            X,
+            n_features=self.n_features_in_,
+            coordinates={"eigenvalue": self.spectrum_},
+            out=out,
+            overwrite=overwrite,
+            progress=progress,
+        )
+        if diagonal is None:
+            return found
+        return found * np.sqrt(_bounds(diagonal, found.shape[0]))[:, None]
+
+    def state(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        solution = {name: getattr(self, name) for name in SOLUTION}
+        certificate = self.certificate_
+        solution["certificate"] = {
+            "least_eigenvalue": certificate.least_eigenvalue,
+            "gap": certificate.gap,
+            "optimal": certificate.optimal,
+            "products": certificate.products,
+        }
+        return {
+            "params": params_state(self.get_params(deep=False)),
+            "solution": solution,
+            "unit": self.extension_.unit,
+            "coverage": getattr(self, "coverage_", None),
+            "embedding": self.embedding_ if isinstance(self.embedding_, np.ndarray) else None,
+            "extension": self.extension_.state(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        estimator = cls(**params_from_state(state["params"]))
+        for name in SOLUTION:
+            setattr(estimator, name, state["solution"][name])
+        estimator.certificate_ = Certificate(**state["solution"]["certificate"])
+        estimator.extension_ = replace(Extension.from_state(state["extension"]), unit=state["unit"])
+        for name in ("coverage", "embedding"):  # a lazy embedding is transform(X)
+            if state[name] is not None:
+                setattr(estimator, f"{name}_", state[name])
+        return estimator
+
+    @property
+    def _kernel(self) -> Gaussian:
+        return Gaussian(float(self.bandwidth) / np.sqrt(2))
+
+    def _prepared(self, source: Source, on_invalid: str, progress: bool | None) -> Source:
+        return standardized(source, on_invalid=on_invalid, progress=progress) if self.standardize else source
+
+    def _fit_exact(self, source: Source, on_invalid: str, progress: bool | None) -> None:
+        plan, _ = pass_plan(source, 1)
+        x, bound = gathered(Run(source, plan, None, on_invalid, progress, "read"))
+        kernel = self._kernel
+        product = KernelProduct.of(kernel, x, False)
+        m = product(np.ones((len(x), 1)))[:, 0]
+        self._check_masses(m)
+        matrix = Deflated(product, m)
+        if bound is not None and not (bound > 0).all():
+            raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
+        problem = ExactProblem(matrix, matrix.bound if bound is None else bound)
+        start = np.random.default_rng(self.random_state).standard_normal((len(x), min(RANK, len(x))))
+        solution = self._solve(problem, start)
+        e = problem.embedding(solution.point)
+        e = e * np.where(e[np.abs(e).argmax(axis=0), np.arange(e.shape[1])] < 0, -1.0, 1.0)
+        v = np.sqrt(m / m.sum())[:, None]
+        self.extension_ = Extension(
+            kernel,
+            x,
+            np.ones(len(x)),
+            float(m.sum()),
+            (e - v * (v.T @ e)) / np.sqrt(m)[:, None],
+            preparation=source.preparation,
+            unit=bound is not None,
+        )
+        self.embedding_ = e
+
+    def _fit_low_rank(
+        self,
+        source: Source,
+        on_invalid: str,
+        progress: bool | None,
+        path: Any,
+        checkpoint: Checkpoint | None,
+        identity: Mapping[str, Any],
+        every: float,
+    ) -> None:
+        rng = np.random.default_rng(self.random_state)
+        if checkpoint is not None:
+            basis = LandmarkBasis.from_state(checkpoint.constants["basis"])
+            preparation = type(source.preparation).from_state(checkpoint.constants["preparation"])
+            source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
+            start_seed = checkpoint.constants["seed"]
+        else:
+            source = self._prepared(source, on_invalid, progress)
+            _, points, _ = choose_landmarks(
+                source,
+                self._kernel,
+                self.landmarks,
+                min(self.n_landmarks, source.n),
+                rng,
+                sample_size=self.landmark_sample,
+                on_invalid=on_invalid,
+                progress=progress,
+            )
+            basis, start_seed = LandmarkBasis(self._kernel, points), int(rng.integers(2**31))
+            if path is not None:
+                constants = {"basis": basis.state(), "preparation": source.preparation.state(), "seed": start_seed}
+                checkpoint = Checkpoint.start(path, identity, constants, every)
+        plan, memory = pass_plan(source, basis.size)
+        check_memory(memory)
+        run = Run(source, plan, None, on_invalid, progress, "embed")
+        if checkpoint is not None:
+            checkpoint.agree(plan)
+        with checkpoint_signals(checkpoint):
+            self._ascend(run, basis, checkpoint, start_seed)
+        if checkpoint is not None:
+            checkpoint.write()
+
+    def _ascend(self, run: Run, basis: LandmarkBasis, checkpoint: Checkpoint | None, seed: int) -> None:
+        features, source = Features(basis), run.source
+        passes = Passes(run, checkpoint)
+        total = passes(TotalTask(features))["total"]
+        frame = Frame.of(basis.kernel.values(basis.landmarks, basis.landmarks), total)
+        cover = passes(CoverTask(features), frame)
+        self._check_cover(cover, source.n)
+        if self.cache == "auto" and not source.dask_fields and keeps(8 * source.n * basis.size):
+            kept = kept_features(run, features)
+            run, features = Run(kept, run.plan, None, "raise", False, "embed"), Features(basis, kept=True)
+        passes.run = replace(run, progress=False)
+        blocks = [kind(frame.masses, frame.total) for kind in (Pull, Prove)]
+        pull, prove = (BlockTask(features, block) for block in blocks)
+        problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
+        q = len(frame.sigma)
+        start = np.random.default_rng(seed).standard_normal((q, min(RANK, q)))
+        solution = self._solve(problem, start)
+        z = solution.point
+        z = z * np.where(z[np.abs(z).argmax(axis=0), np.arange(z.shape[1])] < 0, -1.0, 1.0)
+        self.coverage_ = 1 - float(cover["farthest"])
+        self.extension_ = Extension(
+            basis.kernel,
+            basis.landmarks,
+            frame.masses,
+            frame.total,
+            frame.coefficients(z),
+            frame.whitening,
+            source.preparation,
+            unit="diagonal" in source.readers,
+        )
+
+    def _solve(self, problem: Problem, start: Array) -> SDPSolution:
+        solution = solve_sdp(problem, start, solver=self.solver, tolerance=self.tolerance, max_passes=self.max_passes)
+        self.spectrum_, self.rank_ = solution.eigenvalues, len(solution.eigenvalues)
+        self.objective_, self.certificate_ = solution.objective, replace(solution.certificate, direction=None)
+        self.n_passes_, self.objectives_ = solution.passes, np.array(solution.objectives)
+        return solution
+
+    def _check_masses(self, m: Array) -> None:
+        """Raise ValueError where the kernel is the identity, or of rank one, to rounding."""
+        if len(m) == 1:
+            raise ValueError("X has 1 row; an embedding needs 2 points at least")
+        if m.max() - 1 < 1e-12:
+            raise ValueError(
+                f"at bandwidth {self.bandwidth:g} the kernel is the identity: no two points are within reach of each "
+                "other. Give a larger bandwidth"
+            )
+        if (1 - m**2 / m.sum()).max() < 1e-9:
+            raise ValueError(
+                f"at bandwidth {self.bandwidth:g} the kernel is of rank one: it cannot tell any two points apart. Give "
+                "a smaller bandwidth, or points that differ"
+            )
+
+    def _check_cover(self, cover: Mapping[str, Any], n: int) -> None:
+        if count := int(cover["uncovered"]):
+            raise ValueError(
+                f"the landmarks do not cover {count} of {n} points (|psi|^2 below {COVERED}, least "
+                f"{1 - float(cover['farthest']):.2g}); give more landmarks (n_landmarks), look for them among more "
+                "rows (landmark_sample), or widen the bandwidth"
+            )
+        if count := int(cover["unbounded"]):
+            raise ValueError(f"diagonal must be positive at every row; {count} of {n} are not")
+
+    def _checked_method(self, source: Source, checkpoint: Any) -> str:
+        if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
+            raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
+        if not isinstance(self.landmarks, str):
+            given_landmarks(self.landmarks, source.n_features_in)
+        method = self.method
+        if method == "auto":
+            method = "exact" if source.n <= EXACT_ROWS else "lowrank"
+        if method == "exact" and checkpoint is not None:
+            raise ValueError("a checkpoint is of the passes over chunks: give method='lowrank', or no checkpoint")
+        return method
+
+    def _check_parameters(self, on_invalid: str) -> None:
+        for name in ("bandwidth", "tolerance"):
+            check_number(name, getattr(self, name))
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive; it is {getattr(self, name)!r}")
+        for name in ("n_landmarks", "max_passes"):
+            check_whole(name, getattr(self, name))
+        check_one_of("method", self.method, ("auto", "exact", "lowrank"))
+        check_one_of("solver", self.solver, ("accelerated", "power"))
+        check_one_of("cache", self.cache, ("auto", "never"))
+        check_one_of("standardize", self.standardize, (True, False))
+        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+        if isinstance(self.landmarks, str):
+            check_one_of("landmarks", self.landmarks, METHODS)
+            if self.landmarks != "uniform" and self.landmark_sample is not None:
+                check_whole("landmark_sample", self.landmark_sample, self.n_landmarks)
+        check_random_state(self.random_state)
+
+
+def _bounds(diagonal: Any, n: int) -> Array:
+    bounds = np.asarray(diagonal, dtype=float)
+    if bounds.shape != (n,) or not (bounds > 0).all():
+        raise ValueError(f"diagonal must be {n} positive numbers, a bound for each row; it has shape {bounds.shape}")
+    return bounds

@@ -1,0 +1,228 @@
+"""Passes of the semidefinite embedding over the rows: kernel values block by block, and products with the kernel."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Arena, Block, LandmarkBasis
+from daskspectral.basis.base import VALUE
+from daskspectral.data.source import Source, open_source
+from daskspectral.engine import Run
+from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.memory import Memory, available, local_threads, predict_memory
+from daskspectral.engine.plan import Plan
+from daskspectral.engine.tasks import Total
+from daskspectral.estimators.extension import COVERED
+from daskspectral.estimators.measuring import plan_of
+from daskspectral.kernels import Kernel
+from daskspectral.moments import block_rows
+from daskspectral.solve.sdp import Frame, Largest, Prove, Pull
+
+Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
+KEPT = 1 << 31  # bytes of kernel values that are kept in memory, at most
+SHARE = 4  # and at most this part of what is free
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Kernel values k(Y, x) of the rows in blocks (p, c), or those rows themselves where they were kept (c, p)."""
+
+    basis: LandmarkBasis
+    kept: bool = False
+
+    def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None]]:
+        """k (p, c), and the bounds on the diagonal (c,) where they are given."""
+        arena, step = Arena(), block_rows(self.basis.size)
+        for batch in batches:
+            for start in range(0, len(batch["x"]), step):
+                x = batch["x"][start : start + step]
+                given = batch.get("diagonal")
+                bound = None if given is None else np.asarray(given[start : start + step], dtype=float)
+                yield x.T if self.kept else self.values(x, arena), bound
+
+    def values(self, x: Array, arena: Arena) -> Array:
+        """k(Y, x) (p, c), valid until the next call."""
+        return self.basis.at(Block({"x": x}, np.dtype(float), arena), [VALUE]).feature(VALUE)
+
+
+@dataclass(frozen=True, eq=False)
+class KeepTask:
+    """The kernel values of each row, (c, p)."""
+
+    features: Features
+
+    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
+        return np.concatenate([k.T.copy() for k, _ in self.features.blocks([batch])])
+
+
+@dataclass(frozen=True, eq=False)
+class TotalTask:
+    """sum_i k(Y, x_i) (p,)."""
+
+    features: Features
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
+        total = np.zeros(self.features.basis.size)
+        for k, _ in self.features.blocks(batches):
+            total += k.sum(axis=1)
+        return {"total": total}
+
+
+@dataclass(frozen=True, eq=False)
+class CoverTask:
+    """How many rows the landmarks do not cover, by |psi|^2 or by a mass that is not positive; bounds that are not."""
+
+    features: Features
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
+        uncovered, unbounded, least = 0, 0, 1.0
+        for k, bound in self.features.blocks(batches):
+            cover = np.square(state.whitening.T @ k).sum(axis=0)
+            uncovered += int(np.count_nonzero(~((cover >= COVERED) & (k.T @ state.masses > 0))))
+            least = min(least, float(cover.min()))
+            unbounded += 0 if bound is None else int(np.count_nonzero(~(bound > 0)))
+        return {"uncovered": np.array(uncovered), "unbounded": np.array(unbounded), "farthest": Largest(1 - least)}
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTask:
+    """The sums of `Pull` or `Prove` over the blocks of a range."""
+
+    features: Features
+    block: Pull | Prove
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array) -> dict[str, Any]:
+        sums: dict[str, Any] = {}
+        for k, bound in self.features.blocks(batches):
+            part = self.block(k, state, bound)
+            sums = {name: sums[name] + value if sums else value for name, value in part.items()}
+        return sums
+
+
+@dataclass(eq=False)
+class Passes:
+    """One pass after the other over the same rows; those that a checkpoint holds are not made again."""
+
+    run: Run
+    checkpoint: Checkpoint | None = None
+    count: int = 0
+
+    def __call__(self, task: Any, state: Any = None) -> Mapping[str, Any]:
+        """The sums of a task over all rows."""
+        checkpoint, number = self.checkpoint, self.count
+        self.count += 1
+        saved = {} if checkpoint is None or checkpoint.total is None else dict(checkpoint.total.sums)
+        if str(number) in saved:
+            return dict(saved[str(number)])
+        found = self.run.reduce(task, state).sums
+        sums = {k: np.asarray(v.value if isinstance(v, Largest) else v) for k, v in found.items()}
+        if checkpoint is not None:
+            checkpoint.add(self.count, Total({**saved, str(number): sums}, count=1))
+        return sums
+
+
+def pass_plan(source: Source, p: int) -> tuple[Plan, Memory]:
+    """The ranges of a pass with p landmarks, and the memory of a process that runs it on the local scheduler."""
+    plan, threads = plan_of(source, p), local_threads()
+    live = plan.live(1 + math.ceil(threads / plan.epoch))
+    rows = block_rows(p)
+    memory = predict_memory(
+        p, source.dimension, rows=rows, dtype="float64", threads=threads, live=live, buffers=4, sums=1
+    )
+    return plan, memory
+
+
+def keeps(size: int) -> bool:
+    """Whether an array of so many bytes is kept in this process."""
+    return size <= min(KEPT, available() // SHARE)
+
+
+def kept_features(run: Run, features: Features) -> Source:
+    """A source of the kernel values in memory, with the other fields of the rows."""
+    values = run.map(KeepTask(features))
+    assert values is not None
+    others = {name: reader.read(0, run.source.n) for name, reader in run.source.readers.items() if name != "x"}
+    return open_source(values, fields=others)
+
+
+@dataclass(frozen=True, eq=False)
+class _RowTask:
+    """The rows themselves, as float64."""
+
+    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
+        fields = [np.asarray(batch["x"], dtype=float)]
+        if "diagonal" in batch:
+            fields.append(np.asarray(batch["diagonal"], dtype=float)[:, None])
+        return np.concatenate(fields, axis=1)
+
+
+def gathered(run: Run) -> tuple[Array, Array | None]:
+    """All points (n, d) in memory, with the bounds (n,) where they are given."""
+    rows = run.map(_RowTask())
+    if rows is None:
+        raise ValueError("no rows are left: every row is invalid")
+    return (rows[:, :-1], rows[:, -1]) if "diagonal" in run.source.readers else (rows, None)
+
+
+@dataclass(frozen=True, eq=False)
+class _ProductTask:
+    """k(x, X) h for each row x of a block, (c, r)."""
+
+    kernel: Kernel
+    x: Array
+
+    def __call__(self, batch: Mapping[str, Array], state: Array) -> Array:
+        rows = np.asarray(batch["x"])
+        step = max(1, (1 << 22) // len(self.x))  # 32 MB of kernel values at once
+        parts = [self.kernel.values(rows[i : i + step], self.x).T @ state for i in range(0, len(rows), step)]
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProduct:
+    """K h for h (n, r): with K kept, or with its rows made anew on the active scheduler each time."""
+
+    kernel: Kernel
+    x: Array
+    matrix: Array | None
+    run: Run
+
+    @classmethod
+    def of(cls, kernel: Kernel, x: Array, progress: bool | None) -> KernelProduct:
+        """Kept where it fits."""
+        n = len(x)
+        rows = max(64, min(1024, -(-n // 16)))
+        cuts = [*range(0, n, rows), n]
+        plan = Plan(tuple(pairwise(cuts)))
+        product = cls(kernel, x, None, Run(open_source(x), plan, None, "raise", progress, "kernel"))
+        if not keeps(8 * n * n):
+            logger.info("%d x %d kernel values do not fit and are made anew in every pass", n, n)
+            return product
+        return cls(kernel, x, product.run.map(_KernelTask(kernel, x)), product.run)
+
+    def __call__(self, h: Array) -> Array:
+        if self.matrix is not None:
+            return np.asarray(self.matrix @ h)
+        result = self.run.map(_ProductTask(self.kernel, self.x), np.ascontiguousarray(h))
+        assert result is not None
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class _KernelTask:
+    """The rows of K, (c, n)."""
+
+    kernel: Kernel
+    x: Array
+
+    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
+        return np.ascontiguousarray(self.kernel.values(np.asarray(batch["x"]), self.x).T)

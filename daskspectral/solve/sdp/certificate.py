@@ -1,0 +1,102 @@
+"""The dual certificate: is diag(y) - Abar positive semidefinite (appendix B, Fanuel et al. 2022)?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+Array = NDArray[np.floating[Any]]
+
+DENSE = 2000  # points up to which every eigenvalue is computed
+TOLERANCES = (1e-3, 1e-6, 1e-10)  # of Lanczos, until the answer is plain
+ITERATIONS = 3000
+SMALL = 1e-3  # columns of a solution below this part of the largest are looked for like any other vector
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A bound on how far from the optimum a solution can be.
+
+    `least_eigenvalue` is that of diag(y) - Abar for y_i = (Abar B)_ii / d_i, or a lower bound of it; where it is
+    negative, y - least_eigenvalue is dual feasible, and the optimum is above the objective by no more than
+    gap = max(0, -least_eigenvalue) sum d. `optimal`: the gap, relative to the objective, is within the tolerance asked
+    for. `products`: by how many vectors the kernel was multiplied to find it.
+
+    With more than 2000 points the bound is that of Lanczos on what is orthogonal to the solution, with the
+    residual of its Ritz pair and of the solution: it is a proof but for an eigenvector to which a random start was
+    orthogonal.
+    """
+
+    least_eigenvalue: float
+    gap: float
+    optimal: bool
+    products: int = 0
+    direction: Array | None = field(default=None, repr=False, compare=False)
+
+
+def certificate(
+    least: float, d_sum: float, objective: float, tolerance: float, direction: Array, products: int = 0
+) -> Certificate:
+    """The certificate of a least eigenvalue; the direction in which to go on where it is not optimal."""
+    gap = max(0.0, -least) * d_sum
+    optimal = bool(gap <= tolerance * abs(objective))
+    return Certificate(float(least), float(gap), optimal, products, None if optimal else direction)
+
+
+def certify_dense(matrix: Array, y: Array, d: Array, tolerance: float) -> Certificate:
+    """From Abar (n, n), by all eigenvalues."""
+    values, vectors = scipy.linalg.eigh(np.diag(y) - matrix, subset_by_index=[0, 0])
+    return certificate(values[0], d.sum(), float(d @ y), tolerance, vectors[:, 0], len(y))
+
+
+def certify_lanczos(matrix: Any, y: Array, e: Array, d: Array, tolerance: float) -> Certificate:
+    """From products of Abar with vectors (n, c), at a solution E (n, r).
+
+    S = diag(y) - Abar = Y^(1/2) (I - M) Y^(1/2) with M = Y^(-1/2) Abar Y^(-1/2), of which Y^(1/2) E has eigenvectors
+    for the eigenvalue 1. With Q their orthonormal basis, theta the largest Ritz value of M on its complement and rho its residual, the
+    least eigenvalue of I - M is no less than that of [[a, -c], [-c, b]], a = 1 - lambda_max(Q^T M Q),
+    b = 1 - theta - rho, c = |M Q - Q Q^T M Q|; where that is negative, S is no less than it times max(y).
+    """
+    root, objective = np.sqrt(y)[:, None], float(d @ y)
+    q, sizes, _ = np.linalg.svd(root * e, full_matrices=False)
+    q = q[:, sizes > SMALL * sizes[0]]
+    count = 0
+
+    def product(v: Array) -> Array:
+        nonlocal count
+        v = v.reshape(len(y), -1)
+        count += v.shape[1]
+        return np.asarray((matrix @ (v / root)) / root)
+
+    pulled = product(q)
+    inside = q.T @ pulled
+    coupling = float(np.linalg.norm(pulled - q @ inside, 2))
+    own = 1 - float(np.linalg.eigvalsh(0.5 * (inside + inside.T))[-1])
+
+    def outside(v: Array) -> Array:
+        v = v.reshape(-1, 1)
+        w = product(v - q @ (q.T @ v))
+        return np.asarray((w - q @ (q.T @ w))[:, 0])
+
+    start = np.random.default_rng(0).standard_normal(len(y))
+    operator = LinearOperator((len(y), len(y)), matvec=outside, dtype=float)
+    theta, rho, v = 1.0, 1.0, start
+    for precision in TOLERANCES:
+        try:
+            _, vectors = eigsh(operator, 1, which="LA", v0=v, tol=precision, maxiter=ITERATIONS, ncv=min(40, len(y)))
+        except ArpackNoConvergence:
+            break
+        v = vectors[:, 0]
+        w = outside(v)
+        theta = float(v @ w)
+        rho = float(np.linalg.norm(w - theta * v))
+        if theta + rho <= 1 or theta - rho > 1:
+            break
+    other = 1 - theta - rho
+    least = min(0.0, 0.5 * (own + other) - float(np.hypot(0.5 * (own - other), coupling)))
+    return certificate(least * float(y.max()), d.sum(), objective, tolerance, v / root[:, 0], count)

@@ -1,0 +1,85 @@
+"""The problem over all n points: every pass is a product with the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.solve.sdp.ascent import Iterate, Problem
+from daskspectral.solve.sdp.certificate import DENSE, Certificate, certify_dense, certify_lanczos
+
+Array = NDArray[np.floating[Any]]
+WIDENING = 0.1  # of a row's length: what a new direction adds
+
+
+@dataclass(frozen=True, eq=False)
+class Deflated:
+    """Abar = D K D - v v^T for D = diag(m)^(-1/2), v = sqrt(m / sum m): equation (1.2), with v of unit norm.
+
+    `product` gives K h for h (n, c); `m` = K 1 (n,).
+    """
+
+    product: Callable[[Array], Array]
+    m: Array
+
+    def __matmul__(self, h: Array) -> Array:
+        root = np.sqrt(self.m)[:, None]
+        v = root / np.sqrt(self.m.sum())
+        result: Array = self.product(h / root) / root - v * (v.T @ h)
+        return result
+
+    @property
+    def bound(self) -> Array:
+        """alpha(x_i) = 1/m_i - m_i / sum m, the diagonal of Abar for a kernel with k(x, x) = 1: equation (1.4)."""
+        return np.asarray(1 / self.m - self.m / self.m.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class ExactProblem(Problem):
+    """Coordinates G (n, r), of which the rows count by direction: E = sqrt(d) h, h_i = g_i / |g_i| (C.1).
+
+    The power step gives row i the squared length |(A h)_i|, A = diag(d)^(1/2) Abar diag(d)^(1/2); with these the
+    Hessian is I minus a matrix between 0 and I.
+    """
+
+    matrix: Any  # Abar, with a product @
+    d: Array
+
+    def evaluate(self, point: Array) -> Iterate:
+        root, length = np.sqrt(self.d)[:, None], np.linalg.norm(point, axis=1, keepdims=True)
+        h = point / length
+        pulled = root * (self.matrix @ (root * h))
+        along = np.sum(pulled * h, axis=1, keepdims=True)
+        across = pulled - along * h
+        norm = np.linalg.norm(pulled, axis=1, keepdims=True)
+        moved = norm > 0
+        power = np.divide(pulled, np.sqrt(norm), out=point.copy(), where=moved)
+        lost = np.divide(across**2, norm, out=np.zeros_like(across), where=moved).sum()
+        objective = float(along.sum())
+        moment = (self.d[:, None] * h).T @ h
+        return Iterate(point, objective, 2 * across / length, power, float(np.sqrt(lost / abs(objective))), moment)
+
+    def embedding(self, point: Array) -> Array:
+        """E (n, r)."""
+        e: Array = np.sqrt(self.d)[:, None] * point / np.linalg.norm(point, axis=1, keepdims=True)
+        return e
+
+    def dual(self, e: Array) -> Array:
+        """y_i = (Abar B)_ii / d_i, (n,)."""
+        return np.asarray(np.sum((self.matrix @ e) * e, axis=1) / self.d)
+
+    def certify(self, point: Array, tolerance: float) -> Certificate:
+        e = self.embedding(point)
+        y = self.dual(e)
+        if len(y) <= DENSE:
+            return certify_dense(self.matrix @ np.eye(len(y)), y, self.d, tolerance)
+        return certify_lanczos(self.matrix, y, e, self.d, tolerance)
+
+    def widened(self, point: Array, direction: Array) -> Array:
+        length = np.linalg.norm(point, axis=1)
+        column = direction / np.sqrt(self.d)
+        return np.column_stack([point, WIDENING * length * column / np.abs(column).max()])

@@ -1,0 +1,157 @@
+"""The problem for any number of points: the kernel at p landmarks, a state of q x r numbers, a pass an iteration.
+
+With psi(x) = W^T k(Y, x), W W^T = k(Y, Y)^+, the kernel k(x, x') is psi(x).psi(x'); with sigma = sum_i psi_i,
+m_i = psi_i.sigma, M = |sigma|^2 and P = I - sigma sigma^T / M, the rows F_i = P psi_i / sqrt(m_i) give Abar = F F^T.
+Blocks of rows come as kernel values k (p, c); W is applied to the sums, not to the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.solve.sdp.ascent import Iterate, Problem
+from daskspectral.solve.sdp.certificate import Certificate, certificate
+from daskspectral.solve.whiten import whiten
+
+Array = NDArray[np.floating[Any]]
+Sums = Mapping[str, Any]
+WIDENING = 0.1  # of the state's norm: what a new direction adds
+CUT = 1e-10  # of the eigenvalues of k(Y, Y)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """W (p, q) and sigma (q,): all that a block needs to know of the other points."""
+
+    whitening: Array
+    sigma: Array
+
+    @classmethod
+    def of(cls, gram: Array, total: Array) -> Frame:
+        """From k(Y, Y) (p, p) and the sum of k(Y, x_i) over all points (p,)."""
+        w = whiten(gram, CUT).matrix
+        return cls(w, w.T @ total)
+
+    @cached_property
+    def masses(self) -> Array:
+        """Coefficients (p,) of m: m_i = masses.k_i."""
+        return np.asarray(self.whitening @ self.sigma)
+
+    @property
+    def total(self) -> float:
+        """M = sum_i m_i."""
+        return float(self.sigma @ self.sigma)
+
+    def projected(self, z: Array) -> Array:
+        """P z."""
+        return np.asarray(z - np.outer(self.sigma, self.sigma @ z) / self.total)
+
+    def coefficients(self, z: Array) -> Array:
+        """V (p, r) = W P z: psi_i^T P z = k_i^T V."""
+        return np.asarray(self.whitening @ self.projected(z))
+
+    def state(self, total: Array) -> Array:
+        """P W^T of sums (p, r) over the rows."""
+        return self.projected(self.whitening.T @ total)
+
+    def square(self, total: Array) -> Array:
+        """P W^T total W P of sums (p, p) over the rows, (q, q)."""
+        inner = self.whitening.T @ total @ self.whitening
+        half = self.projected(0.5 * (inner + inner.T))
+        return self.projected(half.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Pull:
+    """The power step sum_i sqrt(d_i / m_i) k_i h_i^T (p, r), sum_i sqrt(d_i) |u_i|, and E^T E = sum_i d_i h_i h_i^T (r, r).
+
+    u_i = V^T k_i / sqrt(m_i), h_i = u_i / |u_i|.
+    """
+
+    masses: Array
+    total: float
+
+    def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
+        m = k.T @ self.masses
+        u, bound = k.T @ v, alpha(m, self.total) if d is None else d
+        length = np.linalg.norm(u, axis=1, keepdims=True)
+        h = np.divide(u, length, out=np.zeros_like(u), where=length > 0)
+        weight = np.sqrt(bound / m)
+        return {
+            "state": k @ (weight[:, None] * h),
+            "length": weight @ length[:, 0],
+            "moment": (bound[:, None] * h).T @ h,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Prove:
+    """sum_i k_i k_i^T / (m_i y_i) (p, p) with y_i = |u_i| / sqrt(d_i); sum d_i y_i, sum d_i, and the largest y_i."""
+
+    masses: Array
+    total: float
+
+    def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
+        m = k.T @ self.masses
+        bound = alpha(m, self.total) if d is None else d
+        y = np.linalg.norm(k.T @ v, axis=1) / np.sqrt(m * bound)
+        scaled = k / np.sqrt(m * y)
+        return {
+            "square": scaled @ scaled.T,
+            "objective": bound @ y,
+            "bound": bound.sum(),
+            "largest": Largest(float(y.max(initial=0.0))),
+        }
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest of numbers, which adds like a sum."""
+
+    value: float
+
+    def __add__(self, other: Largest) -> Largest:
+        return max(self, other, key=lambda one: one.value)
+
+
+def alpha(m: Array, total: float) -> Array:
+    """1 / m_i - m_i / sum m, the diagonal of Abar: equation (1.4)."""
+    return np.asarray(1 / m - m / total)
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankProblem(Problem):
+    """Coordinates Z (q, r): the concave-convex form 2 sum_i sqrt(d_i) |F_i^T Z| - |P Z|^2 of the objective.
+
+    Its maximum over Z is Tr(Abar B) at h_i = F_i^T Z / |F_i^T Z|, its gradient at Z is 2 (Z' - Z) with the power step
+    Z' = sum_i sqrt(d_i) F_i h_i^T, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. `pull` and
+    `prove` sum what `Pull` and `Prove` give over all rows, for coefficients V (p, r).
+    """
+
+    frame: Frame
+    pull: Callable[[Array], Sums]
+    prove: Callable[[Array], Sums]
+
+    def evaluate(self, point: Array) -> Iterate:
+        sums = self.pull(self.frame.coefficients(point))
+        z, following = self.frame.projected(point), self.frame.state(sums["state"])
+        norm, step = float(np.vdot(z, z)), following - z
+        objective = 2 * float(sums["length"]) - norm
+        residual = float(np.linalg.norm(step) / np.sqrt(norm))
+        return Iterate(z, objective, 2 * step, following, residual, np.asarray(sums["moment"]))
+
+    def certify(self, point: Array, tolerance: float) -> Certificate:
+        """diag(y) - F F^T is psd where no eigenvalue of sum_i F_i F_i^T / y_i (q, q) is above 1."""
+        sums = self.prove(self.frame.coefficients(point))
+        values, vectors = np.linalg.eigh(self.frame.square(sums["square"]))
+        least = min(0.0, 1 - float(values[-1])) * float(sums["largest"])
+        return certificate(least, float(sums["bound"]), float(sums["objective"]), tolerance, vectors[:, -1])
+
+    def widened(self, point: Array, direction: Array) -> Array:
+        return np.column_stack([point, WIDENING * np.linalg.norm(point) * direction])

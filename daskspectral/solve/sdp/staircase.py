@@ -1,0 +1,122 @@
+"""The solution with its rank: columns that the optimum does not have are dropped, missing ones are added."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated, power_method
+from daskspectral.solve.sdp.certificate import Certificate
+
+Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
+
+RANK = 6  # columns at the start
+STAGES = (1e-2, 1e-4, 1e-6, 1e-8)  # residuals at each of which small columns are dropped
+RESIDUAL = 1e-11  # the last one
+DROPPED = 0.02  # singular values of E below this part of the largest, at first
+WARM_UP = 2  # power steps at the start
+STEEPER = 20.0  # by how much less is dropped after each certificate that failed
+ROUNDS = 8
+NOTHING = 1e-12  # eigenvalues of B below this part of the largest are rounding
+
+
+@dataclass(frozen=True, eq=False)
+class SDPSolution:
+    """The coordinates with the columns of E in order of B's eigenvalues (descending), and how they were found."""
+
+    point: Array
+    objective: float
+    eigenvalues: Array
+    certificate: Certificate
+    passes: int
+    objectives: tuple[float, ...]
+
+
+def solve_sdp(
+    problem: Problem, start: Array, *, solver: str = "accelerated", tolerance: float = 1e-8, max_passes: int = 10_000
+) -> SDPSolution:
+    """Ascend until the certificate holds, from the coordinates `start` (m, r).
+
+    The rank is cut to what E shows after each stage, and grows by the direction of the certificate's least
+    eigenvector where that is negative (a second-order point that is no optimum; Boumal, Voroninski and Bandeira
+    2016). solver="power" is the paper's method at the rank of `start`, to its certificate.
+    """
+    if solver == "power":
+        return _power(problem, start, tolerance, max_passes)
+    point, cut = start, DROPPED
+    objectives: list[float] = []
+    best: SDPSolution | None = None
+    for attempt in range(ROUNDS):
+        found = _ascend(problem, point, cut, max_passes, objectives)
+        certificate = problem.certify(found.last.point, tolerance)
+        solution = _solution(found.last, certificate, objectives)
+        logger.info("round %d: %s after %d passes", attempt + 1, certificate, len(objectives))
+        if best is None or certificate.optimal or solution.objective > best.objective:
+            best = solution
+        if certificate.optimal or len(objectives) >= max_passes or certificate.direction is None:
+            break
+        point, cut = problem.widened(found.last.point, certificate.direction), cut / STEEPER
+    assert best is not None
+    return SDPSolution(
+        best.point, best.objective, best.eigenvalues, best.certificate, len(objectives), tuple(objectives)
+    )
+
+
+def _ascend(problem: Problem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Ascent:
+    """To the last residual, without the columns that turn out to be small on the way."""
+    stages = list(STAGES)
+
+    def reducible(now: Iterate) -> bool:
+        passed = False
+        while stages and now.residual <= stages[0]:
+            passed = bool(stages.pop(0))
+        return passed and _reduced(now, cut).shape[1] < now.point.shape[1]
+
+    while True:
+        found = accelerated(
+            problem,
+            point,
+            residual=RESIDUAL,
+            max_passes=max(1, max_passes - len(objectives)),
+            warm_up=0 if objectives else WARM_UP,
+            stop=reducible,
+        )
+        objectives.extend(found.objectives)
+        point = _reduced(found.last, cut)
+        if len(objectives) >= max_passes or point.shape[1] == found.last.point.shape[1]:
+            return found
+
+
+def _power(problem: Problem, start: Array, tolerance: float, max_passes: int) -> SDPSolution:
+    objectives: list[float] = []
+    point = start
+    for stage in (*STAGES, 1e-10, 1e-12):
+        found = power_method(problem, point, residual=stage, max_passes=max(1, max_passes - len(objectives)))
+        objectives.extend(found.objectives)
+        point = found.last.point
+        if stage > tolerance and len(objectives) < max_passes:
+            continue
+        certificate = problem.certify(point, tolerance)
+        if certificate.optimal or len(objectives) >= max_passes:
+            break
+    return _solution(found.last, certificate, objectives)
+
+
+def _solution(last: Iterate, certificate: Certificate, objectives: list[float]) -> SDPSolution:
+    values, turn = np.linalg.eigh(last.moment)
+    kept = np.flatnonzero(values > NOTHING * values[-1])[::-1]
+    return SDPSolution(
+        last.point @ turn[:, kept], last.objective, values[kept], certificate, len(objectives), tuple(objectives)
+    )
+
+
+def _reduced(last: Iterate, cut: float) -> Array:
+    """The coordinates in the directions that E has."""
+    values, turn = np.linalg.eigh(last.moment)
+    kept = np.sqrt(np.maximum(values, 0)) > cut * np.sqrt(values[-1])
+    return last.point if kept.all() else last.point @ turn[:, kept][:, ::-1]
