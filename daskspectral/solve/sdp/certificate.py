@@ -58,8 +58,8 @@ def certify_lanczos(matrix: Any, y: Array, e: Array, d: Array, tolerance: float)
     """From products of Abar with vectors (n, c), at a solution E (n, r).
 
     S = diag(y) - Abar = Y^(1/2) (I - M) Y^(1/2) with M = Y^(-1/2) Abar Y^(-1/2), of which Y^(1/2) E has eigenvectors
-    for the eigenvalue 1. With Q their orthonormal basis, theta the largest Ritz value of M on its complement and rho its residual, the
-    least eigenvalue of I - M is no less than that of [[a, -c], [-c, b]], a = 1 - lambda_max(Q^T M Q),
+    for the eigenvalue 1. With Q their orthonormal basis, theta the largest Ritz value of M on its complement and rho
+    its residual, the least eigenvalue of I - M is no less than that of [[a, -c], [-c, b]], a = 1 - lambda_max(Q^T M Q),
     b = 1 - theta - rho, c = |M Q - Q Q^T M Q|; where that is negative, S is no less than it times max(y).
     """
     root, objective = np.sqrt(y)[:, None], float(d @ y)

@@ -69,9 +69,9 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Pull:
-    """The power step sum_i sqrt(d_i / m_i) k_i h_i^T (p, r), sum_i sqrt(d_i) |u_i|, and E^T E = sum_i d_i h_i h_i^T (r, r).
+    """The power step sum_i sqrt(d_i / m_i) k_i h_i^T (p, r), sum_i sqrt(d_i) |u_i|, and E^T E (r, r).
 
-    u_i = V^T k_i / sqrt(m_i), h_i = u_i / |u_i|.
+    E^T E = sum_i d_i h_i h_i^T with u_i = V^T k_i / sqrt(m_i), h_i = u_i / |u_i|.
     """
 
     masses: Array
