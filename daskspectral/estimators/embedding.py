@@ -64,6 +64,7 @@ from daskspectral.solve.sdp import (
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 EXACT_ROWS = 20_000  # rows up to which "auto" takes all points: some minutes on two cores
+FURTHER = 1.2  # landmarks, over n_landmarks, when points that were not covered have become landmarks too
 SOLUTION = ("spectrum_", "rank_", "objective_", "n_passes_", "objectives_", "method_", "n_features_in_")
 
 
@@ -88,7 +89,8 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
     max_passes : int
         Products with the kernel after which the ascent ends, optimal or not.
     n_landmarks, landmarks, landmark_sample
-        p and how the landmarks are chosen, or an array (p, n_features), as in `SpectralDecomposition`.
+        p and how the landmarks are chosen, or an array (p, n_features), as in `SpectralDecomposition`. Points that
+        those chosen do not cover become landmarks too, while these are no more than 1.2 p.
     columns, standardize
         The columns used, and whether each is brought to mean 0 and standard deviation 1 first (ddof 0).
     cache : {"auto", "never"}
@@ -330,11 +332,17 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             checkpoint.write()
 
     def _ascend(self, run: Run, basis: LandmarkBasis, checkpoint: Checkpoint | None, seed: int) -> None:
-        features, source = Features(basis), run.source
-        passes = Passes(run, checkpoint)
-        total = passes(TotalTask(features))["total"]
-        frame = Frame.of(basis.kernel.values(basis.landmarks, basis.landmarks), total)
-        cover = passes(CoverTask(features), frame)
+        source, passes = run.source, Passes(run, checkpoint)
+        while True:
+            features = Features(basis)
+            total = passes(TotalTask(features))["total"]
+            frame = Frame.of(basis.kernel.values(basis.landmarks, basis.landmarks), total)
+            cover = passes(CoverTask(features), frame)
+            count = int(cover["uncovered"])
+            if not count or not isinstance(self.landmarks, str) or basis.size + count > FURTHER * self.n_landmarks:
+                break
+            logger.info("%d points that no landmark covers are landmarks too", count)
+            basis = LandmarkBasis(basis.kernel, np.concatenate([basis.landmarks, cover["missed"]]))
         self._check_cover(cover, source.n)
         if self.cache == "auto" and not source.dask_fields and keeps(8 * source.n * basis.size):
             kept = kept_features(run, features)

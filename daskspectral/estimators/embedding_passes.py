@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from daskspectral.solve.sdp import Frame, Largest, Prove, Pull
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
+BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
 KEPT = 1 << 31  # bytes of kernel values that are kept in memory, at most
 SHARE = 4  # and at most this part of what is free
 
@@ -41,7 +42,7 @@ class Features:
 
     def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None]]:
         """k (p, c), and the bounds on the diagonal (c,) where they are given."""
-        arena, step = Arena(), block_rows(self.basis.size)
+        arena, step = Arena(), BLOCK_ROWS
         for batch in batches:
             for start in range(0, len(batch["x"]), step):
                 x = batch["x"][start : start + step]
@@ -79,18 +80,44 @@ class TotalTask:
 
 @dataclass(frozen=True, eq=False)
 class CoverTask:
-    """How many rows the landmarks do not cover, by |psi|^2 or by a mass that is not positive; bounds that are not."""
+    """How many rows the landmarks do not cover, by |psi|^2 or by a mass that is not positive; bounds that are not.
+
+    `missed` are the first such rows.
+    """
 
     features: Features
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
-        uncovered, unbounded, least = 0, 0, 1.0
-        for k, bound in self.features.blocks(batches):
-            cover = np.square(state.whitening.T @ k).sum(axis=0)
-            uncovered += int(np.count_nonzero(~((cover >= COVERED) & (k.T @ state.masses > 0))))
-            least = min(least, float(cover.min()))
-            unbounded += 0 if bound is None else int(np.count_nonzero(~(bound > 0)))
-        return {"uncovered": np.array(uncovered), "unbounded": np.array(unbounded), "farthest": Largest(1 - least)}
+        uncovered, unbounded, least, missed = 0, 0, 1.0, First(())
+        for batch in batches:
+            for start, (k, bound) in zip(count(0, BLOCK_ROWS), self.features.blocks([batch]), strict=False):
+                cover = np.square(state.whitening.T @ k).sum(axis=0)
+                rows = np.flatnonzero(~((cover >= COVERED) & (k.T @ state.masses > 0)))
+                uncovered += len(rows)
+                missed += First(tuple(np.asarray(batch["x"][start + rows], dtype=float)))
+                least = min(least, float(cover.min()))
+                unbounded += 0 if bound is None else int(np.count_nonzero(~(bound > 0)))
+        return {
+            "uncovered": np.array(uncovered),
+            "unbounded": np.array(unbounded),
+            "farthest": Largest(1 - least),
+            "missed": missed,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class First:
+    """The first rows of some kind, which add like a sum; not more than 1000."""
+
+    rows: tuple[Array, ...]
+
+    def __add__(self, other: First) -> First:
+        return First((self.rows + other.rows)[:1000])
+
+    @property
+    def value(self) -> Array:
+        """(k, d)."""
+        return np.array(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +151,7 @@ class Passes:
         if str(number) in saved:
             return dict(saved[str(number)])
         found = self.run.reduce(task, state).sums
-        sums = {k: np.asarray(v.value if isinstance(v, Largest) else v) for k, v in found.items()}
+        sums = {k: np.asarray(v.value if isinstance(v, (First, Largest)) else v) for k, v in found.items()}
         if checkpoint is not None:
             checkpoint.add(self.count, Total({**saved, str(number): sums}, count=1))
         return sums

@@ -108,6 +108,8 @@ def accelerated(
     while now.residual > residual and len(objectives) < max_passes and stalled < 2 * MEMORY:
         following = _quasi_newton(evaluate, now, pairs, max_passes - len(objectives)) if pairs else None
         if following is None:
+            if len(objectives) >= max_passes:
+                break
             pairs.clear()
             following = evaluate(now.power)
         change, bend = following.point - now.point, now.gradient - following.gradient

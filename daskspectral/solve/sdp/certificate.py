@@ -60,9 +60,11 @@ def certify_lanczos(matrix: Any, y: Array, e: Array, d: Array, tolerance: float)
     S = diag(y) - Abar = Y^(1/2) (I - M) Y^(1/2) with M = Y^(-1/2) Abar Y^(-1/2), of which Y^(1/2) E has eigenvectors
     for the eigenvalue 1. With Q their orthonormal basis, theta the largest Ritz value of M on its complement and rho
     its residual, the least eigenvalue of I - M is no less than that of [[a, -c], [-c, b]], a = 1 - lambda_max(Q^T M Q),
-    b = 1 - theta - rho, c = |M Q - Q Q^T M Q|; where that is negative, S is no less than it times max(y).
+    b = 1 - theta - rho, c = |M Q - Q Q^T M Q|; where that is negative, S is no less than it times max(y). Entries of y
+    that are not positive, which no solution has, are lifted for this, and the lift is taken from the bound.
     """
-    root, objective = np.sqrt(y)[:, None], float(d @ y)
+    positive, objective = np.where(y > 0, y, np.abs(y).max()), float(d @ y)
+    root = np.sqrt(positive)[:, None]
     q, sizes, _ = np.linalg.svd(root * e, full_matrices=False)
     q = q[:, sizes > SMALL * sizes[0]]
     count = 0
@@ -99,4 +101,5 @@ def certify_lanczos(matrix: Any, y: Array, e: Array, d: Array, tolerance: float)
             break
     other = 1 - theta - rho
     least = min(0.0, 0.5 * (own + other) - float(np.hypot(0.5 * (own - other), coupling)))
-    return certificate(least * float(y.max()), d.sum(), objective, tolerance, v / root[:, 0], count)
+    least = least * float(positive.max()) - float((positive - y).max())
+    return certificate(least, d.sum(), objective, tolerance, v / root[:, 0], count)

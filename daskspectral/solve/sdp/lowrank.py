@@ -78,8 +78,9 @@ class Pull:
     total: float
 
     def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
-        m = k.T @ self.masses
-        u, bound = k.T @ v, alpha(m, self.total) if d is None else d
+        both = np.column_stack([self.masses, v]).T @ k  # one product: k is read once
+        m, u = both[0], both[1:].T
+        bound = alpha(m, self.total) if d is None else d
         length = np.linalg.norm(u, axis=1, keepdims=True)
         h = np.divide(u, length, out=np.zeros_like(u), where=length > 0)
         weight = np.sqrt(bound / m)
@@ -147,11 +148,17 @@ class LowRankProblem(Problem):
         return Iterate(z, objective, 2 * step, following, residual, np.asarray(sums["moment"]))
 
     def certify(self, point: Array, tolerance: float) -> Certificate:
-        """diag(y) - F F^T is psd where no eigenvalue of sum_i F_i F_i^T / y_i (q, q) is above 1."""
-        sums = self.prove(self.frame.coefficients(point))
+        """diag(y) - F F^T is psd where no eigenvalue of sum_i F_i F_i^T / y_i (q, q) is above 1.
+
+        y is that of the point times the scale t at which 2 t sum_i d_i y_i - t^2 |P Z|^2 is largest, and d.y; this is
+        no more than Tr(Abar B), so that the gap is a bound at any point.
+        """
+        sums, norm = self.prove(self.frame.coefficients(point)), np.sum(self.frame.projected(point) ** 2)
+        scale = float(sums["objective"] / norm)
         values, vectors = np.linalg.eigh(self.frame.square(sums["square"]))
-        least = min(0.0, 1 - float(values[-1])) * float(sums["largest"])
-        return certificate(least, float(sums["bound"]), float(sums["objective"]), tolerance, vectors[:, -1])
+        least = min(0.0, scale - float(values[-1])) * float(sums["largest"])
+        objective = scale * float(sums["objective"])
+        return certificate(least, float(sums["bound"]), objective, tolerance, vectors[:, -1])
 
     def widened(self, point: Array, direction: Array) -> Array:
         return np.column_stack([point, WIDENING * np.linalg.norm(point) * direction])
