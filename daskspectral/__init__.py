@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from daskspectral import basis, kernels, landmarks, manifolds, operators, testing
     from daskspectral.errors import InvalidRowError, RankWarning, SmoothnessError
     from daskspectral.estimators import (
+        DiffusionMap,
         GraphLaplacian,
         HermiteRegressor,
+        KernelEmbedding,
         SDPEmbedding,
         SpectralDecomposition,
         load,
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "DiffusionMap": "estimators",
     "GraphLaplacian": "estimators",
     "HermiteRegressor": "estimators",
     "InvalidRowError": "errors",
+    "KernelEmbedding": "estimators",
     "Moments": "moments",
     "RankWarning": "errors",
     "SDPEmbedding": "estimators",
@@ -45,9 +49,11 @@ _HOMES = {
 _MODULES = ("basis", "kernels", "landmarks", "manifolds", "operators", "testing")
 
 __all__ = [
+    "DiffusionMap",
     "GraphLaplacian",
     "HermiteRegressor",
     "InvalidRowError",
+    "KernelEmbedding",
     "Moments",
     "RankWarning",
     "SDPEmbedding",

@@ -1,9 +1,20 @@
 """Estimators: one a file, with scikit-learn's conventions, and their saving and loading."""
 
+from daskspectral.estimators.diffusion import DiffusionMap
 from daskspectral.estimators.embedding import SDPEmbedding
 from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
+from daskspectral.estimators.kernelised import KernelEmbedding
 from daskspectral.estimators.persistence import load, save
 from daskspectral.estimators.spectral import SpectralDecomposition
 
-__all__ = ["GraphLaplacian", "HermiteRegressor", "SDPEmbedding", "SpectralDecomposition", "load", "save"]
+__all__ = [
+    "DiffusionMap",
+    "GraphLaplacian",
+    "HermiteRegressor",
+    "KernelEmbedding",
+    "SDPEmbedding",
+    "SpectralDecomposition",
+    "load",
+    "save",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -11,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
@@ -272,11 +274,12 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         matrix = Deflated(product, m)
         if bound is not None and not (bound > 0).all():
             raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
-        problem = ExactProblem(matrix, matrix.bound if bound is None else bound)
+        d = matrix.bound if bound is None else bound
+        problem = ExactProblem(matrix, d, d * matrix.bound)
         start = np.random.default_rng(self.random_state).standard_normal((len(x), min(RANK, len(x))))
         solution = self._solve(problem, start)
         e = problem.embedding(solution.point)
-        e = e * np.where(e[np.abs(e).argmax(axis=0), np.arange(e.shape[1])] < 0, -1.0, 1.0)
+        e = e * positive(e)
         v = np.sqrt(m / m.sum())[:, None]
         self.extension_ = Extension(
             kernel,
@@ -355,7 +358,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         start = np.random.default_rng(seed).standard_normal((q, min(RANK, q)))
         solution = self._solve(problem, start)
         z = solution.point
-        z = z * np.where(z[np.abs(z).argmax(axis=0), np.arange(z.shape[1])] < 0, -1.0, 1.0)
+        z = z * positive(z)
         self.coverage_ = 1 - float(cover["farthest"])
         self.extension_ = Extension(
             basis.kernel,
@@ -370,6 +373,14 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
 
     def _solve(self, problem: Problem, start: Array) -> SDPSolution:
         solution = solve_sdp(problem, start, solver=self.solver, tolerance=self.tolerance, max_passes=self.max_passes)
+        if not solution.certificate.optimal:
+            warnings.warn(
+                f"the embedding is not proved optimal: the relative duality gap is up to "
+                f"{solution.certificate.gap / solution.objective:.1e}, above tolerance={self.tolerance:g}, after "
+                f"{solution.passes} passes; raise max_passes, or widen the bandwidth if few points reach one another",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
         self.spectrum_, self.rank_ = solution.eigenvalues, len(solution.eigenvalues)
         self.objective_, self.certificate_ = solution.objective, replace(solution.certificate, direction=None)
         self.n_passes_, self.objectives_ = solution.passes, np.array(solution.objectives)
@@ -429,6 +440,13 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             if self.landmarks != "uniform" and self.landmark_sample is not None:
                 check_whole("landmark_sample", self.landmark_sample, self.n_landmarks)
         check_random_state(self.random_state)
+
+
+def positive(columns: Array) -> Array:
+    """Signs that make each column's largest entry positive: the first of those that rounding cannot tell apart."""
+    size = np.abs(columns)
+    first = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(axis=0)
+    return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
 
 
 def _bounds(diagonal: Any, n: int) -> Array:

@@ -6,16 +6,19 @@ import os
 from typing import Any
 
 from daskspectral.data.state import read_state, write_state
+from daskspectral.estimators.diffusion import DiffusionMap
 from daskspectral.estimators.embedding import SDPEmbedding
 from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
+from daskspectral.estimators.kernelised import KernelEmbedding
 from daskspectral.estimators.saved import Saved
 from daskspectral.estimators.spectral import SpectralDecomposition
 from daskspectral.moments import Moments
 from daskspectral.store import moments_from_state, moments_state
 
 KINDS: dict[str, type[Saved]] = {
-    cls.kind: cls for cls in (SpectralDecomposition, HermiteRegressor, GraphLaplacian, SDPEmbedding)
+    cls.kind: cls
+    for cls in (SpectralDecomposition, HermiteRegressor, GraphLaplacian, SDPEmbedding, DiffusionMap, KernelEmbedding)
 }
 
 

@@ -13,6 +13,7 @@ from daskspectral.solve.sdp.ascent import Iterate, Problem
 from daskspectral.solve.sdp.certificate import DENSE, Certificate, certify_dense, certify_lanczos
 
 Array = NDArray[np.floating[Any]]
+OWN = 0.9  # part of the diagonal of A that the lengths of the coordinates leave out
 WIDENING = 0.1  # of a row's length: what a new direction adds
 
 
@@ -42,12 +43,13 @@ class Deflated:
 class ExactProblem(Problem):
     """Coordinates G (n, r), of which the rows count by direction: E = sqrt(d) h, h_i = g_i / |g_i| (C.1).
 
-    The power step gives row i the squared length |(A h)_i|, A = diag(d)^(1/2) Abar diag(d)^(1/2); with these the
-    Hessian is I minus a matrix between 0 and I.
+    The power step gives row i the squared length |(A h)_i| - 0.9 A_ii, A = diag(d)^(1/2) Abar diag(d)^(1/2): with the
+    diagonal of A, which does not pull a row in any direction, left out, the Hessian is near I, whatever the bandwidth.
     """
 
     matrix: Any  # Abar, with a product @
     d: Array
+    own: Array | None = None  # the diagonal of A (n,)
 
     def evaluate(self, point: Array) -> Iterate:
         root, length = np.sqrt(self.d)[:, None], np.linalg.norm(point, axis=1, keepdims=True)
@@ -57,7 +59,9 @@ class ExactProblem(Problem):
         across = pulled - along * h
         norm = np.linalg.norm(pulled, axis=1, keepdims=True)
         moved = norm > 0
-        power = np.divide(pulled, np.sqrt(norm), out=point.copy(), where=moved)
+        own = 0.0 if self.own is None else OWN * self.own[:, None]
+        stiffness = np.maximum(norm - own, (1 - OWN) * norm)
+        power = np.where(moved, pulled * np.sqrt(stiffness) / np.where(moved, norm, 1.0), point)
         lost = np.divide(across**2, norm, out=np.zeros_like(across), where=moved).sum()
         objective = float(along.sum())
         moment = (self.d[:, None] * h).T @ h

@@ -1,0 +1,141 @@
+"""The passes of a diffusion map: coordinates of rows, sums over rows, and products with a matrix never kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.data.source import Preparation, Source, open_source
+from daskspectral.engine import Plan, Run, plan_run
+from daskspectral.solve.diffusion import DiffusionFunctions, KernelMatrix, LandmarkSums
+
+Array = NDArray[np.floating[Any]]
+
+
+class PointFunctions(Protocol):
+    """Functions of points (c, d), in float64: (c, k), NaN where they are undefined."""
+
+    @property
+    def width(self) -> int: ...
+
+    def __call__(self, x: Array, /) -> Array: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """The coordinates at rows (c, d), in float64; where they are undefined an error, or NaN with `nan_rows`."""
+
+    functions: PointFunctions
+    nan_rows: bool = False
+
+    @property
+    def preparation(self) -> Preparation:
+        """Rows are taken as they are."""
+        return Preparation()
+
+    @property
+    def width(self) -> int:
+        """k."""
+        return self.functions.width
+
+    def __call__(self, rows: Any) -> Array:
+        """The coordinates at raw rows (c, d), (c, k)."""
+        x = np.asarray(rows, dtype=float)
+        values = self.functions(x)
+        lost = np.isnan(values).any(axis=1)
+        if lost.any() and not self.nan_rows:
+            first = x[int(lost.argmax())]
+            raise ValueError(
+                f"{int(lost.sum())} of {len(x)} points, the first of them {first}, are so far from those of the fit "
+                "that the kernel vanishes and their coordinates are undefined: widen the bandwidth, fit on data that "
+                "reach there, or make them NaN with on_invalid='skip'"
+            )
+        return values
+
+    def of_prepared(self, x: Array) -> Array:
+        """The same."""
+        return self(x)
+
+
+@dataclass(frozen=True, eq=False)
+class Embed:
+    """The engine's task of the coordinates."""
+
+    function: Coordinates
+
+    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
+        return self.function(batch["x"])
+
+
+@dataclass(frozen=True)
+class _Points:
+    """The points themselves, as float64."""
+
+    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
+        return np.array(batch["x"], dtype=float)
+
+
+@dataclass(frozen=True)
+class SumTask:
+    """The sums of one range; the state has the step and the sums before it."""
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: LandmarkSums) -> dict[str, Array]:
+        total: dict[str, Array] = {}
+        for batch in batches:
+            part = state(np.asarray(batch["x"], dtype=float))
+            total = {name: total[name] + value for name, value in part.items()} if total else part
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class _RowsOfProduct:
+    """Some rows of K @ vectors, of a matrix of which no block is kept; the state has the vectors."""
+
+    matrix: KernelMatrix
+
+    def __call__(self, batch: Mapping[str, Array], state: Array) -> Array:
+        x, step = batch["x"], self.matrix.block_rows
+        return np.concatenate([self.matrix.block(x[i : i + step]) @ state for i in range(0, len(x), step)])
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedMatrix:
+    """K as a product whose blocks the engine's tasks compute anew each time."""
+
+    run: Run
+    matrix: KernelMatrix
+
+    @classmethod
+    def of(cls, matrix: KernelMatrix, progress: bool | None) -> StreamedMatrix:
+        """Tasks of whole blocks: the same bits as with blocks that are kept."""
+        n, step = len(matrix.points), matrix.block_rows * math.ceil(2048 / matrix.block_rows)
+        ranges = tuple((start, min(start + step, n)) for start in range(0, n, step))
+        return cls(Run(open_source(matrix.points), Plan(ranges), None, "keep", progress, "kernel"), matrix)
+
+    def __matmul__(self, vectors: Array) -> Array:
+        result = self.run.map(_RowsOfProduct(self.matrix), state=vectors)
+        assert result is not None
+        return result
+
+
+def feature_run(
+    source: Source, functions: DiffusionFunctions, on_invalid: str, progress: bool | None, description: str
+) -> Run:
+    """A pass that evaluates features: its ranges by the work a row."""
+    p, d = functions.points.shape
+    q = len(functions.first)
+    flops = 2.0 * p * d + 50.0 * p + 2.0 * q * (q if functions.whitening is None else p + q)
+    plan = plan_run(source.edges, flops_per_row=flops, row_bytes=source.row_bytes, splittable=not source.dask_fields)
+    return Run(source, plan, None, on_invalid, progress, description)
+
+
+def read_points(source: Source, on_invalid: str, progress: bool | None) -> Array:
+    """All valid rows as points in memory, (n, d) float64."""
+    plan = plan_run(source.edges, flops_per_row=50.0, row_bytes=source.row_bytes, splittable=not source.dask_fields)
+    points = Run(source, plan, None, on_invalid, progress, "points").map(_Points())
+    return np.empty((0, source.dimension)) if points is None else points

@@ -1,0 +1,342 @@
+"""DiffusionMap: leading eigenvectors of the normalised Gaussian kernel, the baseline of the SDP embedding."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackNoConvergence
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from daskspectral.data.source import Source, open_source
+from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
+from daskspectral.errors import RankWarning
+from daskspectral.estimators.common import choose_landmarks
+from daskspectral.estimators.coordinates import (
+    Coordinates,
+    Embed,
+    StreamedMatrix,
+    SumTask,
+    feature_run,
+    read_points,
+)
+from daskspectral.estimators.measuring import Store
+from daskspectral.estimators.parameters import (
+    check_amount,
+    check_number,
+    check_one_of,
+    check_random_state,
+    check_whole,
+    given_landmarks,
+    params_state,
+)
+from daskspectral.estimators.rows import apply_rows
+from daskspectral.estimators.saved import Saved
+from daskspectral.kernels import Gaussian
+from daskspectral.landmarks import METHODS
+from daskspectral.solve.diffusion import (
+    DENSE,
+    LEAST_EIGENVALUE,
+    DiffusionFunctions,
+    KernelMatrix,
+    LandmarkSums,
+    exact_map,
+    landmark_features,
+    landmark_map,
+    with_sums,
+)
+
+Array = NDArray[np.floating[Any]]
+EXACT_ROWS = 8000  # "auto" takes all points up to here: K then has 512 MB
+STATE = ("embedding_", "spectrum_", "method_", "n_features_in_")
+FUNCTIONS = ("points", "whitening", "first", "second", "weights", "mass")
+
+
+class DiffusionMap(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Diffusion maps of Coifman and Lafon (2006) as Fanuel et al. (2022) compare the SDP embedding with them.
+
+    K_ij = exp(-|x_i - x_j|^2 / bandwidth^2) is divided by powers of its degrees q = K 1,
+
+        K_alpha = K / (q_i q_j)^alpha,   A = K_alpha / sqrt(m_i m_j) with m = K_alpha 1.
+
+    The coordinates are lambda^time psi(x), of the leading eigenvectors psi, of unit norm, of A_bar = A - v0 v0^T, where
+    v0 = sqrt(m / sum m) is the trivial one, of eigenvalue 1. At alpha = 0, the default, A_bar is the kernel (1.2) of
+    the SDP embedding.
+
+    Parameters
+    ----------
+    bandwidth : number
+        In the units of X.
+    n_components : int
+        k.
+    method : {"auto", "exact", "lowrank"}
+        All pairs of points, O(n^2) a product (kept in memory where they fit, else computed each time); or p landmarks,
+        O(n p^2) in two passes over the data (three with alpha), for any n. "auto" is exact up to 8000 rows.
+    n_landmarks : int
+        p, of the low-rank method, when `landmarks` is a name.
+    landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
+        How rows of the data are chosen as landmarks, or these themselves. By "cholesky" fewer are taken where fewer
+        span the kernel.
+    time : number
+        The power of the eigenvalues, 0 for the eigenvectors themselves.
+    alpha : number
+        Power of the density that is divided out: 0 as in the paper; 1 makes the limit independent of the density.
+    symmetric : bool
+        False for eigenvectors of the Markov matrix K_alpha / m_i: psi_i / sqrt(m_i / sum m), of unit norm for the
+        stationary distribution m / sum m.
+    random_state : int, Generator or None
+        Decides the landmarks and where Lanczos begins.
+
+    Attributes
+    ----------
+    embedding_ : (n, k) coordinates of the rows of the fit; each column's entry of largest magnitude is positive
+    spectrum_ : (k,) eigenvalues of A_bar, descending, all below 1
+    method_ : {"exact", "lowrank"}, the one taken
+    functions_ : the coordinates as functions of points
+    n_features_in_ : int
+    """
+
+    kind = "diffusion map"
+
+    def __init__(
+        self,
+        bandwidth: float,
+        *,
+        n_components: int = 2,
+        method: str = "auto",
+        n_landmarks: int = 500,
+        landmarks: str | Any = "cholesky",
+        time: float = 1.0,
+        alpha: float = 0.0,
+        symmetric: bool = True,
+        random_state: Any = None,
+    ):
+        self.bandwidth = bandwidth
+        self.n_components = n_components
+        self.method = method
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.time = time
+        self.alpha = alpha
+        self.symmetric = symmetric
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        on_invalid: str = "raise",
+        allow_missing: bool = False,
+        progress: bool | None = None,
+    ) -> Self:
+        """Find the eigenvectors, on the active dask scheduler, and the coordinates of the rows of X (n, d).
+
+        X is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array. A row with
+        NaN or infinity raises InvalidRowError for the lowest one, or with on_invalid="skip" is left out, and NaN in
+        `embedding_`. Fewer components than asked for, since the others are below 1e-10, give a RankWarning.
+
+        Raises ValueError or TypeError for input that cannot work, ValueError where landmarks do not cover the points
+        or the kernel has a single direction, MemoryError where a task would not fit, OSError for data that are damaged
+        or change meanwhile.
+        """
+        self._check_parameters(on_invalid)
+        source = open_source(X)
+        if source.n <= self.n_components:
+            raise ValueError(
+                f"X has {source.n} rows, and n_components={self.n_components} needs one more than that: the first "
+                "eigenvector is trivial; lower n_components"
+            )
+        method = self.method
+        if method == "auto":
+            method = "exact" if source.n <= EXACT_ROWS else "lowrank"
+        if method == "lowrank":
+            self._check_landmarks(source)
+        source = source.allowing_missing(allow_missing)
+        store = Store(source, allow_missing=allow_missing)
+        solve = self._exact if method == "exact" else self._lowrank
+        values, functions = solve(source, Gaussian(float(self.bandwidth) / math.sqrt(2)), on_invalid, progress)
+        self._check_components(values)
+        embed = feature_run(source, functions, "keep" if on_invalid == "skip" else "raise", progress, "embedding")
+        embedding = embed.map(Embed(Coordinates(functions, on_invalid == "skip")))
+        store.check_unchanged()
+        assert embedding is not None
+        embedding, functions = _with_signs(embedding, functions)
+        return self._with(functions, dict(zip(STATE, (embedding, values, method, source.n_features_in), strict=True)))
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """`fit`, then `transform` of the same array: numpy is given `embedding_`, other containers their kind."""
+        self.fit(X, y, **options)
+        if isinstance(X, (np.ndarray, list, tuple)):
+            return self.embedding_
+        return self.transform(X, **options)
+
+    def transform(
+        self,
+        X: Any,
+        *,
+        out: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        on_invalid: str = "raise",
+        allow_missing: bool = False,
+        progress: bool | None = None,
+    ) -> Any:
+        """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: on rows of the fit their embedding.
+
+        Containers, `out` and the other options are those of `SpectralDecomposition.transform`. Points where the kernel
+        vanishes, so that coordinates are undefined, raise ValueError, or become NaN with on_invalid="skip".
+        """
+        check_is_fitted(self)
+        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+        return apply_rows(
+            Coordinates(self.functions_, on_invalid == "skip"),
+            X,
+            n_features=self.n_features_in_,
+            coordinates={"eigenvalue": self.spectrum_},
+            allow_missing=allow_missing,
+            out=out,
+            overwrite=overwrite,
+            progress=progress,
+        )
+
+    def state(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        f = self.functions_
+        return {
+            "params": params_state(self.get_params(deep=False)),
+            "solution": {name: getattr(self, name) for name in STATE},
+            "functions": {name: getattr(f, name) for name in FUNCTIONS},
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        estimator = cls(**state["params"])
+        kernel = Gaussian(float(estimator.bandwidth) / math.sqrt(2))
+        functions = DiffusionFunctions(kernel, **state["functions"], alpha=estimator.alpha)
+        return estimator._with(functions, state["solution"])
+
+    def _with(self, functions: DiffusionFunctions, solution: Mapping[str, Any]) -> Self:
+        self.functions_ = functions
+        for name in STATE:
+            setattr(self, name, solution[name])
+        return self
+
+    def _exact(
+        self, source: Source, kernel: Gaussian, on_invalid: str, progress: bool | None
+    ) -> tuple[Array, DiffusionFunctions]:
+        points = read_points(source, on_invalid, progress)
+        n = len(points)
+        if n <= self.n_components:
+            raise ValueError(f"{n} rows of X are valid, too few for n_components={self.n_components}; mend the data")
+        if n <= DENSE:
+            product: Any = kernel.values(points, points)
+        elif 2 * 8 * n * n <= available():
+            product = KernelMatrix.kept(kernel, points)
+        else:
+            product = StreamedMatrix.of(KernelMatrix(kernel, points), progress)
+        start = np.random.default_rng(self.random_state).standard_normal(n)
+        try:
+            return exact_map(
+                kernel,
+                points,
+                product,
+                self.n_components,
+                alpha=self.alpha,
+                time=self.time,
+                symmetric=self.symmetric,
+                start=start,
+            )
+        except ArpackNoConvergence as error:
+            raise ValueError(
+                f"Lanczos found only {len(error.eigenvalues)} of {self.n_components} eigenvectors: at this bandwidth "
+                "the points fall apart into groups whose eigenvalues cannot be told apart; widen the bandwidth"
+            ) from error
+
+    def _lowrank(
+        self, source: Source, kernel: Gaussian, on_invalid: str, progress: bool | None
+    ) -> tuple[Array, DiffusionFunctions]:
+        options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
+        with warnings.catch_warnings():
+            if isinstance(self.landmarks, str) and self.landmarks == "cholesky":
+                warnings.simplefilter("ignore", RankWarning)  # these span the kernel to rounding: no more are needed
+            _, points, _ = choose_landmarks(
+                source, kernel, self.landmarks, self.n_landmarks, self.random_state, sample_size=None, **options
+            )
+        functions = landmark_features(kernel, points, self.alpha)
+        steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
+        for step in steps:
+            total = feature_run(source, functions, on_invalid, progress, f"{step} sum").reduce(
+                SumTask(), LandmarkSums(functions, step)
+            )
+            self._check_covered(int(total.sums["uncovered"][0]), total.count, len(points))
+            if step != "gram":
+                functions = with_sums(functions, total.sums)
+        return landmark_map(functions, total.sums["gram"], self.n_components, time=self.time, symmetric=self.symmetric)
+
+    def _check_covered(self, uncovered: int, n: int, p: int) -> None:
+        if uncovered:
+            raise ValueError(
+                f"{uncovered} of {n} points are not covered by the {p} landmarks, which reproduce less than a tenth "
+                f"of their kernel: add landmarks (n_landmarks), choose them by 'cholesky' or 'kmeans++', or widen the "
+                f"bandwidth {self.bandwidth:g}"
+            )
+
+    def _check_components(self, values: Array) -> None:
+        if not len(values):
+            raise ValueError(
+                f"beside the trivial one every eigenvalue is below {LEAST_EIGENVALUE:g}: at bandwidth "
+                f"{self.bandwidth:g} the kernel sees a single point, or all points are equal; narrow the bandwidth"
+            )
+        if len(values) < self.n_components:
+            warnings.warn(
+                f"only {len(values)} of {self.n_components} components: the other eigenvalues are below "
+                f"{LEAST_EIGENVALUE:g}, where eigenvectors are rounding; lower n_components or narrow the bandwidth",
+                RankWarning,
+                stacklevel=3,
+            )
+
+    def _check_parameters(self, on_invalid: str) -> None:
+        check_number("bandwidth", self.bandwidth)
+        if not self.bandwidth > 0:
+            raise ValueError(f"bandwidth must be positive, in the units of X; it is {self.bandwidth!r}")
+        for name in ("n_components", "n_landmarks"):
+            check_whole(name, getattr(self, name))
+        for name in ("time", "alpha"):
+            check_amount(name, getattr(self, name))
+        check_one_of("method", self.method, ("auto", "exact", "lowrank"))
+        check_one_of("symmetric", self.symmetric, (True, False))
+        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+        if isinstance(self.landmarks, str):
+            check_one_of("landmarks", self.landmarks, METHODS)
+        check_random_state(self.random_state)
+
+    def _check_landmarks(self, source: Source) -> None:
+        """What metadata can tell before any task is sent."""
+        p = self.n_landmarks
+        if not isinstance(self.landmarks, str):
+            p = len(given_landmarks(self.landmarks, source.n_features_in))
+        elif source.n < p:
+            raise ValueError(f"X has {source.n} rows, fewer than n_landmarks={p}; lower n_landmarks")
+        if p <= self.n_components:
+            raise ValueError(
+                f"{p} landmarks are too few for n_components={self.n_components}: give one more than that at least"
+            )
+        check_memory(
+            predict_memory(p, source.dimension, rows=2048, dtype="float64", threads=local_threads(), live=8, sums=1)
+        )
+
+
+def _with_signs(embedding: Array, functions: DiffusionFunctions) -> tuple[Array, DiffusionFunctions]:
+    """Each column's entry of largest magnitude positive; the first of those that rounding cannot tell apart."""
+    magnitude = np.abs(embedding)
+    ties = magnitude >= np.nanmax(magnitude, axis=0) * (1 - 1e-6)
+    entries = np.take_along_axis(embedding, ties.argmax(axis=0)[None], axis=0)[0]
+    signs = np.where(entries < 0, -1.0, 1.0)
+    return embedding * signs, replace(functions, weights=functions.weights * signs)

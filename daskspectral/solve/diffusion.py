@@ -1,0 +1,248 @@
+"""Diffusion maps: leading eigenvectors of a normalised Gaussian kernel, on all points or on landmarks.
+
+The kernel matrix K (n, n) is divided by powers of its degrees q = K 1, K_alpha = K / (q_i q_j)^alpha, then by the
+degrees m = K_alpha 1 of that: A = K_alpha / sqrt(m_i m_j), conjugate to the Markov matrix K_alpha / m_i (Coifman and
+Lafon 2006). Its eigenvector v0 = sqrt(m / sum m), of eigenvalue 1, is taken off: A_bar = A - v0 v0^T, which at
+alpha = 0 is equation (1.2) of Fanuel et al. 2022.
+
+Everything is a function of features g(x): the kernel with all points, or psi(x) = W^T k(Y, x) of landmarks Y, where
+W W^T is the pseudo-inverse of K_YY and K is replaced by psi^T psi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from daskspectral.kernels import Kernel
+from daskspectral.solve.whiten import whiten
+
+Array = NDArray[np.floating[Any]]
+
+COVERED = 0.1  # the least part of k(x, x) = 1, and of a degree, that landmarks must reproduce at the points fitted
+LEAST_EIGENVALUE = 1e-10  # below it, beside the eigenvalue 1, an eigenvector is rounding
+LANDMARK_CUT = 1e-10  # of the eigenvalues of K_YY
+_DIGITS = 1e-6  # a degree smaller than that, beside the norms it is a product of, has lost its digits
+DENSE = 1000  # rows up to which all eigenvectors are as cheap as some
+_BLOCK_ENTRIES = 1 << 21
+
+
+class Product(Protocol):
+    """A symmetric matrix (n, n), known by its products with vectors."""
+
+    def __matmul__(self, vectors: Array, /) -> Array: ...
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusionFunctions:
+    """The coordinates x -> lambda^t psi(x) of a diffusion map, by Nystrom's formula; equal to those of fitted points.
+
+    Of the features g (c, q) of a block, with `whitening` W (p, q) that of landmarks `points` (p, d), without it the
+    kernel with all of them: q(x) = g.first, m(x) = g.second / q(x)^alpha, and g weights / (q(x)^alpha sqrt(m(x))),
+    (c, k). With `mass` = sum m they are divided by sqrt(m(x) / mass) once more: eigenfunctions of the Markov operator.
+    """
+
+    kernel: Kernel
+    points: Array
+    whitening: Array | None
+    first: Array
+    second: Array
+    weights: Array
+    alpha: float = 0.0
+    mass: float | None = None
+
+    @property
+    def width(self) -> int:
+        """k."""
+        return int(self.weights.shape[1])
+
+    def features(self, x: Array) -> Array:
+        """g (c, q) at a block x (c, d)."""
+        g = self.kernel.values(x, self.points).T
+        return g if self.whitening is None else g @ self.whitening
+
+    def slices(self, n: int) -> Iterator[slice]:
+        """The blocks of n rows, by the number of points alone."""
+        step = max(1, min(2048, _BLOCK_ENTRIES // len(self.points)))
+        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+    def __call__(self, x: Array) -> Array:
+        """The coordinates at x (c, d), (c, k); NaN where a degree vanishes beside rounding (or x is not finite)."""
+        result = np.empty((len(x), self.width))
+        for rows in self.slices(len(x)):
+            finite: NDArray[np.bool_] = np.asarray(np.isfinite(x[rows]).all(axis=1))
+            g = self.features(np.where(finite[:, None], x[rows], 0.0))
+            q, m = g @ self.first, g @ self.second
+            norm = np.linalg.norm(g, axis=1)
+            least = np.finfo(float).tiny if self.whitening is None else _DIGITS * norm
+            known: NDArray[np.bool_] = (
+                finite & (q > least * np.linalg.norm(self.first)) & (m > least * np.linalg.norm(self.second))
+            )
+            if self.whitening is not None:
+                known &= norm > _DIGITS
+            q, m = np.where(known, q, 1.0), np.where(known, m, 1.0)
+            q **= self.alpha
+            m /= q
+            root = np.sqrt(m) if self.mass is None else m / np.sqrt(self.mass)
+            result[rows] = (g / q[:, None]) @ self.weights / root[:, None]
+            result[rows][~known] = np.nan
+        return result
+
+
+def exact_map(
+    kernel: Kernel,
+    points: Array,
+    product: Product,
+    count: int,
+    *,
+    alpha: float = 0.0,
+    time: float = 1.0,
+    symmetric: bool = True,
+    start: Array | None = None,
+) -> tuple[Array, DiffusionFunctions]:
+    """The `count` leading eigenvalues of A_bar (k,), descending, and the coordinates; `product` has K @ vectors.
+
+    Fewer, perhaps none, where no more exceed 1e-10. `start` (n,) is where Lanczos begins. Raises
+    scipy.sparse.linalg.ArpackNoConvergence where it finds no more (eigenvalues in a cluster).
+    """
+    n = len(points)
+    q = np.asarray(product @ np.ones(n))
+    second = q**-alpha
+    m = second * np.asarray(product @ second)
+    scale, mass = second / np.sqrt(m), float(m.sum())
+    trivial = np.sqrt(m / mass)
+    if isinstance(product, np.ndarray) and n <= DENSE:
+        deflated = scale[:, None] * product * scale - np.outer(trivial, trivial)
+        values, vectors = scipy.linalg.eigh(0.5 * (deflated + deflated.T))
+    else:
+
+        def apply(vector: Array) -> Array:
+            vector = vector.ravel()
+            image = scale * np.asarray(product @ (scale * vector))
+            return np.asarray(image - trivial * (trivial @ vector))
+
+        operator = LinearOperator((n, n), matvec=apply, dtype=float)
+        values, vectors = eigsh(operator, min(count, n - 1), which="LA", v0=start, ncv=min(n, max(2 * count + 1, 30)))
+    values, vectors = _leading(values, vectors, count)
+    vectors -= np.outer(trivial, trivial @ vectors)
+    weights = scale[:, None] * vectors * values ** (time - 1)
+    return values, DiffusionFunctions(
+        kernel, points, None, np.ones(n), second, weights, alpha, None if symmetric else mass
+    )
+
+
+def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> DiffusionFunctions:
+    """The features psi of landmarks (p, d), before any sum: (q,) zeros for these, and no coordinates."""
+    whitening = whiten(kernel.values(landmarks, landmarks), LANDMARK_CUT).matrix
+    zeros = np.zeros(whitening.shape[1])
+    return DiffusionFunctions(kernel, landmarks, whitening, zeros, zeros, np.zeros((len(zeros), 0)), alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkSums:
+    """The sums over points that the map on landmarks is solved from, one step after the other, over blocks.
+
+    "first" sum psi_i (q,); "second" sum psi_i / q_i^alpha (q,), which needs the first; "gram"
+    S = sum_i psi_i psi_i^T / (q_i^(2 alpha) m_i) (q, q), which needs both. `uncovered` counts points of which the
+    landmarks reproduce less than a tenth: |psi_i|^2 of k(x, x) = 1, or a degree below a tenth of its own share.
+    """
+
+    functions: DiffusionFunctions
+    step: str
+
+    def __call__(self, x: Array) -> dict[str, Array]:
+        """The step's sum over a block x (c, d)."""
+        f = self.functions
+        width = len(f.first)
+        total: Array = np.zeros((width, width) if self.step == "gram" else width)
+        uncovered = np.zeros(1)
+        for rows in f.slices(len(x)):
+            g = f.features(x[rows])
+            covered = np.einsum("cq,cq->c", g, g) >= COVERED
+            if self.step != "first":
+                q = g @ f.first
+                covered &= q >= COVERED
+                q = np.where(covered, q, 1.0) ** f.alpha
+                g /= q[:, None]
+            if self.step == "gram":
+                m = g @ f.second
+                covered &= m * q**2 >= COVERED
+                g /= np.sqrt(np.where(covered, m, 1.0))[:, None]
+            uncovered += np.count_nonzero(~covered)
+            total = total + (g.T @ g if self.step == "gram" else g.sum(axis=0))
+        return {self.step: total, "uncovered": uncovered}
+
+
+def with_sums(functions: DiffusionFunctions, sums: Mapping[str, Array]) -> DiffusionFunctions:
+    """The features with the sums of a step; at alpha = 0 the second sum is the first."""
+    if "first" in sums:
+        functions = replace(functions, first=sums["first"])
+        return functions if functions.alpha else replace(functions, second=sums["first"])
+    return replace(functions, second=sums["second"])
+
+
+def landmark_map(
+    functions: DiffusionFunctions, gram: Array, count: int, *, time: float = 1.0, symmetric: bool = True
+) -> tuple[Array, DiffusionFunctions]:
+    """The `count` leading eigenvalues of A_bar (k,) and the coordinates, from the sums: those of P S P.
+
+    P = I - sigma sigma^T / M with sigma = sum psi_i / q_i^alpha, M = |sigma|^2 = sum m_i; an eigenvector w of P S P
+    gives that of A_bar, psi_i.w / (q_i^alpha sqrt(m_i lambda)). Fewer where no more exceed 1e-10.
+    """
+    sigma = functions.second
+    mass = float(sigma @ sigma)
+    deflated = _projected(_projected(gram, sigma).T, sigma)
+    values, vectors = scipy.linalg.eigh(0.5 * (deflated + deflated.T))
+    leading, found = _leading(values, vectors, count)
+    weights = _projected(found, sigma) * leading ** (time - 0.5)
+    return leading, replace(functions, weights=weights, mass=None if symmetric else mass)
+
+
+def _projected(matrix: Array, sigma: Array) -> Array:
+    """(I - sigma sigma^T / |sigma|^2) matrix."""
+    return np.asarray(matrix - np.outer(sigma, sigma @ matrix) / (sigma @ sigma))
+
+
+def _leading(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
+    """The `count` largest, from the largest down, without those that are rounding."""
+    kept = np.argsort(-values, kind="stable")[: min(count, np.count_nonzero(values > LEAST_EIGENVALUE))]
+    return values[kept], vectors[:, kept]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMatrix:
+    """K = k(points, points) as a product, in blocks of rows: kept where `blocks` are given, else computed each time."""
+
+    kernel: Kernel
+    points: Array
+    blocks: tuple[Array, ...] | None = None
+
+    @classmethod
+    def kept(cls, kernel: Kernel, points: Array) -> KernelMatrix:
+        """All blocks in memory: 8 n^2 bytes."""
+        matrix = cls(kernel, points)
+        return replace(matrix, blocks=tuple(matrix.computed()))
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block, by n alone."""
+        return max(1, _BLOCK_ENTRIES // len(self.points))
+
+    def block(self, x: Array) -> Array:
+        """The rows of K of some of the points x (c, d), (c, n)."""
+        return self.kernel.values(x, self.points).T
+
+    def computed(self) -> Iterator[Array]:
+        """The blocks, one by one."""
+        for start in range(0, len(self.points), self.block_rows):
+            yield self.block(self.points[start : start + self.block_rows])
+
+    def __matmul__(self, vectors: Array) -> Array:
+        blocks = self.blocks if self.blocks is not None else self.computed()
+        return np.concatenate([block @ vectors for block in blocks])

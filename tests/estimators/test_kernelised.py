@@ -1,0 +1,173 @@
+"""KernelEmbedding: the problem it states, scikit-learn with the kernel it learns, containers, saving, bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.decomposition import KernelPCA
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.svm import SVC
+
+import daskspectral as dsp
+from daskspectral.estimators import kernelised
+from daskspectral.kernels import Gaussian, Matern
+
+Array = NDArray[Any]
+X, LABELS = make_moons(90, noise=0.05, random_state=0)
+NEW, NEW_LABELS = make_moons(40, noise=0.05, random_state=1)
+
+
+def make(**changes: Any) -> dsp.KernelEmbedding:
+    return dsp.KernelEmbedding(**({"kernel": Matern(2.5, 0.7), "regularization": 1e-3} | changes))
+
+
+def test_the_problem_it_states() -> None:
+    """Objective, constraints and bound from dense matrices; y may be negative."""
+    est = make(regularization=1e-2).fit(X)
+    k = Matern(2.5, 0.7).values(X, X)
+    u = k.sum(axis=0) / np.sqrt(k.sum())
+    b = est.embedding_ @ est.embedding_.T
+    cost = (k - np.outer(u, u)) / 90**2 - 1e-2 * np.linalg.inv(k)
+    assert est.objective_ == pytest.approx(float(np.vdot(cost, b)), rel=1e-4)
+    np.testing.assert_allclose(np.diag(b), np.diag(k) - u**2, rtol=1e-6)
+    assert est.dual_ @ np.diag(b) == pytest.approx(est.objective_, rel=1e-5)
+    assert est.dual_.min() < 0
+    cost = 0.5 * (cost + cost.T)  # the inverse is not symmetric, by 4e-9
+    assert np.linalg.eigvalsh(np.diag(est.dual_) - cost)[0] > -1e-12
+    assert est.certificate_.optimal
+    assert est.certificate_.gap < 1e-7 * abs(est.objective_)
+    assert est.certificate_.least_eigenvalue > -1e-12
+    np.testing.assert_allclose(est.embedding_.T @ est.embedding_, np.diag(est.spectrum_), atol=1e-7)
+    assert est.rank_ == est.embedding_.shape[1] <= 6
+    assert est.range_ == 90
+
+
+def test_u_and_d_in_three_ways() -> None:
+    """Numbers, arrays and functions of points say the same; without u the kernel itself is maximised."""
+    one = make(u=0.5, d=2.0).fit(X)
+    np.testing.assert_array_equal(make(u=np.full(90, 0.5), d=np.full(90, 2)).fit(X).embedding_, one.embedding_)
+    other = make(u=lambda x: np.full(len(x), 0.5), d=lambda x: 2 + 0 * x[:, 0]).fit(X)
+    np.testing.assert_array_equal(other.embedding_, one.embedding_)
+    np.testing.assert_allclose((one.embedding_**2).sum(axis=1), 2, rtol=1e-6)
+    assert make(u=0.0, d=2.0).fit(X).objective_ > one.objective_
+
+
+def test_scikit_learn_takes_the_kernel() -> None:
+    est = make().fit(X)
+    kernel = est.learned_kernel_
+    gram, cross = kernel(X, X), kernel(NEW, X)
+    precomputed = SVC(kernel="precomputed").fit(gram, LABELS)
+    called = SVC(kernel=kernel).fit(X, LABELS)
+    np.testing.assert_array_equal(precomputed.predict(cross), called.predict(NEW))
+    assert called.score(NEW, NEW_LABELS) > 0.8
+    small = X[:12]
+    np.testing.assert_allclose(pairwise_kernels(small, metric=kernel), gram[:12, :12], atol=1e-12)
+    one = KernelPCA(2, kernel=kernel).fit_transform(small)
+    two = KernelPCA(2, kernel="precomputed").fit_transform(gram[:12, :12])
+    np.testing.assert_allclose(np.abs(one), np.abs(two), atol=1e-9)
+
+
+def test_features_of_the_kernel() -> None:
+    est = make().fit(X)
+    np.testing.assert_allclose(est.transform(X), est.embedding_, atol=1e-9)
+    e = est.transform(NEW)
+    np.testing.assert_allclose(est.learned_kernel_(NEW, X), e @ est.embedding_.T, atol=1e-12)
+    largest = est.embedding_[np.abs(est.embedding_).argmax(axis=0), np.arange(est.rank_)]
+    assert (largest > 0).all()
+
+
+def test_containers_and_saving(tmp_path: Path) -> None:
+    est = make().fit(X)
+    path = tmp_path / "x.zarr"
+    zarr.create_array(path, data=X, chunks=(30, 2))
+    blocks = da.from_array(X, chunks=(40, 1))
+    for given in (path, blocks):
+        np.testing.assert_array_equal(make().fit(given).embedding_, est.embedding_)
+    lazy = est.transform(blocks)
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(lazy.compute(), est.embedding_, atol=1e-9)
+    dsp.save(est, tmp_path / "model.zarr")
+    loaded = dsp.load(tmp_path / "model.zarr")
+    assert isinstance(loaded, dsp.KernelEmbedding)
+    assert loaded.certificate_ == est.certificate_
+    assert loaded.get_params() == est.get_params()
+    np.testing.assert_array_equal(loaded.transform(NEW), est.transform(NEW))
+    np.testing.assert_array_equal(loaded.dual_, est.dual_)
+    with pytest.raises(ValueError, match=r"d is a function and cannot be saved: give its values"):
+        dsp.save(make(d=lambda x: np.ones(len(x))).fit(X), tmp_path / "other.zarr")
+
+
+def test_median_scale_and_clone() -> None:
+    est = dsp.KernelEmbedding(random_state=0).fit(X)
+    assert est.kernel_ == Matern(1.5, est.kernel_.scale)
+    assert est.kernel_.scale == pytest.approx(np.median([np.linalg.norm(a - b) for a in X for b in X]), rel=0.05)
+    np.testing.assert_array_equal(clone(est).fit(X).embedding_, est.embedding_)
+
+
+def test_singular_kernel_matrices_are_said_to_be() -> None:
+    with pytest.warns(dsp.RankWarning, match=r"the kernel's matrix is singular: of 90 directions \d+ are above 1e-10"):
+        est = make(kernel=Gaussian(0.5)).fit(X)
+    assert est.range_ < 90
+    np.testing.assert_allclose((est.embedding_**2).sum(axis=1), 1 - _default_u(Gaussian(0.5)) ** 2, rtol=1e-3)
+    np.testing.assert_allclose(est.transform(X), est.embedding_, atol=1e-9)
+    assert est.certificate_.optimal == (est.certificate_.gap <= 1e-7 * abs(est.objective_))
+
+
+def test_a_range_without_an_answer() -> None:
+    """Eleven directions have products that span fewer than 90 dimensions: most diagonals are out of reach."""
+    rough = 1 + 0.9 * np.cos(7 * np.arange(90.0))
+    with (
+        pytest.warns(dsp.RankWarning, match="singular"),
+        pytest.raises(ValueError, match=r"no kernel was found in the range of K, of \d+ directions for 90 points"),
+    ):
+        make(kernel=Gaussian(5.0), d=rough).fit(X)
+
+
+def test_unproved_answers_are_not_called_optimal() -> None:
+    assert not make(tol=1e-15).fit(X).certificate_.optimal
+    with pytest.raises(ValueError, match=r"or raise max_iter"):
+        make(max_iter=1, d=1 + 0.5 * X[:, 0] ** 2).fit(X * 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"regularization": 0}, r"regularization must be positive; it is 0"),
+        ({"tol": "tight"}, r"tol must be a number"),
+        ({"max_iter": 0}, r"max_iter must be a whole number of 1 or more"),
+        ({"d": -1.0}, r"d must be positive at every point; at row 0 it is -1"),
+        ({"d": np.ones(7)}, r"d must be a finite number at each of the 90 points.*shape \(7,\)"),
+        ({"u": np.nan}, r"u must be a finite number at each of the 90 points"),
+        ({"random_state": -1}, r"random_state must be"),
+    ],
+)
+def test_bad_parameters(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**changes).fit(X)
+
+
+def test_bad_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError, match=r"kernel must be one of daskspectral.kernels"):
+        make(kernel="rbf").fit(X)
+    with pytest.raises(dsp.InvalidRowError, match=r"row 3 is the first"):
+        make().fit(np.where(np.arange(90)[:, None] == 3, np.nan, X))
+    with pytest.raises(ValueError, match=r"k\(x, x\) - u\(x\)\^2 vanishes there; give d"):
+        make().fit(X[:1])
+    with pytest.raises(ValueError, match=r"not fitted yet"):
+        make().transform(X)
+    monkeypatch.setattr(kernelised, "available", lambda: 1000)
+    with pytest.raises(MemoryError, match=r"takes all pairs; give a sample of the rows"):
+        make().fit(X)
+
+
+def _default_u(kernel: Gaussian) -> Array:
+    k = kernel.values(X, X)
+    return np.asarray(k.sum(axis=0) / np.sqrt(k.sum()))

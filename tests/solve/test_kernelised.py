@@ -1,0 +1,186 @@
+"""The kernelised problem (1.9): against coordinate ascent on dense matrices, its dual, and closed forms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from daskspectral.kernels import Gaussian, Kernel, Matern
+from daskspectral.solve.kernelised import (
+    KernelisedProblem,
+    LearnedKernel,
+    least_eigenvalue,
+    solve_kernelised,
+)
+
+Array = NDArray[Any]
+MATERN = Matern(2.5, 0.5)
+
+
+def cloud(n: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).uniform(-1, 1, (n, 2))
+
+
+def problem_of(kernel: Kernel, x: Array, weight: float, d: Array | None = None) -> KernelisedProblem:
+    gram = kernel.values(x, x)
+    u = gram.sum(axis=0) / np.sqrt(gram.sum())
+    return KernelisedProblem.of(gram, u, np.diag(gram) - u**2 if d is None else d, weight)
+
+
+def dense_cost(kernel: Kernel, x: Array, weight: float) -> Array:
+    """(K_bar - lambda n^2 K^-1) / n^2, in equation (1.9)'s units."""
+    gram = kernel.values(x, x)
+    u = gram.sum(axis=0) / np.sqrt(gram.sum())
+    return np.asarray((gram - np.outer(u, u)) / len(x) ** 2 - weight * np.linalg.inv(gram))
+
+
+def coordinate_ascent(cost: Array, d: Array, rank: int, sweeps: int) -> Array:
+    """max Tr(cost E E^T), rows of norm sqrt(d), row after row: the diagonal does not matter."""
+    cost = cost - np.diag(np.diag(cost))
+    e = np.random.default_rng(1).standard_normal((len(d), rank))
+    e *= (np.sqrt(d) / np.linalg.norm(e, axis=1))[:, None]
+    for _ in range(sweeps):
+        for i in range(len(d)):
+            row = cost[i] @ e
+            e[i] = np.sqrt(d[i]) * row / np.linalg.norm(row)
+    return e
+
+
+def outer(problem: KernelisedProblem, inner: Array) -> Array:
+    return np.asarray(problem.features @ inner @ problem.features.T)
+
+
+@pytest.mark.parametrize(("n", "weight"), [(25, 1e-3), (25, 1e-4), (8, 1e-1), (8, 1e-2)])
+def test_coordinate_ascent(n: int, weight: float) -> None:
+    """With more regularisation or points, ascent itself is far from its limit after thousands of sweeps."""
+    x = cloud(n)
+    d = 1 + 0.3 * x[:, 0]
+    problem = problem_of(MATERN, x, weight, d)
+    found = solve_kernelised(problem)
+    cost = dense_cost(MATERN, x, weight)
+    e = coordinate_ascent(cost, d, 4, 2500)
+    assert found.objective == pytest.approx(float(np.vdot(cost, e @ e.T)), abs=1e-8)
+    np.testing.assert_allclose(outer(problem, found.inner), e @ e.T, atol=1e-4)
+
+
+@pytest.mark.parametrize("weight", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("n", [40, 120])
+def test_proved_optimal(n: int, weight: float) -> None:
+    """B psd with the diagonal d, diag(y) - cost psd, and equal values: checked on dense matrices."""
+    x = cloud(n)
+    problem = problem_of(MATERN, x, weight)
+    found = solve_kernelised(problem)
+    b, cost = outer(problem, found.inner), dense_cost(MATERN, x, weight)
+    np.testing.assert_allclose(np.diag(b), problem.d, rtol=1e-7)
+    assert scipy.linalg.eigvalsh(b)[0] > -1e-10
+    slack = scipy.linalg.eigvalsh(np.diag(found.dual) - cost)
+    assert slack[0] > -1e-14 * slack[-1]
+    assert float(np.vdot(cost, b)) == pytest.approx(found.objective, abs=1e-7)
+    assert found.dual @ problem.d - found.objective < 1e-7 * found.objective
+    assert found.merit < 1e-7
+    assert found.iterations < 25
+
+
+def test_the_gap_holds_for_any_matrices() -> None:
+    """Between a feasible B and any y, the optimum is within the gap; the least eigenvalue is a dense one."""
+    x = cloud(30)
+    problem = problem_of(MATERN, x, 1e-3)
+    best = solve_kernelised(problem)
+    cost = dense_cost(MATERN, x, 1e-3)
+    for seed in range(5):
+        y = best.dual + 0.1 * np.abs(best.dual).max() * np.random.default_rng(seed).standard_normal(30)
+        least = least_eigenvalue(problem, y)
+        dense = scipy.linalg.eigvalsh(np.diag(y) - cost)[0]
+        assert least == pytest.approx(dense, abs=1e-10)
+        assert best.objective <= problem.d @ y + max(0, -least) * problem.d.sum() + 1e-10
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**16), st.floats(-4, 0), st.integers(2, 14))
+def test_values_scale(seed: int, exponent: float, n: int) -> None:
+    """The answer is linear in d: twice the diagonal is twice the matrix, and the dual stays."""
+    x = cloud(n, seed)
+    problem = problem_of(MATERN, x, 10**exponent)
+    one, two = solve_kernelised(problem), solve_kernelised(replace(problem, d=2 * problem.d))
+    assert two.objective == pytest.approx(2 * one.objective, rel=1e-6, abs=1e-8)
+    assert one.merit < 1e-6
+
+
+def test_strong_regularization() -> None:
+    """Without the objective, lambda Tr(K^-1 B) alone: for two points by hand.
+
+    K = [[1, c], [c, 1]], d = 1, b_12 = b: Tr(K^-1 B) = 2 (1 - c b) / (1 - c^2), least at b = 1 as c > 0.
+    """
+    x = np.array([[0.0], [0.3]])
+    problem = problem_of(MATERN, x, 1e6, np.ones(2))
+    found = solve_kernelised(problem)
+    np.testing.assert_allclose(outer(problem, found.inner), np.ones((2, 2)), atol=1e-6)
+    c = MATERN.values(x, x)[0, 1]
+    assert found.objective == pytest.approx(-1e6 * 2 / (1 + c), rel=1e-6)
+
+
+def test_one_point() -> None:
+    problem = problem_of(MATERN, np.zeros((1, 2)), 0.5, np.array([3.0]))
+    found = solve_kernelised(problem)
+    assert outer(problem, found.inner)[0, 0] == pytest.approx(3.0, rel=1e-8)
+    assert found.objective == pytest.approx(-1.5, rel=1e-8)
+
+
+def test_singular_kernel_matrix() -> None:
+    """A Gaussian's range: the answer lies in it, and a bound beside it says what may be missing."""
+    x = cloud(200)
+    gaussian = Gaussian(0.3)
+    problem = problem_of(gaussian, x, 1e-3)
+    assert problem.rank < 200
+    found = solve_kernelised(problem)
+    b = outer(problem, found.inner)
+    projector = problem.vectors @ problem.vectors.T
+    np.testing.assert_allclose(projector @ b @ projector, b, atol=1e-10)
+    np.testing.assert_allclose(np.diag(b), problem.d, rtol=1e-5)
+    assert found.gap >= found.dual @ problem.d - found.objective
+    assert found.relative_gap < 1e-2
+
+
+def test_learned_kernel() -> None:
+    """b(x_i, x_j) = B_ij, and C^-T B C^-1 with numpy's lower Cholesky factor elsewhere, term by term."""
+    x, new = cloud(30), cloud(4, 1)
+    problem = problem_of(MATERN, x, 1e-3)
+    found = solve_kernelised(problem)
+    values, kernel = LearnedKernel.of(MATERN, x, problem, found)
+    b = outer(problem, found.inner)
+    np.testing.assert_allclose(kernel(x, x), b, atol=1e-7)
+    np.testing.assert_allclose(values, scipy.linalg.eigvalsh(b)[::-1][: len(values)], atol=1e-9)
+    lower = np.linalg.cholesky(MATERN.values(x, x))
+    middle = np.linalg.solve(lower, np.linalg.solve(lower, b).T)  # of the problem in the factor's coordinates
+    extension = np.linalg.solve(lower.T, np.linalg.solve(lower.T, middle).T)
+    k = MATERN.values(new, x)
+    np.testing.assert_allclose(kernel(new, new), k.T @ extension @ k, atol=1e-6)
+    np.testing.assert_allclose(kernel.diagonal(new), np.diag(kernel(new, new)), atol=1e-14)
+    assert kernel(new[0], new[1]) == pytest.approx(kernel(new, new)[0, 1], abs=1e-14)
+    assert scipy.linalg.eigvalsh(kernel(new, new))[0] > -1e-12
+
+
+def test_derivatives_of_the_learned_kernel() -> None:
+    x, new = cloud(20), cloud(3, 1)
+    problem = problem_of(MATERN, x, 1e-3)
+    _, kernel = LearnedKernel.of(MATERN, x, problem, solve_kernelised(problem))
+    assert kernel.order == MATERN.order
+    step = np.array([1e-5, 0.0])
+    difference = (kernel.values(new + step, x) - kernel.values(new - step, x)) / 2e-5
+    np.testing.assert_allclose(kernel.partial(new, x, (1, 0)), difference, atol=1e-6)
+
+
+def test_kernels_that_are_not_psd() -> None:
+    with pytest.raises(ValueError, match=r"expected a positive semi-definite kernel, received eigenvalues from -1"):
+        KernelisedProblem.of(np.array([[0.0, 1.0], [1.0, 0.0]]), np.zeros(2), np.ones(2), 1.0)
+    kernel = LearnedKernel(MATERN, np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1)))
+    assert kernel.get_params() == {}
+    with pytest.raises(ValueError, match=r"no parameters to set; got scale"):
+        kernel.set_params(scale=1.0)
