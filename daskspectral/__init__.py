@@ -6,14 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daskspectral import basis, kernels, landmarks, manifolds, operators, testing
+    from daskspectral import basis, groups, kernels, landmarks, manifolds, operators, testing
     from daskspectral.errors import InvalidRowError, RankWarning, SmoothnessError
     from daskspectral.estimators import (
         DiffusionMap,
         GraphLaplacian,
         HermiteRegressor,
+        InvariantRegressor,
         KernelEmbedding,
         SDPEmbedding,
+        SobolevRidge,
         SpectralDecomposition,
         load,
         save,
@@ -28,11 +30,13 @@ _HOMES = {
     "GraphLaplacian": "estimators",
     "HermiteRegressor": "estimators",
     "InvalidRowError": "errors",
+    "InvariantRegressor": "estimators",
     "KernelEmbedding": "estimators",
     "Moments": "moments",
     "RankWarning": "errors",
     "SDPEmbedding": "estimators",
     "SmoothnessError": "errors",
+    "SobolevRidge": "estimators",
     "SpectralDecomposition": "estimators",
     "along": "forms",
     "along_each": "forms",
@@ -46,18 +50,20 @@ _HOMES = {
     "save": "estimators",
     "second": "forms",
 }
-_MODULES = ("basis", "kernels", "landmarks", "manifolds", "operators", "testing")
+_MODULES = ("basis", "groups", "kernels", "landmarks", "manifolds", "operators", "testing")
 
 __all__ = [
     "DiffusionMap",
     "GraphLaplacian",
     "HermiteRegressor",
     "InvalidRowError",
+    "InvariantRegressor",
     "KernelEmbedding",
     "Moments",
     "RankWarning",
     "SDPEmbedding",
     "SmoothnessError",
+    "SobolevRidge",
     "SpectralDecomposition",
     "along",
     "along_each",
@@ -66,6 +72,7 @@ __all__ = [
     "form",
     "functional",
     "grad",
+    "groups",
     "inner",
     "kernels",
     "landmarks",

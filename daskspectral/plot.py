@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import KDTree
+from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.data.source import open_source
+from daskspectral.data.source import Preparation, open_source
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.estimators import SpectralDecomposition
+from daskspectral.estimators import GraphLaplacian, SpectralDecomposition
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.floating[Any]]
 Location = str | os.PathLike[str]
+Estimator = SpectralDecomposition | GraphLaplacian
 
 SUFFIXES = (".png", ".pdf", ".svg")
 _COLOURS = "RdBu_r"
@@ -34,7 +36,7 @@ _SHOWN = 3000  # data points that are drawn; more of them only blacken the panel
 
 
 def eigenfunctions(
-    estimator: SpectralDecomposition, X: Any, *, count: int = 16, max_points: int = 20_000, random_state: Any = 0
+    estimator: Estimator, X: Any, *, count: int = 16, max_points: int = 20_000, random_state: Any = 0
 ) -> Figure:
     """Draw the first `count` eigenfunctions of a fitted estimator over a sample of the rows of X.
 
@@ -48,7 +50,7 @@ def eigenfunctions(
     where the estimator standardizes. Raises ImportError without matplotlib, ValueError for X of another width.
     """
     _require_matplotlib()
-    estimator.fitted()
+    _check_fitted(estimator)
     if count < 1 or max_points < 1:
         raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
     points = _draw(estimator, X, max_points, random_state)
@@ -63,7 +65,7 @@ def eigenfunctions(
     return _draw_embedding(estimator, points, shown)
 
 
-def spectrum(estimator: SpectralDecomposition, *, exact: ArrayLike | None = None) -> Figure:
+def spectrum(estimator: Estimator, *, exact: ArrayLike | None = None) -> Figure:
     """Draw the eigenvalues, or singular values, by index; `exact` ones (any number) are crosses.
 
     A constant's eigenvalue 0 is hollow. Complex eigenvalues are drawn in the plane.
@@ -72,7 +74,8 @@ def spectrum(estimator: SpectralDecomposition, *, exact: ArrayLike | None = None
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    values, singular = _values(estimator.fitted()), _singular(estimator)
+    _check_fitted(estimator)
+    values, singular = _values(estimator), _singular(estimator)
     plane = np.iscomplexobj(values)
     index, constant = np.arange(len(values)), np.zeros(len(values), bool) if singular else _vanishing(values)
     figure = Figure(figsize=(5.0, 3.4), layout="constrained")
@@ -99,7 +102,7 @@ def spectrum(estimator: SpectralDecomposition, *, exact: ArrayLike | None = None
 
 
 def save_eigenfunctions(
-    estimator: SpectralDecomposition, X: Any, path: Location, *, overwrite: bool = False, **options: Any
+    estimator: Estimator, X: Any, path: Location, *, overwrite: bool = False, **options: Any
 ) -> None:
     """Draw the eigenfunctions, with the options of `eigenfunctions`, into a file, as `save_figure` does."""
     refuse_picture(path, overwrite)
@@ -179,7 +182,7 @@ def mollweide() -> tuple[Array, Array, Array]:
     return points, 2 / np.pi * longitude * np.cos(angle), np.sin(angle)
 
 
-def _draw_lines(estimator: SpectralDecomposition, points: Array, shown: range) -> Figure:
+def _draw_lines(estimator: Estimator, points: Array, shown: range) -> Figure:
     low, high = np.quantile(points, [0.001, 0.999])
     low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
     grid = np.linspace(low, high, 600)
@@ -195,8 +198,8 @@ def _draw_lines(estimator: SpectralDecomposition, points: Array, shown: range) -
     return figure
 
 
-def _draw_plane(estimator: SpectralDecomposition, points: Array, shown: range) -> Figure:
-    scale = estimator.preparation_.scale
+def _draw_plane(estimator: Estimator, points: Array, shown: range) -> Figure:
+    scale = _preparation(estimator).scale
     unit = np.ones(2) if scale is None else scale  # of either axis: distances are those that the kernel sees
     radius, dense, excess_at = _support(points / unit)
     low, high = dense.min(axis=0) - radius, dense.max(axis=0) + radius
@@ -214,7 +217,7 @@ def _draw_plane(estimator: SpectralDecomposition, points: Array, shown: range) -
     return figure
 
 
-def _draw_sphere(estimator: SpectralDecomposition, points: Array, shown: range) -> Figure:
+def _draw_sphere(estimator: Estimator, points: Array, shown: range) -> Figure:
     sphere, x, y = mollweide()
     excess = _support(points)[2](sphere)
     values, sampled = _evaluate(estimator, sphere), _evaluate(estimator, points)
@@ -227,7 +230,7 @@ def _draw_sphere(estimator: SpectralDecomposition, points: Array, shown: range) 
     return figure
 
 
-def _draw_embedding(estimator: SpectralDecomposition, points: Array, shown: range) -> Figure:
+def _draw_embedding(estimator: Estimator, points: Array, shown: range) -> Figure:
     values = _evaluate(estimator, points)
     varying = [i for i in shown if values[:, i].std() > 1e-3 * np.sqrt(np.mean(values[:, i] ** 2))]
     coloured = varying[2:]
@@ -247,22 +250,22 @@ def _draw_embedding(estimator: SpectralDecomposition, points: Array, shown: rang
     return figure
 
 
-def _draw(estimator: SpectralDecomposition, X: Any, size: int, random_state: Any) -> Array:
+def _draw(estimator: Estimator, X: Any, size: int, random_state: Any) -> Array:
     """Valid rows of X, drawn at random: the columns that the estimator uses, in the units of X (m, d)."""
     source = open_source(X)
     if source.n_features_in != estimator.n_features_in_:
         raise ValueError(f"X has {source.n_features_in} columns, the model was fitted on {estimator.n_features_in_}")
-    source = source.with_preparation(columns=estimator.preparation_.columns)
+    source = source.with_preparation(columns=_preparation(estimator).columns)
     _, points = draw_rows(source, size, np.random.default_rng(random_state), on_invalid="skip")
     if not len(points):
         raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
     return points
 
 
-def _evaluate(estimator: SpectralDecomposition, points: Array) -> Array:
+def _evaluate(estimator: Estimator, points: Array) -> Array:
     """The eigenfunctions (..., k) at points (..., d) of the columns that are used; other columns are 0."""
     rows = np.zeros((*points.shape[:-1], estimator.n_features_in_))
-    rows[..., list(estimator.preparation_.columns or range(rows.shape[-1]))] = points
+    rows[..., list(_preparation(estimator).columns or range(rows.shape[-1]))] = points
     values = np.asarray(estimator.transform(rows.reshape(-1, rows.shape[-1]), progress=False))
     return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
@@ -291,12 +294,25 @@ def _largest(sampled: Array) -> float:
     return max(2.0, float(np.quantile(np.abs(sampled), 0.995)))
 
 
-def _singular(estimator: SpectralDecomposition) -> bool:
-    return bool(estimator.moments_.operator.solver == "singular")
+def _check_fitted(estimator: Any) -> None:
+    if not isinstance(estimator, Estimator):
+        raise TypeError(
+            f"pictures are of a fitted SpectralDecomposition or GraphLaplacian; got {type(estimator).__name__}"
+        )
+    check_is_fitted(estimator)
 
 
-def _values(estimator: SpectralDecomposition) -> NDArray[np.inexact[Any]]:
-    values: NDArray[np.inexact[Any]] = estimator.singular_values_ if _singular(estimator) else estimator.eigenvalues_
+def _preparation(estimator: Estimator) -> Preparation:
+    return Preparation() if isinstance(estimator, GraphLaplacian) else estimator.preparation_
+
+
+def _singular(estimator: Estimator) -> bool:
+    return isinstance(estimator, SpectralDecomposition) and estimator.moments_.operator.solver == "singular"
+
+
+def _values(estimator: Estimator) -> NDArray[np.inexact[Any]]:
+    singular = isinstance(estimator, SpectralDecomposition) and _singular(estimator)
+    values: NDArray[np.inexact[Any]] = estimator.singular_values_ if singular else estimator.eigenvalues_
     return values
 
 
@@ -304,7 +320,7 @@ def _vanishing(values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
     return np.asarray(np.abs(values) <= 1e-9 * np.abs(values).max())
 
 
-def _title(estimator: SpectralDecomposition, i: int) -> str:
+def _title(estimator: Estimator, i: int) -> str:
     values, letter = _values(estimator), r"\sigma" if _singular(estimator) else r"\lambda"
     value = complex(0.0 if _vanishing(values)[i] else values[i])
     text = _number(value.real)

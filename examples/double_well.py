@@ -38,6 +38,7 @@ TRAJECTORIES = 8
 def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
     """Fit, check and draw, with n points of the well and 10 n steps of the process."""
     picture = Path(out) / PICTURE
+    picture.parent.mkdir(parents=True, exist_ok=True)
     plot.refuse_picture(picture, overwrite=True)
     rng = np.random.default_rng(0)
     x = equilibrium(n, rng)
@@ -174,7 +175,7 @@ def draw(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=float, default=1e5, help="points of the double well")
-    parser.add_argument("--out", default=".", help="folder for the picture")
+    parser.add_argument("--out", default=".", help="folder for the picture; made if missing")
     arguments = parser.parse_args()
     for name, value in main(int(arguments.n), arguments.out).items():
         print(f"{name}: {value:.4g}")

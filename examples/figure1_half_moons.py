@@ -26,6 +26,7 @@ PICTURE = "figure1_half_moons.png"
 def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
     """Fit, check and draw; the bounds are those of n = 1e5 and widen as n^(-1/2) below."""
     picture = Path(out) / PICTURE
+    picture.parent.mkdir(parents=True, exist_ok=True)
     plot.refuse_picture(picture, overwrite=True)
     with tempfile.TemporaryDirectory() as folder:
         points = Path(folder) / "half_moons.zarr"
@@ -72,7 +73,7 @@ def measure(estimator: SpectralDecomposition) -> dict[str, float]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=float, default=1e5, help="rows")
-    parser.add_argument("--out", default=".", help="folder for the picture")
+    parser.add_argument("--out", default=".", help="folder for the picture; made if missing")
     arguments = parser.parse_args()
     for name, value in main(int(arguments.n), arguments.out).items():
         print(f"{name}: {value:.4g}")

@@ -26,6 +26,7 @@ COLOURS = {"plain": "tab:orange", "Hermite": "tab:blue"}
 def main(n: int = 1000, out: str | Path = ".") -> dict[str, float]:
     """Fit, check and draw."""
     picture = Path(out) / PICTURE
+    picture.parent.mkdir(parents=True, exist_ok=True)
     plot.refuse_picture(picture, overwrite=True)
     errors = np.array([[error(n, p, seed) for seed in range(SEEDS)] for p in LANDMARKS])
     draw(n, errors, picture)
@@ -89,7 +90,7 @@ def draw(n: int, errors: np.ndarray, picture: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=float, default=1000, help="rows")
-    parser.add_argument("--out", default=".", help="folder for the picture")
+    parser.add_argument("--out", default=".", help="folder for the picture; made if missing")
     arguments = parser.parse_args()
     for name, value in main(int(arguments.n), arguments.out).items():
         print(f"{name}: {value:.4g}")

@@ -29,6 +29,7 @@ LEVEL = np.array([0, 1, 1, 2, 2, 2, 3, 3, 3, 3])
 def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
     """Fit, check and draw; the bounds are those of n = 1e5 and widen as n^(-1/2) below."""
     picture = Path(out) / PICTURE
+    picture.parent.mkdir(parents=True, exist_ok=True)
     plot.refuse_picture(picture, overwrite=True)
     with tempfile.TemporaryDirectory() as folder:
         points = Path(folder) / "normal.zarr"
@@ -103,7 +104,7 @@ def draw(estimator: SpectralDecomposition, picture: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=float, default=1e5, help="rows")
-    parser.add_argument("--out", default=".", help="folder for the picture")
+    parser.add_argument("--out", default=".", help="folder for the picture; made if missing")
     arguments = parser.parse_args()
     for name, value in main(int(arguments.n), arguments.out).items():
         print(f"{name}: {value:.4g}")

@@ -54,6 +54,7 @@ def main(
 ) -> dict[str, float]:
     """Fit, classify, check and draw; the numbers are medians over draws of the labelled images."""
     picture = Path(out) / PICTURE
+    picture.parent.mkdir(parents=True, exist_ok=True)
     plot.refuse_picture(picture, overwrite=True)
     images, digits = load(data)
     order = np.random.default_rng(0).permutation(len(images))
@@ -157,7 +158,7 @@ if __name__ == "__main__":
     parser.add_argument("--data", required=True, help="file with the arrays X (n, side^2) uint8 and y (n,)")
     parser.add_argument("--labels", type=int, default=1000, help="images whose labels are used")
     parser.add_argument("--landmarks", type=int, default=1000, help="basis functions")
-    parser.add_argument("--out", default=".", help="folder for the picture")
+    parser.add_argument("--out", default=".", help="folder for the picture; made if missing")
     arguments = parser.parse_args()
     for name, value in main(arguments.data, arguments.labels, arguments.landmarks, arguments.out).items():
         print(f"{name}: {value:.4g}")

@@ -93,6 +93,9 @@ def test_arithmetic_of_expressions() -> None:
     assert terms(lambda f, g, x: inner(f, g, weight=x.w)) == weighted
     assert terms(lambda f, g, x: inner(g, f, weight=x.w)) == weighted  # f is on the left, whatever the order
     assert terms(lambda f, g, x: sum(inner(f, g) for _ in range(2))) == ((1.0, Product(VALUE, VALUE)),) * 2
+    assert terms(lambda f, g, x: inner(f / 4, g) / np.float64(2)) == ((0.125, Product(VALUE, VALUE)),)
+    assert terms(lambda f, g, x: inner(f, g * x.w) / 2) == ((0.5, Product(VALUE, VALUE, Field("w"))),)
+    assert functional(lambda f, x: inner(f, x.y) / 2).expression.terms == ((0.5, Pairing(VALUE, Field("y"))),)
     assert terms(lambda f, g, x: 2 * inner(f, g) - inner(f, g) * 3) == (
         (2.0, Product(VALUE, VALUE)),
         (-3.0, Product(VALUE, VALUE)),
@@ -293,11 +296,46 @@ def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
         (lambda f, g, x: inner(f * x.w, g * x.w), "takes one field as its weight"),
         (lambda f, g, x: inner(f * x.w * x.w, g), "takes one field as its weight"),
         (lambda f, g, x: inner(along(f, x.v[0][1]), g), "already indexed"),
+        (lambda f, g, x: np.nan * inner(f, g), "multiplied by finite numbers; the other factor was nan"),
+        (lambda f, g, x: inner(f * np.inf, g), "multiplied by finite numbers; the other factor was inf"),
+        (lambda f, g, x: inner(f, g) * "2 f", "multiplied by finite numbers; the other factor was '2 f'"),
+        (lambda f, g, x: inner(f, g) / 0, "an expression is divided by 0"),
+        (lambda f, g, x: inner(f / x.w, g), "not divided by a field: compute 1 / w beforehand"),
+        (lambda f, g, x: inner(f, g) / x.w, "not divided by a field: compute 1 / w beforehand"),
     ],
 )
 def test_forms_refused(function: Callable[..., Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         trace(function)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: -x.a,
+        lambda x: abs(x.a),
+        lambda x: x.a * x.b,
+        lambda x: 2 * x.a,
+        lambda x: np.float64(2) * x.a,
+        lambda x: x.a + 1,
+        lambda x: 1 - x.a,
+        lambda x: x.a[0] / 2,
+        lambda x: 1 / x.a,
+        lambda x: x.a**2,
+        lambda x: x.a @ x.b,
+        lambda x: x.a > 0,
+        lambda x: x.b if x.a <= 0 else x.c,
+        lambda x: np.exp(x.a),
+    ],
+)
+def test_fields_are_not_computed_with(function: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=r"the field a is a symbol here.* Compute .* beforehand and pass it .* fields="):
+        trace(lambda f, g, x: inner(f, g, weight=function(x)))
+
+
+def test_fields_are_not_iterated() -> None:
+    with pytest.raises(TypeError, match="not iterable"):
+        trace(lambda f, g, x: inner(f, g, weight=sum(x.a)))
 
 
 @pytest.mark.parametrize(

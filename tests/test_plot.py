@@ -7,6 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
+from sklearn.exceptions import NotFittedError
 
 import daskspectral as dsp
 from daskspectral import plot
@@ -47,6 +48,31 @@ def test_plane_has_a_panel_for_each_function_titled_by_index_and_eigenvalue(plan
         assert axes.get_aspect() == 1
         assert all(c.get_clim() == (-c.get_clim()[1], c.get_clim()[1]) for c in contours(axes))
         assert contours(axes)
+
+
+def test_graph_laplacians_are_drawn_too(plane, tmp_path):
+    x, _ = plane
+    x = x[:300]
+    estimator = dsp.GraphLaplacian(Gaussian(0.5), Gaussian(1.0), n_components=5, n_landmarks=20, random_state=0)
+    with pytest.raises(NotFittedError):
+        plot.spectrum(estimator)
+    estimator.fit(x)
+    figure = plot.eigenfunctions(estimator, x, count=3)
+    assert len(figure.axes) == 3
+    assert titles(figure)[0] == r"$\lambda_{0} = 0$"
+    axes = plot.spectrum(estimator).axes[0]
+    drawn = np.concatenate([line.get_xydata() for line in axes.lines if line.get_marker() == "o"])
+    np.testing.assert_allclose(drawn[np.argsort(drawn[:, 0]), 1], estimator.eigenvalues_)
+    plot.save_eigenfunctions(estimator, x, tmp_path / "graph.png", count=2)
+    assert [p.name for p in tmp_path.iterdir()] == ["graph.png"]
+
+
+def test_other_estimators_are_refused(plane):
+    x, _ = plane
+    with pytest.raises(TypeError, match=r"of a fitted SpectralDecomposition or GraphLaplacian; got HermiteRegressor"):
+        plot.eigenfunctions(dsp.HermiteRegressor(), x)
+    with pytest.raises(TypeError, match=r"; got SDPEmbedding"):
+        plot.spectrum(dsp.SDPEmbedding(0.3))
 
 
 def test_count_limits_the_panels(plane):

@@ -377,6 +377,27 @@ def ripples_gradient(x: Any, y: Any, axis: int) -> Any:
     return 1e5 * (axis == 0) * np.sin(1e5 * y[:, :1]) * np.cos(1e5 * x[:, 0])
 
 
+@dataclass
+class Short(RadialKernel):
+    """q and three derivatives of an exponential, of a kernel that declares derivatives in x up to order 7."""
+
+    smoothness = 3
+
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        rate = [1.0, -0.5, 0.25, -0.125][order]
+        out[...] = rate * np.exp(-0.5 * s)
+        return out
+
+
+@dataclass
+class Capped(Short):
+    """The same, that declares what it knows."""
+
+    @property
+    def order(self) -> float:
+        return 3
+
+
 WRONG_KERNELS: list[tuple[Kernel, str]] = [
     (
         Cauchy(flaw="first derivative"),
@@ -392,6 +413,7 @@ WRONG_KERNELS: list[tuple[Kernel, str]] = [
     (Cauchy(flaw="along"), r"Cauchy\(.*\): along, against partial derivatives"),
     (Cauchy(flaw="diagonal"), r"diagonal\(x\), against k\(x, x\): 1.01 at \[\d+\], expected 1; off by 0.01"),
     (Cauchy(flaw="order"), r"its order is 2.5; it is a whole number of 0 or more, or infinite"),
+    (Short(), r"gives no derivative of order 4 \(IndexError: .*\), and .* declares .* in x up to order 7"),
     (Refusing(), r"declares the derivative \(2, 0, 0\), and refuses it: not these"),
     (Plain("transposed"), r"the shape is \(35, 5\); expected \(5, 35\)"),
     (Plain("asymmetric"), r"k\(x, y\), against k\(y, x\)"),
@@ -427,6 +449,7 @@ def test_wrong_kernels_are_caught(kernel: Kernel, message: str) -> None:
 def test_the_flawed_kernels_pass_without_their_flaw() -> None:
     check_kernel(Cauchy(0.7))
     check_kernel(Plain())
+    check_kernel(Capped())
 
 
 @dataclass

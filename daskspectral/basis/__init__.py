@@ -8,6 +8,8 @@ from daskspectral.basis.base import Arena, Basis, Block, Contraction, Evaluation
 from daskspectral.basis.callable import CallableBasis
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
 from daskspectral.basis.fourier import FourierBasis
+from daskspectral.basis.harmonic import HarmonicBasis
+from daskspectral.basis.invariant import InvariantBasis
 from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.basis.monomial import MonomialBasis
 from daskspectral.kernels.registry import load_function
@@ -22,6 +24,8 @@ __all__ = [
     "Contraction",
     "Evaluation",
     "FourierBasis",
+    "HarmonicBasis",
+    "InvariantBasis",
     "LandmarkBasis",
     "MonomialBasis",
     "basis_from_state",
@@ -43,6 +47,10 @@ def basis_from_state(state: dict[str, Any]) -> Basis:
         return MonomialBasis.from_state(state)
     if kind == "callable":
         return CallableBasis.from_state(state)
+    if kind == "harmonic":
+        return HarmonicBasis.from_state(state)
+    if kind == "invariant":
+        return InvariantBasis.from_state(state)
     if ":" in kind:
         basis: Basis = load_function(kind).from_state(state)
         return basis

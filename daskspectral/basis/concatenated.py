@@ -60,6 +60,23 @@ class Concatenated(Basis):
 
     bases: tuple[Basis, ...]
 
+    def __post_init__(self) -> None:
+        bases: Any = self.bases
+        if not isinstance(bases, (tuple, list)) or not all(isinstance(b, Basis) for b in bases):
+            raise TypeError(
+                "Concatenated takes a tuple of bases, of daskspectral.basis; kernel functions are "
+                f"LandmarkBasis(kernel, landmarks); got {bases!r}"
+            )
+        if not bases:
+            raise ValueError("Concatenated takes one basis or more; got none")
+        dimensions = [b.dimension for b in bases]
+        if len({*dimensions}) > 1:
+            raise ValueError(
+                "the bases must be of functions of the same variables, the columns of X; they are of "
+                f"{' and '.join(map(str, dimensions))}"
+            )
+        object.__setattr__(self, "bases", tuple(bases))
+
     @property
     def parts(self) -> tuple[Basis, ...]:
         return self.bases

@@ -28,9 +28,21 @@ class LandmarkBasis(Basis):
     landmarks: Array
 
     def __post_init__(self) -> None:
+        kernel: Any = self.kernel
+        if not isinstance(kernel, Kernel):
+            raise TypeError(
+                f"a LandmarkBasis takes a kernel of daskspectral.kernels, such as Gaussian(1.0); got {kernel!r}"
+            )
         landmarks = np.ascontiguousarray(self.landmarks, dtype=float)
         if landmarks.ndim != 2:
             raise ValueError(f"landmarks are points (p, d); they have shape {landmarks.shape}")
+        valid = np.isfinite(landmarks).all(axis=1)
+        if not valid.all():
+            row = int(np.argmin(valid))
+            raise ValueError(
+                f"landmarks must be finite; row {row} holds NaN or infinity: leave such rows out, "
+                "landmarks[numpy.isfinite(landmarks).all(axis=1)]"
+            )
         object.__setattr__(self, "landmarks", landmarks)
 
     @property

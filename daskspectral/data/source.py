@@ -212,7 +212,12 @@ def label_of(name: str) -> str:
 
 
 def points_reader(value: Any, what: str) -> Reader:
-    """A Reader of points (n, d). Raises ValueError for another shape, and for no points."""
+    """A Reader of points (n, d). Raises ValueError for another shape, for no points, and for a list of arrays."""
+    if isinstance(value, (list, tuple)) and any(map(_is_table, value)):
+        raise ValueError(
+            f"{what} is a {type(value).__name__} of {len(value)} arrays, such as trajectories or views, and one array "
+            "of rows is wanted here: call this for each of them, or join their rows by numpy.concatenate"
+        )
     reader = as_reader(value, what)
     if len(reader.shape) == 1:
         raise ValueError(
@@ -224,6 +229,13 @@ def points_reader(value: Any, what: str) -> Reader:
     if 0 in reader.shape:
         raise ValueError(f"{what} is empty: its shape is {reader.shape}")
     return reader
+
+
+def _is_table(part: Any) -> bool:
+    """Whether this is an array of rows or the path of one, rather than one row."""
+    if isinstance(part, (np.ndarray, da.Array, zarr.Array, xr.DataArray)):
+        return part.ndim > 1
+    return isinstance(part, (str, os.PathLike))
 
 
 def check_rows(readers: Mapping[str, Reader], of: str = "") -> None:

@@ -141,12 +141,16 @@ def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mappi
     n, d = readers["x"].shape
     if lag >= n:
         which = "the trajectory X" if i is None else f"trajectory {i}"
-        raise ValueError(f"the lag is {lag} rows and {which} has {n}: no two of its rows are so far apart")
+        remedy = "take a smaller lag" if i is None else "take a smaller lag, or leave this trajectory out"
+        raise ValueError(f"the lag is {lag} rows and {which} has {n}: no two of its rows are so far apart; {remedy}")
     for name, reader in readers.items():
         if reader.shape[1:] != first[name].shape[1:]:
             what = f"{d} columns" if name == "x" else f"rows of shape {reader.shape[1:]}"
             other = f"{first[name].shape[1]}" if name == "x" else f"{first[name].shape[1:]}"
-            raise ValueError(f"{label_of(name)}{of} has {what} and {label_of(name)}[0] has {other}")
+            raise ValueError(
+                f"{label_of(name)}{of} has {what} and {label_of(name)}[0] has {other}: all trajectories are of "
+                "the same variables; give the ones that they share, in one order"
+            )
 
 
 def _join(name: str, readers: Sequence[Reader], spans: Sequence[tuple[int, int]], lazy: bool) -> Reader:

@@ -4,16 +4,20 @@ from daskspectral.estimators.diffusion import DiffusionMap
 from daskspectral.estimators.embedding import SDPEmbedding
 from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
+from daskspectral.estimators.invariant import InvariantRegressor
 from daskspectral.estimators.kernelised import KernelEmbedding
 from daskspectral.estimators.persistence import load, save
+from daskspectral.estimators.sobolev import SobolevRidge
 from daskspectral.estimators.spectral import SpectralDecomposition
 
 __all__ = [
     "DiffusionMap",
     "GraphLaplacian",
     "HermiteRegressor",
+    "InvariantRegressor",
     "KernelEmbedding",
     "SDPEmbedding",
+    "SobolevRidge",
     "SpectralDecomposition",
     "load",
     "save",

@@ -182,7 +182,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             saved = open_checkpoint(checkpoint, identity, checkpoint_every)
             self._fit_low_rank(source, on_invalid, progress, checkpoint, saved, identity, checkpoint_every)
         store.check_unchanged()
-        if method == "lowrank":
+        if method == "lowrank" or on_invalid == "skip":
             self.embedding_ = self.transform(X, diagonal=diagonal, on_invalid=on_invalid)
         return self
 
@@ -270,7 +270,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         kernel = self._kernel
         product = KernelProduct.of(kernel, x, False)
         m = product(np.ones((len(x), 1)))[:, 0]
-        self._check_masses(m)
+        self._check_masses(float(m.min()), float(m.max()), float(m.sum()), len(m))
         matrix = Deflated(product, m)
         if bound is not None and not (bound > 0).all():
             raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
@@ -347,6 +347,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             logger.info("%d points that no landmark covers are landmarks too", count)
             basis = LandmarkBasis(basis.kernel, np.concatenate([basis.landmarks, cover["missed"]]))
         self._check_cover(cover, source.n)
+        self._check_masses(-float(cover["lightest"]), float(cover["heaviest"]), frame.total, source.n)
         if self.cache == "auto" and not source.dask_fields and keeps(8 * source.n * basis.size):
             kept = kept_features(run, features)
             run, features = Run(kept, run.plan, None, "raise", False, "embed"), Features(basis, kept=True)
@@ -386,16 +387,16 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         self.n_passes_, self.objectives_ = solution.passes, np.array(solution.objectives)
         return solution
 
-    def _check_masses(self, m: Array) -> None:
+    def _check_masses(self, lightest: float, heaviest: float, total: float, n: int) -> None:
         """Raise ValueError where the kernel is the identity, or of rank one, to rounding."""
-        if len(m) == 1:
+        if n == 1:
             raise ValueError("X has 1 row; an embedding needs 2 points at least")
-        if m.max() - 1 < 1e-12:
+        if heaviest - 1 < 1e-8:
             raise ValueError(
                 f"at bandwidth {self.bandwidth:g} the kernel is the identity: no two points are within reach of each "
                 "other. Give a larger bandwidth"
             )
-        if (1 - m**2 / m.sum()).max() < 1e-9:
+        if 1 - lightest**2 / total < 1e-9:
             raise ValueError(
                 f"at bandwidth {self.bandwidth:g} the kernel is of rank one: it cannot tell any two points apart. Give "
                 "a smaller bandwidth, or points that differ"

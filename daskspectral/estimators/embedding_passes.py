@@ -82,17 +82,20 @@ class TotalTask:
 class CoverTask:
     """How many rows the landmarks do not cover, by |psi|^2 or by a mass that is not positive; bounds that are not.
 
-    `missed` are the first such rows.
+    `missed` are the first such rows, `heaviest` and `lightest` the largest m and -m.
     """
 
     features: Features
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
         uncovered, unbounded, least, missed = 0, 0, 1.0, First(())
+        lightest, heaviest = np.inf, 0.0
         for batch in batches:
             for start, (k, bound) in zip(count(0, BLOCK_ROWS), self.features.blocks([batch]), strict=False):
                 cover = np.square(state.whitening.T @ k).sum(axis=0)
-                rows = np.flatnonzero(~((cover >= COVERED) & (k.T @ state.masses > 0)))
+                m = k.T @ state.masses
+                lightest, heaviest = min(lightest, float(m.min())), max(heaviest, float(m.max()))
+                rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
                 uncovered += len(rows)
                 missed += First(tuple(np.asarray(batch["x"][start + rows], dtype=float)))
                 least = min(least, float(cover.min()))
@@ -101,6 +104,8 @@ class CoverTask:
             "uncovered": np.array(uncovered),
             "unbounded": np.array(unbounded),
             "farthest": Largest(1 - least),
+            "heaviest": Largest(heaviest),
+            "lightest": Largest(-lightest),
             "missed": missed,
         }
 
@@ -197,7 +202,9 @@ def gathered(run: Run) -> tuple[Array, Array | None]:
     rows = run.map(_RowTask())
     if rows is None:
         raise ValueError("no rows are left: every row is invalid")
-    return (rows[:, :-1], rows[:, -1]) if "diagonal" in run.source.readers else (rows, None)
+    return (
+        (rows[:, :-1].copy(), rows[:, -1]) if "diagonal" in run.source.readers else (np.ascontiguousarray(rows), None)
+    )
 
 
 @dataclass(frozen=True, eq=False)

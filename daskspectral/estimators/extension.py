@@ -39,6 +39,11 @@ class Extension:
     nan_rows: bool = False
     unit: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("points", "masses", "coefficients", "whitening"):  # in the order in which a store gives them back
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
+
     @property
     def width(self) -> int:
         """r."""

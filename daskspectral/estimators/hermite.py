@@ -38,7 +38,7 @@ from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
 from daskspectral.operators.regression import Regression
 from daskspectral.solve import resolve_cut, solve_ridge
-from daskspectral.solve.ridge import CUTS
+from daskspectral.solve.ridge import CUTS, Observed
 from daskspectral.store import moments_from_state, moments_state
 
 Array = NDArray[np.floating[Any]]
@@ -62,7 +62,7 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
     n_landmarks : int
         p, when `landmarks` is a method.
     alpha : float, optional
-        Weight of the penalty, 0 or more; by default the one of least generalised cross-validation.
+        Weight of the penalty, 0 or more; by default the one of least robust generalised cross-validation.
     landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
         How rows of the data are chosen as y_i, or the y_i themselves, in the units of X.
     landmark_sample : int, optional
@@ -85,7 +85,9 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
     ----------
     coef_ : (p,), or (p, m) for m targets
     alpha_ : float, the penalty's weight
-    gcv_ : float, generalised cross-validation at alpha_: the residual's mean over the rows, corrected for the fit
+    gcv_ : float, robust generalised cross-validation at alpha_: the mean over the rows of the squared residual of the
+        value, and gradient_weight times that of the gradient, each corrected for its own leverage, RSS / (1 - tr / n)^2
+        with n values or n d entries of gradients, and raised where the fit nears interpolation (`solve_ridge`)
     gcv_curve_ : (g, 2), the penalties that were compared and their scores
     rank_ : int, directions that the sums resolve
     degrees_of_freedom_ : float, the trace of the hat matrix
@@ -233,22 +235,20 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         if moments.weight <= 0:
             raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a positive weight")
         weight = float(self.gradient_weight) if operator.gradients else 0.0
-        means = [moments.mean(name) for name in ("gram", "values", "value_squares")]
+        rows = int(moments.arrays["observed"][0])
+        gram, values, squares = (moments.mean(name) for name in ("gram", "values", "value_squares"))
+        observed = [Observed(gram, values, squares, rows)]
         if weight:
-            slopes = [moments.mean(name) for name in ("dirichlet", "slopes", "slope_squares")]
-            means = [value + weight * slope for value, slope in zip(means, slopes, strict=True)]
-        if not all(np.isfinite(mean).all() for mean in means):
+            energy, slopes, squares = (weight * moments.mean(f) for f in ("dirichlet", "slopes", "slope_squares"))
+            observed.append(Observed(energy, slopes, squares, rows * basis.dimension))
+        if not all(np.isfinite(mean).all() for kind in observed for mean in (kind.form, kind.target, kind.squares)):
             raise ValueError(
                 "the moments are not finite: the kernel, its derivatives or the targets overflow on these data; scale "
                 "the columns (standardize=True) or the targets, or change the kernel's scale or degree"
             )
-        observed = int(moments.arrays["observed"][0])
         fit = solve_ridge(
-            means[0],
+            observed,
             basis.kernel.values(basis.landmarks, basis.landmarks),
-            means[1],
-            means[2],
-            observations=observed * (1 + basis.dimension) if weight else observed,
             alpha=None if self.alpha is None else float(self.alpha),
             cut=CUTS[moments.dtype] if self.rtol is None else resolve_cut(self.rtol, moments.dtype),
         )

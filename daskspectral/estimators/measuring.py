@@ -6,7 +6,7 @@ import hashlib
 import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from daskspectral.forms import Atom
 from daskspectral.moments import Measure, Moments, block_rows, update_digest
 from daskspectral.operators import Operator
 
+Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 
 
@@ -245,6 +246,24 @@ def _chunk_bytes(reader: Reader, rows: int) -> int:
     return max(1 << 20, reader.chunk * int(np.prod(reader.shape[1:])) * reader.dtype.itemsize)
 
 
+@dataclass(frozen=True, eq=False)
+class MeasureWeighted:
+    """The sums of one range, and `weight_squares` (1,), the sum of the squared weights."""
+
+    measure: Measure
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
+        """The sums over the rows of these batches."""
+        squares = np.zeros(1)
+
+        def weighed() -> Iterator[Mapping[str, Array]]:
+            for batch in batches:
+                squares[0] += np.sum(np.square(batch["weight"], dtype=float)) if "weight" in batch else len(batch["x"])
+                yield batch
+
+        return self.measure(weighed()) | {"weight_squares": squares}
+
+
 def measure_moments(
     source: Source,
     ground: Ground,
@@ -269,7 +288,7 @@ def measure_moments(
     if right is not None and "right_gram" not in forms:  # other functions, of the same space
         forms |= {"right_gram": forms["gram"]}
         functionals |= {"right_first": functionals["first"]}
-    task = Measure(basis, basis if right is None else right, forms, functionals, operator, dtype)
+    task = MeasureWeighted(Measure(basis, basis if right is None else right, forms, functionals, operator, dtype))
     run = Run(source, plan.ranges, ground.excluded, on_invalid, progress, "fit")
     if checkpoint is not None:
         checkpoint.check = store.check_unchanged

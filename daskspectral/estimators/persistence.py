@@ -10,6 +10,7 @@ from daskspectral.estimators.diffusion import DiffusionMap
 from daskspectral.estimators.embedding import SDPEmbedding
 from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
+from daskspectral.estimators.invariant import InvariantRegressor
 from daskspectral.estimators.kernelised import KernelEmbedding
 from daskspectral.estimators.saved import Saved
 from daskspectral.estimators.spectral import SpectralDecomposition
@@ -18,7 +19,15 @@ from daskspectral.store import moments_from_state, moments_state
 
 KINDS: dict[str, type[Saved]] = {
     cls.kind: cls
-    for cls in (SpectralDecomposition, HermiteRegressor, GraphLaplacian, SDPEmbedding, DiffusionMap, KernelEmbedding)
+    for cls in (
+        SpectralDecomposition,
+        HermiteRegressor,
+        GraphLaplacian,
+        SDPEmbedding,
+        DiffusionMap,
+        KernelEmbedding,
+        InvariantRegressor,
+    )
 }
 
 

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
+from daskspectral.basis import (
+    Basis,
+    Concatenated,
+    ConstantBasis,
+    HarmonicBasis,
+    InvariantBasis,
+    LandmarkBasis,
+    MonomialBasis,
+)
 from daskspectral.data.source import Source, label_of
 from daskspectral.estimators.common import choose_landmarks, standardized
 from daskspectral.estimators.measuring import Ground, rows_of
@@ -19,11 +27,14 @@ from daskspectral.estimators.parameters import (
     check_random_state,
     check_whole,
     checked_kernel,
+    checked_operator,
     given_landmarks,
 )
 from daskspectral.kernels import Kernel
 from daskspectral.landmarks import METHODS
-from daskspectral.operators import Operator
+from daskspectral.moments import Moments
+from daskspectral.operators import Generator, Operator
+from daskspectral.operators.regression import Regression
 from daskspectral.solve import resolve_cut
 
 
@@ -113,7 +124,8 @@ class Side:
 
     def _adds_constant(self, basis: Basis) -> bool:
         return self.constant and not any(
-            isinstance(part, ConstantBasis) or (isinstance(part, MonomialBasis) and part.constant)
+            isinstance(part, (ConstantBasis, HarmonicBasis, InvariantBasis))
+            or (isinstance(part, MonomialBasis) and part.constant)
             for part in basis.parts
         )
 
@@ -154,6 +166,12 @@ class Choice:
             raise ValueError(
                 f"standardize=True would change the units of X and not those of {', '.join(scaled)}, which the "
                 f"operator {self.operator.name} multiplies with derivatives; scale both before, without standardize"
+            )
+        bound = units_of(self.operator)
+        if self.standardize and bound:
+            raise ValueError(
+                f"standardize=True would change the units of X, and {self.operator.title} {bound}; scale the "
+                "columns of X before, and what depends on their units, without standardize"
             )
         rows = rows_of(source)
         if source.n < self.components:
@@ -198,6 +216,17 @@ def check_parameters(estimator: Any, operator: Operator, on_invalid: str) -> Non
     check_random_state(estimator.random_state)
     if estimator.ridge and operator.solver != "symmetric":
         raise ValueError(f"ridge is for symmetric operators, and {operator.name} is solved by {operator.solver!r}")
+
+
+def check_moments(given: Operator | None, moments: Moments) -> None:
+    """Raise ValueError for moments that a SpectralDecomposition of the operator that was given cannot solve."""
+    if isinstance(moments.operator, Regression):
+        raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
+    if given is not None and checked_operator(given) != moments.operator:
+        raise ValueError(
+            f"these are moments of {moments.operator}, and the operator of this estimator is {given}: leave the "
+            "operator out, or fit it to the data"
+        )
 
 
 def choose_functions(estimator: Any, operator: Operator, on_invalid: str = "raise") -> Choice:
@@ -247,3 +276,26 @@ def fields_at_derivatives(operator: Operator) -> list[str]:
             if max(product.left.order, product.right.order) > 0:
                 found |= {s for name in product.fields for s in operator.derived.get(name, frozenset({name}))}
     return sorted(found & operator.data_fields)
+
+
+def units_of(operator: Operator) -> str:
+    """What ties an operator to the units of the data, besides such fields; "" where standardised ones suit it too.
+
+    The gradient and the Laplacian may be those of the standardised columns; a derivative along one column, and a sum
+    of derivatives of different orders, may not.
+    """
+    if isinstance(operator, Generator) and isinstance(operator.diffusion, float):
+        return f"has diffusion={operator.diffusion:g} in them"
+    for form in operator.forms.values():
+        parts = [part for product in form.products for _, part, _ in product.expanded]
+        orders = sorted({part.left.order + part.right.order for part in parts})
+        if len(orders) > 1:
+            return f"adds products of {' and '.join(map(str, orders))} derivatives in all, which scale differently"
+        if not orders[0]:
+            continue
+        made = {name for product in form.products for name in product.fields & operator.derived.keys()}
+        if any(atom.kind == "partial" for part in parts for atom in (part.left, part.right)) or any(
+            "x" in operator.derived[name] for name in made
+        ):
+            return "takes derivatives along directions in them"
+    return ""

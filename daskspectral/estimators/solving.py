@@ -70,7 +70,7 @@ def solve_moments(
 
 
 def _attributes(solver: str, spectrum: Spectrum, left: _Side, right: _Side) -> dict[str, Any]:
-    shared = {"rank_": spectrum.rank, "residuals_": spectrum.residuals, "support_": left.support}
+    shared: dict[str, Any] = {"rank_": spectrum.rank, "residuals_": spectrum.residuals, "support_": left.support}
     if solver == "singular":
         return shared | {
             "singular_values_": spectrum.values,
@@ -90,9 +90,9 @@ class _Side:
         self.prefix = prefix
         self.basis: Basis = moments.basis if right is None else right
         first = moments.arrays[f"{prefix}first"]
-        # in rows, whatever the unit of the weights
-        diagonal = np.diag(moments.arrays[f"{prefix}gram"]) * (moments.weight / moments.count)
-        self.support = np.divide(first**2, diagonal, out=np.zeros_like(first), where=diagonal > 0)
+        diagonal = np.diag(moments.arrays[f"{prefix}gram"])
+        support = np.divide(first**2, diagonal, out=np.zeros_like(first), where=diagonal > 0)
+        self.support = support * _rows_in_unit_weight(moments)
         self.kept: NDArray[np.bool_] = ~self.basis.local | (self.support >= least)
         advise_support(self.kept, self.basis, least)
 
@@ -105,3 +105,13 @@ class _Side:
         whole = np.zeros((len(self.kept), coefficients.shape[1]), coefficients.dtype)
         whole[self.kept] = coefficients
         return whole
+
+
+def _rows_in_unit_weight(moments: Moments) -> float:
+    """How many effective rows a weight of 1 is, at least 1: Kish's effective number of rows over the total weight.
+
+    It is 1 for whole weights, the frequencies of rows, also where some are 0; with weights that sum to 1, as many as
+    there are effective rows, sum(w)^2 / sum(w^2).
+    """
+    squares = moments.arrays.get("weight_squares")  # moments put together by hand may lack it
+    return 1.0 if squares is None else max(1.0, moments.weight / max(float(squares[0]), 1e-300))

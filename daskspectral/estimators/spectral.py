@@ -32,7 +32,7 @@ from daskspectral.estimators.measuring import (
 from daskspectral.estimators.parameters import check_one_of, checked_operator, params_from_state, params_state
 from daskspectral.estimators.rows import apply_rows
 from daskspectral.estimators.saved import Saved
-from daskspectral.estimators.sides import Choice, choose_functions
+from daskspectral.estimators.sides import Choice, check_moments, choose_functions
 from daskspectral.estimators.solving import SOLUTION, solve_moments
 from daskspectral.estimators.variance import VarianceBound, variance_bound
 from daskspectral.kernels import Kernel
@@ -83,7 +83,8 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
     columns : sequence of int, optional
         The columns of X that are used; all by default.
     standardize : bool
-        Bring each column to mean 0 and standard deviation 1 first, in one more pass.
+        Bring each column to mean 0 and standard deviation 1 first, in one more pass. Derivatives, the Laplacian's among
+        them, are then in standardised units; operators tied to the units of X, by a potential, say, are refused.
     constant : bool, optional
         Add the constant function to the bases; by default where the operator kills it.
     exclude_landmarks : bool
@@ -91,7 +92,8 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
         itself, which makes spurious small eigenvalues.
     min_support : float
         Functions of a radial kernel that rest on fewer effective points than this, (sum phi)^2 / sum phi^2, are left
-        out, with a RankWarning: their eigenvalues are an accident of the few points.
+        out, with a RankWarning: their eigenvalues are an accident of the few points. Sums are weighted, weight 2 is
+        the row twice; weights w with sum w < (sum w)^2 / sum w^2, such as probabilities, are scaled to equality first.
     ridge : float
         Added to a symmetric form's diagonal, times its mean; never to the Gram matrix.
     rtol : float, optional
@@ -246,12 +248,10 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
     ) -> Self:
         """Fold in rows that were appended to X since it was fitted: only these are read, and the rest is solved anew.
 
-        Of trajectories, rows that were appended to the last one, and new ones after it. The landmarks and the scaling
-        of columns stay. Raises ValueError where X has no more rows than before, or is not the array that was measured:
-        its first rows differ, or the moments are of several arrays.
+        Of trajectories, rows that were appended to the last one, and new ones after it. Landmarks and scaling stay.
+        Raises ValueError where X has no more rows than before, other first rows, or the moments are of several arrays.
         """
-        check_is_fitted(self)
-        before: Moments = self.moments_
+        before: Moments = self.fitted().moments_
         operator = before.operator
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         source = open_appended(before, X, weight=sample_weight, fields=fields, allow_missing=allow_missing)
@@ -271,8 +271,10 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, by this or another run; no data are touched.
 
-        Raises ValueError where every basis function vanishes, or the weights are all zero.
+        Raises ValueError for moments of a regression or of another operator than the one that was given, where every
+        basis function vanishes, or the weights are all zero.
         """
+        check_moments(self.operator, moments)
         solution = solve_moments(
             moments, count=self.n_components, rtol=self.rtol, ridge=self.ridge, min_support=self.min_support
         )
@@ -316,11 +318,10 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
     ) -> Any:
         """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L2(rho) norm.
 
-        They are float64, of an operator solved by "eigen" complex128. numpy comes out as numpy, dask and xarray as
-        dask and xarray, lazily; a zarr array or a path comes out as a lazy dask array. With `out`, they are written to
-        a new zarr array at that path or URL, which appears whole or not at all, and None is returned. Invalid rows
-        raise InvalidRowError, or become NaN with on_invalid="skip"; a chunk that is missing raises OSError unless
-        `allow_missing` says that fill values are meant.
+        They are float64, of an operator solved by "eigen" complex128. numpy gives numpy, dask and xarray the same,
+        lazily, a zarr array or a path a lazy dask array. With `out`, they are written to a new zarr array at that path
+        or URL, which appears whole or not at all, and None is returned. Invalid rows raise InvalidRowError, or become
+        NaN with on_invalid="skip"; a missing chunk raises OSError unless `allow_missing`: fill values are meant.
         """
         check_is_fitted(self)
         options: dict[str, Any] = {"overwrite": overwrite, "on_invalid": on_invalid, "progress": progress}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 ONE_WEIGHT = "a product takes one field as its weight; multiply the fields beforehand"
 VECTORS = frozenset({"gradient", "each"})
@@ -30,6 +32,32 @@ class Field:
         if self.index is None:
             return ()
         return self.index if isinstance(self.index, tuple) else (self.index,)
+
+    __iter__ = None
+
+    def __array_ufunc__(self, *arguments: Any, **options: Any) -> NoReturn:
+        raise TypeError(_no_number(self))
+
+    def __neg__(self) -> NoReturn:
+        raise TypeError(_no_number(self))
+
+    def _refuse(self, other: object) -> Any:
+        if isinstance(other, (Linear, Bilinear, LinearFunctional)):
+            return NotImplemented  # these take a field as their weight, or refuse it
+        raise TypeError(_no_number(self))
+
+    __abs__ = __pos__ = __neg__
+    __mul__ = __add__ = __radd__ = __sub__ = __rsub__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+
+def _no_number(field: Field) -> str:
+    return (
+        f"the field {field.name} is a symbol here, and a form computes nothing of fields: it is called once, without "
+        "data. Compute what is wanted of the data beforehand and pass it as a field of its own, "
+        "fit(X, fields={'name': array})"
+    )
 
 
 class Fields:
@@ -131,6 +159,10 @@ class Linear:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: float) -> Linear:
+        scale = _divisor(divisor)
+        return Linear(self.side, tuple(replace(t, factor=t.factor / scale) for t in self.terms))
+
     def __neg__(self) -> Linear:
         return -1.0 * self
 
@@ -206,6 +238,10 @@ class Bilinear:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: float) -> Bilinear:
+        scale = _divisor(divisor)
+        return Bilinear(tuple((a / scale, p) for a, p in self.terms))
+
     def __neg__(self) -> Bilinear:
         return -1.0 * self
 
@@ -250,6 +286,10 @@ class LinearFunctional:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: float) -> LinearFunctional:
+        scale = _divisor(divisor)
+        return LinearFunctional(tuple((a / scale, p) for a, p in self.terms))
+
     def __neg__(self) -> LinearFunctional:
         return -1.0 * self
 
@@ -258,10 +298,29 @@ class LinearFunctional:
 
 
 def number(factor: object) -> float:
-    """A factor as a float. Raises ValueError for expressions and fields."""
+    """A factor as a float. Raises ValueError for expressions, fields, and what is not finite."""
     if isinstance(factor, (Linear, Bilinear, LinearFunctional, Field)):
         raise ValueError(
             "expressions multiply by numbers, f and g by a field too; inner(f, g, weight=field) pairs two, "
             f"and the other factor was {factor!r}"
         )
-    return float(factor)  # type: ignore[arg-type]
+    try:
+        value = float(factor)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"an expression is multiplied by finite numbers; the other factor was {factor!r}")
+    return value
+
+
+def _divisor(divisor: object) -> float:
+    """What an expression is divided by, as a float. Raises ValueError for 0, and as `number` does."""
+    if isinstance(divisor, Field):
+        raise ValueError(
+            f"an expression is not divided by a field: compute 1 / {divisor.name} beforehand, pass it as a field of "
+            "its own and multiply by that"
+        )
+    value = number(divisor)
+    if not value:
+        raise ValueError("an expression is divided by 0")
+    return value

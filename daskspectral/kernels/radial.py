@@ -23,7 +23,12 @@ from daskspectral.kernels.base import (
 
 
 class RadialKernel(ParameterKernel):
-    """k(x, y) = q(|x - y|^2). A subclass gives `profile` and `smoothness`."""
+    """k(x, y) = q(|x - y|^2). A subclass gives `profile` and `smoothness`.
+
+    A derivative of order m in x takes those of q in s from ceil(m / 2) up to m, so that `profile` is asked for all
+    orders up to 2 smoothness + 1, the highest in x; those above the smoothness go with factors that vanish at s = 0.
+    A subclass that knows fewer declares an `order` of its own, as `Radial` does.
+    """
 
     @property
     @abstractmethod
@@ -36,7 +41,10 @@ class RadialKernel(ParameterKernel):
 
     @abstractmethod
     def profile(self, s: Array, order: int, out: Array) -> Array:
-        """q^(order)(s) elementwise into `out` (never s itself); 0 where s = 0 and it is unbounded there."""
+        """q^(order)(s) elementwise into `out` (never s itself); 0 where s = 0 and it is unbounded there.
+
+        `order` goes from 0 to the `order` of the kernel, 2 smoothness + 1 unless it declares another.
+        """
 
     def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
         """q(s) and T / slope, T = 2 dq/ds = q'(r)/r, into two buffers; kernels that share work override it.

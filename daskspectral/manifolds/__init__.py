@@ -1,8 +1,30 @@
-"""Manifolds embedded in R^d: normals, tangents, and the spectrum of their Laplace-Beltrami operator."""
+"""Manifolds: normals, tangents, and the eigenspaces of their Laplace-Beltrami operator in closed form."""
 
 from daskspectral.manifolds.base import Manifold
+from daskspectral.manifolds.box import Box
+from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.implicit import Implicit
+from daskspectral.manifolds.invariants import invariant_coefficients
+from daskspectral.manifolds.isometry import Isometry
+from daskspectral.manifolds.product import Product
+from daskspectral.manifolds.registry import MANIFOLDS, manifold_from_state, manifold_state
+from daskspectral.manifolds.rotations import SO3
 from daskspectral.manifolds.sphere import Circle, Sphere
 from daskspectral.manifolds.torus import FlatTorus
 
-__all__ = ["Circle", "FlatTorus", "Implicit", "Manifold", "Sphere"]
+__all__ = [
+    "MANIFOLDS",
+    "Box",
+    "Circle",
+    "Eigenspace",
+    "FlatTorus",
+    "Implicit",
+    "Isometry",
+    "Manifold",
+    "Product",
+    "SO3",
+    "Sphere",
+    "invariant_coefficients",
+    "manifold_from_state",
+    "manifold_state",
+]

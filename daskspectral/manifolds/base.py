@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeVar, final
+from typing import Any, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from daskspectral.manifolds.eigenspace import Eigenspace
+from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
 
 Array = NDArray[np.floating[Any]]
 T = TypeVar("T")
@@ -53,11 +56,28 @@ class Manifold(ABC):
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
         """(n, d), uniform."""
 
+    @abstractmethod
+    def _eigenspace(self, level: int) -> Eigenspace | None:
+        """The functions of a level >= 0."""
+
+    @abstractmethod
+    def _fault(self, g: Isometry) -> str | None:
+        """Why a map of its coordinates is not an isometry, or None."""
+
+    @abstractmethod
+    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> Eigenspace | None:
+        """The functions of a level of which `Eigenspace.points` was saved."""
+
     @final
     @property
     def codimension(self) -> int:
         """The number of normals, ambient - dimension."""
         return self.ambient - self.dimension
+
+    @final
+    def __sklearn_clone__(self) -> Self:
+        """Itself: a frozen value needs no copy."""
+        return self
 
     @final
     def normals(self, x: ArrayLike) -> Array:
@@ -115,6 +135,42 @@ class Manifold(ABC):
         return found
 
     @final
+    def eigenfunctions(self, level: int, points: tuple[NDArray[np.float64], ...] | None = None) -> Eigenspace:
+        """Return the eigenspace at a level: orthonormal functions for the uniform probability, and how isometries act.
+
+        Fundamental points are chosen once a process. Given ``points``, those of another `Eigenspace.points`, the
+        functions are the same as there on any machine.
+        """
+        level = _natural(level, "level")
+        found = self._eigenspace(level) if points is None else self._restored(level, points)
+        return self._known(found, "eigenfunctions of")
+
+    @final
+    def levels_within(self, count: int) -> int:
+        """Return how many of the first levels have at most ``count`` eigenfunctions together: levels are whole."""
+        count = _natural(count, "count")
+        level = total = 0
+        while (total := total + self.multiplicity(level)) <= count:
+            level += 1
+        return level
+
+    @final
+    def check_isometry(self, g: Isometry) -> None:
+        """Raise ValueError, saying why, unless a map of the coordinates is an isometry of the manifold.
+
+        The matrix must be orthogonal to 1e-11; embedded, it must take points of the manifold to such points (32 of
+        them are tried).
+        """
+        if g.size != self.ambient:
+            raise ValueError(
+                f"{self!r} has {self.ambient} coordinates, and the group acts on {g.size}; give one that acts on "
+                f"{self.ambient}"
+            )
+        fault = self._fault(g)
+        if fault is not None:
+            raise ValueError(f"expected an isometry of {self!r}: {fault}")
+
+    @final
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent points (n, d), uniform for the Riemannian volume."""
         return self._known(self._sample(_natural(n, "n"), rng), "uniform samples of")
@@ -137,6 +193,17 @@ class Manifold(ABC):
         if points.dtype.kind not in "fiub":
             raise ValueError(f"expected real coordinates for {self!r}, received {points.dtype}; convert them")
         return points if points.dtype.kind == "f" else points.astype(np.float64)
+
+
+def embedded_fault(manifold: Manifold, g: Isometry) -> str | None:
+    """Why an affine map of R^d is no isometry of an embedded manifold, or None."""
+    if g.shift.any():
+        return f"it shifts the coordinates, by {g.shift}; isometries of embedded points are orthogonal matrices"
+    fault = orthogonal_fault(g)
+    if fault is not None:
+        return fault
+    off = float(manifold.distance(g(manifold.sample(32, np.random.default_rng(0)))).max())
+    return None if off <= 1e-9 else f"it moves points off the manifold, by {off:.3g}"
 
 
 def _natural(value: int, name: str) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.manifolds.base import Array, Manifold
+from daskspectral.manifolds.isometry import Isometry
 
 
 @final
@@ -95,3 +96,12 @@ class Implicit(Manifold):
 
     def _sample(self, n: int, rng: np.random.Generator) -> None:
         return None
+
+    def _eigenspace(self, level: int) -> None:
+        return None
+
+    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> None:
+        return None
+
+    def _fault(self, g: Isometry) -> str:
+        return "of a manifold known by its normals isometries cannot be told from other maps"

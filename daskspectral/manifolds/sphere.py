@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from math import comb
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.manifolds.base import Array, Manifold
+from daskspectral.manifolds.base import Array, Manifold, embedded_fault
+from daskspectral.manifolds.eigenspace import Eigenspace
+from daskspectral.manifolds.isometry import Isometry
+from daskspectral.manifolds.torus import CircleChart
+from daskspectral.manifolds.waves import WaveSpace, shell
+from daskspectral.manifolds.zonal import SphereKernel, ZonalSpace
 
 
 @final
@@ -20,6 +25,8 @@ class Sphere(Manifold):
 
     -Laplace-Beltrami has the eigenvalues l (l + d - 2); their eigenspaces, the harmonic polynomials of degree
     l, have dimension N(d, 0) = 1 and N(d, l) = (2 l + d - 2) / l * C(l + d - 3, l - 1).
+    For d >= 3 they are spanned by zonal functions, exactly for any d and l; on the circle by cos(l t) and sin(l t).
+    Eigenfunctions are taken at x / |x|, and isometries are orthogonal matrices (d, d).
     Tangents have a closed form on the circle only (no continuous frame exists on S^2).
     """
 
@@ -62,14 +69,28 @@ class Sphere(Manifold):
         return off
 
     def _level(self, level: int) -> tuple[int, int]:
-        d = self.d
-        multiplicity = (2 * level + d - 2) * comb(level + d - 3, level - 1) // level if level else 1
-        return level * (level + d - 2), multiplicity
+        return level * (level + self.d - 2), SphereKernel(self.d, level).size
 
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         x = rng.standard_normal((n, self.d))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         return x
+
+    def _eigenspace(self, level: int) -> Eigenspace:
+        return _eigenspace(self, level)
+
+    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> Eigenspace:
+        return ZonalSpace.at(SphereKernel(self.d, level), points[0]) if points else self._eigenspace(level)
+
+    def _fault(self, g: Isometry) -> str | None:
+        return embedded_fault(self, g)
+
+
+@lru_cache(maxsize=32)
+def _eigenspace(sphere: Sphere, level: int) -> Eigenspace:
+    if sphere.d == 2:
+        return WaveSpace(CircleChart(1), shell(1, level * level), float(level * level))
+    return ZonalSpace.build(SphereKernel(sphere.d, level), sphere.sample)
 
 
 def Circle() -> Sphere:

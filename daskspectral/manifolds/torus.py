@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from functools import lru_cache
-from math import isqrt
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.manifolds.base import Array, Manifold
+from daskspectral.manifolds.base import Array, Manifold, embedded_fault
+from daskspectral.manifolds.eigenspace import Eigenspace
+from daskspectral.manifolds.isometry import Isometry
+from daskspectral.manifolds.waves import Chart, WaveSpace, shell, sums_of_squares
 
 
 @final
@@ -20,7 +21,8 @@ class FlatTorus(Manifold):
     """The product of m >= 1 unit circles, (cos t_1, sin t_1, ..., cos t_m, sin t_m) in R^(2m).
 
     -Laplace-Beltrami has the eigenvalues |k|^2 over k in Z^m, with eigenfunctions exp(i k.t): level by level,
-    the sums n of m squares, with multiplicity r_m(n), the number of such k.
+    the sums n of m squares, with multiplicity r_m(n), the number of such k. Isometries are orthogonal matrices
+    (2m, 2m) that take circles to circles. Where the data are the angles themselves, `Box` takes them.
     """
 
     m: int
@@ -56,13 +58,23 @@ class FlatTorus(Manifold):
         if self.m == 1:
             return level * level, 2 if level else 1
         limit = 16
-        while len(found := _sums_of_squares(self.m, limit)) <= level:
+        while len(found := sums_of_squares(self.m, limit)) <= level:
             limit *= 2
         return found[level]
 
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         t = rng.uniform(0.0, 2 * np.pi, (n, self.m))
         return np.stack([np.cos(t), np.sin(t)], axis=-1).reshape(n, 2 * self.m)
+
+    def _eigenspace(self, level: int) -> Eigenspace:
+        n = self._level(level)[0]
+        return WaveSpace(CircleChart(self.m), shell(self.m, n), float(n))
+
+    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> Eigenspace:
+        return self._eigenspace(level)
+
+    def _fault(self, g: Isometry) -> str | None:
+        return embedded_fault(self, g)
 
     def _circles(self, x: Array) -> Array:
         return x.reshape(len(x), self.m, 2)
@@ -85,14 +97,30 @@ class FlatTorus(Manifold):
         return frame.reshape(self.m, len(plane), 2 * self.m)
 
 
-@lru_cache(maxsize=64)
-def _sums_of_squares(m: int, limit: int) -> tuple[tuple[int, int], ...]:
-    """Return (n, r_m(n)) for the n <= limit with r_m(n) > 0: coefficients of (sum_k z^(k^2))^m, exact."""
-    counts = np.zeros(limit + 1, dtype=object)
-    counts[0] = 1
-    for _ in range(m):
-        total = counts.copy()
-        for k in range(1, isqrt(limit) + 1):
-            total[k * k :] += 2 * counts[: limit + 1 - k * k]
-        counts = total
-    return tuple((n, int(r)) for n, r in enumerate(counts) if r)
+@final
+@dataclass(frozen=True)
+class CircleChart(Chart):
+    """Angles t_j = atan2(x_(2j+1), x_(2j)) of m circles; functions are constant along each radius."""
+
+    m: int
+
+    @property
+    def ambient(self) -> int:
+        return 2 * self.m
+
+    def angles(self, x: Array) -> Array:
+        circles = x.reshape(len(x), self.m, 2)
+        return np.arctan2(circles[..., 1], circles[..., 0])
+
+    def push(self, x: Array, direction: Array) -> Array:
+        circles, v = x.reshape(len(x), self.m, 2), direction.reshape(len(x), self.m, 2)
+        turned = circles[..., 0] * v[..., 1] - circles[..., 1] * v[..., 0]
+        return np.asarray(turned / np.sum(circles * circles, axis=2))
+
+    def affine(self, g: Isometry) -> tuple[NDArray[np.int64], Array]:
+        blocks = g.matrix.reshape(self.m, 2, self.m, 2).transpose(0, 2, 1, 3)
+        sign = np.rint(np.linalg.det(blocks)).astype(np.int64)  # 0 where circle j does not go to circle i
+        i, j = np.nonzero(sign)
+        shift = np.zeros(self.m)
+        shift[i] = np.arctan2(blocks[i, j, 1, 0], blocks[i, j, 0, 0])  # the image of the angle 0
+        return sign, shift

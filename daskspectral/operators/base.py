@@ -143,6 +143,11 @@ class Operator(ABC):
                 f"the operator {self.name} reads the fields {', '.join(sorted(wanted))} of the data; "
                 f"{', '.join(missing)} missing: give them as fields={{{missing[0]!r}: array}}"
             )
+        if views := [view for view in self.views if view in shapes]:
+            raise ValueError(
+                f"the operator {self.name} takes functions at {views[0]}, a view of each row and no field: give it as "
+                f"fit(({', '.join(self.views)}))"
+            )
         if unknown := sorted(shapes.keys() - wanted):
             reads = ", ".join(sorted(wanted)) or "no fields"
             raise ValueError(f"the operator {self.name} reads {reads}; fields has also {', '.join(unknown)}")
@@ -215,7 +220,9 @@ def check_names(views: tuple[str, ...], *names: str) -> None:
 
 
 def check_solver(solver: str, form: Form) -> None:
-    """Raise ValueError for a solver that does not exist, or is not for this form."""
+    """Raise ValueError for a solver that does not exist, or is not for this form, TypeError for no form."""
+    if not isinstance(form, Form):
+        raise TypeError(f"a form is a function H(f, g, x) decorated with @form; got {form!r}")
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; it is {solver!r}")
     if solver == "symmetric" and not form.symmetric:

@@ -140,6 +140,11 @@ def _derivative(f: Linear, alpha: Index) -> Linear:
 
 def _read(pairs: Iterable[Any]) -> tuple[tuple[Pair, float | Field], ...]:
     """Coefficients in a fixed order. Raises ValueError for what is none, and for repeated or unequal multi-indices."""
+    if not isinstance(pairs, Iterable):
+        raise ValueError(
+            "coefficients map pairs of multi-indices to numbers or fields, such as {((1, 0), (1, 0)): 2.0}; "
+            f"they are {pairs!r}"
+        )
     found: dict[Pair, float | Field] = {}
     for item in pairs:
         if not _is_pair(item) or not _is_pair(item[0]) or not all(isinstance(alpha, Sequence) for alpha in item[0]):

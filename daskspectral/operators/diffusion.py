@@ -13,6 +13,8 @@ import numpy as np
 from daskspectral.forms import Field, Form, along, along_each, dirichlet, form, grad, inner, second
 from daskspectral.operators.base import NUMBERS, Array, Operator, check_names, parameters
 
+ROUNDING = 1e-8  # relative: what an inverse or a product leaves of the symmetry of a matrix
+
 
 @dataclass(frozen=True)
 class Schroedinger(Operator):
@@ -40,6 +42,7 @@ class Schroedinger(Operator):
 class AnisotropicDiffusion(Operator):
     """<grad f, D(x) grad g> for matrices D(x) given as a field (n, d, d), symmetric and without negative eigenvalues.
 
+    A relative asymmetry of 1e-8, as rounding leaves it in an inverse, is taken off: D stands for its symmetric part.
     With `factored` the field is sigma (n, d, m), and D = sigma sigma^T. The form is a sum over the columns of sigma, of
     products of derivatives along them.
     """
@@ -196,22 +199,35 @@ def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:
 
 
 def factor(matrices: Array, name: str) -> Array:
-    """sigma (c, d, d) with sigma sigma^T = D. Raises ValueError where D is not symmetric positive semidefinite."""
+    """sigma (c, d, d) with sigma sigma^T = D, of the symmetric part of D where rounding left it asymmetric.
+
+    Raises ValueError where D is not symmetric positive semidefinite, to `ROUNDING` times its largest entry (or the
+    precision of its type).
+    """
     given = np.asarray(matrices)
     eps = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else 0.0
     d = given.astype(float)
     size = np.abs(d).max(axis=(1, 2), initial=0)
-    if not (skew := np.abs(d - d.swapaxes(1, 2)).max(axis=(1, 2), initial=0) <= 16 * eps * size).all():
-        raise ValueError(f"{name} must be symmetric at every row; one is {d[np.argmin(skew)].tolist()}")
+    skew = np.abs(d - d.swapaxes(1, 2)).max(axis=(1, 2), initial=0)
+    tolerance = max(ROUNDING, 16 * eps)
+    if not (skew <= tolerance * size).all():
+        worst = float((skew / np.where(size > 0, size, 1)).max())
+        raise ValueError(
+            f"{name} must be symmetric at every row: its entries differ from those across the diagonal by up to "
+            f"{worst:.2g} of the largest one, and {tolerance:.2g} is taken for rounding. Give its symmetric part, "
+            f"0.5 * ({name} + {name}.swapaxes(1, 2)), if that is what is meant"
+        )
+    d = 0.5 * (d + d.swapaxes(1, 2))
     try:
         return np.linalg.cholesky(d)
     except np.linalg.LinAlgError:  # of some the least eigenvalue is 0, or negative
         values, vectors = np.linalg.eigh(d)
-    negative = values[:, 0] < -16 * d.shape[1] * max(eps, float(np.finfo(float).eps)) * size
+    negative = values[:, 0] < -d.shape[1] * tolerance * size
     if negative.any():
         row = int(np.argmax(negative))
         raise ValueError(
-            f"{name} must have no negative eigenvalues at any row; one is {d[row].tolist()}, with the eigenvalue "
-            f"{values[row, 0]:.3g}"
+            f"{name} must have no negative eigenvalues at any row; a matrix whose largest entry is {size[row]:.3g} has "
+            f"the eigenvalue {values[row, 0]:.3g}. Set them to 0 by numpy.linalg.eigh, or give sigma (n, d, m) with "
+            "factored=True"
         )
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0))[:, None, :])

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from daskspectral.forms import Form, dirichlet, tangential_dirichlet
-from daskspectral.kernels.registry import function_path, load_function
-from daskspectral.manifolds import Circle, FlatTorus, Implicit, Manifold, Sphere
+from daskspectral.manifolds import MANIFOLDS, Manifold, manifold_from_state, manifold_state
 from daskspectral.operators.base import Array, Operator
 
-MANIFOLDS: dict[str, Callable[..., Manifold]] = {
-    "Sphere": Sphere,
-    "Circle": Circle,
-    "FlatTorus": FlatTorus,
-    "Implicit": Implicit,
-}
-
-
-def manifold_state(manifold: Manifold | None) -> dict[str, Any] | None:
-    """A manifold as plain data."""
-    if manifold is None:
-        return None
-    params = {k: function_path(v) if callable(v) else v for k, v in manifold.get_params().items()}
-    return {"manifold": type(manifold).__name__, **params}
-
-
-def manifold_from_state(state: dict[str, Any] | None) -> Manifold | None:
-    """The inverse of `manifold_state`."""
-    if state is None:
-        return None
-    params = {k: load_function(v) if k == "normals" else v for k, v in state.items() if k != "manifold"}
-    return MANIFOLDS[state["manifold"]](**params)
+__all__ = ["MANIFOLDS", "Laplacian"]
 
 
 @dataclass(frozen=True)

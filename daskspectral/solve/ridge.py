@@ -1,8 +1,10 @@
-"""Ridge regression from moments, (A + alpha K) a = b, with alpha by generalised cross-validation."""
+"""Ridge regression from moments, (A + alpha K) a = b, with alpha by robust generalised cross-validation."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,29 @@ GRID = 5  # penalties a decade
 LEAST_FREE = 1e-3  # share of the observations that a fit leaves free; below it the score is 0 / 0
 
 
+ROBUST = 2.0  # an interpolating fit is scored 1 + ROBUST times its cross-validation
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Observations of one kind, as means over the rows: values, or gradients times their weight.
+
+    `form` (p, p), the `target` b (p, m) and `squares` (m,), the squared norms of what is fitted; `count` observations.
+    """
+
+    form: Array
+    target: Array
+    squares: Array
+    count: int
+
+
 @dataclass(frozen=True, eq=False)
 class RidgeFit:
     """Coefficients (p, m) at the penalty `alpha`, and how they were found.
 
-    `score` is the generalised cross-validation at `alpha`; `alphas` and `scores` (g,) are the curve that was searched,
-    ascending. `rank` counts the directions that the moments resolve; `freedom` is the trace of the hat matrix.
+    `score` is the robust generalised cross-validation at `alpha`; `alphas` and `scores` (g,) are the curve that was
+    searched, ascending. `rank` counts the directions that the moments resolve; `freedom` is the trace of the hat
+    matrix.
     """
 
     coefficients: Array
@@ -37,40 +56,64 @@ class RidgeFit:
 
 
 def solve_ridge(
-    form: Array,
+    observed: Sequence[Observed],
     penalty: Array,
-    target: Array,
-    squares: Array,
     *,
-    observations: int,
     alpha: float | None = None,
     cut: float = CUTS["float64"],
 ) -> RidgeFit:
-    """Minimise a.A a - 2 a.b + squares + alpha a.K a for each column b of `target` (p, m).
+    """Minimise a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), all summed over the kinds `observed`.
 
-    A = `form` and K = `penalty` are (p, p); they, b and `squares` (m,), the squared norms of what is fitted, are means
-    over the rows. Without `alpha`, one alpha for all columns has the least score over a number of `observations`:
+    K = `penalty` (p, p). Without `alpha`, one alpha for all columns has the least score, the sum over the kinds of
 
-        GCV(alpha) = residual / (1 - tr(A (A + alpha K)^(-1)) / observations)^2
+        score(alpha) = residual / (1 - tr(A_kind R) / count)^2 (1 + 2 (tr(A_kind R A R) / count)^2)
+
+    with R = (A + alpha K)^(-1). The first factor is generalised cross-validation, with the mean leverage of each kind
+    by itself: observations of one kind do not make up for those of another, whose weight may be next to nothing. The
+    second, after the robust cross-validation of Lukas (2006), is the variance of the fit over that of the noise. It is
+    near 1 for smooth fits, and at most 3: between an interpolating fit and a smooth one, whose plain scores are the
+    same to chance where leverages differ, it decides for the smooth one; where there is no noise, the residual does.
 
     A and K may be singular to rounding, both in the same directions: those below `cut` times the largest of
     A + alpha K are left out, and those in which A is no more than rounding. One decomposition gives the curve, a
     second one at its minimum the refined alpha and the coefficients.
     """
+    form = np.sum([kind.form for kind in observed], axis=0)
     if not np.trace(form) > 0:
         raise ValueError("every basis function is zero on every point; widen the kernel's scale")
     if alpha is not None:
-        pencil = _Pencil.at(alpha, form, penalty, target, squares, observations, cut)
+        pencil = _Pencil.at(alpha, observed, form, penalty, cut)
         return pencil.fit(alpha, np.array([alpha]), np.array([pencil.score(alpha)]))
     # directions of relative size sqrt(cut), where A, which is like K^2, reaches rounding, weigh the same in both
     anchor = float(np.sqrt(cut) * np.trace(form) / np.trace(penalty))
-    pencil = _Pencil.at(anchor, form, penalty, target, squares, observations, cut)
+    pencil = _Pencil.at(anchor, observed, form, penalty, cut)
     low, high = np.log10(1e-3 * anchor), np.log10(100 * pencil.largest)
     alphas = np.logspace(low, high, round(GRID * (high - low)) + 1)
     scores = np.array([pencil.score(a) for a in alphas])
     found = float(alphas[::-1][np.argmin(scores[::-1])])  # the largest of several that are equally good
-    pencil = _Pencil.at(found, form, penalty, target, squares, observations, cut)
+    pencil = _Pencil.at(found, observed, form, penalty, cut)
     return pencil.fit(pencil.best_near(found), alphas, scores)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kind:
+    """The observations of one kind in the directions of a pencil: Z.T A_kind Z (r, r), or its diagonal alone."""
+
+    form: Array
+    target: Array  # Z.T b (r, m)
+    squares: float
+    count: int
+    floor: float
+
+    @cached_property
+    def seen(self) -> Array:
+        """The diagonal (r,)."""
+        return self.form if self.form.ndim == 1 else np.diag(self.form)
+
+    def residual(self, coefficients: Array) -> float:
+        """The squared residual, summed over the targets, of coefficients (r, m) of the directions."""
+        image = self.form[:, None] * coefficients if self.form.ndim == 1 else self.form @ coefficients
+        return max(self.squares - float(np.sum(coefficients * (2 * self.target - image))), self.floor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +124,10 @@ class _Pencil:
     seen: Array
     paid: Array
     target: Array  # Z.T b (r, m)
-    squares: Array
-    observations: int
-    floor: float
+    kinds: tuple[_Kind, ...]
 
     @classmethod
-    def at(
-        cls, anchor: float, form: Array, penalty: Array, target: Array, squares: Array, observations: int, cut: float
-    ) -> _Pencil:
+    def at(cls, anchor: float, observed: Sequence[Observed], form: Array, penalty: Array, cut: float) -> _Pencil:
         """Diagonalise both on the directions above the cut of A + anchor K, which becomes the identity there."""
         total = form + anchor * penalty
         whitening = whiten(total, cut)
@@ -99,25 +138,34 @@ class _Pencil:
         rounding = 0.1 * cut * whitening.spectrum[0] * (np.diag(total) @ z**2)
         z, seen = z[:, seen > rounding], seen[seen > rounding]
         paid = np.maximum(np.einsum("ij,ij->j", z, penalty @ z), 0)
-        return cls(z, seen, paid, z.T @ target, squares, observations, 10 * cut * float(squares.sum()) + 1e-300)
+        kinds = []
+        for kind in observed:
+            squares = float(kind.squares.sum())
+            own = seen if len(observed) == 1 else z.T @ kind.form @ z
+            kinds.append(_Kind(own, z.T @ kind.target, squares, kind.count, 10 * cut * squares + 1e-300))
+        return cls(z, seen, paid, np.sum([kind.target for kind in kinds], axis=0), tuple(kinds))
 
     @property
     def largest(self) -> float:
         """The largest alpha at which some direction still keeps half of its coefficient."""
         return float(np.max(self.seen / np.maximum(self.paid, 1e-300)))
 
-    def freedom(self, alpha: float) -> float:
-        """The trace of the hat matrix."""
-        return float(np.sum(self.seen / (self.seen + alpha * self.paid)))
+    def shrunk(self, alpha: float) -> Array:
+        """The diagonal of (A + alpha K)^(-1), (r,)."""
+        return np.asarray(1 / (self.seen + alpha * self.paid))
 
     def score(self, alpha: float) -> float:
-        """Generalised cross-validation, summed over the targets; infinite where the fit leaves nothing free."""
-        free = 1 - self.freedom(alpha) / self.observations
-        if free < LEAST_FREE:
-            return float("inf")
-        shrunk = (1 / (self.seen + alpha * self.paid))[:, None]
-        explained = np.sum(self.target**2 * shrunk * (2 - shrunk * self.seen[:, None]))
-        return max(float(self.squares.sum() - explained), self.floor) / free**2
+        """Robust cross-validation, summed over kinds and targets; infinite where the fit leaves nothing free."""
+        shrunk = self.shrunk(alpha)
+        coefficients = shrunk[:, None] * self.target
+        total = 0.0
+        for kind in self.kinds:
+            free = 1 - float(kind.seen @ shrunk) / kind.count
+            if free < LEAST_FREE:
+                return float("inf")
+            variance = float(kind.seen @ (shrunk**2 * self.seen)) / kind.count
+            total += kind.residual(coefficients) / free**2 * (1 + ROBUST * variance**2)
+        return total
 
     def best_near(self, alpha: float) -> float:
         """The alpha of least score within a factor of ten."""
@@ -131,13 +179,13 @@ class _Pencil:
 
     def fit(self, alpha: float, alphas: Array, scores: Array) -> RidgeFit:
         """The solution at one alpha."""
-        shrunk = (1 / (self.seen + alpha * self.paid))[:, None]
+        shrunk = self.shrunk(alpha)
         return RidgeFit(
-            self.directions @ (shrunk * self.target),
+            self.directions @ (shrunk[:, None] * self.target),
             alpha,
             self.score(alpha),
             len(self.seen),
-            self.freedom(alpha),
+            float(np.sum(self.seen * shrunk)),
             alphas,
             scores,
         )

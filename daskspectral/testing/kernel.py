@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from daskspectral.basis import LandmarkBasis
-from daskspectral.kernels import Kernel
+from daskspectral.errors import SmoothnessError
+from daskspectral.kernels import DotKernel, Kernel, RadialKernel
 from daskspectral.kernels.base import unit_index
 from daskspectral.kernels.registry import kernel_from_state, kernel_state
 from daskspectral.testing.basis import check_functions, two_axes
@@ -49,6 +50,8 @@ def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, rand
         kernel = kernel.resolve(float(np.median(np.linalg.norm(points[:, None] - points, axis=2))))
     y = points[:LANDMARKS]
     near = points[0 if kernel.order == math.inf else LANDMARKS :][: LANDMARKS + 2]  # all are landmarks, or none
+    if isinstance(kernel, (RadialKernel, DotKernel)):
+        _check_profile(kernel)
     _check_values(kernel, points, y)
     check_partials(f"{kernel}", lambda z, a: kernel.partial(z, y, a), kernel.values(near, y), kernel.order, near, rng)
     _check_coincident(kernel, points, rng)
@@ -59,6 +62,20 @@ def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, rand
         f"{kernel}: values by the profile, into buffers, against values", basis.values(x), kernel.values(x, y), EXACT
     )
     check_functions(basis, x, rng)
+
+
+def _check_profile(kernel: RadialKernel | DotKernel) -> None:
+    """The profile gives every order that derivatives in x up to the declared order take."""
+    s = np.linspace(0.25, 1.0, 4)
+    for order in range(int(min(kernel.order, HIGHEST)) + 1):
+        try:
+            kernel.profile(s, order, np.empty_like(s))
+        except (IndexError, KeyError, NotImplementedError, SmoothnessError, ValueError) as error:
+            raise AssertionError(
+                f"{kernel}: profile gives no derivative of order {order} ({type(error).__name__}: {error}), and the "
+                f"kernel declares derivatives in x up to order {kernel.order:g}, which take those of the profile up to "
+                f"order {kernel.order:g}: supply them, or declare a lower order"
+            ) from error
 
 
 def _check_values(kernel: Kernel, points: Array, y: Array) -> None:

@@ -32,7 +32,7 @@ from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import unit_index
 from daskspectral.moments import Measure, block_rows
 from daskspectral.operators.regression import Regression
-from daskspectral.solve.ridge import solve_ridge
+from daskspectral.solve.ridge import Observed, solve_ridge
 
 MIDDLE = {"n": 16_384, "p": 500, "d": 10}
 SERIES = {"n": (4096, 8192, 16_384, 32_768, 65_536), "p": (125, 250, 500, 1000, 2000), "d": (2, 10, 50, 250, 1000)}
@@ -57,12 +57,14 @@ def functions(n: int, p: int, d: int) -> dict[str, Callable[[], Any]]:
 
     batch = {"x": x, "y": y, "gradients": t}
     sums = task(True)([batch])
-    moments = (
-        (sums["gram"] + sums["dirichlet"]) / n,
-        kernel.values(landmarks, landmarks),
-        (sums["values"] + sums["slopes"]) / n,
-        (sums["value_squares"] + sums["slope_squares"]) / n,
-    )
+    observed = [
+        Observed(*(sums[name] / n for name in names), count)
+        for names, count in (
+            (("gram", "values", "value_squares"), n),
+            (("dirichlet", "slopes", "slope_squares"), n * d),
+        )
+    ]
+    penalty = kernel.values(landmarks, landmarks)
 
     def each_axis() -> np.ndarray:
         total = np.zeros((p, p))
@@ -76,7 +78,7 @@ def functions(n: int, p: int, d: int) -> dict[str, Callable[[], Any]]:
     timed = {
         "gradients": lambda: task(True)([batch]),
         "values": lambda: task(False)([{"x": x, "y": y}]),
-        "solve": lambda: solve_ridge(*moments, observations=n * (d + 1)),
+        "solve": lambda: solve_ridge(observed, penalty),
     }
     return timed | ({"each axis": each_axis} if d <= LARGEST_EACH else {})
 

@@ -320,12 +320,13 @@ def run(grid: Grid, path: Path, client: Client, progress: bool = True) -> None:
 @click.option("--trials", type=click.IntRange(1), help="samples a point of the grid")
 @click.option("--scheduler", help="address of a dask scheduler; else this machine's cores")
 @click.option("--table", type=click.Path(file_okay=False, path_type=Path), default="spherical_harmonics.zarr")
-@click.option("--out", type=click.Path(path_type=Path), default=".", help="folder for the pictures")
+@click.option("--out", type=click.Path(path_type=Path), default=".", help="folder for the pictures; made if missing")
 def main(grid: str | None, trials: int | None, scheduler: str | None, table: Path, out: Path) -> None:
     """Run, draw and report."""
     chosen = {"quick": QUICK, "paper": PAPER}.get(grid or "", Grid())
     if trials is not None:
         chosen = dataclasses.replace(chosen, trials=trials)
+    out.mkdir(parents=True, exist_ok=True)
     for picture in PICTURES:
         plot.refuse_picture(out / picture, overwrite=True)
     open_table(table, chosen)

@@ -638,6 +638,17 @@ def test_values_and_states(kernel: str) -> None:
 def test_bases_refused() -> None:
     with pytest.raises(ValueError, match=r"landmarks are points \(p, d\); they have shape \(4,\)"):
         LandmarkBasis(Gaussian(), np.ones(4))
+    with pytest.raises(ValueError, match=r"landmarks must be finite; row 1 holds NaN or infinity: leave such rows out"):
+        LandmarkBasis(Gaussian(), np.array([[0.0, 1.0], [np.inf, 1.0]]))
+    with pytest.raises(TypeError, match=r"a LandmarkBasis takes a kernel of .*\(1.0\); got 'gaussian'"):
+        LandmarkBasis("gaussian", np.ones((2, 2)))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="functions of the same variables, the columns of X; they are of 2 and 3"):
+        Concatenated((ConstantBasis(2), ConstantBasis(3)))
+    with pytest.raises(ValueError, match="Concatenated takes one basis or more; got none"):
+        Concatenated(())
+    with pytest.raises(TypeError, match=r"kernel functions are LandmarkBasis\(kernel, landmarks\); got \(Gaussian"):
+        Concatenated((Gaussian(1.0),))  # type: ignore[arg-type]
+    assert Concatenated([ConstantBasis(2)]).bases == (ConstantBasis(2),)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="unknown kind of basis 'fourier'"):
         basis_from_state({"basis": "fourier"})
 

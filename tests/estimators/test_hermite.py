@@ -171,7 +171,7 @@ def test_without_gradients_it_is_kernel_ridge_regression(weighted: bool) -> None
 
 
 def test_cross_validation_equals_the_hat_matrix() -> None:
-    """GCV on values and gradients of a fit, from features written out; weights scale rows."""
+    """The score of values and of gradients, each by its own leverage, from features written out; weights scale rows."""
     x, y, t, w = X[:50], Y[:50], T[:50], RNG.uniform(0.5, 2, 50)
     for gradients, scale in ((None, 0.0), (t, 0.7)):
         model = make(landmarks=X[100:112], gradient_weight=0.7).fit(x, y, gradients, sample_weight=w)
@@ -187,7 +187,11 @@ def test_cross_validation_equals_the_hat_matrix() -> None:
         between = X[100:112, None] - X[100:112]
         penalty = np.exp(-np.sum(between**2, axis=2) / 2)
         hat = features @ np.linalg.solve(features.T @ features + w.sum() * model.alpha_ * penalty, features.T)
-        score = np.sum((z - hat @ z) ** 2) / w.sum() / (1 - np.trace(hat) / len(z)) ** 2
+        rows, score = np.arange(len(z)).reshape(50, -1), 0.0
+        for kind in (rows[:, :1].ravel(), rows[:, 1:].ravel())[: 2 if scale else 1]:
+            variance = np.sum(hat[kind] ** 2) / len(kind)
+            free = 1 - np.sum(np.diag(hat)[kind]) / len(kind)
+            score += np.sum((z - hat @ z)[kind] ** 2) / w.sum() / free**2 * (1 + 2 * variance**2)
         np.testing.assert_allclose(model.gcv_, score, rtol=1e-7)
         np.testing.assert_allclose(model.degrees_of_freedom_, np.trace(hat), rtol=1e-7)
         assert model.gcv_ <= model.gcv_curve_[:, 1].min() * (1 + 1e-9)
@@ -211,6 +215,22 @@ def test_the_unit_of_weights_does_not_matter(fitted: dsp.HermiteRegressor) -> No
     scaled = make().fit(X, Y, T, sample_weight=np.full(N, 1e-5))
     np.testing.assert_allclose([scaled.alpha_, scaled.gcv_], [fitted.alpha_, fitted.gcv_], rtol=1e-3)
     np.testing.assert_allclose(scaled.predict(X), fitted.predict(X), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [0.01, 1, 10, 100, 1000])
+def test_the_unit_of_the_columns_does_not_spoil_the_fit(unit: float) -> None:
+    """Where gradients are numerically small, the fit is the one without them, and never far from it."""
+    rng = np.random.default_rng(0)
+    x, new = rng.standard_normal((150, 2)), rng.standard_normal((1000, 2))
+    y = np.sin(x[:, 0]) + 0.5 * x[:, 1] + 0.3 * rng.standard_normal(150)
+    t = np.column_stack([np.cos(x[:, 0]), np.full(150, 0.5)]) + 0.3 * rng.standard_normal((150, 2))
+    errors = []
+    for gradients in (None, t / unit):
+        model = make(kernel=Gaussian(unit), n_landmarks=120).fit(unit * x, y, gradients)
+        errors.append(np.sqrt(np.mean((model.predict(unit * new) - np.sin(new[:, 0]) - 0.5 * new[:, 1]) ** 2)))
+    assert errors[1] < (0.75 if unit == 1 else 1.15) * errors[0]
+    if unit >= 100:
+        np.testing.assert_allclose(errors[1], errors[0], rtol=0.05)
 
 
 def test_small_penalties_interpolate() -> None:

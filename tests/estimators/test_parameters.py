@@ -111,6 +111,33 @@ def test_weight_two_is_the_row_twice(as_kind: Any) -> None:
     assert weighted.moments_.weight == repeated.moments_.weight == weight.sum()
 
 
+def test_support_follows_the_weights() -> None:
+    """Whole weights count rows, also 0; the unit of weights that sum to less does not matter."""
+    rng = np.random.default_rng(0)
+    x, landmarks = rng.standard_normal((150, 2)), rng.standard_normal((30, 2))
+
+    def fit(x: Array, weight: Any = None) -> dsp.SpectralDecomposition:
+        options = {"kernel": Gaussian(0.25), "landmarks": landmarks, "n_components": 4}
+        with pytest.warns(dsp.RankWarning, match="min_support=10"):
+            return make(**options).fit(x, sample_weight=weight)
+
+    plain, padded = fit(x), np.concatenate([x, rng.standard_normal((400, 2))])
+    counts, uneven = rng.integers(0, 4, 150), rng.uniform(0.1, 1, 150)
+    effective = uneven.sum() ** 2 / np.sum(uneven**2)
+    for model, other in [
+        (fit(x, np.full(150, 2.0)), fit(np.concatenate([x, x]))),
+        (fit(x, counts), fit(np.repeat(x, counts, axis=0))),
+        (fit(padded, np.repeat([1.0, 0.0], [150, 400])), plain),
+        (fit(x, np.full(150, 1 / 150)), plain),
+        (fit(x, uneven / uneven.sum()), fit(x, uneven * 1e-6)),
+        (fit(x, uneven / uneven.sum()), fit(x, uneven * effective / uneven.sum())),
+    ]:
+        np.testing.assert_allclose(model.support_, other.support_, rtol=1e-9)
+        np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_, rtol=1e-7, atol=1e-9)
+        assert model.rank_ == other.rank_
+    assert fit(np.concatenate([x, x])).rank_ > plain.rank_
+
+
 def test_eigenfunctions_are_orthonormal(fitted: dsp.SpectralDecomposition) -> None:
     rows = np.setdiff1d(np.arange(N), draw_rows_of(fitted))
     u = fitted.transform(X[rows])

@@ -282,6 +282,13 @@ def test_an_invalid_row_of_a_trajectory() -> None:
     assert make().fit(broken, on_invalid="skip").moments_.skipped == 2
 
 
+def test_a_list_of_trajectories_is_not_transformed() -> None:
+    estimator = make().fit(PATHS)
+    for few in (PATHS, [PATHS[0], PATHS[0]]):
+        with pytest.raises(ValueError, match=r"X is a list of \d arrays, such as trajectories.*: call this for"):
+            estimator.transform(few)
+
+
 def test_standardized_by_the_rows_that_begin_a_pair() -> None:
     start = np.concatenate([a[:-5] for a in PATHS])
     estimator = make(standardize=True).fit(PATHS)

@@ -22,17 +22,21 @@ import daskspectral as dsp
 from daskspectral import plot
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
 from daskspectral.engine import plan as plan_module
-from daskspectral.forms import at, form, grad, inner, partial
+from daskspectral.forms import at, form, grad, inner, partial, second
 from daskspectral.kernels import Exponential, Gaussian, Linear
+from daskspectral.manifolds import Sphere
 from daskspectral.moments import Moments
 from daskspectral.operators import (
     AnisotropicDiffusion,
     Augmentation,
     BilinearForm,
     Cross,
+    DifferentialOperator,
     Generator,
     Laplacian,
+    PartialDerivative,
     Schroedinger,
+    SymmetricForm,
     Transfer,
 )
 
@@ -451,7 +455,7 @@ REFUSED: list[tuple[Any, dict[str, Any], Any, Any, type[Exception], str]] = [
     (Cross(), {}, (X, Y[:7]), {}, ValueError, "y has 7 rows and X has 2000; they go together row by row"),
     (Cross(), {}, (X, Y[:, 0]), {}, ValueError, r"y must have 2 dimensions.*y.reshape\(-1, 1\)"),
     (Augmentation(), {}, (X, Y), {}, ValueError, "x1 has 4 columns and X has 3"),
-    (Laplacian(), {}, (X, X), {}, ValueError, r"X must have 2 dimensions, rows and columns; it has shape \(2, "),
+    (Laplacian(), {}, (X, X), {}, ValueError, r"X is a tuple of 2 arrays, such as trajectories or views"),
     (Cross(), {"right_landmarks": X[:5]}, (X, Y), {}, ValueError, r"an array \(p, 4\), one column for each of y"),
     (Cross(), {"right_landmarks": "best"}, (X, Y), {}, ValueError, "right_landmarks must be 'uniform' or"),
     (Cross(), {"right_kernel": 3}, (X, Y), {}, TypeError, "kernel must be one of daskspectral.kernels"),
@@ -463,6 +467,8 @@ REFUSED: list[tuple[Any, dict[str, Any], Any, Any, type[Exception], str]] = [
     (Laplacian(), {"right_kernel": Gaussian(1.0)}, X, {}, ValueError, "right_kernel is for operators with singular"),
     (Cross(), {"ridge": 0.1}, (X, Y), {}, ValueError, "ridge is for symmetric operators, and cross is solved by"),
     (Laplacian(), {"basis": MonomialBasis(3, 2)}, X, {"v": Y}, ValueError, "reads no fields; fields has also v"),
+    (BilinearForm(form(lambda f, g, x: inner(f, at(g, x.y)))), VALUE, X, {"y": Y}, ValueError,
+     r"takes functions at y, a view of each row and no field: give it as fit\(\(x, y\)\)"),
     (Schroedinger(), VALUE, X, {}, ValueError, "potential missing: give them as fields"),
     (Schroedinger(), VALUE, X, {"potential": None}, ValueError, "potential missing"),
     (Schroedinger(), VALUE, X, {"potential": POTENTIAL[:9]}, ValueError, "potential has 9 rows and X has 2000"),
@@ -488,9 +494,46 @@ def test_refused_before_any_work(
             getattr(make(operator, **options), call)(x, fields=fields)
 
 
-def test_standardize_goes_with_fields_that_are_not_at_derivatives() -> None:
-    model = make(Schroedinger(), standardize=True, kernel=Gaussian(1.0)).fit(X, fields={"potential": POTENTIAL})
-    assert model.preparation_.scale is not None
+@pytest.mark.parametrize(
+    ("operator", "options", "fields", "match"),
+    [
+        (Schroedinger(), {}, {"potential": POTENTIAL}, "and schroedinger adds products of 0 and 2 derivatives in all"),
+        (Generator(diffusion=1.0, reversible=True), {}, None, "generator has diffusion=1 in them; scale the"),
+        (PartialDerivative(0), {}, None, "and partial derivative takes derivatives along directions in them"),
+        (DifferentialOperator({((1, 0, 0), (1, 0, 0)): 1.0}), {}, None, "takes derivatives along directions in them"),
+        (Laplacian(Sphere(3)), {"landmarks": X[:9]}, None, "takes derivatives along directions in them"),
+        (BilinearForm(form(lambda f, g, x: inner(f, g) + inner(grad(f), grad(g)))), {}, None, "0 and 2 derivatives"),
+        (BilinearForm(form(lambda f, g, x: inner(f, g + second(g)))), {}, None, "adds products of 0 and 2 derivatives"),
+        (BilinearForm(form(lambda f, g, x: inner(f, g)), left_gram=form(lambda f, g, x: inner(f, g) + inner(
+            grad(f), grad(g)))), {}, None, "adds products of 0 and 2 derivatives"),
+    ],
+)  # fmt: skip
+def test_standardize_is_refused_where_units_mix(operator: Any, options: Any, fields: Any, match: str) -> None:
+    with pytest.raises(ValueError, match=f"standardize=True would change the units of X, .*{match}"):
+        make(operator, standardize=True, kernel=Gaussian(1.0), **options).fit(X, fields=fields)
+
+
+def test_standardize_goes_with_values_gradients_and_laplacians() -> None:
+    weighed = SymmetricForm(form(lambda f, g, x: inner(f, g, weight=x.potential)))
+    curved = BilinearForm(form(lambda f, g, x: inner(f, second(g))), solver="eigen")
+    for operator, fields in [(weighed, {"potential": POTENTIAL}), (curved, None), (Laplacian(), None)]:
+        model = make(operator, standardize=True, kernel=Gaussian(1.0)).fit(X, fields=fields)
+        by_hand = make(operator, kernel=Gaussian(1.0)).fit((X - X.mean(axis=0)) / X.std(axis=0), fields=fields)
+        np.testing.assert_allclose(model.eigenvalues_, by_hand.eigenvalues_, rtol=1e-7, atol=1e-9)
+
+
+def test_moments_of_another_operator_are_refused() -> None:
+    model = make(Schroedinger(), kernel=Gaussian(1.0), min_support=0.0).fit(X, fields={"potential": POTENTIAL})
+    moments = model.moments_
+    match = r"moments of Schroedinger\(potential='potential'\), and the operator of this estimator is Laplacian"
+    with pytest.raises(ValueError, match=match):
+        make(Laplacian()).fit_moments(moments)
+    for operator in (None, Schroedinger()):
+        model = dsp.SpectralDecomposition(operator, n_components=4, min_support=0.0).fit_moments(moments)
+        assert model.moments_.operator == Schroedinger()
+    hermite = dsp.HermiteRegressor(kernel=Gaussian(1.0), n_landmarks=9, random_state=0).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="moments of a regression, not of an operator; solve them with Hermite"):
+        dsp.SpectralDecomposition().fit_moments(hermite.moments_)
 
 
 def test_fit_transform_takes_one_array() -> None:

@@ -54,8 +54,3 @@ def test_points_and_trajectories_have_their_laws(example):
     paths = np.stack(trajectories)[..., 0]
     assert abs(paths.var() - 1) <= 0.06
     assert abs(np.mean(paths[:, 1:] * paths[:, :-1]) - np.exp(-example.STEP)) <= 0.05
-
-
-def test_a_folder_that_is_missing_is_said_before_any_work(example, tmp_path):
-    with pytest.raises(FileNotFoundError, match="missing"):
-        example.main(1000, tmp_path / "nowhere")

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daskspectral import plot
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 N = 10_000
 
@@ -44,10 +46,26 @@ def test_hermite(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [example.PICTURE]
 
 
-@pytest.mark.parametrize("name", ["figure1_half_moons", "figure2_spherical_harmonics", "figure6_hermite"])
-def test_a_folder_that_is_missing_is_said_before_any_work(name, tmp_path):
-    with pytest.raises(FileNotFoundError, match="missing"):
-        load(name).main(N, tmp_path / "nowhere")
+NAMES = ["figure1_half_moons", "figure2_spherical_harmonics", "figure4_hermite_regression", "figure6_hermite"]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "double_well", "mnist_features"])
+def test_a_folder_that_is_missing_is_made(name, tmp_path, monkeypatch):
+    def reached(path, overwrite):
+        raise InterruptedError(path)
+
+    monkeypatch.setattr(plot, "refuse_picture", reached)  # before any work
+    example, folder = load(name), tmp_path / "new" / "folder"
+    with pytest.raises(InterruptedError):
+        example.main("mnist.npz" if name == "mnist_features" else N, out=folder)
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_picture_that_cannot_be_written_is_said_before_any_work(name, tmp_path):
+    (tmp_path / load(name).PICTURE).mkdir()
+    with pytest.raises(FileExistsError, match="exists: choose another path"):
+        load(name).main(N, tmp_path)
 
 
 def test_the_true_functions_are_orthonormal():

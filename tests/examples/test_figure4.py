@@ -21,8 +21,3 @@ def test_gradients_make_a_constant_easier(example, tmp_path):
     assert 2e-5 <= numbers["error of plain regression"] <= 3e-4
     assert 3 <= numbers["plain over Hermite"] <= 30
     assert [p.name for p in tmp_path.iterdir()] == [example.PICTURE]
-
-
-def test_a_folder_that_is_missing_is_said_before_any_work(example, tmp_path):
-    with pytest.raises(FileNotFoundError, match="missing"):
-        example.main(1000, tmp_path / "nowhere")

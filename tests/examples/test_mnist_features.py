@@ -75,8 +75,3 @@ def test_a_file_that_does_not_fit_is_said(example, tmp_path, arrays, message):
 def test_more_labels_than_images_are_said(example, digits, tmp_path):
     with pytest.raises(ValueError, match=r"between 100 and the 1437 images"):
         example.main(digits, 5000, out=tmp_path)
-
-
-def test_a_folder_that_is_missing_is_said_before_any_work(example, digits, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"missing"):
-        example.main(digits, out=tmp_path / "nowhere")

@@ -124,12 +124,13 @@ def test_quick(study, tmp_path, monkeypatch):
     every = [*study.jobs(study.QUICK), *study.timings(study.QUICK)]
     assert len(every) == len(written) == len(set(map(str, written)))  # each job once, before or after the stop
 
-    arguments = ["--quick", "--table", str(table), "--out", str(tmp_path)]
+    arguments = ["--quick", "--table", str(table), "--out", str(tmp_path / "new" / "pictures")]
     result = CliRunner().invoke(study.main, arguments, catch_exceptions=False)
     assert result.exit_code == 0
     assert len(written) == len(every)  # nothing was left to do
     assert "Galerkin, tangential" in result.output
-    assert {p.name for p in tmp_path.iterdir()} == {"table.zarr", *study.PICTURES}
+    assert {p.name for p in tmp_path.iterdir()} == {"table.zarr", "new"}
+    assert {p.name for p in (tmp_path / "new" / "pictures").iterdir()} == {*study.PICTURES}
     with xr.open_zarr(table, consolidated=False) as results:
         assert np.isfinite(results.tangential).all()
         assert np.isfinite(results.graph.sel(n=[100, 300])).all()

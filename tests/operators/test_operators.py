@@ -241,6 +241,7 @@ MATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: BilinearForm(drifting, "svd"), "solver must be one of"),
     (lambda: BilinearForm(drifting, left_gram=drifting), "the form drifting is not symmetric"),
     (lambda: BilinearForm(drifting, own_right_basis=True), "write at.g, x.y."),
+    (lambda: DifferentialOperator(None), r"such as \{\(\(1, 0\), \(1, 0\)\): 2.0\}; they are None"),  # type: ignore[arg-type]
     (
         lambda: BilinearForm(form(lambda f, g, x: inner(f, at(g, x.y), weight=x.y))),
         "a field cannot be named 'y': fold, weight, x, y are taken",
@@ -274,6 +275,12 @@ def test_operators_refused(make: Callable[[], Any], match: str) -> None:
 def test_operators_of_other_dimensions(operator: Operator, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         operator.check(3)
+
+
+def test_what_is_no_form() -> None:
+    for make in (SymmetricForm, BilinearForm):
+        with pytest.raises(TypeError, match=r"a form is a function H\(f, g, x\) decorated with @form; got None"):
+            make(None)  # type: ignore[arg-type]
 
 
 def test_dimensions_of_either_side() -> None:
@@ -348,9 +355,14 @@ def test_kernels_that_are_not_smooth_enough(operator: Operator, kernel: Any, rem
     [
         (
             [[[1.0, 0.5], [0.4, 1.0]]],
-            r"diffusion must be symmetric at every row; one is \[\[1.0, 0.5\], \[0.4, 1.0\]\]",
+            r"diffusion must be symmetric at every row: .* up to 0\.1 of the largest one, and 1e-08 .*"
+            r"0\.5 \* \(diffusion \+ diffusion\.swapaxes\(1, 2\)\)",
         ),
-        ([np.eye(2), [[1.0, 2.0], [2.0, 1.0]]], "no negative eigenvalues .*, with the eigenvalue -1"),
+        ([np.eye(2), [[1.0, 1.0 + 3e-8], [1.0, 1.0]]], "must be symmetric at every row: .* up to 3e-08 of the largest"),
+        (
+            [np.eye(2), [[1.0, 2.0], [2.0, 1.0]]],
+            "a matrix whose largest entry is 2 has the eigenvalue -1. .*eigh.*factored",
+        ),
         ([-1e-3 * np.eye(2), np.eye(2)], "no negative eigenvalues"),
     ],
 )
@@ -359,6 +371,17 @@ def test_matrices_that_are_no_diffusion(matrices: Any, match: str) -> None:
     batch = {"x": np.ones((len(matrices), 2)), "diffusion": np.array(matrices)}
     with pytest.raises(ValueError, match=match):
         Measure(basis, basis, operator.forms, operator=operator)([batch])
+
+
+def test_inverses_are_diffusions() -> None:
+    rng = np.random.default_rng(0)
+    c = np.array([np.cov(rng.standard_normal((4, 12)) * [[1.0], [3.0], [10.0], [30.0]]) for _ in range(50)])
+    d = np.linalg.inv(c) * (1 + 1e-9 * rng.standard_normal(c.shape))
+    assert np.abs(d - d.swapaxes(1, 2)).max() > 0
+    columns = AnisotropicDiffusion("d").derived_fields({"d": d})["columns of d"]
+    np.testing.assert_allclose(
+        np.einsum("kma,kmb->kab", columns, columns), 0.5 * (d + d.swapaxes(1, 2)), rtol=1e-10, atol=1e-14
+    )
 
 
 @given(seed=st.integers(0, 10**6), rank=st.integers(0, 3), dtype=st.sampled_from([np.float32, np.float64]))

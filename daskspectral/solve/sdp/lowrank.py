@@ -131,8 +131,9 @@ class LowRankProblem(Problem):
     """Coordinates Z (q, r): the concave-convex form 2 sum_i sqrt(d_i) |F_i^T Z| - |P Z|^2 of the objective.
 
     Its maximum over Z is Tr(Abar B) at h_i = F_i^T Z / |F_i^T Z|, its gradient at Z is 2 (Z' - Z) with the power step
-    Z' = sum_i sqrt(d_i) F_i h_i^T, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. `pull` and
-    `prove` sum what `Pull` and `Prove` give over all rows, for coefficients V (p, r).
+    Z' = sum_i sqrt(d_i) F_i h_i^T, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. The h_i do not
+    depend on the scale of Z: a point is taken at the scale at which the objective is largest, where it is |P Z|^2 and
+    no more than Tr(Abar B). `pull` and `prove` sum what `Pull` and `Prove` give over all rows, for V (p, r).
     """
 
     frame: Frame
@@ -142,16 +143,16 @@ class LowRankProblem(Problem):
     def evaluate(self, point: Array) -> Iterate:
         sums = self.pull(self.frame.coefficients(point))
         z, following = self.frame.projected(point), self.frame.state(sums["state"])
-        norm, step = float(np.vdot(z, z)), following - z
-        objective = 2 * float(sums["length"]) - norm
-        residual = float(np.linalg.norm(step) / np.sqrt(norm))
+        scale = float(sums["length"]) / float(np.vdot(z, z))
+        z, objective = scale * z, scale * float(sums["length"])
+        step = following - z
+        residual = float(np.linalg.norm(step) / np.sqrt(objective))
         return Iterate(z, objective, 2 * step, following, residual, np.asarray(sums["moment"]))
 
     def certify(self, point: Array, tolerance: float) -> Certificate:
         """diag(y) - F F^T is psd where no eigenvalue of sum_i F_i F_i^T / y_i (q, q) is above 1.
 
-        y is that of the point times the scale t at which 2 t sum_i d_i y_i - t^2 |P Z|^2 is largest, and d.y; this is
-        no more than Tr(Abar B), so that the gap is a bound at any point.
+        y is that of the point at the scale at which the objective is largest, and equal to d.y.
         """
         sums, norm = self.prove(self.frame.coefficients(point)), np.sum(self.frame.projected(point) ** 2)
         scale = float(sums["objective"] / norm)

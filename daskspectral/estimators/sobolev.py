@@ -1,0 +1,220 @@
+"""SobolevRidge: kernel ridge regression on a manifold, the baseline of regression with exact invariances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from daskspectral.estimators.parameters import check_amount, check_number, check_one_of, check_whole
+from daskspectral.estimators.sections import sections
+from daskspectral.groups import Group, Isometry
+from daskspectral.groups.elements import elements
+from daskspectral.manifolds import Manifold
+from daskspectral.solve.ridge import GRID, ROBUST
+
+Array = NDArray[np.floating[Any]]
+TOLERANCE = 1e-5  # how far points may lie off the manifold
+CUT = 1e-15  # of eigenvalues of the kernel matrix, times its size, relative to the largest: rounding
+
+
+class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Kernel ridge regression with the Sobolev kernel of a manifold, in memory; averaged over a group by its elements.
+
+    f minimises 1/n sum_i (f(x_i) - y_i)^2 + alpha ||f||^2, equation (8) of Soleymani and others 2025, in the space of
+
+        K(x, y) = sum_lambda D_lambda^-(2 s / dimension) sum_l phi_(lambda, l)(x) phi_(lambda, l)(y),
+
+    or of its average over the group, K_G(x, y) = 1/|G| sum_g K(g x, y), equation (9). It is there to be compared with:
+    time and memory grow as n^3 and n^2, and with the number of elements, of which `InvariantRegressor` needs neither.
+
+    Parameters
+    ----------
+    manifold : Manifold
+        Where the points lie, such as Sphere(3).
+    smoothness : float
+        s, above half the manifold's dimension.
+    group : Group, optional
+        Enumerated from its generators; None: no invariance.
+    symmetrize : {"average", "augment", "none"}
+        The kernel averaged over the group; or the data repeated for every element, whose f is the same, at |G|^3 times
+        the time; or the group left aside.
+    n_eigenfunctions : int
+        The kernel is cut to as many whole levels as have at most so many functions. On spheres and rotations it costs
+        no more with many.
+    alpha : float, optional
+        The penalty; by default that of least robust generalised cross-validation, as `InvariantRegressor` has it (rows
+        repeated by "augment" are left out together).
+    max_rows : int
+        Most rows of the kernel matrix, n or |G| n.
+    max_elements : int
+        Most elements of the group.
+
+    Attributes
+    ----------
+    alpha_, gcv_ : the penalty and its cross-validation
+    n_elements_ : int, elements visited
+    dual_coef_ : (n,) or (n, k) for k targets, of the kernel at the rows, repeated ones too
+    n_features_in_
+    """
+
+    def __init__(
+        self,
+        manifold: Manifold,
+        smoothness: float = 2.0,
+        group: Group | None = None,
+        symmetrize: str = "average",
+        *,
+        n_eigenfunctions: int = 2000,
+        alpha: float | None = None,
+        max_rows: int = 5000,
+        max_elements: int = 10_000,
+    ):
+        self.manifold = manifold
+        self.smoothness = smoothness
+        self.group = group
+        self.symmetrize = symmetrize
+        self.n_eigenfunctions = n_eigenfunctions
+        self.alpha = alpha
+        self.max_rows = max_rows
+        self.max_elements = max_elements
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit rows X (n, d) and targets y, (n,) or (n, k), in memory.
+
+        Raises ValueError or TypeError for a smoothness of half the dimension or less, points off the manifold, y of
+        another length, a generator that is not an isometry, a group of more than `max_elements` elements, and more
+        than `max_rows` rows.
+        """
+        self._check_parameters()
+        x, targets = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        if x.shape[1] != self.manifold.ambient:
+            raise ValueError(
+                f"X has {x.shape[1]} columns, and points of {self.manifold!r} have {self.manifold.ambient} coordinates"
+            )
+        self._check_rows(len(x))
+        self.manifold.check(x, tolerance=TOLERANCE)
+        visited = self._elements()
+        values = np.asarray(targets, dtype=float).reshape(len(x), -1)
+        copies = len(visited) if self.symmetrize == "augment" else 1
+        if copies > 1:
+            self._check_rows(copies * len(x), f", {len(x)} for each of {copies} elements of {self.group!r}")
+            x, values = np.concatenate([g(x) for g in visited]), np.tile(values, (copies, 1))
+            visited = visited[:1]
+        exponent = 2 * float(self.smoothness) / self.manifold.dimension
+        self._sections = sections(self.manifold, self.n_eigenfunctions, exponent, x, visited)
+        problem = _KernelRidge.of(self._sections.gram(), values, copies)
+        self.alpha_ = problem.best() if self.alpha is None else float(self.alpha)
+        self.gcv_ = problem.score(self.alpha_)
+        self.n_elements_ = max(copies, len(visited))
+        coefficients = problem.coefficients(self.alpha_)
+        self.dual_coef_ = coefficients if np.ndim(targets) == 2 else coefficients[:, 0]
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """f at the rows of X, (n,), or (n, k) for k targets. Raises ValueError for points off the manifold."""
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=np.float64, reset=False)
+        self.manifold.check(x, tolerance=TOLERANCE)
+        found = self._sections.combined(x, self.dual_coef_.reshape(len(self.dual_coef_), -1))
+        return found if self.dual_coef_.ndim == 2 else found[:, 0]
+
+    def _elements(self) -> list[Isometry]:
+        if self.group is None or self.symmetrize == "none":
+            return [Isometry(np.eye(self.manifold.ambient))]
+        found = elements(self.group, self.manifold, self.max_elements)
+        if found is None:
+            size = "" if self.group.order is None else f" ({self.group.order:.3g})"
+            raise ValueError(
+                f"{self.group!r} has more than max_elements={self.max_elements} elements{size}, and averaging visits "
+                "every one; use InvariantRegressor, which needs the generators alone, or raise max_elements"
+            )
+        return found
+
+    def _check_rows(self, rows: int, of: str = "") -> None:
+        if rows > self.max_rows:
+            raise ValueError(
+                f"the kernel matrix would have {rows} rows{of}, and max_rows is {self.max_rows}; use "
+                "InvariantRegressor, which streams the rows, or raise max_rows"
+            )
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.manifold, Manifold):
+            raise TypeError(f"manifold must be one of daskspectral.manifolds, such as Sphere(3); got {self.manifold!r}")
+        if self.group is not None and not isinstance(self.group, Group):
+            raise TypeError(f"group must be one of daskspectral.groups, such as Permutations(3); got {self.group!r}")
+        check_number("smoothness", self.smoothness)
+        if not self.smoothness > self.manifold.dimension / 2:
+            raise ValueError(
+                f"smoothness must be above half the dimension of {self.manifold!r}, {self.manifold.dimension / 2:g}: "
+                f"only then is there a kernel; it is {self.smoothness!r}"
+            )
+        check_one_of("symmetrize", self.symmetrize, ("average", "augment", "none"))
+        check_whole("n_eigenfunctions", self.n_eigenfunctions)
+        check_whole("max_rows", self.max_rows)
+        check_whole("max_elements", self.max_elements)
+        if self.alpha is not None:
+            check_amount("alpha", self.alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class _KernelRidge:
+    """(K + n alpha I) c = y, in the eigenvectors of K that are above rounding."""
+
+    vectors: Array  # (n, r)
+    spectrum: Array  # (r,)
+    target: Array  # (r, m)
+    missed: float  # squared norm of y outside these eigenvectors
+    shares: Array  # (r,), squared norm of the part of each that is the same on all copies of a row
+    rows: int  # different ones
+    copies: int
+
+    @classmethod
+    def of(cls, gram: Array, y: Array, copies: int) -> _KernelRidge:
+        """Of K (n, n) and y (n, m), whose rows are `copies` times the same, one after the other."""
+        n = len(gram)
+        spectrum, vectors = scipy.linalg.eigh(gram)
+        kept = spectrum > CUT * n * spectrum[-1]
+        vectors, spectrum = vectors[:, kept], spectrum[kept]
+        target = vectors.T @ y
+        missed = 0.0 if kept.all() else float(np.sum((y - vectors @ target) ** 2))
+        summed = vectors.reshape(copies, n // copies, -1).sum(axis=0)
+        shares = np.sum(summed**2, axis=0) / copies
+        return cls(vectors, spectrum, target, missed, shares, n // copies, copies)
+
+    def coefficients(self, alpha: float) -> Array:
+        """c (n, m)."""
+        return np.asarray(self.vectors @ (self.target / (self.spectrum + self._ridge(alpha))[:, None]))
+
+    def score(self, alpha: float) -> float:
+        """Robust generalised cross-validation (see `solve_ridge`), free of the 0 / 0 of an interpolating fit."""
+        ridge = self._ridge(alpha)
+        free = ridge / (self.spectrum + ridge)
+        residual = (np.sum(free[:, None] ** 2 * self.target**2) + self.missed) / self.copies / self.rows
+        outside = 0.0 if len(free) == len(self.vectors) else max(self.rows - float(self.shares.sum()), 0.0)
+        left = (float(self.shares @ free) + outside) / self.rows
+        variance = float(self.shares @ (1 - free) ** 2) / self.rows
+        return float(residual / left**2 * (1 + ROBUST * variance**2)) if left > 0 else float("inf")
+
+    def best(self) -> float:
+        """The alpha of least score, by a grid and a refinement."""
+        n = self.rows * self.copies
+        low, high = np.log10(1e-3 * self.spectrum[0] / n), np.log10(100 * self.spectrum[-1] / n)
+        logs = np.linspace(low, high, round(GRID * (high - low)) + 1)
+        heights = [self._height(log) for log in logs]
+        log = float(logs[::-1][np.argmin(heights[::-1])])  # the largest of several that are equally good
+        bounds = log - 1 / GRID, log + 1 / GRID
+        found = scipy.optimize.minimize_scalar(self._height, bounds=bounds, method="bounded", options={"xatol": 1e-5})
+        return float(10 ** (found.x if found.fun < min(heights) else log))
+
+    def _height(self, log: float) -> float:
+        return float(np.log(np.clip(self.score(10**log), 1e-300, 1e300)))
+
+    def _ridge(self, alpha: float) -> float:
+        return alpha * self.rows * self.copies

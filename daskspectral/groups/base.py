@@ -1,0 +1,110 @@
+"""What every group offers: generators, never its elements."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from daskspectral.manifolds import Isometry, Manifold
+
+
+class Group(ABC):
+    """A group that acts on points x (c, d) by isometries, given by a few generators; nothing enumerates it.
+
+    Functions that are invariant under the generators are so under all the group, closed under limits if it is infinite.
+    """
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """The number of coordinates d that it acts on."""
+
+    @property
+    @abstractmethod
+    def generators(self) -> tuple[Isometry, ...]:
+        """Isometries whose products and inverses are the group."""
+
+    @property
+    @abstractmethod
+    def order(self) -> int | None:
+        """The number of its elements in closed form, or None where that is infinite or not known."""
+
+    @final
+    def check(self, manifold: Manifold) -> None:
+        """Raise ValueError, naming the generator and saying why, unless all are isometries of the manifold."""
+        if self.dimension != manifold.ambient:
+            raise ValueError(
+                f"{manifold!r} has {manifold.ambient} coordinates, and {self!r} acts on {self.dimension}; give a group "
+                f"that acts on {manifold.ambient}"
+            )
+        for number, g in enumerate(self.generators):
+            try:
+                manifold.check_isometry(g)
+            except ValueError as error:
+                raise ValueError(f"generator {number} of {self!r} does not act: {error}") from None
+
+    @final
+    def word(self, rng: np.random.Generator, length: int = 20) -> Isometry:
+        """A random product of that many generators and inverses: an element, uniform only as the length grows."""
+        generators = self.generators
+        result = Isometry(np.eye(self.dimension))
+        for _ in range(length if generators else 0):
+            g = generators[rng.integers(len(generators))]
+            result = (g.inverse if rng.random() < 0.5 else g) @ result
+        return result
+
+    @final
+    def state(self) -> dict[str, Any]:
+        """Its generators as plain arrays; `group_from_state` makes a `Generated` of them."""
+        generators = [{"matrix": g.matrix, "shift": g.shift} for g in self.generators]
+        return {"name": repr(self), "dimension": self.dimension, "generators": generators}
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Generated(Group):
+    """The group that groups and isometries of the same coordinates generate together; its order is not known.
+
+    Raises ValueError for parts of different dimensions, or none.
+    """
+
+    parts: tuple[Group | Isometry, ...]
+    name: str | None = None
+
+    def __init__(self, parts: Sequence[Group | Isometry], name: str | None = None):
+        if not parts or not all(isinstance(part, (Group, Isometry)) for part in parts):
+            raise ValueError(f"Generated takes a list of groups and isometries, at least one; received {parts!r}")
+        sizes = {part.dimension if isinstance(part, Group) else part.size for part in parts}
+        if len(sizes) > 1:
+            raise ValueError(f"the parts of Generated act on the same coordinates; they act on {sorted(sizes)} of them")
+        object.__setattr__(self, "parts", tuple(parts))
+        object.__setattr__(self, "name", name)
+
+    def __repr__(self) -> str:
+        if self.name is not None:
+            return self.name
+        names = [repr(p) if isinstance(p, Group) else f"Isometry({p.size} coordinates)" for p in self.parts]
+        return f"Generated([{', '.join(names)}])"
+
+    @property
+    def dimension(self) -> int:
+        part = self.parts[0]
+        return part.dimension if isinstance(part, Group) else part.size
+
+    @property
+    def generators(self) -> tuple[Isometry, ...]:
+        return tuple(g for p in self.parts for g in (p.generators if isinstance(p, Group) else (p,)))
+
+    @property
+    def order(self) -> None:
+        return None
+
+
+def group_from_state(state: dict[str, Any]) -> Group:
+    """The group of `Group.state`, by its generators."""
+    isometries = [Isometry(saved["matrix"], saved["shift"]) for saved in state["generators"]]
+    return Generated(isometries or [Isometry(np.eye(int(state["dimension"])))], state["name"])

@@ -1,0 +1,109 @@
+"""What an eigenspace of the Laplace-Beltrami operator offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from daskspectral.manifolds.isometry import Isometry
+
+Array = NDArray[np.floating[Any]]
+Matrix = Array | csr_array
+
+DENSE_LIMIT = 5000
+"""The largest eigenspace whose D(g) is a dense matrix."""
+
+
+class Products(Protocol):
+    """A square matrix known by its products with blocks of vectors alone."""
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+
+    def __matmul__(self, x: Array, /) -> Array: ...
+
+
+Action = Matrix | Products
+"""D(g) (m, m)."""
+
+
+def dense(action: Action) -> Array:
+    """D(g) as a matrix (m, m)."""
+    if isinstance(action, csr_array):
+        return np.asarray(action.toarray())
+    return action if isinstance(action, np.ndarray) else action @ np.eye(action.size)
+
+
+class Eigenspace(ABC):
+    """One eigenspace of -Laplace-Beltrami: m functions phi, orthonormal for the uniform probability.
+
+    They are linear combinations phi = T r of raw functions r (zonal functions, waves) that are cheap to evaluate, so
+    that combinations U^T phi cost one product, (U^T T) r. An isometry g acts by an orthogonal matrix D(g):
+    phi(g x) = D(g) phi(x) and D(g h) = D(g) D(h). A function a^T phi is invariant under g iff D(g) a = a.
+    """
+
+    @property
+    @abstractmethod
+    def ambient(self) -> int:
+        """The number of coordinates d of a point."""
+
+    @property
+    @abstractmethod
+    def eigenvalue(self) -> float:
+        """The eigenvalue that all functions share."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number m of functions: the multiplicity."""
+
+    @property
+    @abstractmethod
+    def transform(self) -> Array | None:
+        """T (m, q), or None for the identity."""
+
+    @abstractmethod
+    def raw(self, x: Array) -> Array:
+        """r(x_k), (q, c), at points x (c, d)."""
+
+    @abstractmethod
+    def raw_along(self, x: Array, direction: Array) -> Array:
+        """direction(x_k) . grad r(x_k), (q, c), for directions (c, d)."""
+
+    @abstractmethod
+    def action(self, g: Isometry) -> Action:
+        """D(g), (m, m), of an isometry of the manifold; dense unless it is sparse or m is above `DENSE_LIMIT`."""
+
+    @abstractmethod
+    def closed_form(self, isometries: Sequence[Isometry]) -> Matrix | None:
+        """An orthonormal basis (m, r) of the coefficients invariant under the isometries where one is cheaper to write
+        down than to solve for (orbits of frequencies on a torus), otherwise None."""
+
+    @abstractmethod
+    def points(self) -> tuple[NDArray[np.float64], ...]:
+        """What must be saved for the same functions to be made again: the fundamental points of zonal bases."""
+
+    @final
+    def values(self, x: ArrayLike) -> Array:
+        """phi_i(x_k) at points x (c, d), (c, m); large arrays are for the caller to cut into blocks."""
+        raw = self.raw(self._checked(x))
+        return np.asarray((raw if self.transform is None else self.transform @ raw).T)
+
+    @final
+    def derivatives(self, x: ArrayLike, direction: ArrayLike) -> Array:
+        """direction(x_k) . grad phi_i(x_k) for directions (c, d), (c, m); tangential ones are intrinsic."""
+        raw = self.raw_along(self._checked(x), self._checked(direction))
+        return np.asarray((raw if self.transform is None else self.transform @ raw).T)
+
+    @final
+    def _checked(self, x: ArrayLike) -> Array:
+        points = np.asarray(x, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != self.ambient:
+            raise ValueError(f"expected points (c, {self.ambient}), received shape {points.shape}")
+        return points

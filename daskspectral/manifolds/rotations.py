@@ -1,0 +1,101 @@
+"""The rotations of space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.manifolds.base import Array, Manifold, embedded_fault
+from daskspectral.manifolds.eigenspace import Eigenspace
+from daskspectral.manifolds.isometry import Isometry
+from daskspectral.manifolds.zonal import RotationKernel, ZonalSpace
+
+
+@final
+@dataclass(frozen=True)
+class SO3(Manifold):
+    """The rotation matrices R (3, 3), row by row as points of R^9: x = R.reshape(9).
+
+    The metric is that of R^9, in which a rotation by a small angle w is sqrt(2) w away: -Laplace-Beltrami has
+    the eigenvalues l (l + 1) / 2 (l (l + 1) where distances are angles, l (l + 1) * 4 on the unit quaternions), with
+    multiplicity (2 l + 1)^2: the even harmonics of degree 2 l of the quaternions.
+    R -> A R B^T, A and B rotations, is the matrix numpy.kron(A, B) (9, 9).
+    """
+
+    @property
+    def ambient(self) -> int:
+        return 9
+
+    @property
+    def dimension(self) -> int:
+        return 3
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+    def _normals(self, x: Array) -> Array:
+        return self._frame(x, _SYMMETRIC)
+
+    def _tangents(self, x: Array) -> Array:
+        return self._frame(x, _ANTISYMMETRIC)
+
+    def _distance(self, x: Array) -> Array:
+        finite = np.isfinite(x).all(axis=1)
+        off = np.full(len(x), np.nan, dtype=x.dtype)
+        matrices = x[finite].reshape(-1, 3, 3)
+        u, _, v = np.linalg.svd(matrices)
+        u[..., -1] *= np.linalg.det(u @ v)[:, None]
+        off[finite] = np.linalg.norm(matrices - u @ v, axis=(1, 2))
+        return off
+
+    def _level(self, level: int) -> tuple[float, int]:
+        kernel = RotationKernel(level)
+        return kernel.eigenvalue, kernel.size
+
+    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        q = rng.standard_normal((n, 4))
+        w, x, y, z = (q / np.linalg.norm(q, axis=1, keepdims=True)).T
+        rows = [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+        return np.ascontiguousarray(np.array(rows).reshape(9, n).T)
+
+    def _eigenspace(self, level: int) -> Eigenspace:
+        return _eigenspace(level)
+
+    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> Eigenspace:
+        return ZonalSpace.at(RotationKernel(level), points[0])
+
+    def _fault(self, g: Isometry) -> str | None:
+        return embedded_fault(self, g)
+
+    def _frame(self, x: Array, generators: NDArray[np.float64]) -> Array:
+        """R S for each generator S (k, 3, 3), (k, c, 9)."""
+        frame = x.reshape(-1, 3, 3) @ generators[:, None].astype(x.dtype)
+        return np.asarray(frame.reshape(len(generators), len(x), 9))
+
+
+@lru_cache(maxsize=32)
+def _eigenspace(level: int) -> ZonalSpace:
+    return ZonalSpace.build(RotationKernel(level), SO3().sample)
+
+
+def _generators(sign: int) -> NDArray[np.float64]:
+    """Orthonormal symmetric (sign 1) or antisymmetric (-1) matrices."""
+    found = []
+    for i in range(3):
+        for j in range(i + 1 if sign < 0 else i, 3):
+            s = np.zeros((3, 3))
+            s[i, j], s[j, i] = (1.0, 1.0) if i == j else (1 / sqrt(2), sign / sqrt(2))
+            found.append(s)
+    return np.array(found)
+
+
+_SYMMETRIC, _ANTISYMMETRIC = _generators(1), _generators(-1)

@@ -1,0 +1,246 @@
+"""Eigenspaces spanned by zonal functions at fundamental points: spheres and rotations."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import final
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpstrf
+
+from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Array, Eigenspace
+from daskspectral.manifolds.isometry import Isometry
+
+_ROWS = 1024  # of a block of zonal functions at the points moved by an isometry
+
+
+class ZonalKernel(ABC):
+    """The reproducing kernel Z(x . y) of one eigenspace for the uniform probability; Z at x = y is the multiplicity."""
+
+    @property
+    @abstractmethod
+    def ambient(self) -> int:
+        """The number of coordinates d."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The multiplicity."""
+
+    @property
+    @abstractmethod
+    def eigenvalue(self) -> float:
+        """The eigenvalue."""
+
+    @abstractmethod
+    def profile(self, s: Array) -> Array:
+        """Z(s) of inner products, an array of its own."""
+
+    @abstractmethod
+    def slope(self, s: Array) -> Array:
+        """Z'(s), an array of its own."""
+
+    @abstractmethod
+    def project(self, x: Array) -> Array:
+        """The points (c, d) at which functions of ambient points x are taken."""
+
+    @abstractmethod
+    def push(self, x: Array, direction: Array) -> Array:
+        """The derivative of `project` along directions (c, d), (c, d)."""
+
+
+@final
+@dataclass(frozen=True)
+class SphereKernel(ZonalKernel):
+    """Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), a = (d - 2) / 2, on S^(d-1), d >= 3.
+
+    Functions are taken at x / |x|: constant along rays, so that their ambient gradient is tangential.
+    """
+
+    d: int
+    degree: int
+
+    @property
+    def ambient(self) -> int:
+        return self.d
+
+    @property
+    def size(self) -> int:
+        degree, d = self.degree, self.d
+        return (2 * degree + d - 2) * comb(degree + d - 3, degree - 1) // degree if degree else 1
+
+    @property
+    def eigenvalue(self) -> float:
+        return float(self.degree * (self.degree + self.d - 2))
+
+    def profile(self, s: Array) -> Array:
+        return self.size * gegenbauer(self.d, self.degree, s)
+
+    def slope(self, s: Array) -> Array:
+        if not self.degree:
+            return np.zeros_like(s)
+        # (C_l^a)' = 2 a C_(l-1)^(a+1), and a + 1 belongs to d + 2
+        return self.size * self.eigenvalue / (self.d - 1) * gegenbauer(self.d + 2, self.degree - 1, s)
+
+    def project(self, x: Array) -> Array:
+        return np.asarray(x / self._radius(x))
+
+    def push(self, x: Array, direction: Array) -> Array:
+        radius = self._radius(x)
+        unit = x / radius
+        return np.asarray((direction - unit * np.sum(unit * direction, axis=1, keepdims=True)) / radius)
+
+    def _radius(self, x: Array) -> Array:
+        radius = np.linalg.norm(x, axis=1, keepdims=True)
+        if not radius.all():
+            raise ValueError(f"expected points of the sphere, received the origin in row {radius.argmin()}")
+        return np.asarray(radius)
+
+
+@final
+@dataclass(frozen=True)
+class RotationKernel(ZonalKernel):
+    """Z_l(s) = (2 l + 1) sin((2 l + 1) theta / 2) / sin(theta / 2), s = tr(R^T S) = 1 + 2 cos(theta), on SO(3).
+
+    The harmonics of even degree 2 l of the unit quaternions: Z_(2l)(q . q') on S^3 with q . q' = cos(theta / 2).
+    """
+
+    degree: int
+
+    @property
+    def ambient(self) -> int:
+        return 9
+
+    @property
+    def size(self) -> int:
+        return (2 * self.degree + 1) ** 2
+
+    @property
+    def eigenvalue(self) -> float:
+        return self.degree * (self.degree + 1) / 2
+
+    def profile(self, s: Array) -> Array:
+        return self._recurrence(s)[0]
+
+    def slope(self, s: Array) -> Array:
+        return self._recurrence(s)[1]
+
+    def _recurrence(self, s: Array) -> tuple[Array, Array]:
+        """Value and derivative; the character X_l obeys X_(l+1) = (s - 1) X_l - X_(l-1), X_0 = 1, X_(-1) = -1."""
+        twice = s - 1
+        before, now = np.full_like(s, -1.0), np.ones_like(s)
+        before_slope, slope = np.zeros_like(s), np.zeros_like(s)
+        for _ in range(self.degree):
+            before_slope, slope = slope, now + twice * slope - before_slope
+            before, now = now, twice * now - before
+        scale = 2 * self.degree + 1
+        return scale * now, scale * slope
+
+    def project(self, x: Array) -> Array:
+        return x
+
+    def push(self, x: Array, direction: Array) -> Array:
+        return direction
+
+
+def gegenbauer(d: int, degree: int, t: Array) -> Array:
+    """C_l^a(t) / C_l^a(1), a = (d - 2) / 2, for d >= 2, by its three-term recurrence; an array of its own."""
+    before = np.ones_like(t)
+    if not degree:
+        return before
+    now, buffer = t.copy(), np.empty_like(t)
+    for k in range(1, degree):
+        np.multiply(t, now, out=buffer)
+        buffer *= (2 * k + d - 2) / (k + d - 2)
+        before *= k / (k + d - 2)
+        np.subtract(buffer, before, out=before)
+        before, now = now, before
+    return now
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ZonalSpace(Eigenspace):
+    """phi(x) = C^(-1) Z(V x), Z(V V^T) = C C^T, at fundamental points V (m, d): orthonormal, exact, any degree.
+
+    D(g) = C^(-1) Z(V g V^T) C^(-T).
+    """
+
+    kernel: ZonalKernel
+    fundamental: NDArray[np.float64]
+    inverse: NDArray[np.float64]
+
+    @classmethod
+    def at(cls, kernel: ZonalKernel, fundamental: NDArray[np.float64]) -> ZonalSpace:
+        """The functions that belong to fundamental points (m, d)."""
+        factor = np.linalg.cholesky(kernel.profile(fundamental @ fundamental.T))
+        return cls(kernel, fundamental, scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True))
+
+    @classmethod
+    def build(cls, kernel: ZonalKernel, sample: Callable[[int, np.random.Generator], Array]) -> ZonalSpace:
+        """The functions at points chosen by pivoted Cholesky among a fixed sample of the manifold.
+
+        Points that are merely random are as independent, but cost digits: C is then ill conditioned.
+        """
+        m = kernel.size
+        pool = sample(min(4 * m + 16, m + 2500), np.random.default_rng(0))
+        _, pivots, _, _ = dpstrf(kernel.profile(pool @ pool.T), lower=1, tol=1e-8 * m, overwrite_a=1)
+        return cls.at(kernel, np.ascontiguousarray(pool[pivots[:m] - 1]))
+
+    @property
+    def ambient(self) -> int:
+        return self.kernel.ambient
+
+    @property
+    def eigenvalue(self) -> float:
+        return self.kernel.eigenvalue
+
+    @property
+    def size(self) -> int:
+        return len(self.fundamental)
+
+    @property
+    def transform(self) -> Array:
+        return self.inverse
+
+    def raw(self, x: Array) -> Array:
+        return self.kernel.profile(self.fundamental @ self.kernel.project(x).T)
+
+    def raw_along(self, x: Array, direction: Array) -> Array:
+        slope = self.kernel.slope(self.fundamental @ self.kernel.project(x).T)
+        slope *= self.fundamental @ self.kernel.push(x, direction).T
+        return slope
+
+    def action(self, g: Isometry) -> Action:
+        moved = self.fundamental @ g.matrix  # rows (g^T v)^T: entry (i, j) of Z is at (g^T v_i) . v_j = v_i . g v_j
+        if self.size > DENSE_LIMIT:
+            return _ZonalProducts(self, moved)
+        return np.asarray(self.inverse @ self.kernel.profile(moved @ self.fundamental.T) @ self.inverse.T)
+
+    def closed_form(self, isometries: Sequence[Isometry]) -> None:
+        return None
+
+    def points(self) -> tuple[NDArray[np.float64], ...]:
+        return (self.fundamental,)
+
+
+@dataclass(frozen=True, eq=False)
+class _ZonalProducts:
+    """C^(-1) Z(M V^T) C^(-T) for moved points M, Z evaluated block by block in each product, never kept."""
+
+    space: ZonalSpace
+    moved: Array
+
+    @property
+    def size(self) -> int:
+        return self.space.size
+
+    def __matmul__(self, x: Array) -> Array:
+        space, inner = self.space, self.space.inverse.T @ x
+        products = (self.moved[i : i + _ROWS] @ space.fundamental.T for i in range(0, self.size, _ROWS))
+        return np.asarray(space.inverse @ np.concatenate([space.kernel.profile(s) @ inner for s in products]))
