@@ -46,12 +46,12 @@ def sections(manifold: Manifold, count: int, exponent: float, centres: Array, el
     if isinstance(manifold, SO3):
         return ZonalSections.of([RotationKernel(level) for level in levels], weights, centres, elements)
     spaces = tuple(manifold.eigenfunctions(level) for level in levels)
-    features = np.zeros((len(centres), sum(multiplicities)))
-    for g in elements:
-        for rows in _blocks(len(centres), features.shape[1]):
-            features[rows] += _values(spaces, g(centres[rows]))
-    features *= np.sqrt(np.repeat(weights, multiplicities)) / len(elements)
-    return SpectralSections(spaces, np.sqrt(np.repeat(weights, multiplicities)), features)
+    features, scale = np.zeros((sum(multiplicities), len(centres))), np.sqrt(np.repeat(weights, multiplicities))
+    for rows in _blocks(len(centres), len(features), _PANEL):
+        for g in elements:
+            _add_values(spaces, g(centres[rows]), features[:, rows])
+    features *= scale[:, None] / len(elements)
+    return SpectralSections(spaces, scale, features)
 
 
 @final
@@ -60,15 +60,20 @@ class SpectralSections(Sections):
     """The kernel as a product of values of eigenfunctions, sqrt(w) phi; averages of these keep the kernel's shape."""
 
     spaces: tuple[Eigenspace, ...]
-    scale: NDArray[np.float64]  # sqrt(w) of each function (p,)
-    features: NDArray[np.float64]  # sqrt(w) times the mean of phi over the orbits of the centres (n, p)
+    scale: Array  # sqrt(w) of each function (p,)
+    features: Array  # sqrt(w) times the mean of phi over the orbits of the centres (p, n)
 
     def gram(self) -> Array:
-        return np.asarray(self.features @ self.features.T)  # the mean over G is a projection: once for either point
+        return np.asarray(self.features.T @ self.features)  # the mean over G is a projection: once for either point
 
     def combined(self, x: Array, coefficients: Array) -> Array:
-        a = self.scale[:, None] * (self.features.T @ coefficients)
-        return np.concatenate([_values(self.spaces, x[rows]) @ a for rows in _blocks(len(x), len(a))])
+        a = self.scale[:, None] * (self.features @ coefficients)
+        found = []
+        for rows in _blocks(len(x), len(a), _VALUES):
+            values = np.zeros((len(a), len(x[rows])))
+            _add_values(self.spaces, x[rows], values)
+            found.append(values.T @ a)
+        return np.concatenate(found)
 
 
 @final
@@ -77,24 +82,22 @@ class ZonalSections(Sections):
     """The kernel as a polynomial p(x . y), by its Chebyshev series in s = (x . y - middle) / half."""
 
     kernel: ZonalKernel
-    series: NDArray[np.float64]
+    series: Array
     middle: float
     half: float
-    centres: NDArray[np.float64]
-    moved: tuple[NDArray[np.float64], ...]  # g x_i of each element, (n, d)
+    centres: Array
+    moved: tuple[Array, ...]  # g x_i of each element, (n, d)
 
     @classmethod
     def of(
         cls, kernels: Sequence[ZonalKernel], weights: Array, centres: Array, elements: Sequence[Isometry]
     ) -> ZonalSections:
         top, bottom = (3.0, -1.0) if isinstance(kernels[0], RotationKernel) else (1.0, -1.0)
-        middle, half = (top + bottom) / 2, (top - bottom) / 2
-
-        def profile(s: Array) -> Array:
-            t = middle + half * s
-            return np.asarray(np.sum([w * k.profile(t) for w, k in zip(weights, kernels, strict=True)], axis=0))
-
-        series = chebyshev.chebinterpolate(profile, len(kernels) - 1)
+        middle, half, count = (top + bottom) / 2, (top - bottom) / 2, len(kernels)
+        nodes = chebyshev.chebpts1(count)  # the kernel of level l has degree l: interpolation is exact
+        values = np.sum([w * k.profile(middle + half * nodes) for w, k in zip(weights, kernels, strict=True)], axis=0)
+        series = 2 / count * (chebyshev.chebvander(nodes, count - 1).T @ values)
+        series[0] /= 2
         moved = tuple(kernels[0].project(g(centres)) for g in elements)
         return cls(kernels[0], series, middle, half, kernels[0].project(centres), moved)
 
@@ -104,7 +107,7 @@ class ZonalSections(Sections):
 
     def combined(self, x: Array, coefficients: Array) -> Array:
         points = self.kernel.project(x)
-        return np.concatenate([self._at(points[rows]) @ coefficients for rows in _blocks(len(x), len(self.centres))])
+        return np.concatenate([self._at(points[rows]) @ coefficients for rows in _blocks(len(x), len(self.centres), _VALUES)])
 
     def _at(self, x: Array) -> Array:
         """k_i(x), (c, n)."""
@@ -134,11 +137,16 @@ class ZonalSections(Sections):
         return t
 
 
-def _blocks(rows: int, width: int, entries: int = _VALUES) -> list[slice]:
+def _blocks(rows: int, width: int, entries: int) -> list[slice]:
     """Consecutive slices of rows, of about that many entries each; at least one."""
     step = max(1, entries // max(width, 1))
     return [slice(start, min(start + step, rows)) for start in range(0, max(rows, 1), step)]
 
 
-def _values(spaces: Sequence[Eigenspace], x: Array) -> Array:
-    return np.concatenate([space.values(x) for space in spaces], axis=1)
+def _add_values(spaces: Sequence[Eigenspace], x: Array, out: Array) -> None:
+    """Add phi(x_k), (p, c), to `out`."""
+    start = 0
+    for space in spaces:
+        raw = space.raw(x)
+        out[start : start + space.size] += raw if space.transform is None else space.transform @ raw
+        start += space.size

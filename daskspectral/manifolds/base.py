@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self, TypeVar, final
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,19 +66,14 @@ class Manifold(ABC):
         """Why a map of its coordinates is not an isometry, or None."""
 
     @abstractmethod
-    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> Eigenspace | None:
-        """The functions of a level of which `Eigenspace.points` was saved."""
+    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace | None:
+        """The functions of a level of which `Eigenspace.points` was saved; it takes as many of them as it needs."""
 
     @final
     @property
     def codimension(self) -> int:
         """The number of normals, ambient - dimension."""
         return self.ambient - self.dimension
-
-    @final
-    def __sklearn_clone__(self) -> Self:
-        """Itself: a frozen value needs no copy."""
-        return self
 
     @final
     def normals(self, x: ArrayLike) -> Array:
@@ -135,14 +131,14 @@ class Manifold(ABC):
         return found
 
     @final
-    def eigenfunctions(self, level: int, points: tuple[NDArray[np.float64], ...] | None = None) -> Eigenspace:
+    def eigenfunctions(self, level: int, points: Iterable[NDArray[np.float64]] | None = None) -> Eigenspace:
         """Return the eigenspace at a level: orthonormal functions for the uniform probability, and how isometries act.
 
         Fundamental points are chosen once a process. Given ``points``, those of another `Eigenspace.points`, the
         functions are the same as there on any machine.
         """
         level = _natural(level, "level")
-        found = self._eigenspace(level) if points is None else self._restored(level, points)
+        found = self._eigenspace(level) if points is None else self._restored(level, iter(points))
         return self._known(found, "eigenfunctions of")
 
     @final

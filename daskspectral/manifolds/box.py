@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -91,7 +91,7 @@ class Box(Manifold):
             vectors = self._uneven(level)[0]
         return WaveSpace(BoxChart(tuple(self.lengths.tolist())), vectors, float(self._level(level)[0]))
 
-    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> Eigenspace:
+    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace:
         return self._eigenspace(level)
 
     def _fault(self, g: Isometry) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -100,7 +100,7 @@ class Implicit(Manifold):
     def _eigenspace(self, level: int) -> None:
         return None
 
-    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> None:
+    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> None:
         return None
 
     def _fault(self, g: Isometry) -> str:

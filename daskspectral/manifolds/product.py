@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
@@ -72,22 +72,14 @@ class Product(Manifold):
     def _eigenspace(self, level: int) -> Eigenspace:
         return self._together(level, None)
 
-    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> Eigenspace:
+    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace:
         return self._together(level, points)
 
-    def _together(self, level: int, points: tuple[NDArray[np.float64], ...] | None) -> Eigenspace:
+    def _together(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
         value, pairs = _pairs(self, level)
-        spaces, start = [], 0
-        for i, j in pairs:
-            factors = []
-            for factor, k in ((self.first, i), (self.second, j)):
-                if points is None:
-                    factors.append(factor.eigenfunctions(k))
-                else:  # those of a factor are as many as it has of its own
-                    count = _saved(factor, k)
-                    factors.append(factor.eigenfunctions(k, points[start : start + count]))
-                    start += count
-            spaces.append(ProductSpace(factors[0], factors[1]))
+        spaces = [
+            ProductSpace(self.first.eigenfunctions(i, points), self.second.eigenfunctions(j, points)) for i, j in pairs
+        ]
         return SumSpace(tuple(spaces), value)
 
     def _fault(self, g: Isometry) -> str | None:
@@ -108,11 +100,6 @@ def _side_by_side(first: Array, second: Array) -> Array:
     frame = np.zeros((a + len(second), c, d + second.shape[2]), dtype=np.result_type(first, second))
     frame[:a, :, :d], frame[a:, :, d:] = first, second
     return frame
-
-
-def _saved(manifold: Manifold, level: int) -> int:
-    """How many arrays `Eigenspace.points` of a level has."""
-    return len(manifold.eigenfunctions(level).points())
 
 
 @lru_cache(maxsize=256)

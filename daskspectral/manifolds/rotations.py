@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
@@ -70,8 +71,8 @@ class SO3(Manifold):
     def _eigenspace(self, level: int) -> Eigenspace:
         return _eigenspace(level)
 
-    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> Eigenspace:
-        return ZonalSpace.at(RotationKernel(level), points[0])
+    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace:
+        return ZonalSpace.at(RotationKernel(level), next(points))
 
     def _fault(self, g: Isometry) -> str | None:
         return embedded_fault(self, g)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
@@ -79,8 +80,8 @@ class Sphere(Manifold):
     def _eigenspace(self, level: int) -> Eigenspace:
         return _eigenspace(self, level)
 
-    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> Eigenspace:
-        return ZonalSpace.at(SphereKernel(self.d, level), points[0]) if points else self._eigenspace(level)
+    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace:
+        return self._eigenspace(level) if self.d == 2 else ZonalSpace.at(SphereKernel(self.d, level), next(points))
 
     def _fault(self, g: Isometry) -> str | None:
         return embedded_fault(self, g)

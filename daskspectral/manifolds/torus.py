@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -70,7 +71,7 @@ class FlatTorus(Manifold):
         n = self._level(level)[0]
         return WaveSpace(CircleChart(self.m), shell(self.m, n), float(n))
 
-    def _restored(self, level: int, points: tuple[NDArray[np.float64], ...]) -> Eigenspace:
+    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace:
         return self._eigenspace(level)
 
     def _fault(self, g: Isometry) -> str | None:

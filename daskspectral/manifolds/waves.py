@@ -216,13 +216,17 @@ def lattice(weights: tuple[float, ...], radius: float, tolerance: float = 1e-9) 
 def shell(m: int, n: int) -> Integers:
     """The k in Z^m with |k|^2 = n, one of each pair k, -k: (r, m), in lexicographic order."""
     vectors, rest = np.zeros((1, 0), dtype=np.int64), np.full(1, n)
-    for axis in range(m):
+    for _ in range(m - 1):
         parts = []
         for k in range(-isqrt(n), isqrt(n) + 1):
-            kept = rest >= k * k if axis < m - 1 else rest == k * k
-            rows = np.flatnonzero(kept)
+            rows = np.flatnonzero(rest >= k * k)
             parts.append((np.column_stack([vectors[rows], np.full(len(rows), k)]), rest[rows] - k * k))
         vectors, rest = np.concatenate([v for v, _ in parts]), np.concatenate([r for _, r in parts])
+    last = np.rint(np.sqrt(rest)).astype(np.int64)
+    square = last * last == rest
+    vectors, last = vectors[square], last[square]
+    signed = last != 0
+    vectors = np.concatenate([np.column_stack([vectors, last]), np.column_stack([vectors, -last])[signed]])
     leading: Any = vectors[np.arange(len(vectors)), (vectors != 0).argmax(axis=1)]
     vectors = vectors[leading >= 0]
     return np.asarray(vectors[np.lexsort(vectors.T[::-1])])

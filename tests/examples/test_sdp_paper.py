@@ -63,21 +63,43 @@ def digits(tmp_path_factory):
     return path
 
 
-@pytest.mark.filterwarnings("ignore:Consolidated metadata")
-def test_the_figures_at_their_quick_size(figures, tmp_path):
-    result = CliRunner().invoke(figures.main, ["--quick", "--out", str(tmp_path)], catch_exceptions=False)
+def test_figures_at_their_quick_size(figures, tmp_path):
+    arguments = ["--quick", "--figures", "1,3,5,7", "--out", str(tmp_path)]
+    result = CliRunner().invoke(figures.main, arguments, catch_exceptions=False)
     assert result.exit_code == 0
-    assert {p.name for p in tmp_path.iterdir()} == {*figures.PICTURES.values(), "sdp_clustering.zarr"}
-    said = dict(line.rsplit(": ", 1) for line in result.output.splitlines() if line.startswith("objective"))
+    assert {p.name for p in tmp_path.iterdir()} == {figures.PICTURES[number] for number in (1, 3, 5, 7)}
+    said = dict(line.rsplit(": ", 1) for line in result.output.splitlines())
     for bandwidth, objective in OBJECTIVES.items():
         assert float(said[f"objective, wine {bandwidth:g}"]) == pytest.approx(objective, rel=1e-5)
+
+
+def test_figure_8_at_its_quick_size(figures, tmp_path):
+    arguments = ["--quick", "--figures", "8", "--table", str(tmp_path / "t.zarr"), "--out", str(tmp_path)]
+    result = CliRunner().invoke(figures.main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert {p.name for p in tmp_path.iterdir()} == {"sdp_figure8.png", "t.zarr"}
     assert "its lead was that of single starts" in result.output
-    with xr.open_zarr(tmp_path / "sdp_clustering.zarr", consolidated=False) as table:
+    with xr.open_zarr(tmp_path / "t.zarr", consolidated=False) as table:
         assert (table.sdp_gap <= 1e-6).all()
         assert (table.sdp_nmi.sel(bandwidth=0.1) >= 0.9).all()
         np.testing.assert_allclose(table.sdp_spectrum.sum("eigenvalue"), 1, rtol=1e-6)
         # at a narrow bandwidth the best of k-means on the diffusion map is an outlier by itself
         assert (table.diffusion_nmi.sel(bandwidth=0.1, starts=20, projected=0) <= 0.1).all()
+        assert (table.diffusion_nmi.sel(bandwidth=0.1, starts=20, projected=1) >= 0.9).all()
+
+
+def test_the_verdict_is_of_the_table(figures):
+    dims = ("set", "bandwidth", "projected", "starts")
+    values = {name: np.full((2, 3, 2, 2), 0.5) for name in figures.EMBEDDINGS}
+    values["sdp"][:, :2, 0, 0] += 0.3  # from one start ahead at two bandwidths
+    values["sdp"][:, 0, 0, 1] += 0.3  # from 20 starts at the first of them
+    values["diffusion"][:, 2, 0, 1] += 0.1
+    values["diffusion"][:, :, 1] = 1.0  # projected ones do not count
+    axes = {"bandwidth": [0.1, 0.2, 0.3], "projected": [0, 1], "starts": [1, 20]}
+    table = xr.Dataset({f"{name}_nmi": (dims, array) for name, array in values.items()}, axes)
+    said = figures.verdict(table)
+    assert "leads by 0.200 on average, at 2 (0.1 to 0.2) of 3 bandwidths" in said
+    assert "from 20 starts by 0.067, and of these bandwidths it keeps 1 (0.1 to 0.1)" in said
 
 
 def test_one_figure_alone(figures, tmp_path):

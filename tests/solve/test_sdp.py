@@ -349,7 +349,9 @@ def test_the_gap_is_a_bound_at_every_point(columns: int, seed: int, passes: int)
     for ascent in (accelerated, power_method):
         last = ascent(one.problem, draw(one.problem, columns, seed), residual=1e-11, max_passes=passes).last
         with pytest.MonkeyPatch.context() as patch:
-            for found in certificates(one, last.point, 1e-9, patch):
+            dense, lanczos = certificates(one, last.point, 1e-9, patch)
+            assert lanczos.least_eigenvalue <= dense.least_eigenvalue + 1e-12
+            for found in (dense, lanczos):
                 assert last.objective + found.gap >= best * (1 - 1e-11)
                 assert not found.optimal or last.objective >= best * (1 - 1e-9)
 
@@ -367,6 +369,8 @@ def test_the_low_rank_gap_is_a_bound_at_every_point(columns: int, seed: int, pas
         found = one.problem.certify(last.point, 1e-9)
         objective = np.sum((one.f.T @ e) ** 2)
         assert last.objective <= objective * (1 + 1e-12)
+        again = one.problem.certify(scale * last.point, 1e-9)  # B does not depend on the scale
+        np.testing.assert_allclose(again.gap, found.gap, rtol=1e-9, atol=1e-12)
         assert last.objective + found.gap >= best * (1 - 1e-10)
         assert not found.optimal or last.objective >= best * (1 - 1.1e-9)
 
@@ -400,6 +404,16 @@ def test_a_certificate_is_that_of_written_out_matrices() -> None:
         np.testing.assert_allclose(tight.gap, max(0.0, -least) * one.d.sum(), rtol=0, atol=1e-13)
         loose = certify_lanczos(one.abar, y, e, one.d, 1e-8)
         assert tight.gap - 1e-12 <= loose.gap <= 1e-8 * found.objective
+
+
+def test_a_dual_that_is_not_positive() -> None:
+    """No solution has one, but a run that ends early can: the bound holds there too."""
+    one = case(60, 0.5)
+    y, e = np.ones(60), one.problem.embedding(draw(one.problem, 2))
+    y[3] = -0.5
+    found = certify_lanczos(0.01 * one.abar, y, e, one.d, 1e-8)
+    assert found.least_eigenvalue <= np.linalg.eigvalsh(np.diag(y) - 0.01 * one.abar)[0]
+    assert not found.optimal
 
 
 @pytest.mark.parametrize("own", [False, True])
