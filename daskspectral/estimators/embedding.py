@@ -22,19 +22,9 @@ from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import check_memory
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.estimators.common import choose_landmarks, standardized
-from daskspectral.estimators.embedding_passes import (
-    BlockTask,
-    CoverTask,
-    Features,
-    KernelProduct,
-    Passes,
-    TotalTask,
-    gathered,
-    keeps,
-    kept_features,
-    pass_plan,
-)
-from daskspectral.estimators.extension import COVERED, Extension
+from daskspectral.estimators.embedding_modes import embed_exact, embed_low_rank
+from daskspectral.estimators.embedding_passes import Passes, pass_plan
+from daskspectral.estimators.extension import Extension
 from daskspectral.estimators.measuring import Store, open_checkpoint, run_identity
 from daskspectral.estimators.parameters import (
     check_number,
@@ -50,15 +40,8 @@ from daskspectral.estimators.saved import Saved
 from daskspectral.kernels import Gaussian
 from daskspectral.landmarks import METHODS
 from daskspectral.solve.sdp import (
-    RANK,
     Certificate,
-    Deflated,
-    ExactProblem,
-    Frame,
-    LowRankProblem,
     Problem,
-    Prove,
-    Pull,
     SDPSolution,
     solve_sdp,
 )
@@ -224,7 +207,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         )
         if diagonal is None:
             return found
-        return found * np.sqrt(_bounds(diagonal, found.shape[0]))[:, None]
+        return found * np.sqrt(_bounds(diagonal, found.shape[0], on_invalid))[:, None]
 
     def state(self) -> dict[str, Any]:
         check_is_fitted(self)
@@ -266,31 +249,9 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
 
     def _fit_exact(self, source: Source, on_invalid: str, progress: bool | None) -> None:
         plan, _ = pass_plan(source, 1)
-        x, bound = gathered(Run(source, plan, None, on_invalid, progress, "read"))
-        kernel = self._kernel
-        product = KernelProduct.of(kernel, x, False)
-        m = product(np.ones((len(x), 1)))[:, 0]
-        self._check_masses(float(m.min()), float(m.max()), float(m.sum()), len(m))
-        matrix = Deflated(product, m)
-        if bound is not None and not (bound > 0).all():
-            raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
-        d = matrix.bound if bound is None else bound
-        problem = ExactProblem(matrix, d, d * matrix.bound)
-        start = np.random.default_rng(self.random_state).standard_normal((len(x), min(RANK, len(x))))
-        solution = self._solve(problem, start)
-        e = problem.embedding(solution.point)
-        e = e * positive(e)
-        v = np.sqrt(m / m.sum())[:, None]
-        self.extension_ = Extension(
-            kernel,
-            x,
-            np.ones(len(x)),
-            float(m.sum()),
-            (e - v * (v.T @ e)) / np.sqrt(m)[:, None],
-            preparation=source.preparation,
-            unit=bound is not None,
-        )
-        self.embedding_ = e
+        run = Run(source, plan, None, on_invalid, progress, "read")
+        rng = np.random.default_rng(self.random_state)
+        self.extension_, self.embedding_ = embed_exact(run, self._kernel, self._solve, rng)
 
     def _fit_low_rank(
         self,
@@ -327,50 +288,15 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         plan, memory = pass_plan(source, basis.size)
         check_memory(memory)
         run = Run(source, plan, None, on_invalid, progress, "embed")
+        most = int(FURTHER * self.n_landmarks) if isinstance(self.landmarks, str) else 0
         if checkpoint is not None:
             checkpoint.agree(plan)
         with checkpoint_signals(checkpoint):
-            self._ascend(run, basis, checkpoint, start_seed)
+            passes = Passes(run, checkpoint)
+            found = embed_low_rank(passes, basis, self._solve, seed=start_seed, most=most, keep=self.cache == "auto")
+        self.extension_, self.coverage_ = found
         if checkpoint is not None:
             checkpoint.write()
-
-    def _ascend(self, run: Run, basis: LandmarkBasis, checkpoint: Checkpoint | None, seed: int) -> None:
-        source, passes = run.source, Passes(run, checkpoint)
-        while True:
-            features = Features(basis)
-            total = passes(TotalTask(features))["total"]
-            frame = Frame.of(basis.kernel.values(basis.landmarks, basis.landmarks), total)
-            cover = passes(CoverTask(features), frame)
-            count = int(cover["uncovered"])
-            if not count or not isinstance(self.landmarks, str) or basis.size + count > FURTHER * self.n_landmarks:
-                break
-            logger.info("%d points that no landmark covers are landmarks too", count)
-            basis = LandmarkBasis(basis.kernel, np.concatenate([basis.landmarks, cover["missed"]]))
-        self._check_cover(cover, source.n)
-        self._check_masses(-float(cover["lightest"]), float(cover["heaviest"]), frame.total, source.n)
-        if self.cache == "auto" and not source.dask_fields and keeps(8 * source.n * basis.size):
-            kept = kept_features(run, features)
-            run, features = Run(kept, run.plan, None, "raise", False, "embed"), Features(basis, kept=True)
-        passes.run = replace(run, progress=False)
-        blocks = [kind(frame.masses, frame.total) for kind in (Pull, Prove)]
-        pull, prove = (BlockTask(features, block) for block in blocks)
-        problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
-        q = len(frame.sigma)
-        start = np.random.default_rng(seed).standard_normal((q, min(RANK, q)))
-        solution = self._solve(problem, start)
-        z = solution.point
-        z = z * positive(z)
-        self.coverage_ = 1 - float(cover["farthest"])
-        self.extension_ = Extension(
-            basis.kernel,
-            basis.landmarks,
-            frame.masses,
-            frame.total,
-            frame.coefficients(z),
-            frame.whitening,
-            source.preparation,
-            unit="diagonal" in source.readers,
-        )
 
     def _solve(self, problem: Problem, start: Array) -> SDPSolution:
         solution = solve_sdp(problem, start, solver=self.solver, tolerance=self.tolerance, max_passes=self.max_passes)
@@ -386,31 +312,6 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         self.objective_, self.certificate_ = solution.objective, replace(solution.certificate, direction=None)
         self.n_passes_, self.objectives_ = solution.passes, np.array(solution.objectives)
         return solution
-
-    def _check_masses(self, lightest: float, heaviest: float, total: float, n: int) -> None:
-        """Raise ValueError where the kernel is the identity, or of rank one, to rounding."""
-        if n == 1:
-            raise ValueError("X has 1 row; an embedding needs 2 points at least")
-        if heaviest - 1 < 1e-8:
-            raise ValueError(
-                f"at bandwidth {self.bandwidth:g} the kernel is the identity: no two points are within reach of each "
-                "other. Give a larger bandwidth"
-            )
-        if 1 - lightest**2 / total < 1e-9:
-            raise ValueError(
-                f"at bandwidth {self.bandwidth:g} the kernel is of rank one: it cannot tell any two points apart. Give "
-                "a smaller bandwidth, or points that differ"
-            )
-
-    def _check_cover(self, cover: Mapping[str, Any], n: int) -> None:
-        if count := int(cover["uncovered"]):
-            raise ValueError(
-                f"the landmarks do not cover {count} of {n} points (|psi|^2 below {COVERED}, least "
-                f"{1 - float(cover['farthest']):.2g}); give more landmarks (n_landmarks), look for them among more "
-                "rows (landmark_sample), or widen the bandwidth"
-            )
-        if count := int(cover["unbounded"]):
-            raise ValueError(f"diagonal must be positive at every row; {count} of {n} are not")
 
     def _checked_method(self, source: Source, checkpoint: Any) -> str:
         if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
@@ -443,15 +344,8 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         check_random_state(self.random_state)
 
 
-def positive(columns: Array) -> Array:
-    """Signs that make each column's largest entry positive: the first of those that rounding cannot tell apart."""
-    size = np.abs(columns)
-    first = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(axis=0)
-    return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
-
-
-def _bounds(diagonal: Any, n: int) -> Array:
+def _bounds(diagonal: Any, n: int, on_invalid: str) -> Array:
     bounds = np.asarray(diagonal, dtype=float)
-    if bounds.shape != (n,) or not (bounds > 0).all():
+    if bounds.shape != (n,) or not ((bounds > 0) | (np.isnan(bounds) & (on_invalid == "skip"))).all():
         raise ValueError(f"diagonal must be {n} positive numbers, a bound for each row; it has shape {bounds.shape}")
     return bounds

@@ -49,7 +49,12 @@ class Eigenfunctions:
         for start in range(0, len(rows), step):
             x = np.asarray(preparation(rows[start : start + step]), dtype=float)
             valid = np.isfinite(x).all(axis=1)
-            block = Block({"x": np.where(valid[:, None], x, 0.0)}, np.dtype(float), arena)
+            if not valid.all():
+                if not valid.any():
+                    result[start : start + step] = np.nan
+                    continue
+                x = np.where(valid[:, None], x, x[valid.argmax()])  # 0 may be no point of the basis' manifold
+            block = Block({"x": x}, np.dtype(float), arena)
             feature = self.basis.at(block, [VALUE]).feature(VALUE)
             result[start : start + step] = feature.T @ self.coefficients
             if self.means is not None:

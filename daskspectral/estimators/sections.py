@@ -106,8 +106,8 @@ class ZonalSections(Sections):
         return 0.5 * (k + k.T)
 
     def combined(self, x: Array, coefficients: Array) -> Array:
-        points = self.kernel.project(x)
-        return np.concatenate([self._at(points[rows]) @ coefficients for rows in _blocks(len(x), len(self.centres), _VALUES)])
+        points, blocks = self.kernel.project(x), _blocks(len(x), len(self.centres), _VALUES)
+        return np.concatenate([self._at(points[rows]) @ coefficients for rows in blocks])
 
     def _at(self, x: Array) -> Array:
         """k_i(x), (c, n)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar, final
+from typing import Any, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,6 +74,11 @@ class Manifold(ABC):
     def codimension(self) -> int:
         """The number of normals, ambient - dimension."""
         return self.ambient - self.dimension
+
+    @final
+    def __sklearn_clone__(self) -> Self:
+        """Itself: a frozen value needs no copy."""
+        return self
 
     @final
     def normals(self, x: ArrayLike) -> Array:

@@ -26,6 +26,7 @@ def invariant_coefficients(space: Eigenspace, isometries: Sequence[Isometry]) ->
     invariant coefficients, a - B^+ B a (Proposition 6, Soleymani et al. 2025), is U U^T a.
     Raises ValueError where singular values have no gap that tells zeros.
     """
+    isometries = [g for g in isometries if not g.trivial]
     if not isometries:
         return np.eye(space.size)
     found = space.closed_form(isometries)

@@ -25,14 +25,13 @@ from typing import Any
 import click
 import numpy as np
 import xarray as xr
-from sdp_figures import gap, scatter, standardized
+from sdp_common import EMBEDDINGS, gap, scatter, standardized
 from sklearn.metrics import precision_score, recall_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from daskspectral import DiffusionMap, SDPEmbedding, plot
 
 PICTURES = {"digits": "sdp_figure4.png", "pulsars": "sdp_figure6.png"}
-EMBEDDINGS = {"sdp": "SDP", "diffusion": "diffusion"}
 METHODS = ("exact", "lowrank")
 SCORES = ("precision", "recall")
 BANDWIDTHS = (10.0, 5.0)

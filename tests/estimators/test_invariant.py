@@ -277,7 +277,7 @@ def anything(draw: st.DrawFn) -> tuple[Manifold, Group]:
     return ProductManifold(S2, Box([0], [1])), Product(first, second)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(case=anything(), solver=st.sampled_from(SOLVERS), seed=st.integers(0, 2**32))
 def test_exactly_invariant_under_any_group(case: tuple[Manifold, Group], solver: str, seed: int) -> None:
     manifold, group = case
@@ -545,22 +545,29 @@ def test_single_precision_points(fitted: dsp.InvariantRegressor) -> None:
 
 
 def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e4)
-    monkeypatch.setattr(plan_module, "LEAST_TASKS", 100)
+    monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e2)
+    monkeypatch.setattr(plan_module, "EPOCH", 4)
 
 
-@pytest.mark.parametrize("name", ["sphere, permutations", "torus", "product", "sphere, no group"])
-@pytest.mark.parametrize("solver", SOLVERS)
+CONTINUED = [
+    ("sphere, permutations", "projection"),
+    ("torus", "least_squares"),
+    ("product", "projection"),
+    ("sphere, no group", "least_squares"),
+]
+
+
+@pytest.mark.parametrize(("name", "solver"), CONTINUED)
 def test_checkpoint(name: str, solver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many_tasks(monkeypatch)
     manifold, group = CASES[name]
-    points = manifold.sample(600, np.random.default_rng(0))
+    points = manifold.sample(N, np.random.default_rng(0))
     x, y = as_path(tmp_path, "x", points), as_path(tmp_path, "y", rough(manifold, points))
-    model = make(manifold=manifold, group=group, smoothness=3.0, solver=solver)
+    model = make(manifold=manifold, group=group, smoothness=3.0, n_eigenfunctions=25, solver=solver)
     whole, tree = clone(model).fit(x, y), Run._tree
 
     def interrupted(self: Run, graph: Any, epoch: range, token: str) -> Any:
-        return tree(self, graph, epoch, token) if epoch.start < 64 else 1 / 0
+        return tree(self, graph, epoch, token) if epoch.start < 8 else 1 / 0
 
     monkeypatch.setattr(Run, "_tree", interrupted)
     with pytest.raises(ZeroDivisionError):
@@ -581,39 +588,38 @@ def test_a_checkpoint_is_of_one_manifold_and_group(tmp_path: Path) -> None:
     make(group=groups[0]).fit(X, Y, checkpoint=tmp_path / "run")
     with pytest.raises(ValueError, match=r"is of another run: parameter generators"):
         make(group=groups[1]).fit(X, Y, checkpoint=tmp_path / "run")
-    with pytest.raises(ValueError, match=r"is of another run: parameter group"):
+    with pytest.raises(ValueError, match=r"is of another run: parameter generators .*; parameter group "):
         make(group=None).fit(X, Y, checkpoint=tmp_path / "run")
-    with pytest.raises(ValueError, match=r"is of another run: parameter manifold"):
+    with pytest.raises(ValueError, match=r"is of another run: parameter manifold "):
         make(manifold=Box([0] * 3, [1] * 3), group=groups[0]).fit(X, Y, checkpoint=tmp_path / "run")
     with pytest.raises(ValueError, match=r"is of another run: y "):
         make(group=groups[0]).fit(X, -Y, checkpoint=tmp_path / "run")
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_saved_and_loaded_bit_for_bit(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "solver"), [(name, SOLVERS[i % 2]) for i, name in enumerate(CASES)])
+def test_saved_and_loaded_bit_for_bit(name: str, solver: str, tmp_path: Path) -> None:
     manifold, group = CASES[name]
-    x = manifold.sample(100, np.random.default_rng(0))
-    y = np.column_stack([rough(manifold, x), x[:, 0]])
-    for solver, targets in (("projection", y), ("least_squares", y[:, 0])):
-        model = make(manifold=manifold, group=group, smoothness=3.0, solver=solver).fit(x, targets)
-        model.save(tmp_path / "m.zarr", overwrite=True)
-        again = dsp.InvariantRegressor.load(tmp_path / "m.zarr")
-        for copy in (again, pickle.loads(pickle.dumps(model))):
-            np.testing.assert_array_equal(copy.predict(x), model.predict(x))
-            for one, whole in zip(copy.coef_, model.coef_, strict=True):
-                np.testing.assert_array_equal(one, whole)
-        assert (again.n_eigenfunctions_, again.alpha_, again.gcv_) == (
-            model.n_eigenfunctions_,
-            model.alpha_,
-            model.gcv_,
-        )
-        assert (again.manifold, again.group is None) == (manifold, group is None)
-        own, loaded = (m.get_params(deep=False) for m in (model, again))
-        assert {k: v for k, v in own.items() if k != "group"} == {k: v for k, v in loaded.items() if k != "group"}
-        np.testing.assert_allclose(again.fit(x, targets).predict(x), model.predict(x), rtol=1e-9, atol=1e-9)
-        dsp.save(model.moments_, tmp_path / "moments.zarr", overwrite=True)
-        solved = clone(model).fit_moments(dsp.load(tmp_path / "moments.zarr"))
-        np.testing.assert_array_equal(solved.predict(x), model.predict(x))
+    x = manifold.sample(60, np.random.default_rng(0))
+    y = np.column_stack([rough(manifold, x), x[:, 0]])[:, : 1 + (solver == "projection")]
+    model = make(manifold=manifold, group=group, smoothness=3.0, n_eigenfunctions=20, solver=solver).fit(x, y)
+    model.save(tmp_path / "m.zarr")
+    again = dsp.InvariantRegressor.load(tmp_path / "m.zarr")
+    for copy in (again, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(copy.predict(x), model.predict(x))
+        for one, whole in zip(copy.coef_, model.coef_, strict=True):
+            np.testing.assert_array_equal(one, whole)
+    for attribute in ("n_eigenfunctions_", "alpha_", "gcv_", "gcv_curve_", "invariant_dimensions_", "n_features_in_"):
+        np.testing.assert_array_equal(getattr(again, attribute), getattr(model, attribute))
+    own, loaded = (m.get_params(deep=False) for m in (model, again))
+    assert (own.pop("group") is None) == (loaded.pop("group") is None)
+    assert own == loaded
+    np.testing.assert_allclose(again.fit(x, y).predict(x), model.predict(x), rtol=1e-9, atol=1e-9)
+
+
+def test_moments_saved_and_loaded(tmp_path: Path, fitted: dsp.InvariantRegressor) -> None:
+    dsp.save(fitted.moments_, tmp_path / "moments.zarr")
+    solved = clone(fitted).fit_moments(dsp.load(tmp_path / "moments.zarr"))
+    np.testing.assert_array_equal(solved.predict(X), fitted.predict(X))
 
 
 def test_saving_needs_a_fit_and_loading_the_right_kind(tmp_path: Path, fitted: dsp.InvariantRegressor) -> None:
@@ -689,8 +695,9 @@ def test_clone_and_parameters(name: str) -> None:
 
 def test_cross_validation_scores_and_grid_search() -> None:
     y = np.exp(X.sum(axis=1))
-    for solver, least in (("projection", 0.8), ("least_squares", 0.999)):
-        assert cross_val_score(make(solver=solver, n_eigenfunctions=9), X, y, cv=4, error_score="raise").min() > least
+    for solver, size, least in (("projection", 9, 0.8), ("least_squares", 36, 0.9999)):
+        scores = cross_val_score(make(solver=solver, n_eigenfunctions=size), X, y, cv=4, error_score="raise")
+        assert scores.min() > least
     grid = {"n_eigenfunctions": [1, 25], "group": [None, SignFlips(3), Permutations(3)]}
     search = GridSearchCV(make(solver="least_squares"), grid, cv=3, error_score="raise").fit(X, y)
     assert search.best_params_ == {"n_eigenfunctions": 25, "group": Permutations(3)}
@@ -815,10 +822,12 @@ def test_invalid_rows(kind: str, broken: str, tmp_path: Path, fitted: dsp.Invari
     assert (skipped.moments_.skipped, skipped.moments_.count) == (2, N - 2)
     np.testing.assert_allclose(skipped.predict(X), without.predict(X), rtol=1e-7)
     if broken == "x":
-        with pytest.raises(dsp.InvalidRowError, match=r"row 317 .*X holds nan"):
+        with pytest.raises(dsp.InvalidRowError, match=r"row (317|390) .*X holds nan"):
             np.asarray(fitted.predict(data[0]))
-        missing = np.isnan(np.asarray(fitted.predict(data[0], on_invalid="skip")))
-        np.testing.assert_array_equal(np.flatnonzero(missing), [317, 390])
+        values = np.asarray(fitted.predict(data[0], on_invalid="skip"))
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(values)), [317, 390])
+        np.testing.assert_allclose(np.delete(values, [317, 390]), np.delete(fitted.predict(X), [317, 390]), rtol=1e-12)
+        assert np.isnan(fitted.predict(np.full((2, 3), np.nan), on_invalid="skip")).all()
 
 
 def test_bad_use_of_a_fitted_model(fitted: dsp.InvariantRegressor) -> None:

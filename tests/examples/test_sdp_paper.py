@@ -38,6 +38,11 @@ def figures(load):
 
 
 @pytest.fixture(scope="module")
+def clustering(load):
+    return load("sdp_clustering")
+
+
+@pytest.fixture(scope="module")
 def classification(load):
     return load("sdp_classification")
 
@@ -88,16 +93,16 @@ def test_figure_8_at_its_quick_size(figures, tmp_path):
         assert (table.diffusion_nmi.sel(bandwidth=0.1, starts=20, projected=1) >= 0.9).all()
 
 
-def test_the_verdict_is_of_the_table(figures):
+def test_the_verdict_is_of_the_table(clustering):
     dims = ("set", "bandwidth", "projected", "starts")
-    values = {name: np.full((2, 3, 2, 2), 0.5) for name in figures.EMBEDDINGS}
+    values = {name: np.full((2, 3, 2, 2), 0.5) for name in clustering.EMBEDDINGS}
     values["sdp"][:, :2, 0, 0] += 0.3  # from one start ahead at two bandwidths
     values["sdp"][:, 0, 0, 1] += 0.3  # from 20 starts at the first of them
     values["diffusion"][:, 2, 0, 1] += 0.1
     values["diffusion"][:, :, 1] = 1.0  # projected ones do not count
     axes = {"bandwidth": [0.1, 0.2, 0.3], "projected": [0, 1], "starts": [1, 20]}
     table = xr.Dataset({f"{name}_nmi": (dims, array) for name, array in values.items()}, axes)
-    said = figures.verdict(table)
+    said = clustering.verdict(table)
     assert "leads by 0.200 on average, at 2 (0.1 to 0.2) of 3 bandwidths" in said
     assert "from 20 starts by 0.067, and of these bandwidths it keeps 1 (0.1 to 0.1)" in said
 
@@ -110,8 +115,8 @@ def test_one_figure_alone(figures, tmp_path):
     assert "figures are [1, 3, 5, 7, 8]; not [2]" in refused.output
 
 
-def test_the_moons_are_arcs(figures):
-    x, labels = figures.moons(np.random.default_rng(0), 5000)
+def test_the_moons_are_arcs(clustering):
+    x, labels = clustering.moons(np.random.default_rng(0), 5000)
     np.testing.assert_allclose(x.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(x.std(axis=0, ddof=1), 1)
     assert np.bincount(labels).tolist() == [5000, 5000]
@@ -126,8 +131,8 @@ def test_carriers_are_counted(figures):
     assert figures.carriers(np.array([0, -3.0, 0])) == pytest.approx(1)
 
 
-def test_rows_go_on_the_circle(figures):
-    np.testing.assert_allclose(figures.on_circle(np.array([[3.0, 4.0], [0, 0]])), [[0.6, 0.8], [0, 0]])
+def test_rows_go_on_the_circle(clustering):
+    np.testing.assert_allclose(clustering.on_circle(np.array([[3.0, 4.0], [0, 0]])), [[0.6, 0.8], [0, 0]])
 
 
 def test_neighbours_leave_the_point_itself_out(figures):
