@@ -166,7 +166,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             self._fit_low_rank(source, on_invalid, progress, checkpoint, saved, identity, checkpoint_every)
         store.check_unchanged()
         if method == "lowrank" or on_invalid == "skip":
-            self.embedding_ = self.transform(X, diagonal=diagonal, on_invalid=on_invalid)
+            self.embedding_ = self.transform(X, diagonal=diagonal, on_invalid=on_invalid, allow_missing=allow_missing)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
@@ -181,6 +181,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         out: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
         on_invalid: str = "raise",
+        allow_missing: bool = False,
         progress: bool | None = None,
     ) -> Any:
         """The embedding of the rows of X by the extension (1.5), (n, rank) float64; of the points of the fit, E itself.
@@ -201,6 +202,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             X,
             n_features=self.n_features_in_,
             coordinates={"eigenvalue": self.spectrum_},
+            allow_missing=allow_missing,
             out=out,
             overwrite=overwrite,
             progress=progress,

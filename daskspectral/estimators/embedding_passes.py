@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from typing import Any
 
@@ -209,26 +209,31 @@ def gathered(run: Run) -> tuple[Array, Array | None]:
 
 @dataclass(frozen=True, eq=False)
 class _ProductTask:
-    """k(x, X) h for each row x of a block, (c, r)."""
+    """k(x, X) h for each row x of a block, (c, r), by panels of X whose kernel values stay in the cache."""
 
-    kernel: Kernel
-    x: Array
+    panels: tuple[Features, ...]
+
+    @classmethod
+    def of(cls, kernel: Kernel, x: Array) -> _ProductTask:
+        """All panels of X (n, d)."""
+        starts = range(0, len(x), BLOCK_ROWS)
+        return cls(tuple(Features(LandmarkBasis(kernel, x[i : i + BLOCK_ROWS])) for i in starts))
 
     def __call__(self, batch: Mapping[str, Array], state: Array) -> Array:
-        rows = np.asarray(batch["x"])
-        step = max(1, (1 << 22) // len(self.x))  # 32 MB of kernel values at once
-        parts = [self.kernel.values(rows[i : i + step], self.x).T @ state for i in range(0, len(rows), step)]
-        return np.concatenate(parts)
+        rows, arena = np.asarray(batch["x"]), Arena()
+        result = np.zeros((state.shape[1], len(rows)))
+        for panel, h in zip(self.panels, np.split(state, range(BLOCK_ROWS, len(state), BLOCK_ROWS)), strict=True):
+            result += h.T @ panel.values(rows, arena)
+        return result.T
 
 
 @dataclass(frozen=True, eq=False)
 class KernelProduct:
     """K h for h (n, r): with K kept, or with its rows made anew on the active scheduler each time."""
 
-    kernel: Kernel
-    x: Array
-    matrix: Array | None
     run: Run
+    task: _ProductTask
+    matrix: Array | None = None
 
     @classmethod
     def of(cls, kernel: Kernel, x: Array, progress: bool | None) -> KernelProduct:
@@ -237,16 +242,16 @@ class KernelProduct:
         rows = max(64, min(1024, -(-n // 16)))
         cuts = [*range(0, n, rows), n]
         plan = Plan(tuple(pairwise(cuts)))
-        product = cls(kernel, x, None, Run(open_source(x), plan, None, "raise", progress, "kernel"))
+        product = cls(Run(open_source(x), plan, None, "raise", progress, "kernel"), _ProductTask.of(kernel, x))
         if not keeps(8 * n * n):
             logger.info("%d x %d kernel values do not fit and are made anew in every pass", n, n)
             return product
-        return cls(kernel, x, product.run.map(_KernelTask(kernel, x)), product.run)
+        return replace(product, matrix=product.run.map(_KernelTask(kernel, x)))
 
     def __call__(self, h: Array) -> Array:
         if self.matrix is not None:
             return np.asarray(self.matrix @ h)
-        result = self.run.map(_ProductTask(self.kernel, self.x), np.ascontiguousarray(h))
+        result = self.run.map(self.task, np.ascontiguousarray(h))
         assert result is not None
         return result
 

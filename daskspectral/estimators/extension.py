@@ -66,10 +66,12 @@ class Extension:
             found = self._defined(self.kernel.values(np.where(valid[:, None], x, 0.0), self.points))
             undefined = valid & ~np.isfinite(found[:, 0])
             if undefined.any() and not self.nan_rows:
+                first = x[undefined][0]
                 raise ValueError(
                     f"the extension is undefined at {np.count_nonzero(undefined)} of {len(x)} rows, the first of them "
-                    f"{x[undefined][0]}: no point of the fit is within reach of the kernel. Fit on points like these, "
-                    "with more landmarks or a larger bandwidth, or take NaN for them with on_invalid='skip'"
+                    f"{first[:4].tolist()}{' and so on' if len(first) > 4 else ''}: no point of the fit is within reach "
+                    "of the kernel. Fit on points like these, with more landmarks or a larger bandwidth, or take NaN for "
+                    "them with on_invalid='skip'"
                 )
             found[~valid] = np.nan
             result[start : start + step] = found

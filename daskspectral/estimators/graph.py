@@ -187,6 +187,7 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
         out: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
         on_invalid: str = "raise",
+        allow_missing: bool = False,
         progress: bool | None = None,
     ) -> Any:
         """The eigenfunctions at the rows of X, (n, k) float64, as `SpectralDecomposition.transform` gives them."""
@@ -197,6 +198,7 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
             X,
             n_features=self.n_features_in_,
             coordinates={"eigenvalue": self.eigenvalues_},
+            allow_missing=allow_missing,
             out=out,
             overwrite=overwrite,
             progress=progress,

@@ -269,6 +269,7 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         out: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
         on_invalid: str = "raise",
+        allow_missing: bool = False,
         progress: bool | None = None,
     ) -> Any:
         """f at the rows of X, (n,), or (n, m) for m targets, float64.
@@ -281,7 +282,7 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         task = Eigenfunctions(self.basis_, self._columns(), self.preparation_, on_invalid == "skip")
-        result = self._apply(task, X, out, overwrite, progress)
+        result = self._apply(task, X, out, overwrite, allow_missing, progress)
         return None if out is not None else shaped(result, "prediction", self.coef_.shape[1:], ("target",), {})
 
     def predict_gradient(
@@ -291,6 +292,7 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         out: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
         on_invalid: str = "raise",
+        allow_missing: bool = False,
         progress: bool | None = None,
     ) -> Any:
         """The gradient of f at the rows of X, in the columns of X: (n, d), or (n, m, d) for m targets, float64.
@@ -303,7 +305,7 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.basis_.check_order(1, "predict_gradient")
         width = self.n_features_in_
         task = Slopes(self.basis_, self._columns(), self.preparation_, width, on_invalid == "skip")
-        result = self._apply(task, X, out, overwrite, progress)
+        result = self._apply(task, X, out, overwrite, allow_missing, progress)
         if out is not None:
             return None
         dims: tuple[str, ...] = ("feature",)
@@ -342,9 +344,10 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         """The coefficients as columns (p, m)."""
         return np.asarray(self.coef_.reshape(len(self.coef_), -1))
 
-    def _apply(self, task: Any, X: Any, out: Any, overwrite: bool, progress: bool | None) -> Any:
+    def _apply(self, task: Any, X: Any, out: Any, overwrite: bool, allow_missing: bool, progress: bool | None) -> Any:
+        options: dict[str, Any] = {"out": out, "overwrite": overwrite, "progress": progress}
         n = self.n_features_in_
-        return apply_rows(task, X, n_features=n, coordinates={}, out=out, overwrite=overwrite, progress=progress)
+        return apply_rows(task, X, n_features=n, coordinates={}, allow_missing=allow_missing, **options)
 
     def _ground(self, source: Source, kernel: Kernel, **options: Any) -> tuple[LandmarkBasis, Source]:
         """The basis, and the source with its columns scaled, from a pass and a draw of rows."""

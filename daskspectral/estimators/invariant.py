@@ -229,6 +229,7 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         out: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
         on_invalid: str = "raise",
+        allow_missing: bool = False,
         progress: bool | None = None,
     ) -> Any:
         """f at the rows of X, (n,), or (n, k) for k targets, float64; lazy for dask, zarr and xarray.
@@ -240,7 +241,8 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         function = Eigenfunctions(self.basis_, self._coefficients, Preparation(), on_invalid == "skip")
         n = self.n_features_in_
-        found = apply_rows(function, X, n_features=n, coordinates={}, out=out, overwrite=overwrite, progress=progress)
+        options: dict[str, Any] = {"out": out, "overwrite": overwrite, "progress": progress}
+        found = apply_rows(function, X, n_features=n, coordinates={}, allow_missing=allow_missing, **options)
         shape = () if self._targets is None else (self._targets,)
         return None if out is not None else shaped(found, "prediction", shape, ("target",), {})
 

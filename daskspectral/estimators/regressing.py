@@ -34,7 +34,8 @@ def checked_targets(source: Source) -> Regression:
     if len(y) > 2 or 0 in y:
         raise ValueError(f"y must have shape (n,), or (n, m) for m targets; it has shape {y}")
     wanted = (*y, source.n_features_in)
-    if "gradients" in shapes and shapes["gradients"] != wanted:
+    accepted = {wanted, (y[0], source.n_features_in)} if y[1:] in ((), (1,)) else {wanted}  # of a column, (n, d) too
+    if "gradients" in shapes and shapes["gradients"] not in accepted:
         raise ValueError(
             f"gradients must have shape {wanted}, a derivative of y for each column of X; they have shape "
             f"{shapes['gradients']}"

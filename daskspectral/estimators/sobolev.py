@@ -179,7 +179,7 @@ class _KernelRidge:
     def of(cls, gram: Array, y: Array, copies: int) -> _KernelRidge:
         """Of K (n, n) and y (n, m), whose rows are `copies` times the same, one after the other."""
         n = len(gram)
-        spectrum, vectors = scipy.linalg.eigh(gram)
+        spectrum, vectors = scipy.linalg.eigh(gram, driver="evd")
         kept = spectrum > CUT * n * spectrum[-1]
         vectors, spectrum = vectors[:, kept], spectrum[kept]
         target = vectors.T @ y

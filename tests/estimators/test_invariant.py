@@ -307,10 +307,11 @@ def test_dimensions_under_permutations(d: int, levels: int) -> None:
     np.testing.assert_array_equal(model.invariant_dimensions_, expected)
 
 
-DEFAULTS = [  # n^(1 / (1 + 2 s / dimension)): 15.8, 16, 10 and 10.7 functions, in whole levels
+DEFAULTS = [  # n^(1 / (1 + 2 s / dimension)): 15.8, 16, 10, 5 (4.999... to rounding) and 10.7 functions
     (S2, 1.5, 1000, 9),
     (S2, 1.5, 1024, 16),
     (Sphere(2), 1.0, 1000, 9),
+    (Sphere(2), 1.0, 125, 5),
     (S3, 2.0, 253, 5),
 ]
 
