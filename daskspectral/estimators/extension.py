@@ -69,9 +69,9 @@ class Extension:
                 first = x[undefined][0]
                 raise ValueError(
                     f"the extension is undefined at {np.count_nonzero(undefined)} of {len(x)} rows, the first of them "
-                    f"{first[:4].tolist()}{' and so on' if len(first) > 4 else ''}: no point of the fit is within reach "
-                    "of the kernel. Fit on points like these, with more landmarks or a larger bandwidth, or take NaN for "
-                    "them with on_invalid='skip'"
+                    f"{first[:4].tolist()}{' and so on' if len(first) > 4 else ''}: no point of the fit is within "
+                    "reach of the kernel. Fit on points like these, with more landmarks or a larger bandwidth, or take "
+                    "NaN for them with on_invalid='skip'"
                 )
             found[~valid] = np.nan
             result[start : start + step] = found

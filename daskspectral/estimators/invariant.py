@@ -62,7 +62,7 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         alpha = 2 s / dimension, with D_lambda the number of eigenfunctions with an eigenvalue up to lambda.
     n_eigenfunctions : int, optional
         D: as many whole levels as have at most D eigenfunctions, invariant or not. By default n^(1 / (1 + alpha)) for
-        "projection", and at most min(n / 2, 1000) for "least_squares", of which cross-validation chooses.
+        "projection"; for "least_squares" 1000, and without a group at most n / 2, of which cross-validation chooses.
     solver : {"projection", "least_squares"}
         Means of y u (Algorithm 1), or ridge least squares with the Sobolev norm as its penalty, which has no error
         where the data determine the functions.
@@ -335,9 +335,11 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         most = self.n_eigenfunctions
         if most is not None and most > n:
             raise ValueError(f"n_eigenfunctions={most} is more than the {n} rows of X; lower it")
-        if most is None:
-            most = self._default(n) if self.solver == "projection" else max(1, min(n // 2, MOST))
-        return most
+        if most is not None:
+            return most
+        if self.solver == "projection":
+            return self._default(n)
+        return MOST if self.group is not None else max(1, min(n // 2, MOST))  # of many, few are invariant
 
     def _basis(self, most: int) -> InvariantBasis:
         harmonic = HarmonicBasis(self.manifold, most, tolerance=TOLERANCE)
