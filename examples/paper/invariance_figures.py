@@ -181,10 +181,10 @@ def group_figure(groups: xr.Dataset) -> Figure:
         ax.set_ylim(float(np.minimum(generated(groups), averaged(groups)).min()) / 2, 3e4)
         if example == 1:
             for d, x, y in zip(at.d.values, at.order.values, total, strict=True):
-                if d in (3, 5, 10, 20):
+                if d in (5, 10, 20):
                     ax.annotate(f"d = {int(d)}", (x, y), (0, 7), textcoords="offset points", ha="center", fontsize=9)
     panels[0].set_ylabel("seconds until 100 predictions")
-    panels[0].legend(frameon=False, loc="center right")
+    panels[0].legend(frameon=False, loc="upper right")
     return figure
 
 
