@@ -21,6 +21,7 @@ from daskspectral.engine import Run
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import check_memory
 from daskspectral.engine.run import checkpoint_signals
+from daskspectral.errors import RankWarning
 from daskspectral.estimators.common import choose_landmarks, standardized
 from daskspectral.estimators.embedding_modes import embed_exact, embed_low_rank
 from daskspectral.estimators.embedding_passes import Passes, pass_plan
@@ -273,16 +274,19 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             start_seed = checkpoint.constants["seed"]
         else:
             source = self._prepared(source, on_invalid, progress)
-            _, points, _ = choose_landmarks(
-                source,
-                self._kernel,
-                self.landmarks,
-                min(self.n_landmarks, source.n),
-                rng,
-                sample_size=self.landmark_sample,
-                on_invalid=on_invalid,
-                progress=progress,
-            )
+            with warnings.catch_warnings():
+                if isinstance(self.landmarks, str) and self.landmarks == "cholesky":
+                    warnings.simplefilter("ignore", RankWarning)  # they span the kernel to rounding: no more are needed
+                _, points, _ = choose_landmarks(
+                    source,
+                    self._kernel,
+                    self.landmarks,
+                    min(self.n_landmarks, source.n),
+                    rng,
+                    sample_size=self.landmark_sample,
+                    on_invalid=on_invalid,
+                    progress=progress,
+                )
             basis, start_seed = LandmarkBasis(self._kernel, points), int(rng.integers(2**31))
             if path is not None:
                 constants = {"basis": basis.state(), "preparation": source.preparation.state(), "seed": start_seed}

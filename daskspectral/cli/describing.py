@@ -1,0 +1,187 @@
+"""What a saved model or saved moments hold, as a few lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from daskspectral.basis import InvariantBasis
+from daskspectral.data.source import Preparation
+from daskspectral.estimators import (
+    DiffusionMap,
+    GraphLaplacian,
+    HermiteRegressor,
+    InvariantRegressor,
+    KernelEmbedding,
+    SDPEmbedding,
+    SpectralDecomposition,
+)
+from daskspectral.moments import Moments
+
+
+@singledispatch
+def describe(what: Any) -> str:
+    """A table of a fitted model, or a summary of moments. Raises TypeError for anything else."""
+    raise TypeError(f"a fitted model or moments are wanted, not {type(what).__name__}")
+
+
+@describe.register
+def _(what: Moments) -> str:
+    return "\n".join([*_measured(what), f"moments     {', '.join(what.arrays)}"])
+
+
+@describe.register
+def _(what: SpectralDecomposition) -> str:
+    moments: Moments = what.moments_
+    singular = moments.operator.solver == "singular"
+    values = what.singular_values_ if singular else what.eigenvalues_
+    rank = " and ".join(map(str, what.rank_)) if singular else what.rank_
+    name = "singular value" if singular else "eigenvalue"
+    return "\n".join([*_measured(moments), f"rank        {rank}", "", *_values(name, values, what.residuals_)])
+
+
+@describe.register
+def _(what: GraphLaplacian) -> str:
+    lines = {
+        "model": "GraphLaplacian",
+        "weights": f"{what.weights_}, {'normalized' if what.normalized else 'not normalized'}",
+        "neighbours": "all pairs" if what.n_neighbors is None else what.n_neighbors,
+        "basis": f"{what.basis_.description}: {what.basis_.size} functions of {what.n_features_in_} variables",
+        "rank": what.rank_,
+        "rescaled by": f"{what.factor_:g}",
+    }
+    return "\n".join([*_lines(lines), "", *_values("eigenvalue", what.eigenvalues_, what.residuals_)])
+
+
+@describe.register
+def _(what: HermiteRegressor) -> str:
+    moments: Moments = what.moments_
+    gradients = moments.operator.state()["gradients"]
+    lines = {
+        "gradients": f"weight {what.gradient_weight:g}" if gradients else "none",
+        "rank": what.rank_,
+        "freedom": f"{what.degrees_of_freedom_:.4g} of {moments.basis.size}",
+        "penalty": f"{what.alpha_:g}",
+        "score": f"{what.gcv_:g}",
+    }
+    return "\n".join([*_measured(moments), *_lines(lines)])
+
+
+@describe.register
+def _(what: InvariantRegressor) -> str:
+    basis: InvariantBasis = what.basis_
+    harmonics, kept = what.n_eigenfunctions_, int(what.invariant_dimensions_.sum())
+    lines: dict[str, Any] = {
+        "model": "InvariantRegressor",
+        "manifold": what.manifold,
+        "group": "none" if what.group is None else what.group,
+        "smoothness": f"{what.smoothness:g}",
+        "solver": what.solver.replace("_", " "),
+        **_rows(what.moments_),
+        "functions": f"{kept} invariant ones of {harmonics}",
+    }
+    if what.alpha_ is not None:
+        lines |= {"penalty": f"{what.alpha_:g}", "score": f"{what.gcv_:g}"}
+    table = ["level  eigenvalue  functions  invariant      norm"]
+    for level, (space, coefficients) in enumerate(zip(basis.harmonic.levels, what.coef_, strict=False)):
+        size = f"{space.size:9d}  {what.invariant_dimensions_[level]:9d}"
+        table.append(f"{level:5d}  {space.eigenvalue:10.6g}  {size}  {np.linalg.norm(coefficients):8.3g}")
+    return "\n".join([*_lines(lines), "", *table])
+
+
+@describe.register
+def _(what: SDPEmbedding) -> str:
+    extension, certificate = what.extension_, what.certificate_
+    proof = "proved optimal" if certificate.optimal else "not proved optimal"
+    proving = f", and {certificate.products} for the certificate" if certificate.products else ""
+    lines: dict[str, Any] = {
+        "model": "SDPEmbedding",
+        "method": _method(what.method_, len(extension.points)),
+        "bandwidth": f"{what.bandwidth:g}",
+        **_columns(extension.preparation, what.n_features_in_),
+    }
+    if what.method_ == "lowrank":
+        lines["coverage"] = f"{what.coverage_:.6g}, least of a point; 1 where the landmarks span its kernel function"
+    lines |= {
+        "rank": what.rank_,
+        "objective": f"{what.objective_:.10g}",
+        "gap": f"{certificate.gap / abs(what.objective_):.1e} of the objective, {proof} to {what.tolerance:g}",
+        "passes": f"{what.n_passes_} products with the kernel{proving}",
+    }
+    return "\n".join([*_lines(lines), "", *_values("eigenvalue", what.spectrum_)])
+
+
+@describe.register
+def _(what: DiffusionMap) -> str:
+    lines = {
+        "model": "DiffusionMap",
+        "method": _method(what.method_, len(what.functions_.points)),
+        "bandwidth": f"{what.bandwidth:g}",
+        "variables": what.n_features_in_,
+        "time": f"{what.time:g}",
+        "alpha": f"{what.alpha:g}",
+        "functions": "of the symmetric matrix" if what.symmetric else "of the Markov matrix",
+        "rank": len(what.spectrum_),
+    }
+    return "\n".join([*_lines(lines), "", *_values("eigenvalue", what.spectrum_)])
+
+
+@describe.register
+def _(what: KernelEmbedding) -> str:
+    certificate = what.certificate_
+    proof = "optimal" if certificate.optimal else "not proved optimal"
+    lines = {
+        "model": "KernelEmbedding",
+        "kernel": what.kernel_,
+        "points": f"{len(what.embedding_)} of {what.n_features_in_} variables",
+        "penalty": f"{what.regularization:g}",
+        "range": f"{what.range_} directions",
+        "rank": what.rank_,
+        "objective": f"{what.objective_:.10g}",
+        "gap": f"{certificate.gap / abs(what.objective_):.1e} of the objective, {proof}",
+        "diagonal": f"within {certificate.error:.1e}",
+        "steps": what.n_iter_,
+    }
+    return "\n".join([*_lines(lines), "", *_values("eigenvalue", what.spectrum_)])
+
+
+def _measured(moments: Moments) -> list[str]:
+    """What moments are of."""
+    lines: dict[str, Any] = {"operator": moments.operator}
+    for name, basis in {"basis": moments.basis, "right basis": moments.right_basis}.items():
+        if basis is not None:
+            lines[name] = f"{basis.description}: {basis.size} functions of {basis.dimension} variables"
+    return _lines(lines | _rows(moments))
+
+
+def _rows(moments: Moments) -> dict[str, Any]:
+    skipped = f", {moments.skipped} invalid ones left out" if moments.skipped else ""
+    return {"rows": f"{moments.count}{skipped}", "weight": f"{moments.weight:g}", "arithmetic": moments.dtype}
+
+
+def _columns(preparation: Preparation, n_features: int) -> dict[str, Any]:
+    chosen = preparation.columns
+    variables = f"{n_features}" if chosen is None else f"columns {', '.join(map(str, chosen))} of {n_features}"
+    return {"variables": variables + (", standardized" if preparation.scale is not None else "")}
+
+
+def _method(method: str, points: int) -> str:
+    return f"exact, all {points} points" if method == "exact" else f"lowrank, {points} landmarks"
+
+
+def _lines(named: Mapping[str, Any]) -> list[str]:
+    return [f"{name:11s} {value}" for name, value in named.items()]
+
+
+def _values(name: str, values: Any, residuals: Iterable[float] | None = None) -> list[str]:
+    """A table of eigenvalues or singular values; those that are rounding are shown as 0."""
+    width = max(12, len(name))
+    lines = [f"   i  {name:>{width}}" + ("" if residuals is None else "   residual")]
+    tails = [""] * len(values) if residuals is None else [f"  {residual:9.1e}" for residual in residuals]
+    for i, (value, tail) in enumerate(zip(values, tails, strict=True)):
+        shown = 0.0 if abs(value) < 1e-12 * np.abs(values).max() else value
+        lines.append(f"{i:4d}  {shown:{width}.6g}{tail}")
+    return lines

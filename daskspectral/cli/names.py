@@ -1,0 +1,54 @@
+"""Manifolds and groups by the names they have in a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from daskspectral.groups import Cyclic, Generated, Group, Permutations, Rotations, SignFlips
+from daskspectral.manifolds import Box, Circle, FlatTorus, Manifold, Sphere
+
+MANIFOLDS = "sphere, circle, torus, box:LOWER:UPPER"
+GROUPS = "permutations, cyclic, signflips, rotations:K"
+
+
+def parse_manifold(text: str, dimension: int) -> Manifold:
+    """`sphere`, `circle`, `torus` or `box:LOWER:UPPER`, all sides alike, in that many columns.
+
+    Raises ValueError with the valid names.
+    """
+    name, *numbers = text.split(":")
+    if name not in ("sphere", "circle", "torus", "box") or len(numbers) != (2 if name == "box" else 0):
+        raise ValueError(f"there is no manifold {text!r}; the manifolds are {MANIFOLDS}")
+    if name == "sphere":
+        return Sphere(dimension)
+    if name == "circle":
+        return Circle()
+    if name == "torus":
+        if dimension % 2:
+            raise ValueError(f"a torus has cos and sin of each angle, an even number of columns; got {dimension}")
+        return FlatTorus(dimension // 2)
+    try:
+        lower, upper = map(float, numbers)
+    except ValueError:
+        raise ValueError(f"the bounds of a box are numbers, as in box:-1:1; got {text!r}") from None
+    return Box([lower] * dimension, [upper] * dimension)
+
+
+def parse_group(text: str, dimension: int) -> Group:
+    """`permutations`, `cyclic`, `signflips` or `rotations:K` of that many columns, or several joined by +.
+
+    `rotations:K` are by multiples of 2 pi / K in the plane of the first two columns. Raises ValueError with the valid
+    names.
+    """
+    parts = [_parse_one(part, text, dimension) for part in text.split("+")]
+    return parts[0] if len(parts) == 1 else Generated(parts, text)
+
+
+def _parse_one(part: str, text: str, dimension: int) -> Group:
+    name, *numbers = part.split(":")
+    simple: dict[str, Callable[[int], Group]] = {"permutations": Permutations, "cyclic": Cyclic, "signflips": SignFlips}
+    if name in simple and not numbers:
+        return simple[name](dimension)
+    if name == "rotations" and len(numbers) == 1 and numbers[0].isdecimal():
+        return Rotations(int(numbers[0]), dimension)
+    raise ValueError(f"there is no group {text!r}; the groups are {GROUPS}, or several joined by +")

@@ -1,0 +1,138 @@
+"""Options that several commands have, and the scheduler that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from daskspectral.landmarks import METHODS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Count(click.ParamType):  # type: ignore[type-arg]
+    """A whole number, written 10000, 1e4 or 10_000."""
+
+    name = "count"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number as an int."""
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number")
+        if not number.is_integer():
+            self.fail(f"{value!r} is not a whole number")
+        return int(number)
+
+
+class Columns(click.ParamType):  # type: ignore[type-arg]
+    """Column numbers: 0,2,5 or 0:8."""
+
+    name = "columns"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The numbers as a list, in order."""
+        if isinstance(value, list):
+            return value
+        try:
+            chosen: list[int] = []
+            for part in value.split(","):
+                first, colon, last = part.partition(":")
+                chosen.extend(range(int(first), int(last)) if colon else [int(first)])
+        except ValueError:
+            self.fail(f"{value!r} is not a list of column numbers such as 0,2,5 or 0:8")
+        return chosen
+
+
+def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+run_options = _all(
+    click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster, tcp://...; threads by default."),
+    click.option("--threads", type=click.IntRange(1), help="Threads, without a cluster; one per core by default."),
+    click.option("--progress/--no-progress", default=True, help="A progress bar on longer work."),
+    click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
+)
+missing_option = click.option(
+    "--allow-missing", is_flag=True, help="Chunks that are not stored hold fill values on purpose."
+)
+fit_row_options = _all(
+    click.option("--on-invalid", type=click.Choice(["raise", "skip"]), default="raise", show_default=True),
+    missing_option,
+)
+apply_row_options = _all(
+    click.option(
+        "--on-invalid", type=click.Choice(["raise", "skip"]), default="raise", help="skip: such rows become NaN."
+    ),
+    missing_option,
+)
+checkpoint_options = _all(
+    click.option("--checkpoint", help="A directory for the sums so far; the same command goes on from there."),
+    click.option("--checkpoint-every", type=float, default=60.0, show_default=True, help="Seconds."),
+)
+columns_option = click.option("--columns", type=Columns(), help="Columns to use: 0,2,5 or 0:8.")
+standardize_option = click.option(
+    "--standardize", is_flag=True, help="Bring columns to mean 0 and standard deviation 1."
+)
+basis_options = _all(
+    click.option(
+        "--kernel", default="gaussian:median", show_default=True, help="name[:parameter...], terms joined by +."
+    ),
+    click.option("--landmarks", type=Count(), default=500, show_default=True, help="How many."),
+    click.option(
+        "--method", type=click.Choice(METHODS), default="uniform", show_default=True, help="How they are chosen."
+    ),
+    click.option("--landmark-sample", type=Count(), help="Rows the other methods choose among."),
+)
+weights_option = click.option("--weights", help="A zarr array of sample weights, one a row.")
+rtol_option = click.option("--rtol", type=float, help="Relative cut of the Gram matrix.")
+dtype_option = click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True)
+seed_option = click.option("--seed", type=int, default=0, show_default=True)
+model_option = click.option("--out", required=True, help="Where the model goes: a new zarr group.")
+
+
+def chosen(options: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """These options alone."""
+    return {name: options[name] for name in names}
+
+
+def bar(wanted: bool) -> bool | None:
+    """A bar on a terminal, none elsewhere or with --no-progress."""
+    return None if wanted else False
+
+
+@contextmanager
+def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
+    """The cluster, or the number of threads, that the run options ask for.
+
+    Raises OSError where no scheduler answers, or it has no workers.
+    """
+    address, threads = options["scheduler"], options["threads"]
+    if address is None:
+        import dask
+
+        with dask.config.set({} if threads is None else {"num_workers": threads}):
+            yield
+        return
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=10)  # type: ignore[no-untyped-call]
+    except (OSError, TimeoutError, ValueError) as error:
+        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {error}") from error
+    with client:
+        if not client.scheduler_info()["workers"]:
+            raise OSError(f"the dask cluster at {address} has no workers yet; start some, then run this again")
+        yield

@@ -1,0 +1,102 @@
+"""`regress`: values and gradients by a kernel. `invariant`: regression that is invariant under a group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from daskspectral import kernels
+from daskspectral.cli import options as opt
+from daskspectral.cli.describing import describe
+from daskspectral.cli.names import parse_group, parse_manifold
+from daskspectral.data.readers import refuse_input
+from daskspectral.data.source import open_source
+from daskspectral.data.writer import refuse_existing
+from daskspectral.estimators import HermiteRegressor, InvariantRegressor
+
+
+@click.command()
+@click.argument("points")
+@click.argument("targets")
+@click.option("--gradients", help="A zarr array of the targets' gradients, (rows, columns of POINTS).")
+@click.option("--gradient-weight", type=float, help="Weight of a gradient against a value; 1 by default.")
+@opt.basis_options
+@click.option("--alpha", type=float, help="The penalty's weight; by generalised cross-validation by default.")
+@opt.columns_option
+@opt.standardize_option
+@opt.weights_option
+@opt.rtol_option
+@opt.dtype_option
+@opt.seed_option
+@opt.fit_row_options
+@opt.checkpoint_options
+@opt.model_option
+@opt.run_options
+def regress(points: str, targets: str, gradients: str | None, **options: Any) -> None:
+    """Regress the zarr array TARGETS, and gradients where they are known, on the zarr array POINTS."""
+    if options["gradient_weight"] is not None and gradients is None:
+        raise click.UsageError("--gradient-weight is for --gradients")
+    weight = {} if gradients is None else {"gradients": gradients}
+    kernel = kernels.parse(options["kernel"])
+    estimator = HermiteRegressor(
+        kernel,
+        n_landmarks=options["landmarks"],
+        landmarks=options["method"],
+        gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],
+        random_state=options["seed"],
+        **opt.chosen(options, "alpha", "landmark_sample", "columns", "standardize", "rtol", "dtype"),
+    )
+    _fit(estimator, points, targets, weight, options)
+
+
+@click.command()
+@click.argument("points")
+@click.argument("targets")
+@click.option("--manifold", required=True, help="sphere, circle, torus, or a periodic box:LOWER:UPPER.")
+@click.option("--group", help="permutations, cyclic, signflips, rotations:K, joined by +; none by default.")
+@click.option("--smoothness", type=float, default=2.0, show_default=True, help="Above half the dimension.")
+@click.option("--solver", type=click.Choice(["projection", "least-squares"]), default="projection", show_default=True)
+@click.option("--functions", type=opt.Count(), help="Eigenfunctions of the manifold at most; chosen by default.")
+@click.option("--alpha", type=float, help="least-squares: the penalty's weight; by cross-validation by default.")
+@opt.weights_option
+@opt.fit_row_options
+@opt.checkpoint_options
+@opt.model_option
+@opt.run_options
+def invariant(points: str, targets: str, **options: Any) -> None:
+    """Regress TARGETS on POINTS of a manifold among the functions that a group leaves as they are."""
+    solver, alpha = options["solver"], options["alpha"]
+    if alpha is not None and solver != "least-squares":
+        raise click.UsageError("--alpha is for --solver least-squares")
+    refuse_existing(options["out"], options["overwrite"])
+    dimension = open_source(points).dimension
+    estimator = InvariantRegressor(
+        parse_manifold(options["manifold"], dimension),
+        None if options["group"] is None else parse_group(options["group"], dimension),
+        options["smoothness"],
+        options["functions"],
+        solver.replace("-", "_"),
+        alpha=alpha,
+    )
+    _fit(estimator, points, targets, {}, options)
+
+
+def _fit(
+    estimator: HermiteRegressor | InvariantRegressor,
+    points: str,
+    targets: str,
+    fields: dict[str, Any],
+    options: dict[str, Any],
+) -> None:
+    """Fit, save and describe; outputs are refused first."""
+    out, overwrite, weights = options["out"], options["overwrite"], options["weights"]
+    refuse_existing(out, overwrite)
+    refuse_input(out, points, targets, weights, *fields.values())
+    run = opt.chosen(options, "on_invalid", "allow_missing", "checkpoint", "checkpoint_every")
+    with opt.scheduler(options):
+        progress = opt.bar(options["progress"])
+        estimator.fit(points, targets, **fields, sample_weight=weights, progress=progress, **run)
+        estimator.save(out, overwrite=overwrite)
+    click.echo(describe(estimator))
+    click.echo(f"model: {out}")

@@ -1,0 +1,93 @@
+"""`transform`, `predict` and `info`: what a saved model is used for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from sklearn.base import RegressorMixin, TransformerMixin
+
+from daskspectral.cli import options as opt
+from daskspectral.cli.describing import describe
+from daskspectral.data.readers import open_zarr, refuse_input
+from daskspectral.data.writer import refuse_existing
+from daskspectral.estimators import HermiteRegressor, SpectralDecomposition, load
+from daskspectral.moments import Moments
+
+
+@click.command()
+@click.argument("model")
+@click.argument("points")
+@click.option("--out", required=True, help="Where the embedding goes: a new zarr array (rows, components).")
+@click.option("--right", is_flag=True, help="The right functions of a model with singular values.")
+@opt.apply_row_options
+@opt.run_options
+def transform(model: str, points: str, out: str, right: bool, **options: Any) -> None:
+    """Evaluate the functions, or the coordinates, of MODEL at every row of the zarr array POINTS."""
+    refuse_existing(out, options["overwrite"])
+    refuse_input(out, model, points)
+    estimator = _loaded(model)
+    if not isinstance(estimator, TransformerMixin):
+        raise ValueError(
+            f"{model} holds {type(estimator).__name__}, which predicts: `daskspectral predict {model} {points} "
+            f"--out {out}`"
+        )
+    functions = _right(estimator, model) if right else estimator.transform
+    _write(functions, points, out, options)
+    shape = open_zarr(out).shape
+    click.echo(f"embedding: {out}, {shape[0]} rows, {shape[1]} components")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("points")
+@click.option("--out", required=True, help="Where the predictions go: a new zarr array (rows, targets).")
+@click.option("--gradient", is_flag=True, help="The gradient in place of the values, (rows, targets x columns).")
+@opt.apply_row_options
+@opt.run_options
+def predict(model: str, points: str, out: str, gradient: bool, **options: Any) -> None:
+    """Evaluate the regressor MODEL at every row of the zarr array POINTS."""
+    refuse_existing(out, options["overwrite"])
+    refuse_input(out, model, points)
+    estimator = _loaded(model)
+    if not isinstance(estimator, RegressorMixin):
+        raise ValueError(
+            f"{model} holds {type(estimator).__name__}, which is no regressor: `daskspectral transform {model} "
+            f"{points} --out {out}`"
+        )
+    if gradient and not isinstance(estimator, HermiteRegressor):
+        raise click.UsageError(f"--gradient is for models of `daskspectral regress`, and {model} is none")
+    _write(estimator.predict_gradient if gradient else estimator.predict, points, out, options)
+    shape = open_zarr(out).shape
+    what = "gradient" if gradient else "prediction"
+    click.echo(f"{what}: {out}, {shape[0]} rows, {shape[1]} column{'' if shape[1] == 1 else 's'}")
+
+
+@click.command()
+@click.argument("model")
+def info(model: str) -> None:
+    """Say what a saved model or saved moments hold."""
+    click.echo(describe(load(model)))
+
+
+def _loaded(path: str) -> Any:
+    model = load(path)
+    if isinstance(model, Moments):
+        raise ValueError(f"{path} holds moments, not a model: solve them by fit_moments in Python")
+    return model
+
+
+def _right(estimator: Any, path: str) -> Any:
+    if not isinstance(estimator, SpectralDecomposition):
+        raise click.UsageError(
+            f"--right is for models with singular values, and {path} holds {type(estimator).__name__}"
+        )
+    if estimator.moments_.operator.solver != "singular":
+        raise click.UsageError(f"--right is for models with singular values, and {path} has eigenvalues")
+    return estimator.transform_right
+
+
+def _write(function: Any, points: str, out: str, options: dict[str, Any]) -> None:
+    run = opt.chosen(options, "overwrite", "on_invalid", "allow_missing")
+    with opt.scheduler(options):
+        function(points, out=out, progress=opt.bar(options["progress"]), **run)
