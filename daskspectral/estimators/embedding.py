@@ -50,7 +50,7 @@ from daskspectral.solve.sdp import (
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 EXACT_ROWS = 20_000  # rows up to which "auto" takes all points: some minutes on two cores
-FURTHER = 1.2  # landmarks, over n_landmarks, when points that were not covered have become landmarks too
+FURTHER = 1.5  # landmarks, over n_landmarks, when points that were not covered have become landmarks too
 SOLUTION = ("spectrum_", "rank_", "objective_", "n_passes_", "objectives_", "method_", "n_features_in_")
 
 
@@ -76,7 +76,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         Products with the kernel after which the ascent ends, optimal or not.
     n_landmarks, landmarks, landmark_sample
         p and how the landmarks are chosen, or an array (p, n_features), as in `SpectralDecomposition`. Points that
-        those chosen do not cover become landmarks too, while these are no more than 1.2 p.
+        those chosen do not cover become landmarks too, while these are no more than 1.5 p.
     columns, standardize
         The columns used, and whether each is brought to mean 0 and standard deviation 1 first (ddof 0).
     cache : {"auto", "never"}
