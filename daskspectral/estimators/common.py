@@ -110,6 +110,8 @@ def choose_landmarks(
     rows, points = np.empty(0, dtype=np.int64), np.empty((0, source.dimension_at(view)))
     if wanted:
         rows, points = draw_rows(source, wanted, rng, view=view, on_invalid=on_invalid, progress=progress)
+        if not len(points):
+            raise ValueError("no rows are left: every row is invalid; mend the data")
     if kernel.needs_median:
         distance = choosing.median_distance(points, rng, size=MEDIAN_SAMPLE)
         logger.info("median distance %.6g taken as the kernel's scale", distance)

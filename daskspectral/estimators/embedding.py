@@ -80,21 +80,24 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
     columns, standardize
         The columns used, and whether each is brought to mean 0 and standard deviation 1 first (ddof 0).
     cache : {"auto", "never"}
-        Whether the kernel values at the landmarks are kept in this process's memory where they fit (2 GB at most).
+        Whether the kernel values at the landmarks are kept in this process's memory where they fit: 1 GB at most, and
+        twice that while they are made; never of a dask array, or on a cluster.
     random_state : int, Generator or None
         Decides the landmarks and the first point of the ascent.
 
     Attributes
     ----------
-    embedding_ : (n, rank) E, columns by descending eigenvalue of B. Lazy where X is: a dask or zarr array, or a path.
+    embedding_ : (n, rank) E, columns by descending eigenvalue of B; of "lowrank" lazy where X is: a dask or zarr
+        array, or a path.
         In each column the entry of largest magnitude is positive ("exact"), or its largest coordinate in the
         whitened landmark functions ("lowrank").
     spectrum_ : (rank,) eigenvalues of B, descending
     rank_ : int
-    objective_ : Tr(Abar B)
+    objective_ : Tr(Abar B); of "lowrank", until it is optimal, a lower bound of it
     certificate_ : `least_eigenvalue` of diag(y) - Abar, `gap`, `optimal`; with "lowrank", of the low-rank problem
     coverage_ : least |psi(x)|^2 of a point, 1 where the landmarks span its kernel function; of "lowrank"
-    n_passes_ : int, products with the kernel; objectives_ : the objective after each
+    n_passes_ : int, products with the kernel in the ascent; objectives_ : the objective at each, steps that were not
+        taken included
     method_, extension_, n_features_in_
     """
 
@@ -106,7 +109,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         *,
         method: str = "auto",
         solver: str = "accelerated",
-        tolerance: float = 1e-8,
+        tolerance: float = 1e-10,
         max_passes: int = 10_000,
         n_landmarks: int = 500,
         landmarks: str | Any = "cholesky",
@@ -162,7 +165,9 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         else:
             identity = {}
             if checkpoint is not None:
-                identity = run_identity(store, params_state(self.get_params(deep=False)), on_invalid)
+                params = params_state(self.get_params(deep=False))
+                freely = ("max_passes", "tolerance", "cache")  # may change from one start to the next
+                identity = run_identity(store, {k: v for k, v in params.items() if k not in freely}, on_invalid)
             saved = open_checkpoint(checkpoint, identity, checkpoint_every)
             self._fit_low_rank(source, on_invalid, progress, checkpoint, saved, identity, checkpoint_every)
         store.check_unchanged()
@@ -334,8 +339,8 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
     def _check_parameters(self, on_invalid: str) -> None:
         for name in ("bandwidth", "tolerance"):
             check_number(name, getattr(self, name))
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive; it is {getattr(self, name)!r}")
+            if not 1e-100 < getattr(self, name) < 1e100:
+                raise ValueError(f"{name} must be positive, 1e-100 to 1e100; it is {getattr(self, name)!r}")
         for name in ("n_landmarks", "max_passes"):
             check_whole(name, getattr(self, name))
         check_one_of("method", self.method, ("auto", "exact", "lowrank"))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.engine import Run
+from daskspectral.engine.memory import on_cluster
 from daskspectral.estimators.embedding_passes import (
     BlockTask,
     CoverTask,
@@ -40,11 +41,13 @@ from daskspectral.solve.sdp import (
 Array = NDArray[np.floating[Any]]
 Solve = Callable[[Problem, Array], SDPSolution]
 logger = logging.getLogger("daskspectral")
+ROUNDING = 1e-7  # of the kernel's exponent, for points far from the middle: 20 000 bandwidths
 
 
 def embed_exact(run: Run, kernel: Gaussian, solve: Solve, rng: np.random.Generator) -> tuple[Extension, Array]:
     """The extension, and E (n, rank), of all valid rows. Raises ValueError for a kernel that says nothing."""
     x, bound = gathered(run)
+    _check_reach(kernel, x)
     product = KernelProduct.of(kernel, x, False)
     m = product(np.ones((len(x), 1)))[:, 0]
     _check_masses(kernel, float(m.min()), float(m.max()), float(m.sum()), len(m))
@@ -55,6 +58,9 @@ def embed_exact(run: Run, kernel: Gaussian, solve: Solve, rng: np.random.Generat
     problem = ExactProblem(matrix, d, d * matrix.bound)
     e = problem.embedding(solve(problem, rng.standard_normal((len(x), min(RANK, len(x))))).point)
     e = e * _positive(e)
+    pulled = matrix @ e  # the extension at the points themselves, so that both are the same, converged or not
+    length = np.linalg.norm(pulled, axis=1, keepdims=True)
+    extended = np.divide(np.sqrt(d)[:, None] * pulled, length, out=e.copy(), where=length > 0)
     v = np.sqrt(m / m.sum())[:, None]
     extension = Extension(
         kernel,
@@ -65,7 +71,7 @@ def embed_exact(run: Run, kernel: Gaussian, solve: Solve, rng: np.random.Generat
         preparation=run.source.preparation,
         unit=bound is not None,
     )
-    return extension, e
+    return extension, extended
 
 
 def embed_low_rank(
@@ -80,6 +86,7 @@ def embed_low_rank(
     source, kernel = run.source, basis.kernel
     assert isinstance(kernel, Gaussian)
     while True:
+        _check_reach(kernel, basis.landmarks)
         features = Features(basis)
         total = passes(TotalTask(features))["total"]
         frame = Frame.of(kernel.values(basis.landmarks, basis.landmarks), total)
@@ -92,7 +99,7 @@ def embed_low_rank(
     _check_cover(cover, source.n)
     _check_masses(kernel, -float(cover["lightest"]), float(cover["heaviest"]), frame.total, source.n)
     aligned = "diagonal" not in source.readers or run.on_invalid == "raise"  # kept values are of the valid rows
-    if keep and aligned and not source.dask_fields and keeps(8 * source.n * basis.size):
+    if keep and aligned and not source.dask_fields and not on_cluster() and keeps(8 * source.n * basis.size):
         kept = kept_features(run, features)
         run, features = Run(kept, run.plan, None, "raise", False, "embed"), Features(basis, kept=True)
     passes.run = replace(run, progress=False)
@@ -118,6 +125,20 @@ def _positive(columns: Array) -> Array:
     size = np.abs(columns)
     first = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(axis=0)
     return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
+
+
+def _check_reach(kernel: Gaussian, points: Array) -> None:
+    """Raise ValueError where a point is so far away that distances between the others lose their digits."""
+    bandwidth = float(kernel.scale) * np.sqrt(2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.sum((points - points.mean(axis=0)) ** 2, axis=1)
+    farthest = int(np.argmax(squares))
+    if not np.finfo(float).eps * squares[farthest] <= ROUNDING * bandwidth**2:
+        raise ValueError(
+            f"the point {points[farthest, :4].tolist()}{' and so on' if points.shape[1] > 4 else ''} is "
+            f"{np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths away from the middle of the others, whose "
+            "distances would lose their digits: leave such points out, or widen the bandwidth"
+        )
 
 
 def _check_masses(kernel: Gaussian, lightest: float, heaviest: float, total: float, n: int) -> None:

@@ -29,7 +29,7 @@ from daskspectral.solve.sdp import Frame, Largest, Prove, Pull
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
-KEPT = 1 << 31  # bytes of kernel values that are kept in memory, at most
+KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
 SHARE = 4  # and at most this part of what is free
 
 

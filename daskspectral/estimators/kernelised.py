@@ -169,7 +169,8 @@ class KernelEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[m
         self.spectrum_, self.learned_kernel_ = LearnedKernel.of(kernel, points, problem, found)
         self.embedding_ = self.learned_kernel_.features(points)
         self.objective_, self.dual_, self.n_iter_ = found.objective, found.dual, found.iterations
-        self.certificate_ = KernelCertificate(found.least_eigenvalue, found.gap, found.error, found.merit <= self.tol)
+        error = float(np.abs(np.sum(self.embedding_**2, axis=1) / d - 1).max())  # of the columns that are given back
+        self.certificate_ = KernelCertificate(found.least_eigenvalue, found.gap, error, found.merit <= self.tol)
         self.rank_, self.range_ = len(self.spectrum_), problem.rank
         self.kernel_, self.n_features_in_ = kernel, source.n_features_in
         return self

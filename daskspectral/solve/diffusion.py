@@ -115,6 +115,10 @@ def exact_map(
     q = np.asarray(product @ np.ones(n))
     second = q**-alpha
     m = second * np.asarray(product @ second)
+    if q.max() - 1 < 1e-8:
+        raise ValueError(
+            "the kernel is the identity: no two points are within reach of each other; give a larger bandwidth"
+        )
     scale, mass = second / np.sqrt(m), float(m.sum())
     trivial = np.sqrt(m / mass)
     if isinstance(product, np.ndarray) and n <= DENSE:

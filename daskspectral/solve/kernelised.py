@@ -26,7 +26,7 @@ from daskspectral.solve.spectrum import fix_signs
 Array = NDArray[np.floating[Any]]
 
 RANGE_CUT = 1e-10  # of the eigenvalues of K, below which a direction is outside its numerical range
-RANK_CUT = 1e-6  # of the eigenvalues of B', below which a direction is what the interior point left
+RANK_CUT = 1e-9  # of the eigenvalues of B', below which a direction is what the interior point left
 _SYSTEM_CUT = 1e-15
 _PATIENCE = 6  # steps without progress: rounding
 _STEP = 0.98  # of the way to the border of the cone
@@ -255,7 +255,7 @@ class LearnedKernel(Kernel):
     def of(
         cls, kernel: Kernel, points: Array, problem: KernelisedProblem, solution: KernelisedSolution
     ) -> tuple[Array, LearnedKernel]:
-        """The eigenvalues of B' (r,), descending, above a millionth of the largest, and the kernel of these columns."""
+        """The eigenvalues of B' (r,), descending, and the kernel of these columns."""
         outer = problem.roots[:, None] * solution.inner * problem.roots
         values, vectors = scipy.linalg.eigh(0.5 * (outer + outer.T))
         values, vectors = values[::-1], vectors[:, ::-1]

@@ -482,6 +482,11 @@ def test_one_far_outlier(method: str) -> None:
     np.testing.assert_allclose(np.sum(e**2, axis=1), np.diag(abar), rtol=0, atol=1e-7)
     np.testing.assert_allclose(np.sum(abar * (e @ e.T)), found.objective_, rtol=1e-7)
     assert gap_of(abar, e, np.diag(abar)) < (1e-7 if method == "lowrank" else 1e-10)
+    x[0] = [1e6, 0.0]
+    with pytest.raises(
+        ValueError, match=r"the point \[1000000.0, 0.0\] is .* bandwidths away .* leave such points out"
+    ):
+        make(method=method, n_landmarks=60).fit(x)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -523,7 +528,9 @@ def test_points_that_landmarks_do_not_cover() -> None:
 def test_new_points_out_of_reach(method: str) -> None:
     found = make(method=method).fit(X)
     z = np.concatenate([X[:4], [[1e3, 0.0]]])
-    with pytest.raises(ValueError, match=r"the extension is undefined at 1 of 5 rows, the first of them \[1000. +0."):
+    with pytest.raises(
+        ValueError, match=r"the extension is undefined at 1 of 5 rows, the first of them \[1000.0, 0.0\]"
+    ):
         found.transform(z)
     after = found.transform(z, on_invalid="skip")
     assert np.isnan(after[4]).all()
@@ -533,7 +540,7 @@ def test_new_points_out_of_reach(method: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"bandwidth": 0.0}, r"bandwidth must be positive; it is 0.0"),
+        ({"bandwidth": 0.0}, r"bandwidth must be positive, 1e-100 to 1e100; it is 0.0"),
         ({"bandwidth": -1}, r"bandwidth must be positive"),
         ({"bandwidth": np.nan}, r"bandwidth"),
         ({"bandwidth": "median"}, r"bandwidth"),
