@@ -123,7 +123,10 @@ class HarmonicEvaluation(Evaluation):
         self.harmonic, self.parts, self.block = harmonic, parts, block
         self.points = block.x.astype(float, copy=False)
         if np.isfinite(harmonic.tolerance):
-            harmonic.manifold.check(self.points, tolerance=harmonic.tolerance)
+            try:
+                harmonic.manifold.check(self.points, tolerance=harmonic.tolerance)
+            except ValueError as error:
+                raise ValueError(f"{error} (row counted within a block of {len(self.points)} rows)") from None
         self._value: Array | None = None
 
     def feature(self, atom: Atom) -> Array:

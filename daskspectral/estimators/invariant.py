@@ -64,10 +64,11 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         D: as many whole levels as have at most D eigenfunctions, invariant or not. By default n^(1 / (1 + alpha)) for
         "projection"; for "least_squares" 1000, and without a group at most n / 2, of which cross-validation chooses.
     solver : {"projection", "least_squares"}
-        Means of y u (Algorithm 1), or ridge least squares with the Sobolev norm as its penalty, which has no error
-        where the data determine the functions.
+        Means of y u (Algorithm 1), or ridge least squares with the Sobolev norm as its penalty. Where the data
+        determine the functions its relative error ends at the rounding of the sums, 1e-6 (squared, 1e-12).
     alpha : float, optional
-        Weight of the penalty of "least_squares"; by default, with D, of least generalised cross-validation.
+        Weight of the penalty of "least_squares"; by default, with D, of least generalised cross-validation, which
+        counts rows, whatever their weight.
 
     Attributes
     ----------
@@ -234,8 +235,8 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     ) -> Any:
         """f at the rows of X, (n,), or (n, k) for k targets, float64; lazy for dask, zarr and xarray.
 
-        `out` and the other options are those of `SpectralDecomposition.transform`. Raises ValueError for points off the
-        manifold.
+        `out`, which gets (n, k) values, and the other options are those of `SpectralDecomposition.transform`. Raises
+        ValueError for points off the manifold.
         """
         check_is_fitted(self)
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
@@ -280,7 +281,10 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
     def _projected(self, moments: Moments, basis: InvariantBasis, values: Array) -> Array:
         """Algorithm 1: the means of y u, of the levels with D_lambda <= D."""
-        most = self.n_eigenfunctions or self._default(int(moments.arrays["observed"][0]))
+        observed = int(moments.arrays["observed"][0])
+        most = self.n_eigenfunctions or self._default(observed)
+        if most > observed:
+            raise ValueError(f"n_eigenfunctions={most} is more than the {observed} rows of positive weight; lower it")
         kept = int(np.count_nonzero(basis.cumulative <= most))
         self.levels_ = basis.harmonic.manifold.levels_within(min(most, basis.harmonic.size))
         self.alpha_: float | None = None
@@ -294,7 +298,8 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         count, cumulative = int(moments.arrays["observed"][0]), basis.cumulative
         penalty = cumulative.astype(float) ** self._exponent
         ends = [int(np.count_nonzero(cumulative <= total)) for total in np.unique(cumulative)]
-        candidates = ends if self.n_eigenfunctions is None and self.alpha is None else ends[-1:]
+        chosen = self.n_eigenfunctions is None and self.alpha is None
+        candidates = [ends[i] for i in _spread(len(ends))] if chosen else ends[-1:]
         curve, best = [], None
         for end in candidates:
             if best is not None and end > count:
@@ -372,6 +377,11 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             check_amount("alpha", self.alpha)
         if self.group is not None:
             self.group.check(self.manifold)
+
+
+def _spread(count: int) -> list[int]:
+    """Numbers below `count`: the first ones, then ever fewer, and the last one; not many more than 40."""
+    return sorted({min(count - 1, k) for k in range(16)} | set(np.geomspace(1, count, 30).astype(int) - 1))
 
 
 def _moves(group: Group | None) -> Array:

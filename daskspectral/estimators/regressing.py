@@ -84,7 +84,9 @@ class MeasureRegression:
 def _squares(fields: Mapping[str, Array]) -> dict[str, Array]:
     y = fields["y"]
     w = np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(y))
-    squares = {"value_squares": w @ y**2, "observed": np.array([np.count_nonzero(w)], dtype=float)}
+    with np.errstate(over="ignore"):  # infinity is refused later
+        y = y**2
+    squares = {"value_squares": w @ y, "observed": np.array([np.count_nonzero(w)], dtype=float)}
     if "gradients" in fields:
         squares["slope_squares"] = np.einsum("k,kjd,kjd->j", w, fields["gradients"], fields["gradients"])
     return squares

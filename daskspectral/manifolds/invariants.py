@@ -15,6 +15,7 @@ from daskspectral.manifolds.isometry import Isometry
 Array = NDArray[np.floating[Any]]
 
 _ZERO = 1e-6  # singular values above are never zeros
+_ROUNDING = 1e-11  # times the size: singular values up to there may be zeros
 _GAP = 100.0  # the least ratio between the smallest singular value kept and the largest zero
 
 
@@ -55,7 +56,7 @@ def null_space(actions: Sequence[Array]) -> Array:
         return np.zeros((m, 0))
     ratios = np.append(values, max(1.0, values[-1]))[candidates + 1] / values[candidates]
     rank = int(ratios.argmax()) + 1
-    if ratios[rank - 1] < _GAP:
+    if ratios[rank - 1] < _GAP or values[rank - 1] > _ROUNDING * m:
         raise ValueError(
             "expected singular values of D(g) - I with a gap that tells zeros, received "
             f"{values[rank - 1]:.3g} and then {values[min(rank, m - 1)]:.3g}; the generators are not orthogonal to "

@@ -19,7 +19,7 @@ from daskspectral.manifolds.isometry import Isometry
 
 Integers = NDArray[np.int64]
 
-_TRIVIAL = 1e-8  # a phase gathered around a cycle of frequencies that is smaller is rounding
+_TRIVIAL = 1e-11  # a phase gathered around a cycle of frequencies that is smaller is rounding
 
 
 class Chart(ABC):

@@ -142,10 +142,14 @@ class RotationKernel(ZonalKernel):
         return scale * now, scale * slope
 
     def project(self, x: Array) -> Array:
-        return x
+        a = x.reshape(-1, 3, 3)
+        for _ in range(3):  # Newton's iteration to the polar factor, for matrices that were rounded or are a little off
+            a = 1.5 * a - 0.5 * a @ a.transpose(0, 2, 1) @ a
+        return a.reshape(-1, 9)
 
     def push(self, x: Array, direction: Array) -> Array:
-        return direction
+        a, v = self.project(x).reshape(-1, 3, 3), direction.reshape(-1, 3, 3)
+        return 0.5 * (v - a @ v.transpose(0, 2, 1) @ a).reshape(-1, 9)  # along the rotations: R times a skew matrix
 
 
 def gegenbauer(d: int, degree: int, t: Array) -> Array:
