@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source, open_source
+from daskspectral.data.writer import refuse_existing
 from daskspectral.engine import Run
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import check_memory
@@ -79,9 +80,10 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         those chosen do not cover become landmarks too, while these are no more than 1.5 p.
     columns, standardize
         The columns used, and whether each is brought to mean 0 and standard deviation 1 first (ddof 0).
-    cache : {"auto", "never"}
+    cache : {"auto", "never"} or path
         Whether the kernel values at the landmarks are kept in this process's memory where they fit: 1 GB at most, and
-        twice that while they are made; never of a dask array, or on a cluster.
+        twice that while they are made; never of a dask array, or on a cluster. A path or URL that all workers see: in
+        a zarr array there, 8 p bytes a row, which is left. It pays where X has hundreds of columns.
     random_state : int, Generator or None
         Decides the landmarks and the first point of the ascent.
 
@@ -116,7 +118,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         landmark_sample: int | None = None,
         columns: Sequence[int] | None = None,
         standardize: bool = False,
-        cache: str = "auto",
+        cache: str | os.PathLike[str] = "auto",
         random_state: Any = None,
     ):
         self.bandwidth = bandwidth
@@ -157,6 +159,8 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         self._check_parameters(on_invalid)
         source = open_source(X, columns=self.columns, diagonal=diagonal).allowing_missing(allow_missing)
         method = self._checked_method(source, checkpoint)
+        if self.cache not in ("auto", "never") and on_invalid == "skip":
+            raise ValueError("cache at a path keeps every row: mend the data and take on_invalid='raise'")
         store = Store(source, allow_missing=allow_missing)
         logger.info("method %s for %d rows", method, source.n)
         self.method_, self.n_features_in_ = method, source.n_features_in
@@ -304,7 +308,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             checkpoint.agree(plan)
         with checkpoint_signals(checkpoint):
             passes = Passes(run, checkpoint)
-            found = embed_low_rank(passes, basis, self._solve, seed=start_seed, most=most, keep=self.cache == "auto")
+            found = embed_low_rank(passes, basis, self._solve, seed=start_seed, most=most, cache=os.fspath(self.cache))
         self.extension_, self.coverage_ = found
         if checkpoint is not None:
             checkpoint.write()
@@ -332,6 +336,10 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         method = self.method
         if method == "auto":
             method = "exact" if source.n <= EXACT_ROWS else "lowrank"
+        if self.cache not in ("auto", "never"):
+            refuse_existing(self.cache, False)
+            if source.dask_fields:
+                raise ValueError("cache at a path takes no dask array: write X by X.to_zarr(path) and give the path")
         if method == "exact" and checkpoint is not None:
             raise ValueError("a checkpoint is of the passes over chunks: give method='lowrank', or no checkpoint")
         return method
@@ -345,7 +353,8 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             check_whole(name, getattr(self, name))
         check_one_of("method", self.method, ("auto", "exact", "lowrank"))
         check_one_of("solver", self.solver, ("accelerated", "power"))
-        check_one_of("cache", self.cache, ("auto", "never"))
+        if not isinstance(self.cache, (str, os.PathLike)) or not os.fspath(self.cache):
+            raise ValueError(f"cache must be 'auto' or 'never' or a path; it is {self.cache!r}")
         check_one_of("standardize", self.standardize, (True, False))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         if isinstance(self.landmarks, str):

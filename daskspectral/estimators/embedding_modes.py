@@ -23,6 +23,8 @@ from daskspectral.estimators.embedding_passes import (
     gathered,
     keeps,
     kept_features,
+    pass_plan,
+    scratch_features,
 )
 from daskspectral.estimators.extension import COVERED, Extension
 from daskspectral.kernels import Gaussian
@@ -75,12 +77,13 @@ def embed_exact(run: Run, kernel: Gaussian, solve: Solve, rng: np.random.Generat
 
 
 def embed_low_rank(
-    passes: Passes, basis: LandmarkBasis, solve: Solve, *, seed: int, most: int, keep: bool
+    passes: Passes, basis: LandmarkBasis, solve: Solve, *, seed: int, most: int, cache: str
 ) -> tuple[Extension, float]:
     """The extension, and the least |psi|^2 of a point.
 
-    Points that are not covered become landmarks while there are no more than `most`; kernel values are kept in memory
-    where they fit and `keep` says so. Raises ValueError where points are not covered, or the kernel says nothing.
+    Points that are not covered become landmarks while there are no more than `most`. Kernel values are kept in memory
+    where they fit ("auto"), never, or in a zarr array at the path `cache`. Raises ValueError where points are not
+    covered, or the kernel says nothing.
     """
     run = passes.run
     source, kernel = run.source, basis.kernel
@@ -99,7 +102,15 @@ def embed_low_rank(
     _check_cover(cover, source.n)
     _check_masses(kernel, -float(cover["lightest"]), float(cover["heaviest"]), frame.total, source.n)
     aligned = "diagonal" not in source.readers or run.on_invalid == "raise"  # kept values are of the valid rows
-    if keep and aligned and not source.dask_fields and not on_cluster() and keeps(8 * source.n * basis.size):
+    if cache not in ("auto", "never"):
+        kept = scratch_features(replace(run, progress=False), features, cache)
+        run, features = (
+            Run(kept, pass_plan(kept, basis.size)[0], None, "raise", False, "embed"),
+            Features(basis, kept=True),
+        )
+    elif (
+        cache == "auto" and aligned and not source.dask_fields and not on_cluster() and keeps(8 * source.n * basis.size)
+    ):
         kept = kept_features(run, features)
         run, features = Run(kept, run.plan, None, "raise", False, "embed"), Features(basis, kept=True)
     passes.run = replace(run, progress=False)
@@ -131,9 +142,10 @@ def _check_reach(kernel: Gaussian, points: Array) -> None:
     """Raise ValueError where a point is so far away that distances between the others lose their digits."""
     bandwidth = float(kernel.scale) * np.sqrt(2)
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.sum((points - points.mean(axis=0)) ** 2, axis=1)
+        squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
     farthest = int(np.argmax(squares))
-    if not np.finfo(float).eps * squares[farthest] <= ROUNDING * bandwidth**2:
+    apart = not squares[farthest] <= 1e4 * np.median(squares)  # otherwise it is the bandwidth that is small
+    if apart and not np.finfo(float).eps * squares[farthest] <= ROUNDING * bandwidth**2:
         raise ValueError(
             f"the point {points[farthest, :4].tolist()}{' and so on' if points.shape[1] > 4 else ''} is "
             f"{np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths away from the middle of the others, whose "

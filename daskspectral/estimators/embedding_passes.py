@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from zarr.storage import LocalStore
 
 from daskspectral.basis import Arena, Block, LandmarkBasis
 from daskspectral.basis.base import VALUE
-from daskspectral.data.source import Source, open_source
+from daskspectral.data.source import Preparation, Source, open_source, points_reader
+from daskspectral.data.writer import create_array, default_chunk_rows
 from daskspectral.engine import Run
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Memory, available, local_threads, predict_memory
@@ -184,6 +186,18 @@ def kept_features(run: Run, features: Features) -> Source:
     assert values is not None
     others = {name: reader.read(0, run.source.n) for name, reader in run.source.readers.items() if name != "x"}
     return open_source(values, fields=others)
+
+
+def scratch_features(run: Run, features: Features, path: str) -> Source:
+    """A source of the kernel values in a zarr array that is written at a path, with the other fields of the rows."""
+    n, p = run.source.n, features.basis.size
+    rows = min(n, default_chunk_rows((n, p), "float64"))
+    with create_array(path, (n, p), "float64", chunk_rows=rows) as array:
+        target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
+        plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
+        Run(run.source, plan, None, run.on_invalid, run.progress, "features").map(KeepTask(features), out=target)
+    readers = {**run.source.readers, "x": points_reader(path, "features")}
+    return replace(run.source, readers=readers, preparation=Preparation())
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,7 +89,7 @@ def test_the_semidefinite_embedding(method: str) -> None:
 def test_an_embedding_that_is_not_proved_says_so() -> None:
     line = "embed arc.zarr --bandwidth 0.5 --max-passes 3 --out m.zarr"
     with pytest.warns(match="not proved optimal"):
-        assert "of the objective, not proved optimal to 1e-08" in done(line)
+        assert "of the objective, not proved optimal to 1e-10" in done(line)
 
 
 def test_a_diffusion_map() -> None:
