@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from daskspectral import basis, groups, kernels, landmarks, manifolds, operators, testing
-    from daskspectral.errors import InvalidRowError, RankWarning, SmoothnessError
+    from daskspectral.errors import InvalidRowError, RankWarning, SmoothnessError, UntrustedError
     from daskspectral.estimators import (
         DiffusionMap,
         GraphLaplacian,
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
         SDPEmbedding,
         SobolevRidge,
         SpectralDecomposition,
-        load,
-        save,
     )
     from daskspectral.forms import along, along_each, at, form, functional, grad, inner, partial, second
     from daskspectral.moments import Moments
+    from daskspectral.store import load, save, untrusted
 
 __version__ = "0.1.0"
 
@@ -38,6 +37,7 @@ _HOMES = {
     "SmoothnessError": "errors",
     "SobolevRidge": "estimators",
     "SpectralDecomposition": "estimators",
+    "UntrustedError": "errors",
     "along": "forms",
     "along_each": "forms",
     "at": "forms",
@@ -45,10 +45,11 @@ _HOMES = {
     "functional": "forms",
     "grad": "forms",
     "inner": "forms",
-    "load": "estimators",
+    "load": "store",
     "partial": "forms",
-    "save": "estimators",
+    "save": "store",
     "second": "forms",
+    "untrusted": "store",
 }
 _MODULES = ("basis", "groups", "kernels", "landmarks", "manifolds", "operators", "testing")
 
@@ -65,6 +66,7 @@ __all__ = [
     "SmoothnessError",
     "SobolevRidge",
     "SpectralDecomposition",
+    "UntrustedError",
     "along",
     "along_each",
     "at",
@@ -83,6 +85,7 @@ __all__ = [
     "save",
     "second",
     "testing",
+    "untrusted",
 ]
 
 

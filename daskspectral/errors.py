@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["InvalidRowError", "RankWarning", "SmoothnessError", "Stopped", "raise_on_signals"]
+__all__ = ["InvalidRowError", "RankWarning", "SmoothnessError", "Stopped", "UntrustedError", "raise_on_signals"]
 
 
 class RankWarning(UserWarning):
@@ -31,6 +31,21 @@ class InvalidRowError(ValueError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class UntrustedError(ValueError):
+    """A file asks for classes or functions that are not daskspectral's own; `names` are theirs, `module.name`."""
+
+    def __init__(self, names: Sequence[str]):
+        super().__init__(list(names))
+        self.names = tuple(names)
+
+    def __str__(self) -> str:
+        return (
+            f"the file asks for {', '.join(self.names)}, which would run code that is not daskspectral's. Where you "
+            f"know this code and where the file comes from, load it with trusted={list(self.names)!r} (in the shell "
+            f"{' '.join(f'--trust {name}' for name in self.names)})"
+        )
 
 
 class Stopped(BaseException):

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from daskspectral.basis import Arena, Basis, Block, Evaluation
 from daskspectral.basis.base import pair_with_field
 from daskspectral.forms import Atom, Form, Functional, Pairing, Product
 from daskspectral.operators import Operator
+from daskspectral.registry import Registered, encode
 
 Array = NDArray[np.floating[Any]]
 Sides = tuple[str, str]
@@ -23,7 +24,7 @@ __all__ = ["Measure", "MeasureMany", "Measurement", "Moments", "block_rows"]
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(Registered):
     """Sums of forms over rows, never means: an additive monoid.
 
     `arrays` holds one sum a form, (p, q), by name; `weight` is the total sample weight, `count` the rows that
@@ -32,6 +33,8 @@ class Moments:
     right functions are those of `basis` too. `a + b` is the moments of both data sets together; it knows its array
     where b continues a.
     """
+
+    expects: ClassVar = {"basis": Basis, "right_basis": Basis, "operator": Operator}
 
     arrays: Mapping[str, Array]
     weight: float
@@ -49,9 +52,8 @@ class Moments:
     @property
     def fingerprint(self) -> str:
         """A digest of bases, operator, preparation of the columns and arithmetic; equal ones can be added."""
-        right = None if self.right_basis is None else self.right_basis.state()
         digest = hashlib.sha256()
-        for part in (self.basis.state(), right, self.preparation, self.dtype):
+        for part in (encode(self.basis), encode(self.right_basis), self.preparation, self.dtype):
             update_digest(digest, part)
         measured = (self.operator.forms, self.operator.functionals)
         digest.update(repr((self.operator, *(sorted(m.items()) for m in measured))).encode())
@@ -94,7 +96,7 @@ class Moments:
 def _differences(left: Moments, right: Moments) -> list[str]:
     """In what the fingerprints of two moments differ."""
     named: dict[str, Callable[[Moments], Any]] = {
-        "bases (kernel, landmarks)": lambda m: [b and b.state() for b in (m.basis, m.right_basis)],
+        "bases (kernel, landmarks)": lambda m: [encode(m.basis), encode(m.right_basis)],
         "preparations of the columns": lambda m: m.preparation,
         "dtypes": lambda m: m.dtype,
     }

@@ -1,40 +1,213 @@
-"""Moments as state dictionaries: what models are made of."""
+"""State to and from zarr groups: versioned, whole or not there at all, under digests, never executed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from daskspectral.basis import basis_from_state
-from daskspectral.moments import Moments
-from daskspectral.operators import operator_from_state
+import numpy as np
+import zarr
 
-_PLAIN = ("arrays", "weight", "count", "skipped", "rows", "start", "head", "dtype", "preparation")
+from daskspectral.data.writer import check_complete, create_group, local_path
+from daskspectral.registry import Registered, Trusted, decode, encode, foreign, name_of
 
+FORMAT = 2
+ATTEMPTS = 5  # to read a model that is being replaced
+_KEY = "daskspectral"
+_PARTS = ("format", "kind", "state", "digests")
 
-def moments_state(moments: Moments) -> dict[str, Any]:
-    """Moments as plain data and arrays."""
-    return {
-        "arrays": dict(moments.arrays),
-        "weight": moments.weight,
-        "count": moments.count,
-        "skipped": moments.skipped,
-        "rows": moments.rows,
-        "start": moments.start,
-        "head": moments.head,
-        "basis": moments.basis.state(),
-        "operator": moments.operator.state(),
-        "dtype": moments.dtype,
-        "preparation": dict(moments.preparation),
-        "right_basis": None if moments.right_basis is None else moments.right_basis.state(),
-    }
+Path = str | os.PathLike[str]
+Array = np.ndarray[Any, Any]
 
 
-def moments_from_state(state: Mapping[str, Any]) -> Moments:
-    """The inverse of `moments_state`."""
-    return Moments(
-        **{k: state[k] for k in _PLAIN},
-        basis=basis_from_state(state["basis"]),
-        right_basis=None if state.get("right_basis") is None else basis_from_state(state["right_basis"]),
-        operator=operator_from_state(state["operator"]),
+def save(what: Any, path: Path, *, overwrite: bool = False) -> None:
+    """Write a fitted estimator or moments as a zarr group; it appears whole or not at all.
+
+    Raises FileExistsError for a path that exists unless `overwrite`; ValueError or TypeError for an estimator that is
+    not fitted, and for what could not be read back: classes and functions that are not at the top level of a module.
+    """
+    if not isinstance(what, Registered):
+        raise TypeError(f"save() takes a fitted estimator or moments, not {type(what).__name__}")
+    data = encode(what)
+    decode(data, type(what), trusted=foreign(data))
+    write_state(path, name_of(type(what)), data, overwrite=overwrite)
+
+
+def load(path: Path, *, trusted: Iterable[Trusted] = ()) -> Any:
+    """What `save` wrote: a fitted estimator, or moments.
+
+    A file may ask for daskspectral's own classes. Classes and functions of a user's load only where `trusted` has
+    them, as names ("mymodule.MyKernel") or themselves; `untrusted(path)` lists what a file asks for. Trust what you
+    would import: it runs with your rights.
+
+    Raises UntrustedError, before anything is imported, where the file asks for others; FileNotFoundError where there
+    is nothing; ValueError for a store of another kind, and for functions whose values are no longer those saved;
+    OSError for a store that is damaged.
+    """
+    _, data = read_state(path)
+    return decode(data, Registered, trusted)
+
+
+def untrusted(path: Path) -> list[str]:
+    """The names of the classes and functions that a saved model or moments ask for besides daskspectral's own.
+
+    Nothing is imported. Raises as `load` does for what is no model.
+    """
+    return foreign(read_state(path)[1])
+
+
+def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bool = False) -> None:
+    """Write encoded data as a zarr group that appears whole or not at all.
+
+    Raises FileExistsError for a path that exists, unless `overwrite`.
+    """
+    arrays: dict[str, Array] = {}
+    plain = _without_arrays(data, "", arrays)
+    with create_group(path, overwrite=overwrite) as group:
+        for name, array in arrays.items():
+            group.create_array(name, data=array, config={"write_empty_chunks": True})
+        digests = {name: digest(array) for name, array in arrays.items()}
+        header = {"format": FORMAT, "kind": kind, "state": plain, "digests": digests}
+        group.attrs[_KEY] = {**header, "digest": _header_digest(header)}
+
+
+def read_state(path: Path) -> tuple[str, Any]:
+    """The kind and the encoded data written at a path or URL.
+
+    A store that is replaced meanwhile is read again. Raises FileNotFoundError where there is nothing, ValueError for a
+    store of another kind or another format, OSError for one that is damaged.
+    """
+    text = os.fspath(path)
+    for attempt in range(ATTEMPTS):
+        stored = None
+        try:
+            stored = _Stored.open(text)
+            return stored.kind, stored.data()
+        except (OSError, ValueError):
+            if not _replaced(text, stored):
+                raise
+        time.sleep(0.02 * 2**attempt)
+    raise OSError(
+        f"{text} was replaced {ATTEMPTS} times while it was read: read it when its writer is done, or save each model "
+        "to a path of its own"
     )
+
+
+def digest(array: Array) -> str:
+    """A digest of an array's shape, type and bytes."""
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return hashlib.sha256(repr((array.shape, little.dtype.str)).encode() + little.tobytes()).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A saved group: its header has been read, its arrays not yet."""
+
+    path: str
+    group: zarr.Group
+    header: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, text: str) -> _Stored:
+        local = local_path(text)
+        if local is not None and not local.exists():
+            raise FileNotFoundError(f"there is no saved model at {text}: the path does not exist")
+        try:
+            group = zarr.open(text if local is None else str(local), mode="r")
+        except (FileNotFoundError, KeyError, NotADirectoryError):
+            raise ValueError(f"{text} is not a saved model: it is no zarr group") from None
+        except json.JSONDecodeError as error:
+            raise OSError(f"{text} is damaged: its zarr.json cannot be read ({error}); save it again") from error
+        attributes = dict(group.attrs)
+        check_complete(attributes, text)
+        header = attributes.get(_KEY)
+        if not isinstance(group, zarr.Group) or not isinstance(header, dict):
+            what = "an array" if isinstance(group, zarr.Array) else "a zarr group of something else"
+            raise ValueError(f"{text} is {what}, not a model or moments saved by daskspectral")
+        cls._check(header, text)
+        return cls(text, group, header)
+
+    @staticmethod
+    def _check(header: Mapping[str, Any], text: str) -> None:
+        version = header.get("format")
+        if isinstance(version, int) and version > FORMAT:
+            raise ValueError(
+                f"{text} was written in format {version} and this daskspectral reads format {FORMAT}: upgrade it"
+            )
+        if isinstance(version, int) and version < FORMAT:
+            raise ValueError(
+                f"{text} was written in format {version}, before the first release; this daskspectral reads format "
+                f"{FORMAT}: fit and save it again"
+            )
+        if not header.keys() >= {*_PARTS, "digest"}:
+            raise OSError(f"{text} is damaged: its attributes are incomplete; save it again")
+        if header["digest"] != _header_digest({part: header[part] for part in _PARTS}):
+            raise OSError(f"{text} is damaged: its attributes are not what was saved; save it again")
+
+    @property
+    def kind(self) -> str:
+        return str(self.header["kind"])
+
+    def data(self) -> Any:
+        arrays = {name: self._array(name, expected) for name, expected in self.header["digests"].items()}
+        return _with_arrays(self.header["state"], arrays)
+
+    def _array(self, name: str, expected: str) -> Array:
+        """An array of the group; a chunk that is lost would read as zeros, so that the digest is compared."""
+        try:
+            array = np.asarray(self.group[name][...])  # type: ignore[index]
+        except (KeyError, ValueError, RuntimeError, OSError) as error:
+            raise OSError(
+                f"{self.path} is damaged: its array {name} cannot be read ({error}); save it again"
+            ) from error
+        if digest(array) != expected:
+            raise OSError(f"{self.path} is damaged: its array {name} is not what was saved; save it again")
+        return array
+
+
+def _replaced(text: str, stored: _Stored | None) -> bool:
+    """Whether a writer has put another store in the place of the one that was read, or is about to."""
+    local = local_path(text)
+    if local is not None and any(local.parent.glob(f".{local.name}.*.replaced")):
+        return True
+    try:
+        now = _Stored.open(text)
+    except (OSError, ValueError):
+        return False
+    return stored is None or stored.header["digest"] != now.header["digest"]
+
+
+def _header_digest(header: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+
+
+def _without_arrays(value: Any, name: str, arrays: dict[str, Array]) -> Any:
+    """The data with each array's name in its place; a zarr array is not empty, so that such ones are kept by shape."""
+    if isinstance(value, np.ndarray):
+        if not value.size:
+            return {"$empty": list(value.shape), "dtype": value.dtype.str}
+        while name in arrays:
+            name += "_"
+        arrays[name] = value
+        return {"$array": name}
+    if isinstance(value, Mapping):
+        inside = {k: name if k == "state" and "$class" in value else f"{name}.{k}".lstrip(".") for k in value}
+        return {k: _without_arrays(v, inside[k].replace(".$tuple", ""), arrays) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_arrays(v, f"{name}.{i}".lstrip("."), arrays) for i, v in enumerate(value)]
+    return value
+
+
+def _with_arrays(value: Any, arrays: Mapping[str, Array]) -> Any:
+    if isinstance(value, dict):
+        if "$array" in value:
+            return arrays[value["$array"]]
+        if "$empty" in value:
+            return np.empty(value["$empty"], value["dtype"])
+        return {k: _with_arrays(v, arrays) for k, v in value.items()}
+    return [_with_arrays(v, arrays) for v in value] if isinstance(value, list) else value

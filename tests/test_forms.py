@@ -28,8 +28,6 @@ from daskspectral.forms import (
     at,
     dirichlet,
     form,
-    form_from_state,
-    form_state,
     functional,
     grad,
     gram,
@@ -40,6 +38,7 @@ from daskspectral.forms import (
 )
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
+from daskspectral.registry import decode, encode
 
 VALUE, GRADIENT = Atom("value"), Atom("gradient")
 
@@ -215,7 +214,7 @@ def test_equal_forms_are_equal_and_hash_alike() -> None:
 )
 def test_forms_are_read_back_from_their_state(function: Callable[..., Any]) -> None:
     traced = trace(function)
-    again = form_from_state(json.loads(json.dumps(form_state(traced))))
+    again = decode(json.loads(json.dumps(encode(traced))), Form)
     assert again == traced
     assert hash(again) == hash(traced)
     assert repr(again) == repr(traced)

@@ -16,7 +16,8 @@ from daskspectral.forms import Form, along, dirichlet, form, functional, grad, g
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Circle, FlatTorus, Implicit, Sphere
 from daskspectral.moments import Measure, Moments, block_rows, update_digest
-from daskspectral.operators import Laplacian, Operator, SymmetricForm, operator_from_state, parse
+from daskspectral.operators import Laplacian, Operator, SymmetricForm, parse
+from daskspectral.registry import decode, encode, foreign
 
 RNG = np.random.default_rng(4)
 X, Y = RNG.standard_normal((40, 3)), RNG.standard_normal((5, 3))
@@ -216,8 +217,11 @@ def test_operators_say_what_they_measure() -> None:
             r"the data have 3 columns, and a form takes the orders \(2, 0\)",
         ),
         (lambda: SymmetricForm(drifting), "the form drifting is not symmetric"),
-        (lambda: Laplacian(Implicit(lambda x: x, 2)).state(), "move it into a module"),
-        (lambda: operator_from_state({"operator": "heat"}), "unknown operator 'heat'"),
+        (lambda: encode(Laplacian(Implicit(lambda x: x, 2))), "move it into a module"),
+        (
+            lambda: decode({"$class": "operators.Heat", "state": {}}, Operator),
+            "operators.Heat, which this",
+        ),
         (lambda: parse("heat", None, 3), "no operator 'heat'; the operators are laplacian"),
         (lambda: parse("laplacian", "torus", 3), "an even number of columns; got 3"),
         (
@@ -233,7 +237,8 @@ def test_operators_refused(make: Callable[[], Any], match: str) -> None:
 
 @pytest.mark.parametrize("manifold", [None, Sphere(3), Circle(), FlatTorus(2), Implicit(flat, 3)])
 def test_states_of_operators(manifold: Any) -> None:
-    assert operator_from_state(Laplacian(manifold).state()) == Laplacian(manifold)
+    state = encode(Laplacian(manifold))
+    assert decode(state, Operator, trusted=foreign(state)) == Laplacian(manifold)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from daskspectral.data.state import FORMAT, read_state, write_state
+from daskspectral import store
+from daskspectral.registry import decode, encode
+from daskspectral.store import FORMAT, read_state, write_state
 
 STATE: dict[str, Any] = {
     "count": 12,
@@ -72,9 +76,11 @@ def test_round_trip_of_anything(tmp_path_factory: pytest.TempPathFactory, state:
     assert_equal(read_state(path)[1], state)
 
 
-def test_tuples_and_numpy_numbers_become_plain(tmp_path: Path) -> None:
-    write_state(tmp_path / "m.zarr", "k", {"t": (1, 2), "f": np.float64(0.1), "b": np.bool_(True)})
-    assert_equal(read_state(tmp_path / "m.zarr")[1], {"t": [1, 2], "f": 0.1, "b": True})
+def test_tuples_and_numbers_come_back(tmp_path: Path) -> None:
+    state = {"t": (1, (2, [])), "f": np.float64(0.1), "b": np.bool_(True), "inf": float("inf"), "z": 1 - 2j}
+    write_state(tmp_path / "m.zarr", "k", encode(state))
+    found = decode(read_state(tmp_path / "m.zarr")[1], dict)
+    assert_equal(found, {"t": (1, (2, [])), "f": 0.1, "b": True, "inf": float("inf"), "z": 1 - 2j})
 
 
 def test_nothing_is_overwritten_unless_asked(tmp_path: Path) -> None:
@@ -122,8 +128,13 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (group, ValueError, "m.zarr is a zarr group of something else, not a model"),
     (file, ValueError, "m.zarr is not a saved model: it is no zarr group"),
     (directory, ValueError, "m.zarr is not a saved model: it is no zarr group"),
-    (lambda path: group(path, format=99), ValueError, rf"written in format 99 and .* reads up to {FORMAT}: upgrade it"),
-    (lambda path: group(path, format=1, kind="k"), OSError, "m.zarr is damaged: its attributes are incomplete"),
+    (
+        lambda path: group(path, format=99),
+        ValueError,
+        rf"in format 99 and .* reads format {FORMAT}: upgrade it",
+    ),
+    (lambda path: group(path, format=1, kind="k"), ValueError, "written in format 1, before the first release"),
+    (lambda path: group(path, format=FORMAT, kind="k"), OSError, "m.zarr is damaged: its attributes are incomplete"),
     (lambda path: "memory://store-test/none.zarr", ValueError, "none.zarr is not a saved model"),
 ]
 
@@ -153,7 +164,49 @@ def test_damage_is_found(tmp_path: Path, damage: Any) -> None:
 def test_nothing_is_unpickled_or_executed(tmp_path: Path) -> None:
     write_state(tmp_path / "m.zarr", "k", STATE)
     code = (
-        f"import pickle; pickle.loads = pickle.load = None\nfrom daskspectral.data.state import read_state\n"
+        f"import pickle; pickle.loads = pickle.load = None\nfrom daskspectral.store import read_state\n"
         f"print(read_state({str(tmp_path / 'm.zarr')!r})[0])"
     )
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"k\n"
+
+
+def test_a_model_replaced_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    path, stop = tmp_path / "m.zarr", threading.Event()
+    write_state(path, "k", {"number": 0, "matrix": np.full((50, 50), 0.0)})
+
+    def replace() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            write_state(path, "k", {"number": number, "matrix": np.full((50, 50), float(number))}, overwrite=True)
+            time.sleep(0.01)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        for _ in range(60):
+            state = read_state(path)[1]
+            assert (state["matrix"] == state["number"]).all()
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_a_model_replaced_at_every_attempt_is_an_error_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, number = tmp_path / "m.zarr", 0
+    write_state(path, "k", {"number": 0, "matrix": np.zeros(3)})
+    data = store._Stored.data
+
+    def replaced_first(stored: Any) -> Any:
+        nonlocal number
+        number += 1
+        write_state(path, "k", {"number": number, "matrix": np.full(3, float(number))}, overwrite=True)
+        return data(stored)
+
+    monkeypatch.setattr(store._Stored, "data", replaced_first)
+    with pytest.raises(
+        OSError, match=r"m\.zarr was replaced 5 times while it was read: read it when its writer"
+    ):
+        read_state(path)

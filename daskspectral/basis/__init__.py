@@ -1,9 +1,5 @@
 """Bases: the p functions whose span the operator is restricted to."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from daskspectral.basis.base import Arena, Basis, Block, Contraction, Evaluation
 from daskspectral.basis.callable import CallableBasis
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
@@ -12,7 +8,6 @@ from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import InvariantBasis
 from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.basis.monomial import MonomialBasis
-from daskspectral.kernels.registry import load_function
 
 __all__ = [
     "Arena",
@@ -28,30 +23,4 @@ __all__ = [
     "InvariantBasis",
     "LandmarkBasis",
     "MonomialBasis",
-    "basis_from_state",
 ]
-
-
-def basis_from_state(state: dict[str, Any]) -> Basis:
-    """The basis that `Basis.state` described; `module:name` is the class of a user's own, with `from_state`."""
-    kind = state["basis"]
-    if kind == "constant":
-        return ConstantBasis(int(state["dimension"]))
-    if kind == "concatenated":
-        return Concatenated(tuple(basis_from_state(s) for s in state["bases"]))
-    if kind == "landmark":
-        return LandmarkBasis.from_state(state)
-    if kind == "random fourier":
-        return FourierBasis.from_state(state)
-    if kind == "monomial":
-        return MonomialBasis.from_state(state)
-    if kind == "callable":
-        return CallableBasis.from_state(state)
-    if kind == "harmonic":
-        return HarmonicBasis.from_state(state)
-    if kind == "invariant":
-        return InvariantBasis.from_state(state)
-    if ":" in kind:
-        basis: Basis = load_function(kind).from_state(state)
-        return basis
-    raise ValueError(f"unknown kind of basis {kind!r} in a saved model; a newer daskspectral may have written it")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Field, Pairing, Product
 from daskspectral.kernels.base import unit_index
+from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 VALUE = Atom("value")
@@ -102,7 +103,7 @@ class GradientSum(Protocol):
         """The matrix (p, p), given the sum of phi phi^T over the same blocks."""
 
 
-class Basis(ABC):
+class Basis(Registered, ABC):
     """p functions of d variables. Immutable; it travels to the workers once a run."""
 
     @property
@@ -128,10 +129,6 @@ class Basis(ABC):
     @abstractmethod
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         """Evaluate what these atoms need on the points `block.x` (c, d)."""
-
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Plain data and arrays from which `basis_from_state` makes an equal basis."""
 
     @property
     def local(self) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, Grad
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import check_index, is_number
-from daskspectral.kernels.registry import function_path, load_function
+from daskspectral.registry import Function as Saved
 
 Function = Callable[[Array], Array]
 
@@ -24,6 +24,8 @@ class CallableBasis(Basis):
     They are called with float64 points, block by block and in several threads at once. p is found by calling them on
     a few points of the unit cube. A model keeps their import paths: to be saved, they must lie in a module.
     """
+
+    expects: ClassVar = {"function": Saved, "gradient": Saved}
 
     function: Function
     gradient: Function | None = None
@@ -89,21 +91,16 @@ class CallableBasis(Basis):
             raise ValueError(_misshapen("gradient", self.gradient, values.shape, x.shape, f"(p, c, d), here {wanted}"))
         return values
 
+    def probe(self) -> Array:
+        x = self._probe(3)
+        parts = [self.evaluate(x)[:, :, None]] + ([] if self.gradient is None else [self.differentiate(x)])
+        return np.concatenate(parts, axis=2)
+
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _CallableEvaluation(self, block)
 
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
         return _CallableGradientSum(self.size, dtype, arena)
-
-    def state(self) -> dict[str, Any]:
-        gradient = None if self.gradient is None else function_path(self.gradient)
-        return {"basis": "callable", "function": function_path(self.function), "gradient": gradient, "d": self.d}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> CallableBasis:
-        """The inverse of `state`: the functions are imported."""
-        gradient = None if state["gradient"] is None else load_function(state["gradient"])
-        return cls(load_function(state["function"]), gradient, d=int(state["d"]))
 
 
 def _name(function: Function) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +42,6 @@ class ConstantBasis(Basis):
         ones = np.ones(len(block.x), block.dtype) if block.scale is None else block.scale.astype(block.dtype)
         return _ConstantEvaluation(ones[None])
 
-    def state(self) -> dict[str, Any]:
-        return {"basis": "constant", "dimension": self.d}
-
 
 @dataclass(frozen=True)
 class _ConstantEvaluation(Evaluation):
@@ -57,6 +54,8 @@ class _ConstantEvaluation(Evaluation):
 @dataclass(frozen=True, eq=False)
 class Concatenated(Basis):
     """Several bases of the same dimension side by side; p is the sum of theirs."""
+
+    expects: ClassVar = {"bases": Basis}
 
     bases: tuple[Basis, ...]
 
@@ -109,9 +108,6 @@ class Concatenated(Basis):
 
     def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
         return BlockContraction(self, right, products, dtype, arena)
-
-    def state(self) -> dict[str, Any]:
-        return {"basis": "concatenated", "bases": [b.state() for b in self.bases]}
 
 
 @dataclass(frozen=True)

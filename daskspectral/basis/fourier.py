@@ -87,14 +87,6 @@ class FourierBasis(Basis):
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
         return _FourierGradientSum(self.frequencies)
 
-    def state(self) -> dict[str, Any]:
-        return {"basis": "random fourier", "frequencies": self.frequencies, "variance": self.variance}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> FourierBasis:
-        """The inverse of `state`."""
-        return cls(np.asarray(state["frequencies"]), float(state["variance"]))
-
 
 class _FourierEvaluation(Evaluation):
     """Cosines and sines of one block; every derivative is a multiple of them.

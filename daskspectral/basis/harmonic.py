@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from daskspectral.basis.base import Array, Basis, Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import check_index, is_number
-from daskspectral.manifolds import Eigenspace, Manifold, manifold_from_state, manifold_state
+from daskspectral.manifolds import Eigenspace, Manifold
 
 Transform = Array | csr_array | None
 
@@ -29,6 +29,8 @@ class HarmonicBasis(Basis):
     Points farther than `tolerance` from the manifold are an error where they are evaluated; infinity asks for none.
     Raises ValueError for a manifold whose eigenfunctions are not known in closed form.
     """
+
+    expects: ClassVar = {"manifold": Manifold}
 
     manifold: Manifold
     count: int
@@ -94,18 +96,14 @@ class HarmonicBasis(Basis):
         return HarmonicEvaluation(self, [(space, space.transform) for space in self.levels], block)
 
     def state(self) -> dict[str, Any]:
-        points = [list(space.points()) for space in self.levels]
-        plain = {"manifold": manifold_state(self.manifold), "count": self.count, "tolerance": repr(self.tolerance)}
-        return {"basis": "harmonic", **plain, "points": points}
+        points = [space.points() for space in self.levels]
+        return {"manifold": self.manifold, "count": self.count, "tolerance": self.tolerance, "points": points}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> HarmonicBasis:
+    def from_state(cls, state: Mapping[str, Any]) -> HarmonicBasis:
         """The inverse of `state`: the same functions on any machine, from their fundamental points."""
-        manifold = manifold_from_state(state["manifold"])
-        assert manifold is not None
-        saved = [tuple(np.asarray(array) for array in arrays) for arrays in state["points"]]
-        basis = cls.__new__(cls)
-        levels = tuple(manifold.eigenfunctions(level, points) for level, points in enumerate(saved))
+        basis, manifold = cls.__new__(cls), state["manifold"]
+        levels = tuple(manifold.eigenfunctions(level, points) for level, points in enumerate(state["points"]))
         basis._set(manifold, int(state["count"]), float(state["tolerance"]), levels)
         return basis
 

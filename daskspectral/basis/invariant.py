@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from daskspectral.basis.base import Array, Basis, Block, Evaluation
 from daskspectral.basis.harmonic import HarmonicBasis, HarmonicEvaluation, Transform, slices_of
 from daskspectral.forms import Atom
-from daskspectral.groups import Generated, Group, Isometry, group_from_state
+from daskspectral.groups import Generated, Group, Isometry
 from daskspectral.manifolds import Eigenspace, invariant_coefficients
 from daskspectral.manifolds.eigenspace import Matrix
 
@@ -28,6 +28,8 @@ class InvariantBasis(Basis):
     combination f of them is fitted. Orthonormal for the uniform probability; the constant 1 is the first. Levels
     without invariant functions cost nothing. Raises ValueError where a generator is not an isometry of the manifold.
     """
+
+    expects: ClassVar = {"harmonic": HarmonicBasis, "group": Group}
 
     harmonic: HarmonicBasis
     group: Group
@@ -116,15 +118,13 @@ class InvariantBasis(Basis):
         return HarmonicEvaluation(self.harmonic, self._parts, block)
 
     def state(self) -> dict[str, Any]:
-        plain = {"harmonic": self.harmonic.state(), "group": self.group.state()}
-        return {"basis": "invariant", **plain, "vectors": [_plain(u) for u in self.vectors]}
+        return {"harmonic": self.harmonic, "group": self.group, "vectors": [_plain(u) for u in self.vectors]}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> InvariantBasis:
-        """The inverse of `state`, without solving again; the group comes back by its generators."""
+    def from_state(cls, state: Mapping[str, Any]) -> InvariantBasis:
+        """The inverse of `state`, without solving again."""
         basis = cls.__new__(cls)
-        vectors = tuple(_matrix(saved) for saved in state["vectors"])
-        basis._set(HarmonicBasis.from_state(state["harmonic"]), group_from_state(state["group"]), vectors)
+        basis._set(state["harmonic"], state["group"], tuple(_matrix(saved) for saved in state["vectors"]))
         return basis
 
 
@@ -136,16 +136,12 @@ def _combined(space: Eigenspace, u: Matrix) -> Matrix:
 
 
 def _plain(u: Matrix) -> dict[str, Any]:
-    plain: dict[str, Any] = {"shape": [int(n) for n in u.shape]}
-    if not u.shape[1]:
-        return plain  # a store has no empty arrays
     if isinstance(u, csr_array):
-        return plain | {"data": u.data, "indices": u.indices, "indptr": u.indptr}
-    return plain | {"dense": u}
+        return {"shape": u.shape, "data": u.data, "indices": u.indices, "indptr": u.indptr}
+    return {"dense": u}
 
 
-def _matrix(state: dict[str, Any]) -> Matrix:
-    m, r = (int(n) for n in state["shape"])
-    if "data" in state:
-        return csr_array((state["data"], state["indices"], state["indptr"]), shape=(m, r))
-    return np.asarray(state["dense"]) if r else np.zeros((m, 0))
+def _matrix(state: Mapping[str, Any]) -> Matrix:
+    if "dense" in state:
+        return np.asarray(state["dense"])
+    return csr_array((state["data"], state["indices"], state["indptr"]), shape=state["shape"])

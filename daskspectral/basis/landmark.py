@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, Grad
 from daskspectral.forms import Atom
 from daskspectral.kernels import DotKernel, Kernel, RadialKernel
 from daskspectral.kernels.radial import clean_distances
-from daskspectral.kernels.registry import kernel_from_state, kernel_state
 
 PANEL_BYTES = 1 << 18  # of one buffer; measured best among 64 kB to 256 kB with an L2 cache of 512 kB
 
@@ -23,6 +22,8 @@ PANEL_BYTES = 1 << 18  # of one buffer; measured best among 64 kB to 256 kB with
 @dataclass(frozen=True, eq=False)
 class LandmarkBasis(Basis):
     """phi_i(x) = k(x, y_i) for landmarks y (p, d)."""
+
+    expects: ClassVar = {"kernel": Kernel}
 
     kernel: Kernel
     landmarks: Array
@@ -97,14 +98,6 @@ class LandmarkBasis(Basis):
         if isinstance(self.kernel, DotKernel):
             return _DotGradientSum(self, dtype, arena)
         return None
-
-    def state(self) -> dict[str, Any]:
-        return {"basis": "landmark", "kernel": kernel_state(self.kernel), "landmarks": self.landmarks}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> LandmarkBasis:
-        """The inverse of `state`."""
-        return cls(kernel_from_state(state["kernel"]), np.asarray(state["landmarks"]))
 
 
 class _LandmarkEvaluation(Evaluation):

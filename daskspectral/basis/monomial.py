@@ -76,15 +76,6 @@ class MonomialBasis(Basis):
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
         return _MonomialGradientSum(self)
 
-    def state(self) -> dict[str, Any]:
-        plain = {"d": self.d, "degree": self.degree, "constant": self.constant, "scale": self.scale}
-        return {"basis": "monomial", **plain}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> MonomialBasis:
-        """The inverse of `state`."""
-        return cls(int(state["d"]), int(state["degree"]), bool(state["constant"]), float(state["scale"]))
-
 
 class _MonomialEvaluation(Evaluation):
     """All monomials of one block, each degree from the one before by one product a variable."""

@@ -59,7 +59,7 @@ def _(what: GraphLaplacian) -> str:
 @describe.register
 def _(what: HermiteRegressor) -> str:
     moments: Moments = what.moments_
-    gradients = moments.operator.state()["gradients"]
+    gradients = "dirichlet" in moments.arrays
     lines = {
         "gradients": f"weight {what.gradient_weight:g}" if gradients else "none",
         "rank": what.rank_,

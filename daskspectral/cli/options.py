@@ -100,6 +100,12 @@ weights_option = click.option("--weights", help="A zarr array of sample weights,
 rtol_option = click.option("--rtol", type=float, help="Relative cut of the Gram matrix.")
 dtype_option = click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True)
 seed_option = click.option("--seed", type=int, default=0, show_default=True)
+trust_option = click.option(
+    "--trust",
+    multiple=True,
+    metavar="MODULE.NAME",
+    help="A class or function of your own that the file may ask for; several times for several.",
+)
 model_option = click.option("--out", required=True, help="Where the model goes: a new zarr group.")
 
 

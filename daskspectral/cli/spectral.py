@@ -12,8 +12,9 @@ from daskspectral.cli.describing import describe
 from daskspectral.data.readers import refuse_input
 from daskspectral.data.source import open_source
 from daskspectral.data.writer import refuse_existing
-from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition, load, save
+from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
 from daskspectral.moments import Moments
+from daskspectral.store import load, save
 
 Measured = SpectralDecomposition | HermiteRegressor | InvariantRegressor
 
@@ -97,15 +98,16 @@ def _operator(name: str, lag: int | None, manifold: str | None, dimension: int) 
 @click.option("--targets", help="Of a regressor: the zarr array of all targets, old and new.")
 @click.option("--gradients", help="Of a regressor fitted on gradients: likewise.")
 @click.option("--out", required=True, help="Where the new model goes; MODEL itself with --overwrite.")
+@opt.trust_option
 @opt.weights_option
 @opt.fit_row_options
 @opt.run_options
-def update(model: str, points: str, out: str, weights: str | None, **options: Any) -> None:
+def update(model: str, points: str, out: str, weights: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """Fold the rows appended to POINTS since MODEL was fitted into a new model; only these are read."""
     targets, gradients = options["targets"], options["gradients"]
     refuse_existing(out, options["overwrite"])
     refuse_input(out, points, weights, targets, gradients)
-    estimator = load(model)
+    estimator = load(model, trusted=trust)
     if not isinstance(estimator, Measured):
         raise ValueError(f"{model} holds {type(estimator).__name__}, which cannot be updated: fit it again")
     given = {}
@@ -132,17 +134,18 @@ def update(model: str, points: str, out: str, weights: str | None, **options: An
 @click.argument("parts", nargs=-1, required=True)
 @click.option("--out", required=True, help="Where the sum goes.")
 @click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
-def merge(parts: tuple[str, ...], out: str, overwrite: bool) -> None:
+@opt.trust_option
+def merge(parts: tuple[str, ...], out: str, overwrite: bool, trust: tuple[str, ...]) -> None:
     """Add the moments of PARTS (models or moments, measured with one basis) and solve again; no data are read."""
     refuse_existing(out, overwrite)
     refuse_input(out, *parts)
     repeated = [part for part in parts if parts.count(part) > 1]
     if repeated:
         raise click.UsageError(f"{repeated[0]} is given twice: its rows would count twice")
-    first = load(parts[0])
+    first = load(parts[0], trusted=trust)
     total = _moments(first, parts[0])
     for part in parts[1:]:
-        total = total + _moments(load(part), part)
+        total = total + _moments(load(part, trusted=trust), part)
     merged = total if isinstance(first, Moments) else first.fit_moments(total)
     save(merged, out, overwrite=overwrite)
     click.echo(describe(merged))

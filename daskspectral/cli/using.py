@@ -11,8 +11,9 @@ from daskspectral.cli import options as opt
 from daskspectral.cli.describing import describe
 from daskspectral.data.readers import open_zarr, refuse_input
 from daskspectral.data.writer import refuse_existing
-from daskspectral.estimators import HermiteRegressor, SpectralDecomposition, load
+from daskspectral.estimators import HermiteRegressor, SpectralDecomposition
 from daskspectral.moments import Moments
+from daskspectral.store import load
 
 
 @click.command()
@@ -20,13 +21,14 @@ from daskspectral.moments import Moments
 @click.argument("points")
 @click.option("--out", required=True, help="Where the embedding goes: a new zarr array (rows, components).")
 @click.option("--right", is_flag=True, help="The right functions of a model with singular values.")
+@opt.trust_option
 @opt.apply_row_options
 @opt.run_options
-def transform(model: str, points: str, out: str, right: bool, **options: Any) -> None:
+def transform(model: str, points: str, out: str, right: bool, trust: tuple[str, ...], **options: Any) -> None:
     """Evaluate the functions, or the coordinates, of MODEL at every row of the zarr array POINTS."""
     refuse_existing(out, options["overwrite"])
     refuse_input(out, model, points)
-    estimator = _loaded(model)
+    estimator = _loaded(model, trust)
     if not isinstance(estimator, TransformerMixin):
         raise ValueError(
             f"{model} holds {type(estimator).__name__}, which predicts: `daskspectral predict {model} {points} "
@@ -43,13 +45,14 @@ def transform(model: str, points: str, out: str, right: bool, **options: Any) ->
 @click.argument("points")
 @click.option("--out", required=True, help="Where the predictions go: a new zarr array (rows, targets).")
 @click.option("--gradient", is_flag=True, help="The gradient in place of the values, (rows, targets x columns).")
+@opt.trust_option
 @opt.apply_row_options
 @opt.run_options
-def predict(model: str, points: str, out: str, gradient: bool, **options: Any) -> None:
+def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str, ...], **options: Any) -> None:
     """Evaluate the regressor MODEL at every row of the zarr array POINTS."""
     refuse_existing(out, options["overwrite"])
     refuse_input(out, model, points)
-    estimator = _loaded(model)
+    estimator = _loaded(model, trust)
     if not isinstance(estimator, RegressorMixin):
         raise ValueError(
             f"{model} holds {type(estimator).__name__}, which is no regressor: `daskspectral transform {model} "
@@ -65,13 +68,14 @@ def predict(model: str, points: str, out: str, gradient: bool, **options: Any) -
 
 @click.command()
 @click.argument("model")
-def info(model: str) -> None:
+@opt.trust_option
+def info(model: str, trust: tuple[str, ...]) -> None:
     """Say what a saved model or saved moments hold."""
-    click.echo(describe(load(model)))
+    click.echo(describe(load(model, trusted=trust)))
 
 
-def _loaded(path: str) -> Any:
-    model = load(path)
+def _loaded(path: str, trust: tuple[str, ...]) -> Any:
+    model = load(path, trusted=trust)
     if isinstance(model, Moments):
         raise ValueError(f"{path} holds moments, not a model: solve them by fit_moments in Python")
     return model

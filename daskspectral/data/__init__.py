@@ -1,1 +1,5 @@
 """Data: anything array-like becomes a `Source` of row ranges; arrays of our own are written whole or not at all."""
+
+from daskspectral.data.source import Preparation
+
+__all__ = ["Preparation"]

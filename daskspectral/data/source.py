@@ -17,6 +17,7 @@ import zarr
 from numpy.typing import NDArray
 
 from daskspectral.data.readers import ArrayReader, Reader, array_name, open_zarr, refuse_group, zarr_reader
+from daskspectral.registry import Registered
 
 Array = NDArray[Any]
 _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
@@ -53,7 +54,7 @@ class DaskReader(Reader):
 
 
 @dataclass(frozen=True, eq=False)
-class Preparation:
+class Preparation(Registered):
     """What is done to the columns of x before anything else: selection, then (x - mean) / scale."""
 
     columns: tuple[int, ...] | None = None
@@ -70,16 +71,10 @@ class Preparation:
             x = x.astype(float)
         return x
 
-    def state(self) -> dict[str, Any]:
-        """Plain data and arrays."""
-        columns = None if self.columns is None else list(self.columns)
-        return {"columns": columns, "mean": self.mean, "scale": self.scale}
-
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Preparation:
-        """The inverse of `state`."""
-        columns = state["columns"]
-        return cls(None if columns is None else tuple(columns), state["mean"], state["scale"])
+        """The inverse of `state`, also among other entries."""
+        return cls(state["columns"], state["mean"], state["scale"])
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Estimators: one a file, with scikit-learn's conventions, and their saving and loading."""
+"""Estimators: one a file, with scikit-learn's conventions."""
 
 from daskspectral.estimators.diffusion import DiffusionMap
 from daskspectral.estimators.embedding import SDPEmbedding
@@ -6,7 +6,6 @@ from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.invariant import InvariantRegressor
 from daskspectral.estimators.kernelised import KernelEmbedding
-from daskspectral.estimators.persistence import load, save
 from daskspectral.estimators.sobolev import SobolevRidge
 from daskspectral.estimators.spectral import SpectralDecomposition
 
@@ -19,6 +18,4 @@ __all__ = [
     "SDPEmbedding",
     "SobolevRidge",
     "SpectralDecomposition",
-    "load",
-    "save",
 ]

@@ -35,7 +35,7 @@ from daskspectral.estimators.parameters import (
     check_random_state,
     check_whole,
     given_landmarks,
-    params_state,
+    saved_params,
 )
 from daskspectral.estimators.rows import apply_rows
 from daskspectral.estimators.saved import Saved
@@ -56,7 +56,6 @@ from daskspectral.solve.diffusion import (
 Array = NDArray[np.floating[Any]]
 EXACT_ROWS = 8000  # "auto" takes all points up to here: K then has 512 MB
 STATE = ("embedding_", "spectrum_", "method_", "n_features_in_")
-FUNCTIONS = ("points", "whitening", "first", "second", "weights", "mass")
 
 
 class DiffusionMap(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -208,19 +207,15 @@ class DiffusionMap(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
 
     def state(self) -> dict[str, Any]:
         check_is_fitted(self)
-        f = self.functions_
         return {
-            "params": params_state(self.get_params(deep=False)),
+            "params": saved_params(self),
             "solution": {name: getattr(self, name) for name in STATE},
-            "functions": {name: getattr(f, name) for name in FUNCTIONS},
+            "functions": self.functions_,
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        estimator = cls(**state["params"])
-        kernel = Gaussian(float(estimator.bandwidth) / math.sqrt(2))
-        functions = DiffusionFunctions(kernel, **state["functions"], alpha=estimator.alpha)
-        return estimator._with(functions, state["solution"])
+        return cls(**state["params"])._with(state["functions"], state["solution"])
 
     def _with(self, functions: DiffusionFunctions, solution: Mapping[str, Any]) -> Self:
         self.functions_ = functions

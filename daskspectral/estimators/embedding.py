@@ -26,7 +26,6 @@ from daskspectral.errors import RankWarning
 from daskspectral.estimators.common import choose_landmarks, standardized
 from daskspectral.estimators.embedding_modes import embed_exact, embed_low_rank
 from daskspectral.estimators.embedding_passes import Passes, pass_plan
-from daskspectral.estimators.extension import Extension
 from daskspectral.estimators.measuring import Store, open_checkpoint, run_identity
 from daskspectral.estimators.parameters import (
     check_number,
@@ -34,15 +33,13 @@ from daskspectral.estimators.parameters import (
     check_random_state,
     check_whole,
     given_landmarks,
-    params_from_state,
-    params_state,
+    saved_params,
 )
 from daskspectral.estimators.rows import apply_rows
 from daskspectral.estimators.saved import Saved
 from daskspectral.kernels import Gaussian
 from daskspectral.landmarks import METHODS
 from daskspectral.solve.sdp import (
-    Certificate,
     Problem,
     SDPSolution,
     solve_sdp,
@@ -52,7 +49,17 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 EXACT_ROWS = 20_000  # rows up to which "auto" takes all points: some minutes on two cores
 FURTHER = 1.5  # landmarks, over n_landmarks, when points that were not covered have become landmarks too
-SOLUTION = ("spectrum_", "rank_", "objective_", "n_passes_", "objectives_", "method_", "n_features_in_")
+SOLUTION = (
+    "spectrum_",
+    "rank_",
+    "objective_",
+    "certificate_",
+    "n_passes_",
+    "objectives_",
+    "method_",
+    "extension_",
+    "n_features_in_",
+)
 
 
 class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -169,7 +176,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         else:
             identity = {}
             if checkpoint is not None:
-                params = params_state(self.get_params(deep=False))
+                params = saved_params(self)
                 freely = ("max_passes", "tolerance", "cache")  # may change from one start to the next
                 identity = run_identity(store, {k: v for k, v in params.items() if k not in freely}, on_invalid)
             saved = open_checkpoint(checkpoint, identity, checkpoint_every)
@@ -223,33 +230,21 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
 
     def state(self) -> dict[str, Any]:
         check_is_fitted(self)
-        solution = {name: getattr(self, name) for name in SOLUTION}
-        certificate = self.certificate_
-        solution["certificate"] = {
-            "least_eigenvalue": certificate.least_eigenvalue,
-            "gap": certificate.gap,
-            "optimal": certificate.optimal,
-            "products": certificate.products,
-        }
         return {
-            "params": params_state(self.get_params(deep=False)),
-            "solution": solution,
-            "unit": self.extension_.unit,
-            "coverage": getattr(self, "coverage_", None),
-            "embedding": self.embedding_ if isinstance(self.embedding_, np.ndarray) else None,
-            "extension": self.extension_.state(),
+            "params": saved_params(self),
+            "solution": {name: getattr(self, name) for name in SOLUTION},
+            "coverage_": getattr(self, "coverage_", None),
+            "embedding_": self.embedding_ if isinstance(self.embedding_, np.ndarray) else None,
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        estimator = cls(**params_from_state(state["params"]))
+        estimator = cls(**state["params"])
         for name in SOLUTION:
             setattr(estimator, name, state["solution"][name])
-        estimator.certificate_ = Certificate(**state["solution"]["certificate"])
-        estimator.extension_ = replace(Extension.from_state(state["extension"]), unit=state["unit"])
-        for name in ("coverage", "embedding"):  # a lazy embedding is transform(X)
+        for name in ("coverage_", "embedding_"):  # a lazy embedding is transform(X)
             if state[name] is not None:
-                setattr(estimator, f"{name}_", state[name])
+                setattr(estimator, name, state[name])
         return estimator
 
     @property
@@ -277,8 +272,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
     ) -> None:
         rng = np.random.default_rng(self.random_state)
         if checkpoint is not None:
-            basis = LandmarkBasis.from_state(checkpoint.constants["basis"])
-            preparation = type(source.preparation).from_state(checkpoint.constants["preparation"])
+            basis, preparation = checkpoint.constants["basis"], checkpoint.constants["preparation"]
             source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
             start_seed = checkpoint.constants["seed"]
         else:
@@ -298,7 +292,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
                 )
             basis, start_seed = LandmarkBasis(self._kernel, points), int(rng.integers(2**31))
             if path is not None:
-                constants = {"basis": basis.state(), "preparation": source.preparation.state(), "seed": start_seed}
+                constants = {"basis": basis, "preparation": source.preparation, "seed": start_seed}
                 checkpoint = Checkpoint.start(path, identity, constants, every)
         plan, memory = pass_plan(source, basis.size)
         check_memory(memory)

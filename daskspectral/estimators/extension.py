@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.source import Preparation
 from daskspectral.kernels import Kernel
-from daskspectral.kernels.registry import kernel_from_state, kernel_state
+from daskspectral.registry import Registered
 from daskspectral.solve.sdp import alpha
 
 Array = NDArray[np.floating[Any]]
 COVERED = 0.5  # least |psi(x)|^2 of a point that the landmarks cover; 1 where they span k(x, .)
 BLOCK = 1 << 22  # kernel values at once
-PLAIN = ("points", "masses", "total", "coefficients", "whitening")
 
 
 @dataclass(frozen=True, eq=False)
-class Extension:
+class Extension(Registered):
     """Xi(x) = sqrt(d(x)) u(x) / |u(x)| with u(x) = coefficients^T k(Y, x) (r,), d(x) = 1 / m(x) - m(x) / total.
 
     m(x) = masses.k(Y, x). The kernel functions are at all n points (masses 1, coefficients (I - v v^T) E / sqrt(m)) or
     at p landmarks. Raw rows (c, n_features) to (c, r). Rows are undefined where m(x) or u(x) is 0, and, with
     landmarks, where these do not cover x: |psi(x)|^2 = |whitening^T k(Y, x)|^2 below 0.5. With `unit`, d(x) = 1.
     """
+
+    expects: ClassVar = {"kernel": Kernel, "preparation": Preparation}
 
     kernel: Kernel
     points: Array
@@ -89,13 +89,4 @@ class Extension:
         return np.asarray(np.where(defined[:, None], u * size[:, None], np.nan))
 
     def state(self) -> dict[str, Any]:
-        """Plain data and arrays."""
-        plain = {name: getattr(self, name) for name in PLAIN}
-        return {**plain, "kernel": kernel_state(self.kernel), "preparation": self.preparation.state()}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Extension:
-        """The inverse of `state`."""
-        plain = {name: state[name] for name in PLAIN}
-        kernel, preparation = kernel_from_state(state["kernel"]), Preparation.from_state(state["preparation"])
-        return cls(kernel=kernel, preparation=preparation, **plain)
+        return super().state() | {"nan_rows": False}

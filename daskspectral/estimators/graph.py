@@ -15,7 +15,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral import landmarks as choosing
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis, basis_from_state
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine import Run
@@ -33,13 +33,11 @@ from daskspectral.estimators.parameters import (
     check_whole,
     checked_kernel,
     given_landmarks,
-    params_from_state,
-    params_state,
+    saved_params,
 )
 from daskspectral.estimators.rows import apply_rows
 from daskspectral.estimators.saved import Saved
 from daskspectral.kernels import Kernel
-from daskspectral.kernels.registry import kernel_from_state, kernel_state
 from daskspectral.landmarks import METHODS
 from daskspectral.pairs import CloudGram, PairMeasure, SparsePairs, dirichlet_form
 from daskspectral.solve import resolve_cut, solve_symmetric
@@ -206,24 +204,20 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     def state(self) -> dict[str, Any]:
         check_is_fitted(self)
-        params = params_state(self.get_params(deep=False))
-        if params["rescale"] is not None:
-            params["rescale"] = np.asarray(params["rescale"], dtype=float)
         return {
-            "params": params,
-            "basis": self.basis_.state(),
-            "kernel": kernel_state(self.kernel_),
-            "weights": kernel_state(self.weights_),
+            "params": saved_params(self),
+            "basis": self.basis_,
+            "kernel": self.kernel_,
+            "weights": self.weights_,
             "solution": {name: getattr(self, name) for name in SOLUTION},
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        estimator = cls(**params_from_state(state["params"]))
+        estimator = cls(**state["params"])
         for name in SOLUTION:
             setattr(estimator, name, state["solution"][name])
-        estimator.basis_ = basis_from_state(state["basis"])
-        estimator.kernel_, estimator.weights_ = kernel_from_state(state["kernel"]), kernel_from_state(state["weights"])
+        estimator.basis_, estimator.kernel_, estimator.weights_ = state["basis"], state["kernel"], state["weights"]
         return estimator
 
     def _all_pairs(self, run: Run, weights: Kernel, gram: CloudGram, mass: float) -> Mapping[str, Array]:

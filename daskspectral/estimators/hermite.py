@@ -27,8 +27,7 @@ from daskspectral.estimators.parameters import (
     check_whole,
     checked_kernel,
     given_landmarks,
-    params_from_state,
-    params_state,
+    saved_params,
 )
 from daskspectral.estimators.regressing import Slopes, checked_targets, measure_regression, shaped
 from daskspectral.estimators.rows import apply_rows
@@ -39,7 +38,6 @@ from daskspectral.moments import Moments
 from daskspectral.operators.regression import Regression
 from daskspectral.solve import resolve_cut, solve_ridge
 from daskspectral.solve.ridge import CUTS, Observed
-from daskspectral.store import moments_from_state, moments_state
 
 Array = NDArray[np.floating[Any]]
 SOLUTION = ("coef_", "alpha_", "gcv_", "gcv_curve_", "rank_", "degrees_of_freedom_")
@@ -154,20 +152,17 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         self._check_against(source, kernel, operator)
         source = source.allowing_missing(allow_missing)
         store = Store(source, allow_missing=allow_missing)
-        identity = (
-            run_identity(store, params_state(self.get_params(deep=False)), on_invalid) if checkpoint is not None else {}
-        )
+        identity = run_identity(store, saved_params(self), on_invalid) if checkpoint is not None else {}
         saved = open_checkpoint(checkpoint, identity, checkpoint_every)
         if saved is not None:
-            basis = LandmarkBasis.from_state(saved.constants["basis"])
-            preparation = Preparation.from_state(saved.constants["preparation"])
+            basis, preparation = saved.constants["basis"], saved.constants["preparation"]
             source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
             head = saved.constants["head"]
         else:
             head = source.head(source.n)
             basis, source = self._ground(source, kernel, on_invalid=on_invalid, progress=progress)
             if checkpoint is not None:
-                constants = {"basis": basis.state(), "preparation": source.preparation.state(), "head": head}
+                constants = {"basis": basis, "preparation": source.preparation, "head": head}
                 saved = Checkpoint.start(checkpoint, identity, constants, checkpoint_every)
         moments = measure_regression(
             source,
@@ -319,16 +314,14 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
     def state(self) -> dict[str, Any]:
         check_is_fitted(self)
         return {
-            "params": params_state(self.get_params(deep=False)),
-            "moments": moments_state(self.moments_),
+            "params": saved_params(self),
+            "moments": self.moments_,
             "solution": {name: getattr(self, name) for name in SOLUTION},
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        return cls(**params_from_state(state["params"]))._with_solution(
-            moments_from_state(state["moments"]), state["solution"]
-        )
+        return cls(**state["params"])._with_solution(state["moments"], state["solution"])
 
     def _with_solution(self, moments: Moments, solution: Mapping[str, Any]) -> Self:
         for name in SOLUTION:

@@ -23,8 +23,7 @@ from daskspectral.estimators.parameters import (
     check_number,
     check_one_of,
     check_whole,
-    params_from_state,
-    params_state,
+    saved_params,
 )
 from daskspectral.estimators.regressing import checked_targets, measure_regression, shaped
 from daskspectral.estimators.rows import apply_rows
@@ -35,7 +34,6 @@ from daskspectral.moments import Moments
 from daskspectral.operators.regression import Regression
 from daskspectral.solve import solve_ridge
 from daskspectral.solve.ridge import Observed
-from daskspectral.store import moments_from_state, moments_state
 
 Array = NDArray[np.floating[Any]]
 MOST = 1000  # eigenfunctions of "least_squares", unless told
@@ -130,14 +128,14 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         store = Store(source, allow_missing=allow_missing)
         identity: dict[str, Any] = {}
         if checkpoint is not None:
-            identity = run_identity(store, self._described(), on_invalid)
+            identity = run_identity(store, saved_params(self), on_invalid)
         saved = open_checkpoint(checkpoint, identity, checkpoint_every)
         if saved is not None:
-            basis = InvariantBasis.from_state(saved.constants["basis"])
+            basis = saved.constants["basis"]
         else:
             basis = self._basis(most)
             if checkpoint is not None:
-                saved = Checkpoint.start(checkpoint, identity, {"basis": basis.state()}, checkpoint_every)
+                saved = Checkpoint.start(checkpoint, identity, {"basis": basis}, checkpoint_every)
         moments = measure_regression(
             source,
             basis,
@@ -250,8 +248,8 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     def state(self) -> dict[str, Any]:
         check_is_fitted(self)
         return {
-            "params": {"group": self.group is not None, **self._plain()},
-            "moments": moments_state(self.moments_),
+            "params": saved_params(self),
+            "moments": self.moments_,
             "coefficients": self._coefficients,
             "targets": self._targets,
             "solution": {name: getattr(self, name) for name in SOLUTION},
@@ -259,13 +257,8 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        moments = moments_from_state(state["moments"])
-        basis = moments.basis
-        assert isinstance(basis, InvariantBasis)
-        params = {k: v for k, v in state["params"].items() if k != "group"}
-        group = basis.group if state["params"]["group"] else None
-        estimator = cls(basis.harmonic.manifold, group, **params_from_state(params))
-        estimator.moments_, estimator.basis_ = moments, basis
+        estimator, moments = cls(**state["params"]), state["moments"]
+        estimator.moments_, estimator.basis_ = moments, moments.basis
         estimator.n_features_in_ = int(moments.preparation["n_features_in"])
         estimator._coefficients, estimator._targets = state["coefficients"], state["targets"]
         for name in SOLUTION:
@@ -349,14 +342,6 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     def _basis(self, most: int) -> InvariantBasis:
         harmonic = HarmonicBasis(self.manifold, most, tolerance=TOLERANCE)
         return InvariantBasis(harmonic, self.group) if self.group is not None else InvariantBasis.all_of(harmonic)
-
-    def _plain(self) -> dict[str, Any]:
-        params = self.get_params(deep=False)
-        return params_state({k: v for k, v in params.items() if k not in ("manifold", "group")})
-
-    def _described(self) -> dict[str, Any]:
-        names = {"manifold": repr(self.manifold), "group": repr(self.group)}
-        return {**self._plain(), **names, "generators": _moves(self.group)}
 
     def _check_parameters(self, on_invalid: str = "raise") -> None:
         if not isinstance(self.manifold, Manifold):

@@ -25,12 +25,12 @@ from daskspectral.estimators.parameters import (
     check_random_state,
     check_whole,
     checked_kernel,
-    params_state,
+    saved_params,
 )
 from daskspectral.estimators.rows import apply_rows
 from daskspectral.estimators.saved import Saved
 from daskspectral.kernels import Kernel, Matern
-from daskspectral.kernels.registry import kernel_from_state, kernel_state
+from daskspectral.registry import Registered
 from daskspectral.solve.kernelised import RANGE_CUT, KernelisedProblem, LearnedKernel, solve_kernelised
 
 Array = NDArray[np.floating[Any]]
@@ -49,7 +49,7 @@ STATE = (
 
 
 @dataclass(frozen=True)
-class KernelCertificate:
+class KernelCertificate(Registered):
     """The proof of an answer, in the units of the objective.
 
     `least_eigenvalue` of diag(y) - (K_bar / n^2 - lambda K^+) in the range of K; `gap`, by which the objective may be
@@ -207,30 +207,21 @@ class KernelEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[m
         )
 
     def state(self) -> dict[str, Any]:
-        """The fitted estimator as plain data and arrays; ValueError before `fit`, and where u or d are functions."""
         check_is_fitted(self)
-        for name in ("u", "d"):
-            if callable(getattr(self, name)):
-                raise ValueError(f"{name} is a function and cannot be saved: give its values at the points, (n,)")
-        learned, certificate = self.learned_kernel_, self.certificate_
         return {
-            "params": params_state(self.get_params(deep=False)),
+            "params": saved_params(self),
             "solution": {name: getattr(self, name) for name in STATE},
-            "certificate": {name: getattr(certificate, name) for name in KernelCertificate.__dataclass_fields__},
-            "kernel": kernel_state(self.kernel_),
-            "learned": {name: getattr(learned, name) for name in ("points", "whitening", "factor")},
+            "certificate": self.certificate_,
+            "learned": self.learned_kernel_,
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        params = dict(state["params"])
-        params["kernel"] = None if params["kernel"] is None else kernel_from_state(params["kernel"])
-        estimator = cls(**params)
+        estimator = cls(**state["params"])
         for name in STATE:
             setattr(estimator, name, state["solution"][name])
-        estimator.kernel_ = kernel_from_state(state["kernel"])
-        estimator.certificate_ = KernelCertificate(**state["certificate"])
-        estimator.learned_kernel_ = LearnedKernel(estimator.kernel_, **state["learned"])
+        estimator.certificate_, estimator.learned_kernel_ = state["certificate"], state["learned"]
+        estimator.kernel_ = estimator.learned_kernel_.kernel
         return estimator
 
     def _check_parameters(self) -> None:

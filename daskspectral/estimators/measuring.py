@@ -8,12 +8,12 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, basis_from_state
+from daskspectral.basis import Basis
 from daskspectral.data.integrity import Listing, check_chunks, check_headers, list_chunks
 from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.source import DaskReader, Preparation, Source, label_of, open_source
@@ -26,46 +26,31 @@ from daskspectral.estimators.common import check_head
 from daskspectral.forms import Atom
 from daskspectral.moments import Measure, Moments, block_rows, update_digest
 from daskspectral.operators import Operator
+from daskspectral.registry import Registered, encode
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class Ground(Registered):
     """What moments are measured with: the bases, the preparation of points, the rows left out.
 
     `right_basis` None: right functions are of the same basis; `right_preparation` None: of points of the same space.
     """
+
+    expects: ClassVar = {
+        "basis": Basis,
+        "right_basis": Basis,
+        "preparation": Preparation,
+        "right_preparation": Preparation,
+    }
 
     basis: Basis
     preparation: Preparation
     excluded: NDArray[np.int64] | None
     right_basis: Basis | None = None
     right_preparation: Preparation | None = None
-
-    def state(self) -> dict[str, Any]:
-        """Plain data and arrays."""
-        right, right_preparation = self.right_basis, self.right_preparation
-        return {
-            "basis": self.basis.state(),
-            "preparation": self.preparation.state(),
-            "excluded": self.excluded,
-            "right_basis": None if right is None else right.state(),
-            "right_preparation": None if right_preparation is None else right_preparation.state(),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Ground:
-        """The inverse of `state`."""
-        right, right_preparation = state["right_basis"], state["right_preparation"]
-        return cls(
-            basis_from_state(state["basis"]),
-            Preparation.from_state(state["preparation"]),
-            state["excluded"],
-            None if right is None else basis_from_state(right),
-            None if right_preparation is None else Preparation.from_state(right_preparation),
-        )
 
     def prepared(self, source: Source, operator: Operator) -> Source:
         """The source with the points of each side prepared."""
@@ -314,8 +299,11 @@ def measure_moments(
 
 
 def run_identity(store: Store, params: Mapping[str, Any], on_invalid: str) -> dict[str, Any]:
-    """What a checkpoint is of: the data, every parameter, the treatment of invalid rows; arrays by their digest."""
-    plain = {f"parameter {name}": _digested(value) for name, value in params.items()}
+    """What a checkpoint is of: the data, every parameter, the treatment of invalid rows; arrays by their digest.
+
+    Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
+    """
+    plain = {f"parameter {name}": _digested(encode(value)) for name, value in params.items()}
     return {**store.identity, **plain, "on_invalid": on_invalid}
 
 
@@ -326,7 +314,7 @@ def _digested(value: Any) -> Any:
         return f"array {value.shape} {digest.hexdigest()[:16]}"
     if isinstance(value, Mapping):
         return {k: _digested(v) for k, v in value.items()}
-    return value
+    return [_digested(v) for v in value] if isinstance(value, list) else value
 
 
 def open_checkpoint(

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import basis_from_state
 from daskspectral.kernels import Gaussian, Kernel
-from daskspectral.kernels.registry import NAMES, kernel_from_state, kernel_state
+from daskspectral.kernels.names import NAMES
 from daskspectral.landmarks import METHODS
-from daskspectral.operators import Laplacian, Operator, operator_from_state
+from daskspectral.operators import Laplacian, Operator
 
 Array = NDArray[np.floating[Any]]
 
@@ -78,42 +76,19 @@ def _real(value: Any) -> bool:
     return number and math.isfinite(value)
 
 
-def params_state(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Constructor arguments (`get_params(deep=False)`) as plain data and arrays.
+def saved_params(estimator: Any) -> dict[str, Any]:
+    """The constructor's arguments of an estimator as they are saved: sequences as arrays.
 
     A generator as `random_state` has no plain form and becomes None.
     """
-    state = dict(params)
-    for name, value in state.items():
-        if name == "operator":
-            state[name] = None if value is None else value.state()
-        elif name in ("kernel", "right_kernel", "weights"):
-            state[name] = None if value is None else kernel_state(value)
-        elif name in ("basis", "right_basis"):
-            state[name] = None if value is None else value.state()
-        elif name in ("landmarks", "right_landmarks") and not isinstance(value, (str, type(None))):
-            state[name] = np.asarray(value)
+    params = dict(estimator.get_params(deep=False))
+    for name, value in params.items():
+        if name in ("landmarks", "right_landmarks", "rescale") and not isinstance(value, (str, type(None))):
+            params[name] = np.asarray(value)
         elif name == "columns" and value is not None:
-            state[name] = [int(c) for c in value]
+            params[name] = [int(c) for c in value]
         elif name == "random_state" and not isinstance(value, (int, np.integer)):
-            state[name] = None
-    return state
-
-
-def params_from_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of `params_state`."""
-    params = dict(state)
-    readers: dict[str, Any] = {
-        "operator": operator_from_state,
-        "kernel": kernel_from_state,
-        "right_kernel": kernel_from_state,
-        "weights": kernel_from_state,
-        "basis": basis_from_state,
-        "right_basis": basis_from_state,
-    }
-    for name, reader in readers.items():
-        if params.get(name) is not None:
-            params[name] = reader(params[name])
+            params[name] = None
     return params
 
 

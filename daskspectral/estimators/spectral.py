@@ -29,7 +29,7 @@ from daskspectral.estimators.measuring import (
     plan_pass,
     run_identity,
 )
-from daskspectral.estimators.parameters import check_one_of, checked_operator, params_from_state, params_state
+from daskspectral.estimators.parameters import check_one_of, checked_operator, saved_params
 from daskspectral.estimators.rows import apply_rows
 from daskspectral.estimators.saved import Saved
 from daskspectral.estimators.sides import Choice, check_moments, choose_functions
@@ -38,7 +38,6 @@ from daskspectral.estimators.variance import VarianceBound, variance_bound
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.operators import Operator
-from daskspectral.store import moments_from_state, moments_state
 
 Array = NDArray[np.inexact[Any]]
 
@@ -196,17 +195,15 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
         self._plan(source, choice)
         source = source.allowing_missing(allow_missing)
         store = Store(source, allow_missing=allow_missing)
-        identity = (
-            run_identity(store, params_state(self.get_params(deep=False)), on_invalid) if checkpoint is not None else {}
-        )
+        identity = run_identity(store, saved_params(self), on_invalid) if checkpoint is not None else {}
         saved = open_checkpoint(checkpoint, identity, checkpoint_every)
         if saved is not None:
-            ground, head = Ground.from_state(saved.constants), saved.constants["head"]
+            ground, head = saved.constants["ground"], saved.constants["head"]
         else:
             ground = choice.ground(source, self.random_state, on_invalid=on_invalid, progress=progress)
             head = source.head(source.n)
             if checkpoint is not None:
-                saved = Checkpoint.start(checkpoint, identity, ground.state() | {"head": head}, checkpoint_every)
+                saved = Checkpoint.start(checkpoint, identity, {"ground": ground, "head": head}, checkpoint_every)
         moments = measure_moments(
             source,
             ground,
@@ -286,8 +283,6 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
             delattr(self, name)  # of an earlier fit, perhaps by another solver
         for name in SOLUTION[moments.operator.solver]:
             setattr(self, name, solution[name])
-        rank = solution["rank_"]
-        self.rank_ = tuple(rank) if isinstance(rank, list) else rank  # a list, from a store
         self.moments_, self.basis_ = moments, moments.basis
         if moments.right_basis is not None:
             self.right_basis_ = moments.right_basis
@@ -382,16 +377,15 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
     def state(self) -> dict[str, Any]:
         check_is_fitted(self)
         return {
-            "params": params_state(self.get_params(deep=False)),
-            "moments": moments_state(self.moments_),
+            "params": saved_params(self),
+            "moments": self.moments_,
             "solution": {name: getattr(self, name) for name in SOLUTION[self.moments_.operator.solver]},
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         # not solved again: another machine's LAPACK may turn degenerate eigenfunctions
-        estimator = cls(**params_from_state(state["params"]))
-        return estimator.with_solution(moments_from_state(state["moments"]), state["solution"])
+        return cls(**state["params"]).with_solution(state["moments"], state["solution"])
 
     def fitted(self) -> Self:
         """This estimator; raises sklearn's NotFittedError (a ValueError) before `fit`."""

@@ -27,7 +27,6 @@ from daskspectral.forms.standard import (
     gram_at,
     tangential_dirichlet,
 )
-from daskspectral.forms.state import form_from_state, form_state
 from daskspectral.forms.tracing import (
     Form,
     Functional,
@@ -63,8 +62,6 @@ __all__ = [
     "first_moment",
     "first_moment_at",
     "form",
-    "form_from_state",
-    "form_state",
     "functional",
     "grad",
     "gram",

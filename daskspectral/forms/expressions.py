@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+from daskspectral.registry import Registered
+
 ONE_WEIGHT = "a product takes one field as its weight; multiply the fields beforehand"
 VECTORS = frozenset({"gradient", "each"})
 
 
 @dataclass(frozen=True)
-class Field:
+class Field(Registered):
     """A named field of the data: weights and targets (c,), directions (c, d), matrices (c, d, d).
 
     `index` picks [:, index] of a field of rows with more axes: x.field[1] or x.field[0, 1].

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from daskspectral.forms.expressions import (
     ONE_WEIGHT,
@@ -19,14 +19,25 @@ from daskspectral.forms.expressions import (
     Term,
     number,
 )
+from daskspectral.forms.state import terms_from_state, terms_state
+from daskspectral.registry import Registered
 
 
 @dataclass(frozen=True)
-class Form:
+class Form(Registered):
     """A named bilinear form."""
+
+    expects: ClassVar = {"terms": Field}
 
     name: str
     expression: Bilinear
+
+    def state(self) -> dict[str, Any]:
+        return {"name": self.name, "terms": terms_state(self.expression)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Form:
+        return cls(state["name"], terms_from_state(state["terms"]))
 
     @property
     def products(self) -> tuple[Product, ...]:

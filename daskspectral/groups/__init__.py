@@ -1,6 +1,6 @@
 """Groups of isometries, by generators alone."""
 
-from daskspectral.groups.base import Generated, Group, group_from_state
+from daskspectral.groups.base import Generated, Group
 from daskspectral.groups.standard import (
     Automorphisms,
     Cyclic,
@@ -25,5 +25,4 @@ __all__ = [
     "Rotations",
     "SignFlips",
     "Translations",
-    "group_from_state",
 ]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import ClassVar, final
 
 import numpy as np
 
 from daskspectral.manifolds import Isometry, Manifold
+from daskspectral.registry import Registered
 
 
-class Group(ABC):
+class Group(Registered, ABC):
     """A group that acts on points x (c, d) by isometries, given by a few generators; nothing enumerates it.
 
     Functions that are invariant under the generators are so under all the group, closed under limits if it is infinite.
@@ -57,12 +58,6 @@ class Group(ABC):
             result = (g.inverse if rng.random() < 0.5 else g) @ result
         return result
 
-    @final
-    def state(self) -> dict[str, Any]:
-        """Its generators as plain arrays; `group_from_state` makes a `Generated` of them."""
-        generators = [{"matrix": g.matrix, "shift": g.shift} for g in self.generators]
-        return {"name": repr(self), "dimension": self.dimension, "generators": generators}
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,6 +66,8 @@ class Generated(Group):
 
     Raises ValueError for parts of different dimensions, or none.
     """
+
+    expects: ClassVar = {"parts": (Group, Isometry)}
 
     parts: tuple[Group | Isometry, ...]
     name: str | None = None
@@ -102,9 +99,3 @@ class Generated(Group):
     @property
     def order(self) -> None:
         return None
-
-
-def group_from_state(state: dict[str, Any]) -> Group:
-    """The group of `Group.state`, by its generators."""
-    isometries = [Isometry(saved["matrix"], saved["shift"]) for saved in state["generators"]]
-    return Generated(isometries or [Isometry(np.eye(int(state["dimension"])))], state["name"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import factorial
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 import scipy.linalg
@@ -229,6 +229,8 @@ class Automorphisms(Group):
 @dataclass(frozen=True)
 class Product(Group):
     """The direct product of two groups, each acting on its own coordinates: of `first`, then of `second`."""
+
+    expects: ClassVar = {"first": Group, "second": Group}
 
     first: Group
     second: Group

@@ -3,8 +3,8 @@
 from daskspectral.kernels.algebra import FunctionKernel
 from daskspectral.kernels.base import Kernel, ParameterKernel
 from daskspectral.kernels.dot import Dot, DotKernel, Linear, Polynomial
+from daskspectral.kernels.names import parse
 from daskspectral.kernels.radial import Exponential, Gaussian, Matern, Radial, RadialKernel
-from daskspectral.kernels.registry import parse
 
 __all__ = [
     "Dot",

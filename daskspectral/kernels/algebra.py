@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from daskspectral.kernels.base import (
 )
 from daskspectral.kernels.dot import DotKernel
 from daskspectral.kernels.radial import RadialKernel
+from daskspectral.registry import Function
 
 
 def _leibniz(left: RadialKernel | DotKernel, right: RadialKernel | DotKernel, s: Array, order: int) -> Iterator[Array]:
@@ -52,6 +54,7 @@ def _check_factor(factor: object) -> None:
 
 @dataclass
 class _RadialPair(RadialKernel):
+    expects: ClassVar = {"left": RadialKernel, "right": RadialKernel}
     left: RadialKernel
     right: RadialKernel
 
@@ -85,6 +88,7 @@ class RadialProduct(_RadialPair):
 
 @dataclass
 class _DotPair(DotKernel):
+    expects: ClassVar = {"left": DotKernel, "right": DotKernel}
     left: DotKernel
     right: DotKernel
 
@@ -116,6 +120,8 @@ class DotProduct(_DotPair):
 class RadialMultiple(RadialKernel):
     """factor q(s)."""
 
+    expects: ClassVar = {"kernel": RadialKernel}
+
     kernel: RadialKernel
     factor: float
 
@@ -141,6 +147,8 @@ class RadialMultiple(RadialKernel):
 class DotMultiple(DotKernel):
     """factor q(t)."""
 
+    expects: ClassVar = {"kernel": DotKernel}
+
     kernel: DotKernel
     factor: float
 
@@ -162,6 +170,8 @@ class DotMultiple(DotKernel):
 class Sum(ParameterKernel):
     """The sum of kernels of two families."""
 
+    expects: ClassVar = {"left": Kernel, "right": Kernel}
+
     left: Kernel
     right: Kernel
 
@@ -182,6 +192,8 @@ class Sum(ParameterKernel):
 @dataclass
 class Product(ParameterKernel):
     """The product of kernels of two families."""
+
+    expects: ClassVar = {"left": Kernel, "right": Kernel}
 
     left: Kernel
     right: Kernel
@@ -208,6 +220,8 @@ class Product(ParameterKernel):
 @dataclass
 class Multiple(ParameterKernel):
     """factor times a kernel of no family."""
+
+    expects: ClassVar = {"kernel": Kernel}
 
     kernel: Kernel
     factor: float
@@ -236,6 +250,8 @@ class FunctionKernel(ParameterKernel):
     `gradient(x, y, axis)` returns the derivative along one coordinate of x, shape (p, c).
     """
 
+    expects: ClassVar = {"function": Function, "gradient": Function}
+
     function: Callable[[Array, Array], Array]
     gradient: Callable[[Array, Array, int], Array] | None = None
 
@@ -256,6 +272,19 @@ class FunctionKernel(ParameterKernel):
                 "give gradient=, or use a kernel with a profile (Gaussian, Matern, Radial, Dot)"
             )
         return self._checked(self.gradient(x, y, alpha.index(1)), x, y)
+
+    def probe(self) -> Array | None:
+        """Values and derivatives in the first number of variables, up to 3, that the functions take."""
+        for d in (1, 2, 3):
+            x, y = (np.linspace(a, a + 1, 3 * d).reshape(3, d) for a in (0.1, 0.4))
+            try:
+                parts = [self.values(x, y)]
+                if self.gradient is not None:
+                    parts += [self.partial(x, y, tuple(int(a == axis) for a in range(d))) for axis in range(d)]
+            except (ValueError, TypeError, IndexError, ArithmeticError):  # functions of another number of variables
+                continue
+            return np.stack(parts)
+        return None
 
     def _checked(self, result: Array, x: Array, y: Array) -> Array:
         if np.shape(result) != (len(y), len(x)):

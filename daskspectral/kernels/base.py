@@ -13,12 +13,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.registry import Registered
+
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
 LEAST_SCALE = 1e-100  # squares of scales must not overflow
 
 
-class Kernel(ABC):
+class Kernel(Registered, ABC):
     """k(x, y) for points x (c, d) and landmarks y (p, d); matrices come as (p, c), landmarks first.
 
     `order` is the highest total order of a derivative in x that is bounded (infinite when smooth): the
@@ -78,6 +80,9 @@ class Kernel(ABC):
     @abstractmethod
     def set_params(self, **params: Any) -> Self:
         """Set constructor arguments in place, checked as the constructor does."""
+
+    def state(self) -> dict[str, Any]:
+        return self.get_params(deep=False)
 
     def __call__(self, a: Array, b: Array) -> Array:
         """The matrix k(a_i, b_j), shape (len(a), len(b))."""

@@ -6,11 +6,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from daskspectral.errors import SmoothnessError
 from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel, check_index, is_number
+from daskspectral.registry import Function
 
 
 class DotKernel(ParameterKernel):
@@ -134,6 +136,8 @@ Profile = Callable[[Array], Array]
 class Dot(DotKernel):
     """A user's own dot-product kernel: q(t) and its derivatives in t, each a function of an array."""
 
+    expects: ClassVar = {"q": Function, "derivatives": Function}
+
     q: Profile
     derivatives: Sequence[Profile] = ()
 
@@ -149,6 +153,10 @@ class Dot(DotKernel):
             )
         out[...] = functions[order](t)
         return out
+
+    def probe(self) -> Array:
+        points = np.linspace(0.1, 3, 5)
+        return np.stack([np.asarray(function(points), dtype=float) for function in (self.q, *self.derivatives)])
 
 
 def power_into(base: Array, exponent: int, out: Array) -> None:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from daskspectral.kernels.base import (
     is_number,
     number,
 )
+from daskspectral.registry import Function
 
 
 class RadialKernel(ParameterKernel):
@@ -290,6 +292,8 @@ class Radial(RadialKernel):
     `derivatives` = (dq/ds, d^2q/ds^2, ...): the kernel is as smooth as the number given.
     """
 
+    expects: ClassVar = {"q": Function, "derivatives": Function}
+
     q: Profile
     derivatives: Sequence[Profile] = ()
 
@@ -310,6 +314,10 @@ class Radial(RadialKernel):
             )
         out[...] = functions[order](s)
         return out
+
+    def probe(self) -> Array:
+        points = np.linspace(0.1, 3, 5)
+        return np.stack([np.asarray(function(points), dtype=float) for function in (self.q, *self.derivatives)])
 
 
 def squared_distances(x: Array, y: Array, *, exact: bool = False) -> Array:

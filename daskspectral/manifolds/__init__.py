@@ -7,13 +7,11 @@ from daskspectral.manifolds.implicit import Implicit
 from daskspectral.manifolds.invariants import invariant_coefficients
 from daskspectral.manifolds.isometry import Isometry
 from daskspectral.manifolds.product import Product
-from daskspectral.manifolds.registry import MANIFOLDS, manifold_from_state, manifold_state
 from daskspectral.manifolds.rotations import SO3
 from daskspectral.manifolds.sphere import Circle, Sphere
 from daskspectral.manifolds.torus import FlatTorus
 
 __all__ = [
-    "MANIFOLDS",
     "Box",
     "Circle",
     "Eigenspace",
@@ -25,6 +23,4 @@ __all__ = [
     "SO3",
     "Sphere",
     "invariant_coefficients",
-    "manifold_from_state",
-    "manifold_state",
 ]

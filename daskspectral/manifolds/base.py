@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
+from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 T = TypeVar("T")
 
 
-class Manifold(ABC):
+class Manifold(Registered, ABC):
     """A compact submanifold of R^d without boundary, as a frozen value.
 
     Points are rows x (c, d); their floating type is kept. A hook that answers None says that the quantity is
@@ -68,6 +69,9 @@ class Manifold(ABC):
     @abstractmethod
     def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace | None:
         """The functions of a level of which `Eigenspace.points` was saved; it takes as many of them as it needs."""
+
+    def state(self) -> dict[str, Any]:
+        return self.get_params(deep=False)
 
     @final
     @property

@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.manifolds.base import Array, Manifold
 from daskspectral.manifolds.isometry import Isometry
+from daskspectral.registry import Function
 
 
 @final
@@ -24,6 +25,8 @@ class Implicit(Manifold):
     checked every time, never mended. Distances, samples and eigenvalues are unknown, and `check` looks at
     the shape only. Two are equal when the function is the same object and the dimensions agree.
     """
+
+    expects: ClassVar = {"normals": Function}
 
     _function: Callable[[Array], NDArray[Any]]
     _ambient: int
@@ -55,6 +58,13 @@ class Implicit(Manifold):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {"normals": self._function, "ambient": self._ambient, "codimension": self._codimension}
+
+    def probe(self) -> Array | None:
+        x = np.linspace(0.2, 1.1, 3 * self._ambient).reshape(3, -1)
+        try:
+            return np.asarray(self._function(x), dtype=float)
+        except (ValueError, TypeError, IndexError, ArithmeticError):  # points off the manifold may have no normals
+            return None
 
     def _normals(self, x: Array) -> Array:
         normals = np.asarray(self._function(x))

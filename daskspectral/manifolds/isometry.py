@@ -8,10 +8,12 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from daskspectral.registry import Registered
+
 
 @final
 @dataclass(frozen=True, eq=False)
-class Isometry:
+class Isometry(Registered):
     """x -> A x + b in coordinates; on rows x (c, d), x A^T + b. `matrix` is A (d, d), `shift` b (d,), by default 0.
 
     Raises ValueError where A is not a finite square matrix or b does not fit it. Whether it is an isometry of a

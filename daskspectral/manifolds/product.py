@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ class Product(Manifold):
     eigenfunctions phi_i(x) psi_j(y). Isometries are pairs, block diagonal matrices; those that exchange equal factors
     are not known here. Three factors are Product(Product(a, b), c).
     """
+
+    expects: ClassVar = {"first": Manifold, "second": Manifold}
 
     first: Manifold
     second: Manifold

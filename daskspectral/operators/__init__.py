@@ -4,13 +4,11 @@ from daskspectral.operators.base import SOLVERS, Operator
 from daskspectral.operators.custom import BilinearForm, SymmetricForm
 from daskspectral.operators.differential import DifferentialOperator, PartialDerivative, TangentPropagation
 from daskspectral.operators.diffusion import AnisotropicDiffusion, Generator, Schroedinger
-from daskspectral.operators.laplacian import MANIFOLDS, Laplacian
+from daskspectral.operators.laplacian import Laplacian
+from daskspectral.operators.names import parse
 from daskspectral.operators.paired import Augmentation, Cross, Transfer
-from daskspectral.operators.registry import NAMES, operator_from_state, parse
 
 __all__ = [
-    "MANIFOLDS",
-    "NAMES",
     "SOLVERS",
     "AnisotropicDiffusion",
     "Augmentation",
@@ -25,6 +23,5 @@ __all__ = [
     "SymmetricForm",
     "TangentPropagation",
     "Transfer",
-    "operator_from_state",
     "parse",
 ]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
+from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 
@@ -20,7 +20,7 @@ NUMBERS = (int, float, np.integer, np.floating)
 RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
 
 
-class Operator(ABC):
+class Operator(Registered, ABC):
     """A bilinear form <f, L g>, the inner products of its functions, and how its spectrum is found."""
 
     name: str
@@ -155,21 +155,12 @@ class Operator(ABC):
             if field.name in wanted:
                 check_rows(field, shapes[field.name], tail)
 
-    def check_points(self, x: Array) -> None:  # noqa: B027
+    def check_points(self, x: Array) -> None:
         """Raise ValueError where points (c, d) of the data show that the operator does not fit them."""
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         """Fields that the operator computes from those of a block, (c, ...)."""
         return {}
-
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Plain data from which `operator_from_state` makes an equal operator."""
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The inverse of `state`, where that is the operator's name and parameters."""
-        return cls(**{k: v for k, v in state.items() if k != "operator"})
 
     def _multi_indices(self) -> Iterator[tuple[tuple[int, ...], bool]]:
         """Orders of partial derivatives, and whether they are of right functions."""
@@ -187,12 +178,6 @@ class Operator(ABC):
                 for atom in (p.left, p.right):
                     yield from ((weight, ()) for weight in atom.weights)
                     yield from ((a.direction, _tail(a, dimension)) for a in atom.leaves if a.direction is not None)
-
-
-def parameters(of: Any) -> dict[str, Any]:
-    """The state of an operator, a dataclass, whose parameters are plain data."""
-    plain = {f.name: getattr(of, f.name) for f in fields(of) if f.name != "name"}
-    return {"operator": of.name} | plain
 
 
 def _tail(atom: Atom, dimension: int) -> tuple[int, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
-from daskspectral.forms import Form, form_from_state, form_state, gram, gram_at
-from daskspectral.operators.base import Operator, check_names, check_solver, parameters
+from daskspectral.forms import Form, gram, gram_at
+from daskspectral.operators.base import Operator, check_names, check_solver
 
 
 class _OwnForm(Operator):
@@ -41,6 +41,8 @@ class SymmetricForm(_OwnForm):
     `constants` says that it kills them; eigenvalues ascend unless `descending`.
     """
 
+    expects: ClassVar = {"bilinear": Form}
+
     bilinear: Form
     constants: bool = False
     descending: bool = False
@@ -54,13 +56,6 @@ class SymmetricForm(_OwnForm):
     def kills_constants(self) -> bool:
         return self.constants
 
-    def state(self) -> dict[str, Any]:
-        return parameters(self) | {"bilinear": form_state(self.bilinear)}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> SymmetricForm:
-        return cls(form_from_state(state["bilinear"]), state["constants"], state["descending"])
-
 
 @dataclass(frozen=True)
 class BilinearForm(_OwnForm):
@@ -70,6 +65,8 @@ class BilinearForm(_OwnForm):
     same, or with the solver `singular` that at the one view at which the form takes g. `own_right_basis` says that
     right functions are of other variables.
     """
+
+    expects: ClassVar = {"bilinear": Form, "left_gram": Form, "right_gram": Form}
 
     bilinear: Form
     solver: str = "singular"
@@ -108,15 +105,3 @@ class BilinearForm(_OwnForm):
     @property
     def kills_constants(self) -> bool:
         return self.constants
-
-    def state(self) -> dict[str, Any]:
-        right = None if self.right_gram is None else form_state(self.right_gram)
-        forms = {"bilinear": form_state(self.bilinear), "left_gram": form_state(self.left_gram), "right_gram": right}
-        return parameters(self) | forms
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> BilinearForm:
-        plain: dict[str, Any] = {k: v for k, v in state.items() if k != "operator"}
-        for name in ("bilinear", "left_gram", "right_gram"):
-            plain[name] = None if plain[name] is None else form_from_state(plain[name])
-        return cls(**plain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from daskspectral.forms import (
     inner,
     partial,
 )
-from daskspectral.forms.state import field_from_state, field_state
-from daskspectral.operators.base import NUMBERS, Array, Operator, check_names, check_solver, parameters, whole
+from daskspectral.operators.base import NUMBERS, Array, Operator, check_names, check_solver, whole
 
 Index = tuple[int, ...]
 Pair = tuple[Index, Index]
@@ -65,9 +64,6 @@ class PartialDerivative(Operator):
         if self.axis >= dimension:
             raise ValueError(f"there is no axis {self.axis}: the data have {dimension} columns, counted from 0")
 
-    def state(self) -> dict[str, Any]:
-        return parameters(self)
-
 
 @dataclass(frozen=True, init=False)
 class DifferentialOperator(Operator):
@@ -77,6 +73,8 @@ class DifferentialOperator(Operator):
     or an entry of one (`Field("matrix")[0, 1]`). A symmetric form has eigenvalues, ascending unless `descending`;
     any other has singular values, or complex eigenvalues with solver="eigen".
     """
+
+    expects: ClassVar = {"coefficients": Field}
 
     coefficients: tuple[tuple[Pair, float | Field], ...]
     solver: str = "symmetric"
@@ -121,16 +119,6 @@ class DifferentialOperator(Operator):
                 f"the multi-indices of the differential operator have {length} entries, one a coordinate, and the "
                 f"data have {dimension} columns"
             )
-
-    def state(self) -> dict[str, Any]:
-        rows = [[list(a), list(b), field_state(c) if isinstance(c, Field) else c] for (a, b), c in self.coefficients]
-        return parameters(self) | {"coefficients": rows}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> DifferentialOperator:
-        rows = state["coefficients"]
-        pairs: list[Any] = [((a, b), field_from_state(c) if isinstance(c, dict) else c) for a, b, c in rows]
-        return cls(pairs, state["solver"], state["descending"])
 
 
 def _derivative(f: Linear, alpha: Index) -> Linear:
@@ -235,6 +223,3 @@ class TangentPropagation(Operator):
                 f"the field {self.directions} holds one direction (n, {dimension}) or several (n, m, {dimension}) a "
                 f"row; its rows have shape {shape}"
             )
-
-    def state(self) -> dict[str, Any]:
-        return parameters(self)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from daskspectral.forms import Field, Form, along, along_each, dirichlet, form, grad, inner, second
-from daskspectral.operators.base import NUMBERS, Array, Operator, check_names, parameters
+from daskspectral.operators.base import NUMBERS, Array, Operator, check_names
 
 ROUNDING = 1e-8  # relative: what an inverse or a product leaves of the symmetry of a matrix
 
@@ -33,9 +33,6 @@ class Schroedinger(Operator):
             return inner(grad(f), grad(g)) + inner(f, g, weight=Field(self.potential))
 
         return schroedinger
-
-    def state(self) -> dict[str, Any]:
-        return parameters(self)
 
 
 @dataclass(frozen=True)
@@ -83,9 +80,6 @@ class AnisotropicDiffusion(Operator):
             raise ValueError(
                 f"the field {self.field} holds one matrix ({dimension}, {dimension}) a row; its rows have shape {shape}"
             )
-
-    def state(self) -> dict[str, Any]:
-        return parameters(self)
 
 
 @dataclass(frozen=True)
@@ -170,9 +164,6 @@ class Generator(Operator):
         super().check_fields(shapes, dimension)
         if not isinstance(self.diffusion, float):
             check_sigma(self.diffusion, shapes[self.diffusion], dimension)
-
-    def state(self) -> dict[str, Any]:
-        return parameters(self)
 
 
 def diffusion_form(sigma: Field) -> Form:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from daskspectral.forms import Form, dirichlet, tangential_dirichlet
-from daskspectral.manifolds import MANIFOLDS, Manifold, manifold_from_state, manifold_state
+from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
-
-__all__ = ["MANIFOLDS", "Laplacian"]
 
 
 @dataclass(frozen=True)
@@ -23,16 +21,15 @@ class Laplacian(Operator):
     part along the normals is taken off.
     """
 
+    expects: ClassVar = {"manifold": Manifold}
+
     manifold: Manifold | None = None
     name: str = field(default="laplacian", init=False, repr=False)
 
     def __post_init__(self) -> None:
         manifold: Any = self.manifold
         if manifold is not None and not isinstance(manifold, Manifold):
-            raise TypeError(
-                f"manifold must be one of daskspectral.manifolds ({', '.join(MANIFOLDS)}), such as Sphere(3); "
-                f"got {manifold!r}"
-            )
+            raise TypeError(f"manifold must be one of daskspectral.manifolds, such as Sphere(3); got {manifold!r}")
 
     @property
     def form(self) -> Form:
@@ -85,10 +82,3 @@ class Laplacian(Operator):
             assert tangents is not None
             return {"tangent": np.moveaxis(tangents, 0, 1)}
         return {"normal": np.moveaxis(self.manifold.normals(points), 0, 1)}
-
-    def state(self) -> dict[str, Any]:
-        return {"operator": self.name, "manifold": manifold_state(self.manifold)}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Laplacian:
-        return cls(manifold_from_state(state["manifold"]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
-from daskspectral.operators.base import RESERVED, Operator, parameters, whole
+from daskspectral.operators.base import RESERVED, Operator, whole
 
 
 def conditional(view: str) -> Form:
@@ -55,9 +55,6 @@ class Cross(Operator):
     def solver(self) -> str:
         return "singular"
 
-    def state(self) -> dict[str, Any]:
-        return parameters(self)
-
 
 @dataclass(frozen=True)
 class Transfer(Operator):
@@ -94,9 +91,6 @@ class Transfer(Operator):
     @property
     def ranking(self) -> str:
         return "modulus"
-
-    def state(self) -> dict[str, Any]:
-        return parameters(self)
 
 
 @dataclass(frozen=True, init=False)
@@ -156,6 +150,3 @@ class Augmentation(Operator):
     @property
     def kills_constants(self) -> bool:
         return True
-
-    def state(self) -> dict[str, Any]:
-        return parameters(self)

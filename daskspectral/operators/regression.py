@@ -55,6 +55,3 @@ class Regression(Operator):
     def functionals(self) -> dict[str, Functional]:
         count = (self.targets or 1) if self.gradients else 0
         return {"values": values} | {f"slopes {j}": slopes(j) for j in range(count)}
-
-    def state(self) -> dict[str, Any]:
-        return {"operator": self.name, "gradients": self.gradients, "targets": self.targets}

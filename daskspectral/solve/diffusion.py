@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from daskspectral.kernels import Kernel
+from daskspectral.registry import Registered
 from daskspectral.solve.whiten import whiten
 
 Array = NDArray[np.floating[Any]]
@@ -40,13 +41,15 @@ class Product(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class DiffusionFunctions:
+class DiffusionFunctions(Registered):
     """The coordinates x -> lambda^t psi(x) of a diffusion map, by Nystrom's formula; equal to those of fitted points.
 
     Of the features g (c, q) of a block, with `whitening` W (p, q) that of landmarks `points` (p, d), without it the
     kernel with all of them: q(x) = g.first, m(x) = g.second / q(x)^alpha, and g weights / (q(x)^alpha sqrt(m(x))),
     (c, k). With `mass` = sum m they are divided by sqrt(m(x) / mass) once more: eigenfunctions of the Markov operator.
     """
+
+    expects: ClassVar = {"kernel": Kernel}
 
     kernel: Kernel
     points: Array

@@ -13,7 +13,7 @@ of a singular K, where rows of a factor of B' are not free, needs no care.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
@@ -246,10 +246,15 @@ class LearnedKernel(Kernel):
     points (a, d) and (b, d) for the Gram matrix (a, b), with two single points for a number, and is as smooth as k.
     """
 
+    expects: ClassVar = {"kernel": Kernel}
+
     kernel: Kernel
     points: Array
     whitening: Array
     factor: Array
+
+    def state(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("kernel", "points", "whitening", "factor")}
 
     @classmethod
     def of(

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from daskspectral.basis import Arena, Basis, Block, Evaluation, LandmarkBasis
-from daskspectral.forms import Atom, Field, Form, form_from_state, form_state
+from daskspectral.forms import Atom, Field, Form
 from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.moments import Measure
+from daskspectral.registry import decode, encode
 from daskspectral.testing.basis import derivative, feature, two_axes
 from daskspectral.testing.compare import EXACT, Array, compare, pickled, require
 
@@ -61,8 +62,8 @@ def check_form(
         expected = _sum_over_rows(form, left, left, batch)
         compare(f"{what} [f, g] of one basis, against a sum over rows", square, expected, EXACT)
         _check_symmetry(form, square, random=not given)
-    state = json.loads(json.dumps(form_state(form)))
-    for name, copy in {"its state": form_from_state(state), "its pickled copy": pickled(what, form)}.items():
+    state = json.loads(json.dumps(encode(form)))
+    for name, copy in {"its state": decode(state, Form), "its pickled copy": pickled(what, form)}.items():
         require(copy == form and hash(copy) == hash(form), f"{what} is read back from {name} as {copy}")
 
 
@@ -242,9 +243,6 @@ class _Combinations(Basis):
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _Combined(self.basis.at(block, atoms), self.matrix)
-
-    def state(self) -> dict[str, Any]:
-        return {"basis": "combinations", "of": self.basis.state(), "matrix": self.matrix}
 
 
 @dataclass(frozen=True)

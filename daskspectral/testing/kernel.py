@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -13,7 +12,7 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.errors import SmoothnessError
 from daskspectral.kernels import DotKernel, Kernel, RadialKernel
 from daskspectral.kernels.base import unit_index
-from daskspectral.kernels.registry import kernel_from_state, kernel_state
+from daskspectral.registry import decode, encode, foreign
 from daskspectral.testing.basis import check_functions, two_axes
 from daskspectral.testing.compare import (
     EXACT,
@@ -140,11 +139,11 @@ def _check_parameters(kernel: Kernel, points: Array, y: Array) -> None:
     copies["its clone after set_params"].set_params(**kernel.get_params(deep=False))
     copies["its pickled copy"] = pickled(f"{kernel}", kernel)
     try:
-        state = json.dumps(kernel_state(kernel))
-    except ValueError:  # of functions or classes that cannot be imported: for use, not to be saved
+        state = encode(kernel)
+    except (ValueError, TypeError):  # of functions or classes that cannot be imported: for use, not to be saved
         state = None
     if state is not None:
-        copies["the one read from its state"] = kernel_from_state(json.loads(state))
+        copies["the one read from its state"] = decode(state, Kernel, trusted=foreign(state))
     values = kernel.values(points, y)
     for name, copy in copies.items():
         require(type(copy).__name__ == type(kernel).__name__, f"{kernel}: {name} is a {type(copy).__name__}")

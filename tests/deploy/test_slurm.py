@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 from daskspectral.data.writer import create_array
-from daskspectral.estimators import SpectralDecomposition, load
+from daskspectral.estimators import SpectralDecomposition
 from daskspectral.kernels import Gaussian
+from daskspectral.store import load
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy" / "slurm"

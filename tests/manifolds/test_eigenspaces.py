@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import eval_gegenbauer, sph_harm_y
 
 from daskspectral.manifolds import SO3, Box, Circle, FlatTorus, Implicit, Isometry, Manifold, Product, Sphere
-from daskspectral.manifolds import manifold_from_state as from_state
-from daskspectral.manifolds import manifold_state as state_of
 from daskspectral.manifolds.eigenspace import dense
+from daskspectral.registry import decode, encode
 
 Array = NDArray[Any]
 Draw = Callable[[np.random.Generator], Isometry]
@@ -239,7 +238,7 @@ def test_derivatives_by_finite_differences(name: str) -> None:
 @cases
 def test_saved_points_make_the_same_functions(name: str) -> None:
     manifold, _, levels = CASES[name]
-    again = from_state(state_of(manifold))
+    again = decode(encode(manifold), Manifold)
     assert again == manifold
     x = manifold.sample(4, np.random.default_rng(0))
     for level in range(min(levels, 5)):

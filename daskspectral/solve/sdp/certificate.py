@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from daskspectral.registry import Registered
+
 Array = NDArray[np.floating[Any]]
 
 DENSE = 2000  # points up to which every eigenvalue is computed
@@ -18,7 +20,7 @@ SMALL = 1e-3  # columns of a solution below this part of the largest are looked 
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Registered):
     """A bound on how far from the optimum a solution can be.
 
     `least_eigenvalue` is that of diag(y) - Abar for y_i = (Abar B)_ii / d_i, or a lower bound of it; where it is

@@ -1,41 +1,11 @@
-"""Operators by name: state dictionaries in a saved model, `laplacian` in the shell."""
+"""Operators by name, as they are written in the shell: `laplacian`, `transfer:10`."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from daskspectral.manifolds import Circle, FlatTorus, Sphere
 from daskspectral.operators.base import Operator
-from daskspectral.operators.custom import BilinearForm, SymmetricForm
-from daskspectral.operators.differential import DifferentialOperator, PartialDerivative, TangentPropagation
-from daskspectral.operators.diffusion import AnisotropicDiffusion, Generator, Schroedinger
 from daskspectral.operators.laplacian import Laplacian
-from daskspectral.operators.paired import Augmentation, Cross, Transfer
-from daskspectral.operators.regression import Regression
-
-NAMES: dict[str, type[Operator]] = {
-    "laplacian": Laplacian,
-    "symmetric form": SymmetricForm,
-    "bilinear form": BilinearForm,
-    "partial derivative": PartialDerivative,
-    "differential operator": DifferentialOperator,
-    "tangent propagation": TangentPropagation,
-    "schroedinger": Schroedinger,
-    "anisotropic diffusion": AnisotropicDiffusion,
-    "generator": Generator,
-    "cross": Cross,
-    "transfer": Transfer,
-    "augmentation": Augmentation,
-    "regression": Regression,
-}
-
-
-def operator_from_state(state: dict[str, Any]) -> Operator:
-    """The inverse of `Operator.state`."""
-    name = state["operator"]
-    if name not in NAMES:
-        raise ValueError(f"unknown operator {name!r} in a saved model; a newer daskspectral may have written it")
-    return NAMES[name].from_state(state)
+from daskspectral.operators.paired import Transfer
 
 
 def parse(name: str, manifold: str | None, dimension: int) -> Operator:

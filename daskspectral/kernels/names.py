@@ -1,0 +1,51 @@
+"""Kernels by name, as they are written in the shell: `exponential:0.5`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from daskspectral.kernels import dot, radial
+from daskspectral.kernels.base import Kernel, ParameterKernel
+
+NAMES: dict[str, type[ParameterKernel]] = {
+    "gaussian": radial.Gaussian,
+    "exponential": radial.Exponential,
+    "matern": radial.Matern,
+    "polynomial": dot.Polynomial,
+    "linear": dot.Linear,
+}
+
+
+def parse(text: str) -> Kernel:
+    """A kernel from `name[:parameter[:parameter]]`; terms join with + (gaussian:median, matern:1.5:0.3).
+
+    Parameters come in the order of the constructor. Raises ValueError with the valid names.
+    """
+    terms = [_parse_term(term) for term in text.split("+")]
+    kernel: Kernel = terms[0]
+    for term in terms[1:]:
+        kernel = kernel + term
+    return kernel
+
+
+def _parse_term(text: str) -> Kernel:
+    name, *values = text.strip().split(":")
+    if name not in NAMES:
+        usage = ", ".join(":".join([n, *(f.name for f in fields(c))]) for n, c in NAMES.items())
+        raise ValueError(f"there is no kernel {name!r}; the kernels are {usage}")
+    cls = NAMES[name]
+    names = [f.name for f in fields(cls)]
+    if len(values) > len(names):
+        raise ValueError(f"kernel {name} takes at most {len(names)} parameters ({', '.join(names)}): {text!r}")
+    try:
+        params = {n: _number(v) for n, v in zip(names, values, strict=False)}
+    except ValueError:
+        raise ValueError(f"the parameters of kernel {name} ({', '.join(names)}) are numbers: {text!r}") from None
+    return cls(**params)
+
+
+def _number(text: str) -> float | int | str:
+    if text == "median":
+        return text
+    value = float(text)
+    return int(value) if value.is_integer() and "." not in text and "e" not in text else value

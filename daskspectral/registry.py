@@ -1,0 +1,331 @@
+"""Objects as plain data and back, by the names of their classes: a file never decides what runs.
+
+A class of the package is named `package.Class` (`kernels.Gaussian`), a user's class or function `module.name`. Classes
+register themselves when they are defined, by inheriting from `Registered`; nothing lists them elsewhere. `decode` makes
+objects of the package's own classes, and of those that the caller trusts by name: every name in the data is checked
+before anything is imported, and every class before anything is called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.errors import UntrustedError
+
+PACKAGES = (
+    "basis",
+    "data",
+    "estimators",
+    "forms",
+    "groups",
+    "kernels",
+    "manifolds",
+    "moments",
+    "operators",
+    "passes",
+    "solve",
+)
+"""The parts of daskspectral whose classes a file may name."""
+
+Function = FunctionType | BuiltinFunctionType | np.ufunc
+Trusted = str | type | Callable[..., Any]
+_OWN: dict[str, type[Registered]] = {}
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, np.ufunc)
+_CLASS, _FUNCTION, _TUPLE, _NUMBER, _STATE = "$class", "$function", "$tuple", "$number", "state"
+
+
+class Registered:
+    """An object that can be saved: `state` takes it apart, `from_state` puts it together again.
+
+    A dataclass needs neither: its state are its constructor's arguments. The state may hold numbers, text, arrays,
+    lists, tuples, mappings, functions and other registered objects. `expects` names, for the keys of the state that
+    hold objects or functions, what kind they must be; a file that has another one there is refused.
+    """
+
+    expects: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        root, _, rest = cls.__module__.partition(".")
+        if root == __package__ and rest:
+            _OWN[f"{rest.partition('.')[0]}.{cls.__name__}"] = cls
+
+    def state(self) -> dict[str, Any]:
+        """What makes an equal object: for a dataclass, the arguments of its constructor."""
+        cls: Any = type(self)
+        if is_dataclass(cls):
+            return {f.name: getattr(self, f.name) for f in fields(cls) if f.init}
+        if cls.__init__ is object.__init__:  # nothing to construct it with
+            return {}
+        raise TypeError(
+            f"{cls.__name__} is no dataclass and cannot be taken apart: give it state(), which returns what it is made "
+            "of, and the class method from_state(state)"
+        )
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The inverse of `state`."""
+        return cls(**state)
+
+    def probe(self) -> NDArray[Any] | None:
+        """Values at a few fixed points, which tell whether a user's functions are still those that were saved."""
+        return None
+
+
+def name_of(thing: type | Callable[..., Any]) -> str:
+    """The name of a class or function in a file. Raises ValueError for one that could not be found again by it."""
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
+    if isinstance(thing, type) and _OWN.get(own := _own_name(thing)) is thing:
+        return own
+    found = getattr(sys.modules.get(module or ""), name, None)
+    if not module or module == "__main__" or not name.isidentifier() or found is not thing:
+        raise ValueError(
+            f"{thing!r} cannot be saved: only functions and classes at the top level of an importable module can be "
+            "found again; move it into a module"
+        )
+    if module in PACKAGES:
+        raise ValueError(f"{thing!r} cannot be saved: its module has the name of a part of daskspectral; rename it")
+    return f"{module}.{name}"
+
+
+def encode(value: Any) -> Any:
+    """Objects as plain data and arrays, from which `decode` makes equal ones.
+
+    Raises ValueError or TypeError for what could not be found or made again.
+    """
+    if isinstance(value, Registered):
+        return _encode_object(value)
+    if isinstance(value, _FUNCTIONS) or callable(value):
+        return {_FUNCTION: name_of(value), "source": _source(value)}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, (float, complex)):
+        return value if isinstance(value, float) and np.isfinite(value) else {_NUMBER: repr(value)}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping) and all(isinstance(key, str) and not key.startswith("$") for key in value):
+        return {key: encode(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return {_TUPLE: [encode(item) for item in value]}
+    if isinstance(value, list):
+        return [encode(item) for item in value]
+    raise TypeError(
+        f"{value!r} of type {type(value).__name__} cannot be saved: numbers, text, arrays of numbers, lists, mappings, "
+        "functions of a module, and objects of classes that inherit from one of daskspectral's can"
+    )
+
+
+def foreign(data: Any) -> list[str]:
+    """The names in encoded data that are not of daskspectral's own classes, sorted. Nothing is imported."""
+    return sorted({name for name, own in _names(data) if not own})
+
+
+def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
+    """The object that `encode` took apart, of a class that is or inherits from `expected`.
+
+    `trusted` are names (`module.name`) of classes and functions that the data may ask for besides daskspectral's own,
+    or these classes and functions themselves. Raises UntrustedError, before anything is imported, where the data ask
+    for others; ValueError for data that no object was taken apart into, for classes and functions of another kind than
+    belongs there, and for functions whose values are no longer those that were saved.
+    """
+    known = _by_name(trusted)
+    unknown = [name for name in foreign(data) if name not in known]
+    if unknown:
+        raise UntrustedError(unknown)
+    named = isinstance(data, Mapping) and _CLASS in data
+    found = _decode(data, expected if named else Registered, known)
+    if not isinstance(found, expected):
+        raise ValueError(f"expected {_kind(expected)}, received {_kind(type(found))}: the file was not saved as it is")
+    return found
+
+
+def _encode_object(value: Registered) -> dict[str, Any]:
+    cls, state = type(value), value.state()
+    data: dict[str, Any] = {_CLASS: name_of(cls), _STATE: encode(state)}
+    own = _own_name(cls) in _OWN
+    if not own:
+        data["source"] = _source(cls)
+    if not own or any(isinstance(part, _FUNCTIONS) for part in _flat(state.values())):
+        with np.errstate(all="ignore"):
+            data["probe"] = value.probe()
+    return data
+
+
+def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping[str, Any] | None = None) -> Any:
+    """`expected` is what an object or function must be here, `expects` the same by key of the mapping."""
+    if isinstance(data, Mapping):
+        if _CLASS in data:
+            return _decode_object(data, expected, known)
+        if _FUNCTION in data:
+            return _decode_function(data, expected, known)
+        if _TUPLE in data:
+            return tuple(_decode(item, expected, known, expects) for item in _list(data[_TUPLE]))
+        if _NUMBER in data:
+            return _number(data[_NUMBER])
+        expects = expects or {}
+        return {key: _decode(item, expects.get(key, expected), known, expects) for key, item in data.items()}
+    if isinstance(data, list):
+        return [_decode(item, expected, known, expects) for item in data]
+    return data
+
+
+def _decode_object(data: Mapping[str, Any], expected: Any, known: Mapping[str, Any]) -> Registered:
+    name, state = data[_CLASS], data.get(_STATE)
+    cls = _own_class(name) if _is_own(name) else _resolved(name, known)
+    if not (isinstance(cls, type) and issubclass(cls, Registered)):
+        raise ValueError(f"{name} cannot be made from a file: it does not inherit from a class of daskspectral")
+    if not issubclass(cls, expected):
+        raise ValueError(f"the file has {name} where {_kind(expected)} belongs: it was not saved as it is")
+    if not isinstance(state, Mapping):
+        raise ValueError(f"the file has a {name} without a state: it was not saved as it is")
+    made = cls.from_state(_decode(state, Registered, known, cls.expects))
+    if "source" in data:
+        _check_source(name, cls, data["source"])
+    saved = data.get("probe")
+    if isinstance(saved, np.ndarray):
+        with np.errstate(all="ignore"):
+            _check_values([name, *_functions_in(state)], saved, made.probe())
+    return made
+
+
+def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str, Any]) -> Any:
+    name = data[_FUNCTION]
+    function = _resolved(name, known)
+    if expected is not Function and expected is not Registered:
+        raise ValueError(f"the file has the function {name} where {_kind(expected)} belongs: it was not saved as it is")
+    if not isinstance(function, _FUNCTIONS):
+        raise ValueError(f"{name} is no function, and the file has it where a function belongs")
+    _check_source(name, function, data.get("source"))
+    return function
+
+
+def _names(data: Any) -> Iterator[tuple[str, bool]]:
+    """Each class and function that the data name, and whether it is an own class."""
+    if isinstance(data, Mapping):
+        for key in (_CLASS, _FUNCTION):
+            if key in data:
+                name = data[key]
+                if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
+                    raise ValueError(
+                        f"the file names {name!r}, which is no class or function: it was not saved as it is"
+                    )
+                yield name, key == _CLASS and _is_own(name)
+        for item in data.values():
+            yield from _names(item)
+    elif isinstance(data, list):
+        for item in data:
+            yield from _names(item)
+
+
+def _own_name(cls: type) -> str:
+    root, _, rest = cls.__module__.partition(".")
+    return f"{rest.partition('.')[0]}.{cls.__name__}" if root == __package__ else ""
+
+
+def _is_own(name: str) -> bool:
+    package, _, cls = name.partition(".")
+    return package in PACKAGES and cls.isidentifier()
+
+
+def _own_class(name: str) -> type[Registered]:
+    importlib.import_module(f"{__package__}.{name.partition('.')[0]}")
+    if name not in _OWN:
+        raise ValueError(f"the file asks for {name}, which this daskspectral does not have: upgrade it")
+    return _OWN[name]
+
+
+def _by_name(trusted: Iterable[Trusted]) -> dict[str, Any]:
+    """What the caller trusts, by name; None where only the name is given."""
+    if isinstance(trusted, str) or not isinstance(trusted, Iterable):
+        raise TypeError(f"trusted is a list of names ('module.name'), classes and functions; it is {trusted!r}")
+    return {t: None for t in trusted if isinstance(t, str)} | {name_of(t): t for t in trusted if not isinstance(t, str)}
+
+
+def _resolved(name: str, known: Mapping[str, Any]) -> Any:
+    """A trusted class or function."""
+    if known.get(name) is not None:
+        return known[name]
+    module, _, attribute = name.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"the file asks for {name}, which cannot be imported here: {error}") from error
+
+
+def _source(thing: Any) -> str | None:
+    """A digest of the source code, None where there is none to read."""
+    try:
+        return hashlib.sha256(inspect.getsource(thing).encode()).hexdigest()[:16]
+    except (OSError, TypeError):
+        return None
+
+
+def _check_source(name: str, thing: Any, saved: Any) -> None:
+    if saved is not None and saved != _source(thing):
+        warnings.warn(
+            f"{name} has another source than when it was saved; where its values were kept, they are compared",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _check_values(names: Sequence[str], saved: NDArray[Any], now: NDArray[Any] | None) -> None:
+    same = now is not None and saved.shape == now.shape
+    if not same or not np.allclose(saved, np.asarray(now), rtol=1e-9, atol=1e-12, equal_nan=True):
+        raise ValueError(
+            f"{' with '.join(names)} has other values than when it was saved: the code has changed. Load the file with "
+            "the code that it was saved with, or fit again"
+        )
+
+
+def _functions_in(state: Any) -> Iterator[str]:
+    """The functions that an object holds itself, not in objects of its own."""
+    if isinstance(state, Mapping) and _FUNCTION in state:
+        yield state[_FUNCTION]
+    elif not isinstance(state, Mapping) or _CLASS not in state:
+        for item in state.values() if isinstance(state, Mapping) else state if isinstance(state, list) else ():
+            yield from _functions_in(item)
+
+
+def _flat(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list, received {value!r}: the file was not saved as it is")
+    return value
+
+
+def _number(text: Any) -> float | complex:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return complex(str(text))
+
+
+def _kind(expected: Any) -> str:
+    if expected is Function:
+        return "a function"
+    kinds = expected if isinstance(expected, tuple) else (expected,)
+    return " or ".join(f"a {kind.__name__}" for kind in kinds)

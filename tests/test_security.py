@@ -1,0 +1,320 @@
+"""A file executes nothing: it names daskspectral's own classes, and those that the caller trusts by name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import linecache
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import daskspectral as dsp
+from daskspectral import registry
+from daskspectral.basis import CallableBasis, MonomialBasis
+from daskspectral.cli import main
+from daskspectral.errors import UntrustedError
+from daskspectral.manifolds import Implicit
+from daskspectral.store import load, read_state, save, untrusted
+
+X = np.random.default_rng(0).standard_normal((400, 2))
+MINE = """
+from dataclasses import dataclass
+import numpy as np
+from daskspectral.kernels import RadialKernel
+
+STEEP = 1.0
+
+def q(s):
+    return np.exp(-STEEP * s)
+
+def slope(s):
+    return -STEEP * np.exp(-STEEP * s)
+
+def features(x):
+    return np.concatenate([x.T, STEEP * x.T ** 2])
+
+def slopes(x):
+    return np.concatenate([np.eye(2)[:, None] * np.ones((len(x), 1)), 2 * STEEP * np.eye(2)[:, None] * x])
+
+def normals(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+@dataclass
+class Bump(RadialKernel):
+    width: float = 1.0
+
+    @property
+    def smoothness(self):
+        return float("inf")
+
+    def profile(self, s, order, out):
+        out[...] = (-STEEP / self.width) ** order * np.exp(-STEEP * s / self.width)
+        return out
+
+class Plain:
+    def __init__(self, **state):
+        raise RuntimeError("this must never be called")
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A module of a user's own."""
+    (tmp_path / "users_module.py").write_text(MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("users_module")
+    sys.modules.pop("users_module", None)
+
+
+def small(**options: Any) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(**{"n_landmarks": 12, "n_components": 3, "random_state": 0} | options).fit(X)
+
+
+def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the header of a saved model, and give it the right digest."""
+    group = zarr.open_group(path, mode="r+")
+    header: Any = dict(group.attrs)["daskspectral"]
+    change(header)
+    parts = {name: header[name] for name in ("format", "kind", "state", "digests")}
+    header["digest"] = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    group.attrs["daskspectral"] = header
+
+
+def objects(data: Any) -> Iterator[dict[str, Any]]:
+    """Every object of encoded data."""
+    if isinstance(data, dict):
+        if "$class" in data:
+            yield data
+        for item in data.values():
+            yield from objects(item)
+    elif isinstance(data, list):
+        for item in data:
+            yield from objects(item)
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "spectral": lambda: small(),
+    "sphere": lambda: dsp.SpectralDecomposition(
+        dsp.operators.Laplacian(dsp.manifolds.Sphere(2)), n_landmarks=10, n_components=3, random_state=0
+    ).fit(X / np.linalg.norm(X, axis=1, keepdims=True)),
+    "form": lambda: small(
+        operator=dsp.operators.SymmetricForm(dsp.form(lambda f, g, x: dsp.inner(dsp.grad(f), dsp.grad(g))))
+    ),
+    "hermite": lambda: dsp.HermiteRegressor(n_landmarks=10, random_state=0).fit(X, X[:, 0]),
+    "graph": lambda: dsp.GraphLaplacian(n_landmarks=10, n_components=3, random_state=0).fit(X),
+    "sdp": lambda: dsp.SDPEmbedding(2.0, random_state=0).fit(X[:60]),
+    "diffusion": lambda: dsp.DiffusionMap(2.0, random_state=0).fit(X[:60]),
+    "learned": lambda: dsp.KernelEmbedding().fit(X[:30]),
+    "invariant": lambda: dsp.InvariantRegressor(dsp.manifolds.Sphere(2), dsp.groups.Permutations(2)).fit(
+        X / np.linalg.norm(X, axis=1, keepdims=True), X[:, 0] + X[:, 1]
+    ),
+    "moments": lambda: small().moments_,
+}
+HOSTILE = ["subprocess.Popen", "os.system", "builtins.eval", "daskspectral.cli.main", "operator.attrgetter"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_loading_executes_nothing_that_a_file_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(MODELS[name](), tmp_path / "m.zarr")
+    load(tmp_path / "m.zarr")
+    imported: list[str] = []
+    by_name = importlib.import_module
+    monkeypatch.setattr(importlib, "import_module", lambda name: imported.append(name) or by_name(name))
+    for number, _ in enumerate(objects(read_state(tmp_path / "m.zarr")[1])):
+        hostile = HOSTILE[number % len(HOSTILE)]
+
+        def change(header: dict[str, Any], number: int = number, hostile: str = hostile) -> None:
+            target = list(objects(header["state"]))[number]
+            target["$class"], target["state"] = hostile, {"args": ["touch", str(tmp_path / "owned")]}
+
+        shutil.copytree(tmp_path / "m.zarr", tmp_path / f"{number}.zarr")
+        forge(tmp_path / f"{number}.zarr", change)
+        assert untrusted(tmp_path / f"{number}.zarr") == [hostile]
+        imported.clear()
+        with pytest.raises(UntrustedError, match=r"load it with trusted=\['"):
+            load(tmp_path / f"{number}.zarr")
+        assert not imported
+        with pytest.raises(ValueError, match="does not inherit from a class of daskspectral"):
+            load(tmp_path / f"{number}.zarr", trusted=[hostile])
+    assert number > 0
+    assert not (tmp_path / "owned").exists()
+
+
+def test_loading_executes_no_function_that_a_file_names(tmp_path: Path) -> None:
+    small().save(tmp_path / "m.zarr")
+
+    def change(header: dict[str, Any]) -> None:
+        kernel = next(o for o in objects(header["state"]) if o["$class"] == "kernels.Gaussian")
+        kernel["$class"], kernel["state"] = "kernels.Radial", {"q": {"$function": "os.getcwd", "source": None}}
+
+    forge(tmp_path / "m.zarr", change)
+    assert dsp.untrusted(tmp_path / "m.zarr") == ["os.getcwd"]
+    with pytest.raises(dsp.UntrustedError, match=r"os\.getcwd"):
+        dsp.load(tmp_path / "m.zarr")
+
+
+def test_an_own_class_of_another_kind_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    small().save(tmp_path / "m.zarr")
+
+    def change(header: dict[str, Any]) -> None:
+        kernel = next(o for o in objects(header["state"]) if o["$class"] == "kernels.Gaussian")
+        kernel["$class"], kernel["state"] = "manifolds.Sphere", {"d": 3}
+
+    forge(tmp_path / "m.zarr", change)
+    with pytest.raises(ValueError, match=r"manifolds\.Sphere where a Kernel belongs"):
+        dsp.load(tmp_path / "m.zarr")
+
+
+@pytest.mark.parametrize("bad", [3, "", "no spaces in names", "kernels.", "a..b", ["kernels.Gaussian"]])
+def test_names_that_are_none_are_refused(bad: Any) -> None:
+    with pytest.raises(ValueError, match="no class or function"):
+        registry.decode({"$class": bad, "state": {}}, registry.Registered)
+
+
+def test_users_classes_load_where_they_are_trusted(tmp_path: Path, mine: Any) -> None:
+    small(kernel=mine.Bump(2.0)).save(tmp_path / "m.zarr")
+    assert dsp.untrusted(tmp_path / "m.zarr") == ["users_module.Bump"]
+    with pytest.raises(dsp.UntrustedError, match=r"trusted=\['users_module.Bump'\].*--trust users_module.Bump"):
+        dsp.load(tmp_path / "m.zarr")  # although this process has registered it
+    for trusted in (["users_module.Bump"], [mine.Bump], ["users_module.Bump", "another.Name"]):
+        again = dsp.load(tmp_path / "m.zarr", trusted=trusted)
+        assert again.kernel_ == mine.Bump(2.0)
+    assert dsp.SpectralDecomposition.load(tmp_path / "m.zarr", trusted=[mine.Bump]).kernel_ == mine.Bump(2.0)
+    with pytest.raises(TypeError, match="trusted is a list of names"):
+        dsp.load(tmp_path / "m.zarr", trusted="users_module.Bump")
+
+
+def test_the_shell_trusts_by_name(tmp_path: Path, mine: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    small(kernel=mine.Bump(2.0)).save(tmp_path / "m.zarr")
+    with pytest.raises(SystemExit):
+        main(["info", str(tmp_path / "m.zarr")])
+    assert "--trust users_module.Bump" in capsys.readouterr().err
+    main(["info", str(tmp_path / "m.zarr"), "--trust", "users_module.Bump"])
+    assert "Bump(width=2.0)" in capsys.readouterr().out
+
+
+def test_untrusted_imports_nothing(tmp_path: Path, mine: Any) -> None:
+    small(kernel=mine.Bump(2.0)).save(tmp_path / "m.zarr")
+    sys.modules.pop("users_module")
+    assert dsp.untrusted(tmp_path / "m.zarr") == ["users_module.Bump"]
+    with pytest.raises(dsp.UntrustedError):
+        dsp.load(tmp_path / "m.zarr")
+    assert "users_module" not in sys.modules
+
+
+def test_functions_load_where_they_are_trusted(tmp_path: Path, mine: Any) -> None:
+    circle = dsp.operators.Laplacian(Implicit(mine.normals, 2))
+    models = {
+        "radial": small(kernel=dsp.kernels.Radial(mine.q, [mine.slope])),
+        "callable": small(basis=CallableBasis(mine.features, mine.slopes, d=2)),
+        "implicit": small(operator=circle, kernel=dsp.kernels.Gaussian(1.0)),
+    }
+    for name, model in models.items():
+        model.save(tmp_path / f"{name}.zarr")
+        asked = dsp.untrusted(tmp_path / f"{name}.zarr")
+        assert asked
+        with pytest.raises(dsp.UntrustedError):
+            dsp.load(tmp_path / f"{name}.zarr", trusted=asked[1:])
+        again = dsp.load(tmp_path / f"{name}.zarr", trusted=asked)
+        np.testing.assert_array_equal(again.transform(X[:5]), model.transform(X[:5]))
+
+
+def test_a_class_in_the_place_of_a_function_is_not_called(tmp_path: Path, mine: Any) -> None:
+    small(kernel=dsp.kernels.Radial(mine.q, [mine.slope])).save(tmp_path / "m.zarr")
+
+    def change(header: dict[str, Any]) -> None:
+        for kernel in objects(header["state"]):
+            if kernel["$class"] == "kernels.Radial":
+                kernel["state"]["q"] = {"$function": "users_module.Plain", "source": None}
+
+    forge(tmp_path / "m.zarr", change)
+    with pytest.raises(ValueError, match=r"users_module\.Plain is no function"):
+        dsp.load(tmp_path / "m.zarr", trusted=["users_module.Plain", "users_module.slope"])
+
+
+def test_a_checkpoint_names_only_the_classes_of_the_run(tmp_path: Path, mine: Any) -> None:
+    options = {"kernel": mine.Bump(2.0), "n_landmarks": 12, "n_components": 3, "random_state": 0}
+    fitted = dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+    again = dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+    np.testing.assert_array_equal(again.eigenvalues_, fitted.eigenvalues_)
+    for epoch in (tmp_path / "run.zarr").glob("epoch-*"):
+
+        def change(header: dict[str, Any]) -> None:
+            for kernel in objects(header["state"]["constants"]):
+                if kernel["$class"] == "users_module.Bump":
+                    kernel["$class"], kernel["state"] = "subprocess.Popen", {"args": ["touch", str(tmp_path / "owned")]}
+
+        forge(epoch, change)
+    with pytest.raises((ValueError, OSError), match=r"subprocess\.Popen"):
+        dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+    assert not (tmp_path / "owned").exists()
+
+
+def test_every_edit_of_a_header_is_noticed(tmp_path: Path) -> None:
+    model = small()
+    model.save(tmp_path / "m.zarr")
+    text = (tmp_path / "m.zarr" / "zarr.json").read_text()
+    edits = 0
+
+    def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        if isinstance(value, (dict, list)):
+            for key in value if isinstance(value, dict) else range(len(value)):
+                yield from paths(value[key], (*path, key))
+        else:
+            yield path
+
+    for path in paths(json.loads(text)["attributes"]["daskspectral"]):
+        whole = json.loads(text)
+        place = whole["attributes"]["daskspectral"]
+        for key in path[:-1]:
+            place = place[key]
+        old = place[path[-1]]
+        place[path[-1]] = old + 1 if isinstance(old, (int, float)) and not isinstance(old, bool) else f"{old}x"
+        (tmp_path / "m.zarr" / "zarr.json").write_text(json.dumps(whole))
+        with pytest.raises((ValueError, OSError), match=r"damaged|was written in format"):
+            dsp.load(tmp_path / "m.zarr")
+        edits += 1
+    assert edits > 50
+
+
+def test_functions_with_other_values_than_saved_are_refused_by_name(tmp_path: Path, mine: Any) -> None:
+    kernel = dsp.kernels.Radial(mine.q, [mine.slope])
+    small(kernel=kernel).save(tmp_path / "m.zarr")
+    small(kernel=mine.Bump(1.0)).save(tmp_path / "b.zarr")
+    mine.STEEP = 2.0
+    with pytest.raises(
+        ValueError, match=r"Radial with users_module\.q with users_module\.slope has other values"
+    ):
+        dsp.load(tmp_path / "m.zarr", trusted=[mine.q, mine.slope])
+
+
+def test_another_source_alone_warns(tmp_path: Path, mine: Any) -> None:
+    small(kernel=dsp.kernels.Radial(mine.q, [mine.slope])).save(tmp_path / "m.zarr")
+    path = tmp_path / "users_module.py"
+    path.write_text(MINE.replace("return np.exp(-STEEP * s)", "return np.exp(-(STEEP * s))"))
+    sys.modules.pop("users_module")
+    importlib.invalidate_caches()
+    linecache.clearcache()
+    with pytest.warns(UserWarning, match=r"users_module\.q has another source"):
+        dsp.load(tmp_path / "m.zarr", trusted=["users_module.q", "users_module.slope"])
+
+
+def test_what_could_not_be_read_back_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="move it into a module"):
+        registry.encode(dsp.kernels.Radial(lambda s: s))
+    with pytest.raises(TypeError, match="cannot be saved: numbers, text"):
+        registry.encode({"a": object()})
+    with pytest.raises(TypeError, match="cannot be saved"):
+        registry.encode({"$class": 1})
+    model = small(basis=MonomialBasis(2, 2))
+    model.basis_extra = 1
+    model.save(tmp_path / "m.zarr")
+    assert dsp.untrusted(tmp_path / "m.zarr") == []
