@@ -30,7 +30,7 @@ from daskspectral.estimators.parameters import (
     checked_operator,
     given_landmarks,
 )
-from daskspectral.kernels import Kernel
+from daskspectral.kernels import Kernel, Periodic
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
 from daskspectral.operators import Generator, Operator
@@ -95,7 +95,7 @@ class Side:
                 )
             self.basis.check_order(order, operator.title)
             return
-        LandmarkBasis(checked_kernel(self.kernel), np.zeros((1, dimension))).check_order(order, operator.title)
+        LandmarkBasis(self._kernel(operator), np.zeros((1, dimension))).check_order(order, operator.title)
         if not self.drawn:
             given_landmarks(self.landmarks, source.width(self.view), label_of(self.view))
 
@@ -108,7 +108,7 @@ class Side:
             return _with_constant(self.basis) if adds else self.basis, None
         kernel, points, rows = choose_landmarks(
             source,
-            checked_kernel(self.kernel),
+            self._kernel(operator),
             self.landmarks,
             self.count,
             rng,
@@ -121,6 +121,20 @@ class Side:
             operator.check_points(points)
         basis = LandmarkBasis(kernel, points)
         return _with_constant(basis) if self.constant else basis, rows
+
+    def _kernel(self, operator: Operator) -> Kernel:
+        """A copy of the kernel, periodic where the operator's manifold is."""
+        kernel, periods = checked_kernel(self.kernel), operator.periods
+        if periods is None:
+            return kernel
+        if not isinstance(kernel, Periodic):
+            return Periodic(kernel, periods)
+        if tuple(kernel.periods) != periods:
+            raise ValueError(
+                f"the {self.prefix}kernel has the periods {tuple(kernel.periods)}, and {operator} has {periods}; give "
+                "the kernel alone, and it is made periodic"
+            )
+        return kernel
 
     def _adds_constant(self, basis: Basis) -> bool:
         return self.constant and not any(
@@ -286,6 +300,8 @@ def units_of(operator: Operator) -> str:
     """
     if isinstance(operator, Generator) and isinstance(operator.diffusion, float):
         return f"has diffusion={operator.diffusion:g} in them"
+    if operator.periods is not None:
+        return "has periods in them"
     for form in operator.forms.values():
         parts = [part for product in form.products for _, part, _ in product.expanded]
         orders = sorted({part.left.order + part.right.order for part in parts})

@@ -61,6 +61,10 @@ class Kernel(ABC):
         """k(x_k, x_k), shape (c,)."""
         return np.array([self.values(row[None], row[None])[0, 0] for row in x])
 
+    def embedded(self, x: Array) -> Array:
+        """The points (c, e) whose distances the kernel goes by: x (c, d), on circles where it is periodic."""
+        return x
+
     def resolve(self, distance: float) -> Self:
         """This kernel with every scale given as "median" replaced by `distance` (data units)."""
         return self

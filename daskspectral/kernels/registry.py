@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.kernels import algebra, dot, radial
+from daskspectral.kernels import algebra, dot, periodic, radial
 from daskspectral.kernels.base import Kernel, ParameterKernel
 
 NAMES: dict[str, type[ParameterKernel]] = {
@@ -33,6 +33,7 @@ _KNOWN: list[type[ParameterKernel]] = [
     algebra.Product,
     algebra.Multiple,
     algebra.FunctionKernel,
+    periodic.Periodic,
 ]
 _CLASSES = {cls.__name__: cls for cls in _KNOWN}
 

@@ -69,6 +69,11 @@ class Manifold(ABC):
     def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace | None:
         """The functions of a level of which `Eigenspace.points` was saved; it takes as many of them as it needs."""
 
+    @property
+    def periods(self) -> tuple[float | None, ...]:
+        """The period of each coordinate, (d,); None for those that are not periodic."""
+        return (None,) * self.ambient
+
     @final
     @property
     def codimension(self) -> int:
