@@ -22,12 +22,14 @@ class CallableBasis(Basis):
     """The p functions that `function` evaluates, x (c, d) -> (p, c), with `gradient`, x (c, d) -> (p, c, d).
 
     They are called with float64 points, block by block and in several threads at once. p is found by calling them on
-    a few points of the unit cube. A model keeps their import paths: to be saved, they must lie in a module.
+    a few points of the unit cube. `holds_constant` says that a constant is among them, and estimators add none. A
+    model keeps the import paths: to be saved, the functions must lie in a module.
     """
 
     function: Function
     gradient: Function | None = None
     d: int = field(kw_only=True)
+    holds_constant: bool = field(default=False, kw_only=True)
     _size: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -39,6 +41,8 @@ class CallableBasis(Basis):
                 )
         if not is_number(self.d) or self.d % 1 or self.d < 1:
             raise ValueError(f"d, the number of variables, is a whole number of 1 or more; it is {self.d!r}")
+        if not isinstance(self.holds_constant, bool):
+            raise ValueError(f"holds_constant of CallableBasis is True or False; it is {self.holds_constant!r}")
         object.__setattr__(self, "d", int(self.d))
         with np.errstate(all="ignore"):
             shape = np.shape(self.function(self._probe(3)))
@@ -97,13 +101,15 @@ class CallableBasis(Basis):
 
     def state(self) -> dict[str, Any]:
         gradient = None if self.gradient is None else function_path(self.gradient)
-        return {"basis": "callable", "function": function_path(self.function), "gradient": gradient, "d": self.d}
+        functions = {"function": function_path(self.function), "gradient": gradient}
+        return {"basis": "callable", **functions, "d": self.d, "holds_constant": self.holds_constant}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> CallableBasis:
         """The inverse of `state`: the functions are imported."""
         gradient = None if state["gradient"] is None else load_function(state["gradient"])
-        return cls(load_function(state["function"]), gradient, d=int(state["d"]))
+        function, holds = load_function(state["function"]), bool(state["holds_constant"])
+        return cls(function, gradient, d=int(state["d"]), holds_constant=holds)
 
 
 def _name(function: Function) -> str:

@@ -8,15 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import (
-    Basis,
-    Concatenated,
-    ConstantBasis,
-    HarmonicBasis,
-    InvariantBasis,
-    LandmarkBasis,
-    MonomialBasis,
-)
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.source import Source, label_of
 from daskspectral.estimators.common import choose_landmarks, standardized
 from daskspectral.estimators.measuring import Ground, rows_of
@@ -137,11 +129,7 @@ class Side:
         return kernel
 
     def _adds_constant(self, basis: Basis) -> bool:
-        return self.constant and not any(
-            isinstance(part, (ConstantBasis, HarmonicBasis, InvariantBasis))
-            or (isinstance(part, MonomialBasis) and part.constant)
-            for part in basis.parts
-        )
+        return self.constant and not basis.holds_constant
 
 
 def _with_constant(basis: Basis) -> Basis:
