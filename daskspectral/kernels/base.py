@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
-LEAST_SCALE = 1e-100  # squares of scales must not overflow
+LEAST_SCALE = 1e-75  # Dirichlet forms take fourth powers of scales, which must not overflow
+OVERFLOW = f"powers of scales below {LEAST_SCALE:g} or above {1 / LEAST_SCALE:g} overflow"
 
 
 class Kernel(ABC):
@@ -143,6 +144,11 @@ class ParameterKernel(Kernel):
         return self
 
     def resolve(self, distance: float) -> Self:
+        if self.needs_median and not LEAST_SCALE < distance < 1 / LEAST_SCALE:
+            raise ValueError(
+                f"the median distance of the points is {distance:.3g}, and a kernel needs a positive scale; "
+                f"{OVERFLOW}: bring the data to other units, multiplying them by a constant"
+            )
         changes: dict[str, Any] = {}
         for f in fields(self):
             value = getattr(self, f.name)
@@ -176,7 +182,7 @@ def check_scale(owner: str, scale: float | str) -> None:
     if not is_number(scale) or not LEAST_SCALE < number(scale) < 1 / LEAST_SCALE:
         raise ValueError(
             f"{owner} needs a positive scale in the units of the data, or 'median'; it got {scale!r} "
-            "(scales below 1e-100 or above 1e100 overflow: bring the data to other units)"
+            f"({OVERFLOW}: bring the data to other units)"
         )
 
 

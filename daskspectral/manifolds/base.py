@@ -14,6 +14,7 @@ from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
 
 Array = NDArray[np.floating[Any]]
 T = TypeVar("T")
+MOST_FUNCTIONS = 10**6  # whose levels are enumerated
 
 
 class Manifold(ABC):
@@ -153,8 +154,15 @@ class Manifold(ABC):
 
     @final
     def levels_within(self, count: int) -> int:
-        """Return how many of the first levels have at most ``count`` eigenfunctions together: levels are whole."""
+        """Return how many of the first levels have at most ``count`` eigenfunctions together: levels are whole.
+
+        Raises ValueError for a count above a million.
+        """
         count = _natural(count, "count")
+        if count > MOST_FUNCTIONS:
+            raise ValueError(
+                f"expected a count of {MOST_FUNCTIONS} eigenfunctions at most, received {count}; ask for fewer"
+            )
         level = total = 0
         while (total := total + self.multiplicity(level)) <= count:
             level += 1
