@@ -47,8 +47,8 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The kernel averaged over the group; or the data repeated for every element, whose f is the same, at |G|^3 times
         the time; or the group left aside.
     n_eigenfunctions : int
-        The kernel is cut to as many whole levels as have at most so many functions, a million or fewer. On spheres and rotations it costs
-        no more with many.
+        The kernel is cut to as many whole levels as have at most so many functions, a million or fewer. On spheres and
+        rotations it costs no more with many.
     alpha : float, optional
         The penalty; by default that of least robust generalised cross-validation, as `InvariantRegressor` has it (rows
         repeated by "augment" are left out together).
