@@ -206,7 +206,5 @@ def test_a_model_replaced_at_every_attempt_is_an_error_that_says_so(
         return data(stored)
 
     monkeypatch.setattr(store._Stored, "data", replaced_first)
-    with pytest.raises(
-        OSError, match=r"m\.zarr was replaced 5 times while it was read: read it when its writer"
-    ):
+    with pytest.raises(OSError, match=r"m\.zarr was replaced 5 times while it was read: read it when its writer"):
         read_state(path)

@@ -135,6 +135,11 @@ class Basis(Registered, ABC):
         """Which functions decay away from a centre, and so may rest on few points, (p,)."""
         return np.zeros(self.size, dtype=bool)
 
+    @property
+    def holds_constant(self) -> bool:
+        """Whether a constant function is among them, so that an estimator adds none."""
+        return False
+
     def kills(self, atom: Atom) -> bool:
         """Whether the atom of every basis function is identically zero."""
         return False

@@ -22,7 +22,8 @@ class CallableBasis(Basis):
     """The p functions that `function` evaluates, x (c, d) -> (p, c), with `gradient`, x (c, d) -> (p, c, d).
 
     They are called with float64 points, block by block and in several threads at once. p is found by calling them on
-    a few points of the unit cube. A model keeps their import paths: to be saved, they must lie in a module.
+    a few points of the unit cube. `holds_constant` says that a constant is among them, and estimators add none. A
+    model keeps the import paths: to be saved, the functions must lie in a module.
     """
 
     expects: ClassVar = {"function": Saved, "gradient": Saved}
@@ -30,6 +31,7 @@ class CallableBasis(Basis):
     function: Function
     gradient: Function | None = None
     d: int = field(kw_only=True)
+    holds_constant: bool = field(default=False, kw_only=True)
     _size: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -41,6 +43,8 @@ class CallableBasis(Basis):
                 )
         if not is_number(self.d) or self.d % 1 or self.d < 1:
             raise ValueError(f"d, the number of variables, is a whole number of 1 or more; it is {self.d!r}")
+        if not isinstance(self.holds_constant, bool):
+            raise ValueError(f"holds_constant of CallableBasis is True or False; it is {self.holds_constant!r}")
         object.__setattr__(self, "d", int(self.d))
         with np.errstate(all="ignore"):
             shape = np.shape(self.function(self._probe(3)))

@@ -35,6 +35,10 @@ class ConstantBasis(Basis):
     def description(self) -> str:
         return "the constant"
 
+    @property
+    def holds_constant(self) -> bool:
+        return True
+
     def kills(self, atom: Atom) -> bool:
         return all(leaf.order > 0 for leaf in atom.leaves)
 
@@ -99,6 +103,10 @@ class Concatenated(Basis):
     @property
     def local(self) -> NDArray[np.bool_]:
         return np.concatenate([b.local for b in self.bases])
+
+    @property
+    def holds_constant(self) -> bool:
+        return any(b.holds_constant for b in self.bases)
 
     def kills(self, atom: Atom) -> bool:
         return all(b.kills(atom) for b in self.bases)

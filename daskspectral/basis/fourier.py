@@ -81,6 +81,10 @@ class FourierBasis(Basis):
     def description(self) -> str:
         return "random Fourier features"
 
+    @property
+    def holds_constant(self) -> bool:
+        return not self.frequencies.any(axis=1).all()
+
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _FourierEvaluation(self, block)
 

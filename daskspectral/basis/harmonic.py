@@ -74,6 +74,10 @@ class HarmonicBasis(Basis):
         return f"the {self.size} eigenfunctions of {self.manifold!r} at its first {len(self.levels)} levels"
 
     @property
+    def holds_constant(self) -> bool:
+        return True
+
+    @property
     def slices(self) -> tuple[slice, ...]:
         """Which functions belong to each level."""
         return slices_of([space.size for space in self.levels])

@@ -73,6 +73,10 @@ class InvariantBasis(Basis):
         return f"the {self.size} functions invariant under {self.group!r} among {self.harmonic.description}"
 
     @property
+    def holds_constant(self) -> bool:
+        return True
+
+    @property
     def slices(self) -> tuple[slice, ...]:
         """Which functions belong to each level."""
         return slices_of([u.shape[1] for u in self.vectors])

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
-from daskspectral.forms import Atom
-from daskspectral.kernels import DotKernel, Kernel, RadialKernel
+from daskspectral.forms import Atom, Field
+from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
 from daskspectral.kernels.radial import clean_distances
 
 PANEL_BYTES = 1 << 18  # of one buffer; measured best among 64 kB to 256 kB with an L2 cache of 512 kB
@@ -44,6 +44,7 @@ class LandmarkBasis(Basis):
                 f"landmarks must be finite; row {row} holds NaN or infinity: leave such rows out, "
                 "landmarks[numpy.isfinite(landmarks).all(axis=1)]"
             )
+        self.kernel.embedded(landmarks[:1])  # raises ValueError for another number of columns than it has periods
         object.__setattr__(self, "landmarks", landmarks)
 
     @property
@@ -68,7 +69,8 @@ class LandmarkBasis(Basis):
 
     @property
     def local(self) -> NDArray[np.bool_]:
-        return np.full(self.size, isinstance(self.kernel, RadialKernel))
+        kernel = self.kernel.kernel if isinstance(self.kernel, Periodic) else self.kernel
+        return np.full(self.size, isinstance(kernel, RadialKernel))
 
     @cached_property
     def centre(self) -> Array:
@@ -87,6 +89,13 @@ class LandmarkBasis(Basis):
         """[-2 y, |y|^2, 1], (p, d + 2): one GEMM with [x, 1, |x|^2] gives the squared distances."""
         y = self.centred
         return np.column_stack([-2 * y, np.einsum("id,id->i", y, y), np.ones(len(y))])
+
+    @cached_property
+    def embedded(self) -> LandmarkBasis:
+        """Of a periodic kernel, the kernel on circles at the landmarks there."""
+        kernel = self.kernel
+        assert isinstance(kernel, Periodic)
+        return LandmarkBasis(kernel.kernel, kernel.embedded(self.landmarks))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         family = _family(self.kernel)
@@ -278,7 +287,39 @@ class _DotEvaluation(_LandmarkEvaluation):
         return out
 
 
+class _PeriodicEvaluation(_LandmarkEvaluation):
+    """A kernel at points on circles; directions are carried there."""
+
+    def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
+        super().__init__(basis, block, gradient)
+        self.fields = {block.points: self.kernel.embedded(block.x)}
+        circles = replace(block, fields=self.fields)
+        self.bent = _family(self.kernel.kernel)(basis.embedded, circles, gradient)
+
+    @property
+    def kernel(self) -> Periodic:
+        kernel = self.basis.kernel
+        assert isinstance(kernel, Periodic)
+        return kernel
+
+    def _compute(self, atom: Atom) -> Array:
+        if atom.kind == "value":
+            return self.bent.feature(atom)
+        if atom.kind == "along" and atom.direction is not None:
+            direction = self.block.field(atom.direction)
+        elif atom.kind == "partial" and atom.order == 1:
+            direction = np.zeros_like(self.block.x, dtype=float)
+            direction[:, atom.alpha.index(1)] = 1
+        else:
+            return super()._compute(atom)
+        name = f"direction {len(self.fields)}"
+        self.fields[name] = self.kernel.pushed(self.block.x, direction)
+        return self.bent.feature(Atom("along", direction=Field(name)))
+
+
 def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
+    if isinstance(kernel, Periodic):
+        return _PeriodicEvaluation
     if isinstance(kernel, RadialKernel):
         return _RadialEvaluation
     return _DotEvaluation if isinstance(kernel, DotKernel) else _LandmarkEvaluation

@@ -46,6 +46,10 @@ class MonomialBasis(Basis):
         return math.comb(self.d + self.degree, self.degree) - self.lead
 
     @property
+    def holds_constant(self) -> bool:
+        return self.constant
+
+    @property
     def lead(self) -> int:
         """Where the functions start among all monomials, of which the constant is the first."""
         return 0 if self.constant else 1

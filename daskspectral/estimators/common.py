@@ -113,7 +113,7 @@ def choose_landmarks(
         if not len(points):
             raise ValueError("no rows are left: every row is invalid; mend the data")
     if kernel.needs_median:
-        distance = choosing.median_distance(points, rng, size=MEDIAN_SAMPLE)
+        distance = choosing.median_distance(kernel.embedded(points), rng, size=MEDIAN_SAMPLE)
         logger.info("median distance %.6g taken as the kernel's scale", distance)
         kernel = kernel.resolve(distance)
     if given:
@@ -121,8 +121,14 @@ def choose_landmarks(
         return kernel, np.asarray(prepared, dtype=float), None
     subset = np.sort(rng.choice(len(rows), min(sample_size, len(rows)), replace=False))
     rows, points = rows[subset], points[subset]
+    by_values = landmarks in ("cholesky", "leverage")
     chosen = choosing.choose(
-        landmarks, points, min(p, len(points)), rng, gram=lambda a, b: kernel.values(b, a), diagonal=kernel.diagonal
+        landmarks,
+        points if by_values else kernel.embedded(points),
+        min(p, len(points)),
+        rng,
+        gram=lambda a, b: kernel.values(b, a),
+        diagonal=kernel.diagonal,
     )
     if len(chosen) < p:
         warnings.warn(

@@ -161,7 +161,7 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
         if weights.needs_median:
             rng = np.random.default_rng(self.random_state)
             _, sample = draw_rows(source, MEDIAN_SAMPLE, rng, on_invalid=on_invalid, progress=progress)
-            weights = weights.resolve(choosing.median_distance(sample, rng, size=MEDIAN_SAMPLE))
+            weights = weights.resolve(choosing.median_distance(weights.embedded(sample), rng, size=MEDIAN_SAMPLE))
         basis: Basis = LandmarkBasis(kernel, points)
         if self.constant:
             basis = Concatenated((ConstantBasis(source.dimension), basis))

@@ -36,8 +36,8 @@ from daskspectral.kernels import Kernel
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
 from daskspectral.operators.regression import Regression
-from daskspectral.solve import resolve_cut, solve_ridge
-from daskspectral.solve.ridge import CUTS, Observed
+from daskspectral.solve import solve_ridge
+from daskspectral.solve.ridge import Observed, resolve_ridge_cut
 
 Array = NDArray[np.floating[Any]]
 SOLUTION = ("coef_", "alpha_", "gcv_", "gcv_curve_", "rank_", "degrees_of_freedom_")
@@ -73,7 +73,7 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         Bring each column to mean 0 and standard deviation 1 first, in one more pass. Gradients follow by the chain
         rule, and count in these units.
     rtol : float, optional
-        Relative size of directions that are rounding; default 1e-15 in float64, 1e-6 in float32.
+        Relative size of directions that are rounding, positive; default 1e-15 in float64, 1e-6 in float32.
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
     random_state : int, Generator or None
@@ -245,7 +245,7 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
             observed,
             basis.kernel.values(basis.landmarks, basis.landmarks),
             alpha=None if self.alpha is None else float(self.alpha),
-            cut=CUTS[moments.dtype] if self.rtol is None else resolve_cut(self.rtol, moments.dtype),
+            cut=resolve_ridge_cut(self.rtol, moments.dtype),
         )
         solution = {
             "coef_": fit.coefficients[:, 0] if operator.targets is None else fit.coefficients,
@@ -364,7 +364,7 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         if self.rtol is not None:
             check_number("rtol", self.rtol)
-        resolve_cut(self.rtol, self.dtype)
+        resolve_ridge_cut(self.rtol, self.dtype)
         check_random_state(self.random_state)
 
     def _check_against(self, source: Source, kernel: Kernel, operator: Regression) -> None:

@@ -30,6 +30,7 @@ from daskspectral.estimators.rows import apply_rows
 from daskspectral.estimators.saved import Saved
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
+from daskspectral.manifolds.base import MOST_FUNCTIONS
 from daskspectral.moments import Moments
 from daskspectral.operators.regression import Regression
 from daskspectral.solve import solve_ridge
@@ -355,7 +356,7 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
                 f"only then are Sobolev functions continuous; it is {self.smoothness!r}"
             )
         if self.n_eigenfunctions is not None:
-            check_whole("n_eigenfunctions", self.n_eigenfunctions)
+            check_whole("n_eigenfunctions", self.n_eigenfunctions, most=MOST_FUNCTIONS)
         check_one_of("solver", self.solver, ("projection", "least_squares"))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         if self.alpha is not None:

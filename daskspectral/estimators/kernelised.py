@@ -141,7 +141,8 @@ class KernelEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[m
         points = read_points(source, "raise", progress)
         store.check_unchanged()
         if kernel.needs_median:
-            kernel = kernel.resolve(choosing.median_distance(points, np.random.default_rng(self.random_state)))
+            rng = np.random.default_rng(self.random_state)
+            kernel = kernel.resolve(choosing.median_distance(kernel.embedded(points), rng))
         gram = kernel.values(points, points)
         u = _at(self.u, points, "u", lambda: gram.sum(axis=0) / np.sqrt(gram.sum()))
         d = _at(self.d, points, "d", lambda: np.diag(gram) - u**2)

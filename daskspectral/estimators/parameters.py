@@ -17,10 +17,12 @@ from daskspectral.operators import Laplacian, Operator
 Array = NDArray[np.floating[Any]]
 
 
-def check_whole(name: str, value: Any, least: int = 1) -> None:
-    """Raise ValueError unless the value is a whole number that large."""
+def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
+    """Raise ValueError unless the value is a whole number that large, and no larger than `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be a whole number of {least} or more; it is {value!r}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be a whole number of {most} or less; it is {value!r}")
 
 
 def check_amount(name: str, value: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
+from daskspectral.engine.memory import available
 from daskspectral.groups import Isometry
 from daskspectral.manifolds import SO3, Eigenspace, Manifold, Sphere
 from daskspectral.manifolds.zonal import RotationKernel, SphereKernel, ZonalKernel
@@ -36,7 +37,8 @@ def sections(manifold: Manifold, count: int, exponent: float, centres: Array, el
     """Sections of the Sobolev kernel, w_lambda = D_lambda^-exponent, of whole levels of at most `count` functions.
 
     On spheres and rotations K is a polynomial in x . y: its cost is one recurrence an entry, however many functions
-    there are. Elsewhere it is a product of their values. `elements` (G) of isometries, the identity alone for K itself.
+    there are. Elsewhere it is a product of their values, and MemoryError where these do not fit. `elements` (G) of
+    isometries, the identity alone for K itself.
     """
     levels = range(manifold.levels_within(count))
     multiplicities = [manifold.multiplicity(level) for level in levels]
@@ -45,6 +47,12 @@ def sections(manifold: Manifold, count: int, exponent: float, centres: Array, el
         return ZonalSections.of([SphereKernel(manifold.d, level) for level in levels], weights, centres, elements)
     if isinstance(manifold, SO3):
         return ZonalSections.of([RotationKernel(level) for level in levels], weights, centres, elements)
+    if 8 * sum(multiplicities) * len(centres) > available():
+        raise MemoryError(
+            f"{sum(multiplicities)} eigenfunctions at {len(centres)} points take "
+            f"{8e-9 * sum(multiplicities) * len(centres):.1f} GB, and {1e-9 * available():.1f} GB are free; lower "
+            "n_eigenfunctions, or give fewer rows"
+        )
     spaces = tuple(manifold.eigenfunctions(level) for level in levels)
     features, scale = np.zeros((sum(multiplicities), len(centres))), np.sqrt(np.repeat(weights, multiplicities))
     for rows in _blocks(len(centres), len(features), _PANEL):

@@ -8,15 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import (
-    Basis,
-    Concatenated,
-    ConstantBasis,
-    HarmonicBasis,
-    InvariantBasis,
-    LandmarkBasis,
-    MonomialBasis,
-)
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.source import Source, label_of
 from daskspectral.estimators.common import choose_landmarks, standardized
 from daskspectral.estimators.measuring import Ground, rows_of
@@ -30,7 +22,7 @@ from daskspectral.estimators.parameters import (
     checked_operator,
     given_landmarks,
 )
-from daskspectral.kernels import Kernel
+from daskspectral.kernels import Kernel, Periodic
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
 from daskspectral.operators import Generator, Operator
@@ -95,7 +87,7 @@ class Side:
                 )
             self.basis.check_order(order, operator.title)
             return
-        LandmarkBasis(checked_kernel(self.kernel), np.zeros((1, dimension))).check_order(order, operator.title)
+        LandmarkBasis(self._kernel(operator), np.zeros((1, dimension))).check_order(order, operator.title)
         if not self.drawn:
             given_landmarks(self.landmarks, source.width(self.view), label_of(self.view))
 
@@ -108,7 +100,7 @@ class Side:
             return _with_constant(self.basis) if adds else self.basis, None
         kernel, points, rows = choose_landmarks(
             source,
-            checked_kernel(self.kernel),
+            self._kernel(operator),
             self.landmarks,
             self.count,
             rng,
@@ -122,12 +114,22 @@ class Side:
         basis = LandmarkBasis(kernel, points)
         return _with_constant(basis) if self.constant else basis, rows
 
+    def _kernel(self, operator: Operator) -> Kernel:
+        """A copy of the kernel, periodic where the operator's manifold is."""
+        kernel, periods = checked_kernel(self.kernel), operator.periods
+        if periods is None:
+            return kernel
+        if not isinstance(kernel, Periodic):
+            return Periodic(kernel, periods)
+        if tuple(kernel.periods) != periods:
+            raise ValueError(
+                f"the {self.prefix}kernel has the periods {tuple(kernel.periods)}, and {operator} has {periods}; give "
+                "the kernel alone, and it is made periodic"
+            )
+        return kernel
+
     def _adds_constant(self, basis: Basis) -> bool:
-        return self.constant and not any(
-            isinstance(part, (ConstantBasis, HarmonicBasis, InvariantBasis))
-            or (isinstance(part, MonomialBasis) and part.constant)
-            for part in basis.parts
-        )
+        return self.constant and not basis.holds_constant
 
 
 def _with_constant(basis: Basis) -> Basis:
@@ -286,6 +288,8 @@ def units_of(operator: Operator) -> str:
     """
     if isinstance(operator, Generator) and isinstance(operator.diffusion, float):
         return f"has diffusion={operator.diffusion:g} in them"
+    if operator.periods is not None:
+        return "has periods in them"
     for form in operator.forms.values():
         parts = [part for product in form.products for _, part, _ in product.expanded]
         orders = sorted({part.left.order + part.right.order for part in parts})

@@ -17,6 +17,7 @@ from daskspectral.estimators.sections import sections
 from daskspectral.groups import Group, Isometry
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import Manifold
+from daskspectral.manifolds.base import MOST_FUNCTIONS
 from daskspectral.solve.ridge import GRID, ROBUST
 
 Array = NDArray[np.floating[Any]]
@@ -46,8 +47,8 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         The kernel averaged over the group; or the data repeated for every element, whose f is the same, at |G|^3 times
         the time; or the group left aside.
     n_eigenfunctions : int
-        The kernel is cut to as many whole levels as have at most so many functions. On spheres and rotations it costs
-        no more with many.
+        The kernel is cut to as many whole levels as have at most so many functions, a million or fewer. On spheres and
+        rotations it costs no more with many.
     alpha : float, optional
         The penalty; by default that of least robust generalised cross-validation, as `InvariantRegressor` has it (rows
         repeated by "augment" are left out together).
@@ -156,7 +157,7 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"only then is there a kernel; it is {self.smoothness!r}"
             )
         check_one_of("symmetrize", self.symmetrize, ("average", "augment", "none"))
-        check_whole("n_eigenfunctions", self.n_eigenfunctions)
+        check_whole("n_eigenfunctions", self.n_eigenfunctions, most=MOST_FUNCTIONS)
         check_whole("max_rows", self.max_rows)
         check_whole("max_elements", self.max_elements)
         if self.alpha is not None:

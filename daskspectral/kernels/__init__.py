@@ -4,6 +4,7 @@ from daskspectral.kernels.algebra import FunctionKernel
 from daskspectral.kernels.base import Kernel, ParameterKernel
 from daskspectral.kernels.dot import Dot, DotKernel, Linear, Polynomial
 from daskspectral.kernels.names import parse
+from daskspectral.kernels.periodic import Periodic
 from daskspectral.kernels.radial import Exponential, Gaussian, Matern, Radial, RadialKernel
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Linear",
     "Matern",
     "ParameterKernel",
+    "Periodic",
     "Polynomial",
     "Radial",
     "RadialKernel",

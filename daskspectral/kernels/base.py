@@ -17,7 +17,8 @@ from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
-LEAST_SCALE = 1e-100  # squares of scales must not overflow
+LEAST_SCALE = 1e-75  # Dirichlet forms take fourth powers of scales, which must not overflow
+OVERFLOW = f"powers of scales below {LEAST_SCALE:g} or above {1 / LEAST_SCALE:g} overflow"
 
 
 class Kernel(Registered, ABC):
@@ -62,6 +63,10 @@ class Kernel(Registered, ABC):
     def diagonal(self, x: Array) -> Array:
         """k(x_k, x_k), shape (c,)."""
         return np.array([self.values(row[None], row[None])[0, 0] for row in x])
+
+    def embedded(self, x: Array) -> Array:
+        """The points (c, e) whose distances the kernel goes by: x (c, d), on circles where it is periodic."""
+        return x
 
     def resolve(self, distance: float) -> Self:
         """This kernel with every scale given as "median" replaced by `distance` (data units)."""
@@ -144,6 +149,11 @@ class ParameterKernel(Kernel):
         return self
 
     def resolve(self, distance: float) -> Self:
+        if self.needs_median and not LEAST_SCALE < distance < 1 / LEAST_SCALE:
+            raise ValueError(
+                f"the median distance of the points is {distance:.3g}, and a kernel needs a positive scale; "
+                f"{OVERFLOW}: bring the data to other units, multiplying them by a constant"
+            )
         changes: dict[str, Any] = {}
         for f in fields(self):
             value = getattr(self, f.name)
@@ -177,7 +187,7 @@ def check_scale(owner: str, scale: float | str) -> None:
     if not is_number(scale) or not LEAST_SCALE < number(scale) < 1 / LEAST_SCALE:
         raise ValueError(
             f"{owner} needs a positive scale in the units of the data, or 'median'; it got {scale!r} "
-            "(scales below 1e-100 or above 1e100 overflow: bring the data to other units)"
+            f"({OVERFLOW}: bring the data to other units)"
         )
 
 

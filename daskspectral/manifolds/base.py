@@ -15,6 +15,7 @@ from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 T = TypeVar("T")
+MOST_FUNCTIONS = 10**6  # whose levels are enumerated
 
 
 class Manifold(Registered, ABC):
@@ -72,6 +73,11 @@ class Manifold(Registered, ABC):
 
     def state(self) -> dict[str, Any]:
         return self.get_params(deep=False)
+
+    @property
+    def periods(self) -> tuple[float | None, ...]:
+        """The period of each coordinate, (d,); None for those that are not periodic."""
+        return (None,) * self.ambient
 
     @final
     @property
@@ -152,8 +158,15 @@ class Manifold(Registered, ABC):
 
     @final
     def levels_within(self, count: int) -> int:
-        """Return how many of the first levels have at most ``count`` eigenfunctions together: levels are whole."""
+        """Return how many of the first levels have at most ``count`` eigenfunctions together: levels are whole.
+
+        Raises ValueError for a count above a million.
+        """
         count = _natural(count, "count")
+        if count > MOST_FUNCTIONS:
+            raise ValueError(
+                f"expected a count of {MOST_FUNCTIONS} eigenfunctions at most, received {count}; ask for fewer"
+            )
         level = total = 0
         while (total := total + self.multiplicity(level)) <= count:
             level += 1

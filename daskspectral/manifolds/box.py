@@ -54,6 +54,10 @@ class Box(Manifold):
         """The sides L (m,)."""
         return np.asarray(np.array(self.upper) - np.array(self.lower))
 
+    @property
+    def periods(self) -> tuple[float | None, ...]:
+        return tuple(self.lengths.tolist())
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {"lower": self.lower, "upper": self.upper}
 

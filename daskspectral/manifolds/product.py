@@ -48,6 +48,10 @@ class Product(Manifold):
     def dimension(self) -> int:
         return self.first.dimension + self.second.dimension
 
+    @property
+    def periods(self) -> tuple[float | None, ...]:
+        return self.first.periods + self.second.periods
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {"first": self.first, "second": self.second}
 

@@ -121,6 +121,11 @@ class Operator(Registered, ABC):
         return sources - set(self.views)
 
     @property
+    def periods(self) -> tuple[float | None, ...] | None:
+        """The period of each column, None for those without, where kernels at landmarks have to be periodic."""
+        return None
+
+    @property
     def derivative_order(self) -> int:
         """Highest derivative that the forms take of a function."""
         return max(order for f in self.forms.values() for order in f.orders)

@@ -18,7 +18,8 @@ class Laplacian(Operator):
     """grad* grad for the distribution of the data, eigenvalues 0 = l_0 <= l_1 <= ... (equation (3)).
 
     On a known submanifold (`manifold=`), the tangential form: the ambient gradient is biased there, and its
-    part along the normals is taken off.
+    part along the normals is taken off. On a periodic box, or a product with one, kernels at landmarks are made
+    periodic (`kernels.Periodic`); a basis that is given has to be so of itself.
     """
 
     expects: ClassVar = {"manifold": Manifold}
@@ -54,6 +55,11 @@ class Laplacian(Operator):
     @property
     def kills_constants(self) -> bool:
         return True
+
+    @property
+    def periods(self) -> tuple[float | None, ...] | None:
+        periods = () if self.manifold is None else self.manifold.periods
+        return periods if any(periods) else None
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:

@@ -12,15 +12,15 @@ of a singular K, where rows of a factor of B' are not free, needs no care.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.kernels import Kernel
-from daskspectral.kernels.base import MultiIndex
+from daskspectral.kernels.base import MultiIndex, ParameterKernel
 from daskspectral.solve.spectrum import fix_signs
 
 Array = NDArray[np.floating[Any]]
@@ -238,8 +238,8 @@ def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
     return 1 / float(scipy.linalg.svdvals(half)[0]) ** 2 - tau
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedKernel(Kernel):
+@dataclass(eq=False)
+class LearnedKernel(ParameterKernel):
     """The Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = F^T Phi(x) and Phi(x) = S^-1/2 V^T k(X, x).
 
     This is k_x^T K^+ B' K^+ k_y; `points` X (n, d), `whitening` V S^-1/2 (n, q), `factor` F (q, r). It is called with
@@ -249,12 +249,23 @@ class LearnedKernel(Kernel):
     expects: ClassVar = {"kernel": Kernel}
 
     kernel: Kernel
-    points: Array
-    whitening: Array
-    factor: Array
+    points: Array = field(repr=False)
+    whitening: Array = field(repr=False)
+    factor: Array = field(repr=False)
 
-    def state(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("kernel", "points", "whitening", "factor")}
+    __eq__ = object.__eq__  # by identity: arrays have no truth value
+    __hash__ = object.__hash__  # scikit-learn's pairwise functions look it up
+
+    def check(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise ValueError(f"a learned kernel is made of a kernel, such as Matern(1.5); it got {self.kernel!r}")
+        shapes = [np.shape(array) for array in (self.points, self.whitening, self.factor)]
+        (n, *_), (_, q, *_), _ = ((*shape, 0, 0) for shape in shapes)
+        if [len(shape) for shape in shapes] != [2, 2, 2] or shapes[1][0] != n or shapes[2][0] != q:
+            raise ValueError(
+                "a learned kernel takes points (n, d), whitening (n, q) and a factor (q, r); their shapes are "
+                f"{', '.join(map(str, shapes))}"
+            )
 
     @classmethod
     def of(
@@ -304,11 +315,3 @@ class LearnedKernel(Kernel):
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
         change = self.kernel.partial(x, self.points, alpha).T @ self.whitening @ self.factor
         return np.asarray(self.features(y) @ change.T)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {}
-
-    def set_params(self, **params: Any) -> Self:
-        if params:
-            raise ValueError(f"a learned kernel has no parameters to set; got {', '.join(params)}")
-        return self

@@ -12,7 +12,7 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-from daskspectral.solve.whiten import whiten
+from daskspectral.solve.whiten import resolve_cut, whiten
 
 Array = NDArray[np.floating[Any]]
 
@@ -93,6 +93,18 @@ def solve_ridge(
     found = float(alphas[::-1][np.argmin(scores[::-1])])  # the largest of several that are equally good
     pencil = _Pencil.at(found, observed, form, penalty, cut)
     return pencil.fit(pencil.best_near(found), alphas, scores)
+
+
+def resolve_ridge_cut(rtol: float | None, dtype: str) -> float:
+    """The relative cut of `solve_ridge`: 1e-15 in float64, 1e-6 in float32 unless given. ValueError for 0 or less."""
+    if rtol is None:
+        return CUTS[dtype]
+    if rtol == 0:
+        raise ValueError(
+            "rtol must be positive: directions that are rounding have to be told from those that are not; it is "
+            f"{rtol!r}. Leave it None for {CUTS[dtype]:g}"
+        )
+    return resolve_cut(rtol, dtype)
 
 
 @dataclass(frozen=True, eq=False)

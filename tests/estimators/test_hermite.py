@@ -537,6 +537,8 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"landmark_sample": 5, "landmarks": "leverage"}, ValueError, "landmark_sample must be a whole number of 40"),
     ({"columns": [3]}, ValueError, "columns must be a list of distinct numbers of the 3 columns"),
     ({"standardize": 1}, ValueError, "standardize must be True or False; it is 1"),
+    ({"rtol": 0}, ValueError, "rtol must be positive: .*; it is 0. Leave it None for 1e-15"),
+    ({"rtol": 0.0, "alpha": 1e-3, "dtype": "float32"}, ValueError, "rtol must be positive: .*Leave it None for 1e-06"),
     ({"rtol": 2.0}, ValueError, r"rtol must lie in \[0, 1\)"),
     ({"dtype": "float16"}, ValueError, "dtype must be 'float64' or 'float32'"),
     ({"random_state": -1}, ValueError, "random_state must be"),

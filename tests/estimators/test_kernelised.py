@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,14 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
 import daskspectral as dsp
 from daskspectral.estimators import kernelised
-from daskspectral.kernels import Gaussian, Matern
+from daskspectral.kernels import Gaussian, Kernel, Matern
+from daskspectral.registry import decode, encode
+from daskspectral.testing import check_kernel
 
 Array = NDArray[Any]
 X, LABELS = make_moons(90, noise=0.05, random_state=0)
@@ -73,6 +78,26 @@ def test_scikit_learn_takes_the_kernel() -> None:
     one = KernelPCA(2, kernel=kernel).fit_transform(small)
     two = KernelPCA(2, kernel="precomputed").fit_transform(gram[:12, :12])
     np.testing.assert_allclose(np.abs(one), np.abs(two), atol=1e-9)
+
+
+def test_the_learned_kernel_is_copied_and_cross_validated() -> None:
+    """As scikit-learn does it: a clone, a deep copy, a pickle and a saved state give the same numbers."""
+    kernel = make().fit(X).learned_kernel_
+    gram = kernel(NEW, X)
+    again = decode(encode(kernel), Kernel)
+    for each in (clone(kernel), copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel)), again):
+        assert type(each) is type(kernel)
+        assert each != kernel
+        np.testing.assert_array_equal(each(NEW, X), gram)
+    check_kernel(kernel, 2)
+    machine = SVC(kernel=kernel)
+    scores = cross_val_score(machine, NEW, NEW_LABELS, cv=4)
+    assert scores.mean() > 0.8
+    expected = cross_val_score(SVC(kernel="precomputed"), kernel(NEW, NEW), NEW_LABELS, cv=4)
+    np.testing.assert_array_equal(scores, expected)
+    assert len(f"{machine}") < 100
+    model = dsp.SpectralDecomposition(None, kernel, n_landmarks=20, n_components=2, random_state=0)
+    np.testing.assert_array_equal(clone(model).fit(X).eigenvalues_, model.fit(X).eigenvalues_)
 
 
 def test_features_of_the_kernel() -> None:

@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 import daskspectral as dsp
 from daskspectral.engine import Run
 from daskspectral.forms import form, inner
-from daskspectral.kernels import Exponential, Gaussian, Matern, Polynomial
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomial
 
 Array = NDArray[Any]
 N = 3000
@@ -181,6 +181,35 @@ def test_numbers_that_overflow() -> None:
         make(kernel=Polynomial(6)).fit(1e60 * X)
     with pytest.raises(ValueError, match="the squares of the columns overflow; divide X by a constant first"):
         make(standardize=True).fit(1e160 * X)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian("median"), Exponential("median"), 2 * Matern(1.5, "median")])
+def test_the_median_of_very_small_and_very_large_data(kernel: Kernel) -> None:
+    """The spectrum scales with the units, up to where powers of them overflow, and this is said."""
+    plain = make(kernel=kernel).fit(X).eigenvalues_
+    for unit in (2.0**-240, 2.0**240):
+        found = make(kernel=kernel).fit(unit * X).eigenvalues_
+        np.testing.assert_allclose(found * unit**2, plain, rtol=1e-9, atol=1e-9)
+    for unit in (1e-300, 1e-160, 1e-100, 1e-80, 1e80, 1e100, 1e200, 1e300):
+        with pytest.raises(ValueError, match=r"the median distance of the points is \d.*overflow: bring the data to"):
+            make(kernel=kernel).fit(unit * X)
+    with pytest.raises(ValueError, match=r"needs a positive scale .*below 1e-75 or above 1e\+75 overflow"):
+        Gaussian(1e-90)
+
+
+@pytest.mark.usefixtures("no_tasks")
+@pytest.mark.parametrize("most", [2**63, 10**30, 10**6 + 1])
+def test_absurd_numbers_of_eigenfunctions(most: int) -> None:
+    sphere, x = dsp.manifolds.Sphere(3), X[:50] / np.linalg.norm(X[:50], axis=1, keepdims=True)
+    models: list[Any] = [dsp.SobolevRidge(sphere, n_eigenfunctions=most)]
+    models += [dsp.InvariantRegressor(sphere, None, 2.0, most, solver) for solver in ("projection", "least_squares")]
+    for model in models:
+        with pytest.raises(
+            ValueError, match=f"n_eigenfunctions must be a whole number of 1000000 or less; it is {most}"
+        ):
+            model.fit(x, x[:, 0])
+    with pytest.raises(ValueError, match=f"count of 1000000 eigenfunctions at most, received {most}"):
+        dsp.basis.HarmonicBasis(sphere, most)
 
 
 def test_a_failed_fit_leaves_the_estimator_as_it_was(fitted: dsp.SpectralDecomposition) -> None:

@@ -179,6 +179,14 @@ def test_elements_of_groups_without_an_order():
     assert elements(irrational, Circle(), 1000) is None
 
 
+def test_values_of_eigenfunctions_that_do_not_fit(monkeypatch):
+    monkeypatch.setattr("daskspectral.estimators.sections.available", lambda: 8 * 20 * 100)
+    x, y = data(Circle(), 20)
+    SobolevRidge(Circle(), n_eigenfunctions=99).fit(x, y)
+    with pytest.raises(MemoryError, match=r"101 eigenfunctions at 20 points take .* GB are free; lower n_eigen"):
+        SobolevRidge(Circle(), n_eigenfunctions=101).fit(x, y)
+
+
 def test_refused():
     x, y = data(Sphere(3), 20)
     ten = Sphere(10).sample(20, np.random.default_rng(0))

@@ -180,7 +180,19 @@ def test_derivatives_of_the_learned_kernel() -> None:
 def test_kernels_that_are_not_psd() -> None:
     with pytest.raises(ValueError, match=r"expected a positive semi-definite kernel, received eigenvalues from -1"):
         KernelisedProblem.of(np.array([[0.0, 1.0], [1.0, 0.0]]), np.zeros(2), np.ones(2), 1.0)
-    kernel = LearnedKernel(MATERN, np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1)))
-    assert kernel.get_params() == {}
-    with pytest.raises(ValueError, match=r"no parameters to set; got scale"):
+
+
+def test_parameters_of_the_learned_kernel() -> None:
+    one = np.ones((1, 1))
+    kernel = LearnedKernel(MATERN, np.zeros((1, 2)), one, one)
+    assert repr(kernel) == f"LearnedKernel(kernel={MATERN!r})"
+    assert set(kernel.get_params()) == {"kernel", "points", "whitening", "factor", "kernel__nu", "kernel__scale"}
+    kernel.set_params(kernel=Gaussian(1.0), factor=2 * one)
+    assert kernel(np.zeros(2), np.ones(2)) == pytest.approx(4 * np.exp(-1))
+    with pytest.raises(ValueError, match="LearnedKernel has no parameter 'scale'"):
         kernel.set_params(scale=1.0)
+    for wrong in ({"factor": np.ones((3, 1))}, {"whitening": np.ones(1)}, {"points": np.ones((2, 2))}):
+        with pytest.raises(ValueError, match=r"takes points \(n, d\), whitening \(n, q\) and a factor"):
+            kernel.set_params(**wrong)
+    with pytest.raises(ValueError, match="is made of a kernel"):
+        LearnedKernel(1.0, np.zeros((1, 2)), one, one)  # type: ignore[arg-type]

@@ -1,0 +1,100 @@
+"""Periodic: the kernel on circles, its derivatives in the columns, its periods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from daskspectral.basis import LandmarkBasis
+from daskspectral.errors import SmoothnessError
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Periodic, Polynomial
+from daskspectral.testing import check_kernel
+
+KERNELS: dict[str, Kernel] = {
+    "gaussian": Gaussian(0.8),
+    "exponential": Exponential(1.5),
+    "matern 3/2": Matern(1.5, 0.9),
+    "matern 7/2": Matern(3.5, 1.2),
+    "sum": Gaussian(0.8) + 0.5 * Matern(2.5, 1.0),
+    "polynomial": Polynomial(3, 0.5),
+    "families": Gaussian(0.8) * Polynomial(2) + Linear(),
+}
+PERIODS: dict[str, tuple[float | None, ...]] = {"one": (4.0,), "uneven": (2.5, 7.0), "mixed": (None, 3.0, None)}
+
+
+@pytest.mark.parametrize("periods", PERIODS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_it_is_a_kernel_with_its_derivatives(name: str, periods: str) -> None:
+    lengths = PERIODS[periods]
+    check_kernel(Periodic(KERNELS[name], lengths), len(lengths))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_values_and_derivatives_are_periodic(name: str) -> None:
+    kernel, rng = Periodic(KERNELS[name], (2.5, None, 7.0)), np.random.default_rng(0)
+    x, y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    far = x + rng.integers(-5, 6, (6, 3)) * [2.5, 0, 7.0]
+    v, m = rng.normal(size=(6, 3)), rng.normal(size=(6, 3, 3))
+    np.testing.assert_allclose(kernel.values(far, y), kernel.values(x, y), atol=1e-12)
+    np.testing.assert_allclose(kernel.along(far, y, v), kernel.along(x, y, v), atol=1e-12)
+    if kernel.order > 2:
+        np.testing.assert_allclose(kernel.second(far, y, m), kernel.second(x, y, m), atol=1e-11)
+        np.testing.assert_allclose(kernel.partial(far, y, (2, 0, 1)), kernel.partial(x, y, (2, 0, 1)), atol=1e-11)
+
+
+def test_the_closed_form_on_a_circle() -> None:
+    """exp(-(L / pi)^2 sin^2(pi (x - y) / L) / (2 scale^2)), and its derivative."""
+    x, y, period, scale = np.linspace(-5, 5, 11)[:, None], np.array([[0.3], [2.0]]), 3.0, 0.7
+    angle = np.pi * (x.T - y) / period
+    expected = np.exp(-((period / np.pi * np.sin(angle)) ** 2) / (2 * scale**2))
+    kernel = Periodic(Gaussian(scale), (period,))
+    np.testing.assert_allclose(kernel.values(x, y), expected, rtol=1e-13)
+    slope = -expected * period / (2 * np.pi * scale**2) * np.sin(2 * angle)
+    np.testing.assert_allclose(kernel.partial(x, y, (1,)), slope, atol=1e-13)
+
+
+def test_near_points_are_as_far_apart_as_before() -> None:
+    x = np.random.default_rng(0).uniform(0, 0.05, (5, 2))
+    near = Periodic(Gaussian(0.02), (100.0, None)).values(x, x)
+    np.testing.assert_allclose(near, Gaussian(0.02).values(x, x), rtol=1e-4)
+
+
+def test_parameters() -> None:
+    kernel = Periodic(Gaussian("median"), [2.0, None])
+    assert kernel.needs_median
+    assert kernel.resolve(0.5).kernel == Gaussian(0.5)
+    copy = clone(kernel).set_params(kernel__scale=0.25, periods=(3.0, None))
+    assert (copy.kernel, tuple(copy.periods)) == (Gaussian(0.25), (3.0, None))
+    assert kernel.kernel == Gaussian("median")
+
+
+def wrong(*arguments: Any) -> Any:
+    return lambda: Periodic(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (wrong(1.0, (2.0,)), "takes a kernel"),
+        (wrong(Gaussian(), (None, None)), "one period at least"),
+        (wrong(Gaussian(), 2.0), "one period or None for each column"),
+        (wrong(Gaussian(), {0: 2.0}), "one period or None for each column"),
+        (wrong(Gaussian(), (0.0, 1.0)), "a period is a positive number .* it is 0.0"),
+        (wrong(Gaussian(), (np.inf,)), "a period is a positive number .* it is inf"),
+        (wrong(Gaussian(), (True,)), "a period is a positive number"),
+    ],
+)
+def test_no_such_kernel(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_points_of_other_columns_and_derivatives_of_higher_order() -> None:
+    kernel = Periodic(Exponential(), (2.0, None))
+    with pytest.raises(ValueError, match="it has 2, and the points have 3 columns"):
+        LandmarkBasis(kernel, np.zeros((1, 3)))
+    with pytest.raises(SmoothnessError, match="up to order 1, not 2"):
+        kernel.partial(np.zeros((1, 2)), np.ones((1, 2)), (1, 1))
