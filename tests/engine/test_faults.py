@@ -281,7 +281,7 @@ def test_what_does_not_fit_is_refused_with_what_to_lower() -> None:
 
 def test_blocks_that_break_their_promise_are_an_error() -> None:
     short = da.from_array(X[:3000], chunks=(100, 2)).map_blocks(lambda b: b[:50], dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(ValueError, match=r"hold \d+ rows where its chunks promise \d+"):
+    with pytest.raises(ValueError, match=r"block \(\d+, 0\) .* shape \(50, 2\), and its chunks promise \(100, 2\)"):
         estimator(landmarks=X[:20], standardize=False).fit(short)
 
 
