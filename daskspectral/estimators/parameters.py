@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -95,6 +96,8 @@ def params_state(params: Mapping[str, Any]) -> dict[str, Any]:
             state[name] = np.asarray(value)
         elif name == "columns" and value is not None:
             state[name] = [int(c) for c in value]
+        elif isinstance(value, os.PathLike):
+            state[name] = os.fspath(value)
         elif name == "random_state" and not isinstance(value, (int, np.integer)):
             state[name] = None
     return state
