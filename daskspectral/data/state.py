@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import zarr
 
+from daskspectral.data.storage import metadata_of
 from daskspectral.data.writer import check_complete, create_group, local_path
 
 FORMAT = 1
@@ -19,7 +20,7 @@ _KEY = "daskspectral"
 def write_state(path: str | os.PathLike[str], kind: str, state: Mapping[str, Any], *, overwrite: bool = False) -> None:
     """Write a state as a zarr group that appears whole or not at all.
 
-    Raises FileExistsError for a path that exists, unless `overwrite`.
+    Raises FileExistsError for a path that exists, unless `overwrite`, and OSError where the disk is full.
     """
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     plain = _without_arrays(state, "", arrays)
@@ -40,8 +41,10 @@ def read_state(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     local = local_path(text)
     if local is not None and not local.exists():
         raise FileNotFoundError(f"there is no saved model at {text}: the path does not exist")
+    target = text if local is None else str(local)
     try:
-        group = zarr.open(text if local is None else str(local), mode="r")
+        with metadata_of(target):
+            group = zarr.open(target, mode="r")
     except (FileNotFoundError, KeyError, NotADirectoryError):
         raise ValueError(f"{text} is not a saved model: it is no zarr group") from None
     attributes = dict(group.attrs)
