@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -19,6 +20,8 @@ from daskspectral.registry import Registered, encode
 
 Array = NDArray[np.floating[Any]]
 Sides = tuple[str, str]
+
+MODERATE = 30  # powers of two by which the roots of weights may differ from 1 in float32
 
 __all__ = ["Measure", "MeasureMany", "Measurement", "Moments", "block_rows"]
 
@@ -204,6 +207,7 @@ class Measurement:
             self._pairings.update(dict.fromkeys((side, pairing) for pairing in functional.pairings))
             self._atoms[side].update(dict.fromkeys(pairing.atom for pairing in functional.pairings))
         dtype = np.dtype(measure.dtype)
+        self._narrow, self._exponent = dtype != np.float64, 0
         self._contractions = {
             (a, b): self._bases[a].contraction(self._bases[b], tuple(wanted), dtype, arena)
             for (a, b), wanted in products.items()
@@ -216,6 +220,7 @@ class Measurement:
 
     def add(self, block: Block) -> None:
         """Add one block of rows."""
+        block = self._in_range(block)
         at = {side: evaluate(b, block.part(side), list(self._atoms[side])) for side, b in self._bases.items()}
         for side, pairing in self._pairings:
             part = pair_with_field(at[side][pairing.atom.view], pairing, block, self._bases[side].dimension)
@@ -224,8 +229,21 @@ class Measurement:
         for (left, right), contraction in self._contractions.items():
             contraction.add(at[left], at[right], block)
 
+    def _in_range(self, block: Block) -> Block:
+        """The block with the roots of its weights in units of 2^exponent, where float32 would not hold them."""
+        if not self._narrow or block.scale is None:
+            return block
+        if not self._exponent and block.scale.any():
+            exponent = math.frexp(block.scale.max())[1]
+            self._exponent = exponent if abs(exponent) > MODERATE else 0
+        return replace(block, scale=np.ldexp(block.scale, -self._exponent)) if self._exponent else block
+
     def result(self) -> dict[str, Array]:
         """The sums so far, by the name of form or functional."""
+        sums = self._sums()
+        return {k: np.ldexp(v, 2 * self._exponent) for k, v in sums.items()} if self._exponent else sums
+
+    def _sums(self) -> dict[str, Array]:
         matrices = {sides: contraction.result() for sides, contraction in self._contractions.items()}
         sums = {name: _combine(f.expression.terms, matrices[sides]) for name, (sides, f) in self._forms.items()}
         if self._vectors:

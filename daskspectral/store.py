@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import zarr
 
+from daskspectral.data.storage import metadata_of
 from daskspectral.data.writer import check_complete, create_group, local_path
 from daskspectral.registry import Registered, Trusted, decode, encode, foreign, name_of
 
@@ -64,7 +65,7 @@ def untrusted(path: Path) -> list[str]:
 def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bool = False) -> None:
     """Write encoded data as a zarr group that appears whole or not at all.
 
-    Raises FileExistsError for a path that exists, unless `overwrite`.
+    Raises FileExistsError for a path that exists, unless `overwrite`, and OSError where the disk is full.
     """
     arrays: dict[str, Array] = {}
     plain = _without_arrays(data, "", arrays)
@@ -117,12 +118,12 @@ class _Stored:
         local = local_path(text)
         if local is not None and not local.exists():
             raise FileNotFoundError(f"there is no saved model at {text}: the path does not exist")
+        target = text if local is None else str(local)
         try:
-            group = zarr.open(text if local is None else str(local), mode="r")
+            with metadata_of(target):
+                group = zarr.open(target, mode="r")
         except (FileNotFoundError, KeyError, NotADirectoryError):
             raise ValueError(f"{text} is not a saved model: it is no zarr group") from None
-        except json.JSONDecodeError as error:
-            raise OSError(f"{text} is damaged: its zarr.json cannot be read ({error}); save it again") from error
         attributes = dict(group.attrs)
         check_complete(attributes, text)
         header = attributes.get(_KEY)

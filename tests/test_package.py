@@ -64,5 +64,15 @@ def test_version() -> None:
     assert installed == dsp.__version__
 
 
+def test_the_top_level_holds_what_belongs_there() -> None:
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        pytest.skip("not a checkout")
+    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True, timeout=60)
+    top = {Path(line).parts[0] for line in listed.stdout.splitlines()}
+    allowed = {"pyproject.toml", "README.md", "daskspectral", "tests", "deploy", "examples", "LICENSE", "CHANGELOG.md"}
+    assert {name for name in top if not name.startswith(".")} <= allowed
+
+
 def test_types_are_published() -> None:
     assert (Path(dsp.__file__).parent / "py.typed").is_file()

@@ -19,6 +19,8 @@ SDP = {  # its own options, as the estimator's parameters or those of its fit
     "landmark_sample": "landmark_sample",
     "columns": "columns",
     "standardize": "standardize",
+    "cache": "cache",
+    "cache_path": "cache_path",
 }
 DIFFUSION = {"components": "n_components", "time": "time", "alpha": "alpha"}
 CHECKPOINT = ("checkpoint", "checkpoint_every")
@@ -42,6 +44,12 @@ CHECKPOINT = ("checkpoint", "checkpoint_every")
 @click.option("--max-passes", type=opt.Count(), help="sdp: products with the kernel at most; 10000 by default.")
 @click.option("--columns", type=opt.Columns(), help="sdp: columns to use, 0,2,5 or 0:8.")
 @click.option("--standardize", is_flag=True, default=None, help="sdp: columns to mean 0 and standard deviation 1.")
+@click.option(
+    "--cache",
+    type=click.Choice(["auto", "always", "never"]),
+    help="sdp, lowrank: whether kernel values are kept between passes; auto by default, where they fit in memory.",
+)
+@click.option("--cache-path", help="sdp, lowrank: keep them in a scratch zarr array at this path, which is left.")
 @click.option("--components", type=opt.Count(), help="diffusion: how many; 2 by default.")
 @click.option("--time", type=float, help="diffusion: power of the eigenvalues; 1 by default.")
 @click.option("--alpha", type=float, help="diffusion: power of the density divided out; 0 by default.")
@@ -57,8 +65,10 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
     overwrite = options["overwrite"]
     refuse_existing(out, overwrite)
     refuse_input(out, points)
+    if options["cache_path"] is not None:
+        _refuse_same(out, "--cache-path", options["cache_path"])
     if embedding is not None:
-        _refuse_same(out, embedding)
+        _refuse_same(out, "--embedding", embedding)
         refuse_existing(embedding, overwrite)
         refuse_input(embedding, points)
     estimator = _estimator(options)
@@ -94,13 +104,13 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap:
     return DiffusionMap(options["bandwidth"], **shared, **_given(options, DIFFUSION))
 
 
-def _refuse_same(out: str, embedding: str) -> None:
+def _refuse_same(out: str, option: str, other: str) -> None:
     """Raise click's UsageError where one of two outputs would be in the other."""
     try:
-        refuse_input(out, embedding)
-        refuse_input(embedding, out)
+        refuse_input(out, other)
+        refuse_input(other, out)
     except ValueError:
-        raise click.UsageError(f"--out {out} and --embedding {embedding} need places of their own") from None
+        raise click.UsageError(f"--out {out} and {option} {other} need places of their own") from None
 
 
 def _given(options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from zarr.core.sync import sync
 from zarr.storage import FsspecStore, LocalStore, MemoryStore
 
+from daskspectral.data.storage import metadata_of
 from daskspectral.data.writer import check_complete, local_path
 
 Array = NDArray[Any]
@@ -249,7 +250,8 @@ def metadata_digest(array: zarr.Array[Any]) -> str:
 def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
     """Open the zarr array at a path or URL for reading.
 
-    Raises FileNotFoundError where there is none, and ValueError for a group (naming its arrays) or another file.
+    Raises FileNotFoundError where there is none, ValueError for a group (naming its arrays) or another file, and
+    OSError for damaged metadata.
     """
     text = os.fspath(location)
     path = local_path(text)
@@ -265,7 +267,8 @@ def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
         if not path.exists():
             raise FileNotFoundError(f"there is no zarr array at {text}: the path does not exist")
     try:
-        node = zarr.open(target, mode="r")
+        with metadata_of(target):
+            node = zarr.open(target, mode="r")
     except (FileNotFoundError, KeyError):
         raise FileNotFoundError(f"there is no zarr array at {text}") from None
     check_complete(dict(node.attrs), text)
@@ -276,7 +279,9 @@ def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
 
 def refuse_group(group: zarr.Group, name: str) -> NoReturn:
     """Raise the ValueError for a group where an array is wanted; it names the arrays as group.zarr/name."""
-    names = [f"{name.rstrip('/')}/{k}" for k, v in group.members(max_depth=None) if isinstance(v, zarr.Array)]
+    with metadata_of(name):
+        members = group.members(max_depth=None)
+    names = [f"{name.rstrip('/')}/{k}" for k, v in members if isinstance(v, zarr.Array)]
     shown = ", ".join(sorted(names)[:20]) + (", ..." if len(names) > 20 else "")
     raise ValueError(
         f"{name} is a zarr group, and an array is wanted; "

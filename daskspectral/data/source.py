@@ -14,12 +14,16 @@ import dask.array as da
 import numpy as np
 import xarray as xr
 import zarr
+from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
+from daskspectral.data.blocks import checked_blocks
 from daskspectral.data.readers import ArrayReader, Reader, array_name, open_zarr, refuse_group, zarr_reader
 from daskspectral.registry import Registered
 
 Array = NDArray[Any]
+DASK_TABLES = ("DataFrame", "Series", "Index")
+FILES = ("h5py", "netCDF4", "tables")  # libraries whose arrays are read from a file when they are sliced
 _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
 
 
@@ -260,6 +264,7 @@ def as_reader(value: Any, what: str) -> Reader:
     elif isinstance(value, da.Array):
         reader = DaskReader(_checked_blocks(value, what))
     else:
+        _refuse_fetching(value, what)
         if (
             not isinstance(value, np.ndarray)
             and not hasattr(value, "__array__")
@@ -277,6 +282,23 @@ def as_reader(value: Any, what: str) -> Reader:
             + (" (or split real and imaginary parts into columns)" if reader.dtype.kind == "c" else "")
         )
     return reader
+
+
+def _refuse_fetching(value: Any, what: str) -> None:
+    """Raise TypeError for rows that are not in memory, and that numpy would fetch whole."""
+    parts = {type(part): part for part in value}.values() if isinstance(value, (list, tuple)) else [value]
+    for part in parts:
+        kind = type(part).__name__
+        library = type(part).__module__.partition(".")[0]
+        if is_dask_collection(part):
+            library = "dask"
+            give = f"{what}.to_dask_array(lengths=True)" if kind in DASK_TABLES else "a dask array"
+        elif library in FILES:
+            give = f"dask.array.from_array({what}), or convert the file by `daskspectral convert`"
+        else:
+            continue
+        of = "" if part is value else f"{type(value).__name__} of "
+        raise TypeError(f"{what} is a {of}{library} {kind}, whose rows would all be fetched into memory; give {give}")
 
 
 def _numpy(value: Any, what: str) -> Array:
@@ -313,6 +335,7 @@ def _checked_blocks(array: da.Array, what: str) -> da.Array:
             f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first "
             "(it runs the graph once), or write it with to_zarr"
         )
+    array = checked_blocks(array, what)
     if array.ndim > 1 and any(len(axis) > 1 for axis in array.chunks[1:]):
         array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
     return array

@@ -22,6 +22,8 @@ from tqdm import tqdm
 from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.storage import FsspecStore
 
+from daskspectral.data.storage import room_at
+
 COMPLETE = "daskspectral_complete"
 """Attribute of a store written in place: False until its last byte is there."""
 
@@ -52,7 +54,8 @@ def create_array(
     chunks that equal it are written too. After an error nothing is left and an existing target is untouched.
     A URL such as s3://bucket/x.zarr is written in place instead: see `check_complete`.
 
-    Raises FileExistsError and FileNotFoundError as `refuse_existing` does, ValueError for chunk_rows < 1.
+    Raises FileExistsError and FileNotFoundError as `refuse_existing` does, ValueError for chunk_rows < 1, and OSError
+    that names `path` where the disk is full.
     """
     kind = np.dtype(dtype)
     lengths = tuple(int(length) for length in shape)
@@ -183,6 +186,11 @@ def _fill_value(dtype: np.dtype[Any]) -> Any:
 @contextmanager
 def _staged(path: Location, overwrite: bool, build: Callable[[Any, Mapping[str, Any]], Node]) -> Iterator[Node]:
     refuse_existing(path, overwrite)
+    with room_at(path):
+        yield from _placed(path, overwrite, build)
+
+
+def _placed(path: Location, overwrite: bool, build: Callable[[Any, Mapping[str, Any]], Node]) -> Iterator[Node]:
     target = local_path(path)
     if target is None:
         files, root = _remote(path)

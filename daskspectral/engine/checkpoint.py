@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from daskspectral.data.storage import room_at
 from daskspectral.data.writer import local_path
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
@@ -101,7 +102,8 @@ class Checkpoint:
     ) -> Checkpoint:
         """A new checkpoint; its constants are written at once."""
         directory = _directory(path)
-        directory.mkdir(exist_ok=True)
+        with room_at(directory):
+            directory.mkdir(exist_ok=True)
         checkpoint = cls(directory, identity, constants, every)
         checkpoint.write()
         return checkpoint

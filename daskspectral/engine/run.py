@@ -129,11 +129,11 @@ class Run:
         token = uuid.uuid4().hex
         blocks = _DaskBlocks(self.source)
         edges = None if blocks else self.source.edges
-        bar = Progress(self.source.n, self.description, self.progress)
         sizes = [stop - start for start, stop in self.plan.ranges]
+        bar = Progress(sum(sizes), self.description, self.progress)
 
-        def done(key: Any) -> None:
-            if isinstance(key, tuple) and key[0] == f"range-{token}":
+        def done(key: Any) -> None:  # of a scheduler elsewhere the rows are counted epoch by epoch
+            if scheduler.shares_memory and isinstance(key, tuple) and key[0] == f"range-{token}":
                 bar.advance(sizes[key[1]])
 
         def place(key: Any) -> str:

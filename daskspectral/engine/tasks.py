@@ -80,7 +80,7 @@ class Shared:
 def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> Total:
     """The total of one range; an error says which rows it met."""
     limit_worker()
-    batches = shared.batches(_readers(parts, start, stop), start, stop)
+    batches = shared.batches(_readers(parts, start), start, stop)
     try:
         sums = shared.task(batches, state)
     except BaseException as error:
@@ -94,7 +94,7 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
 def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Bad | None]:
     """The results of one range, or None where they were written; and the first bad row."""
     limit_worker()
-    batches = shared.batches(_readers(parts, start, stop), start, stop)
+    batches = shared.batches(_readers(parts, start), start, stop)
     try:
         results = [shared.task(batch, state) for batch in batches]
     except BaseException as error:
@@ -109,18 +109,12 @@ def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) ->
     return None, None
 
 
-def _readers(parts: tuple[Any, ...], start: int, stop: int) -> dict[str, Reader]:
+def _readers(parts: tuple[Any, ...], start: int) -> dict[str, Reader]:
     readers: dict[str, Reader] = {}
     for name, part in zip(parts[::2], parts[1::2], strict=True):
         if isinstance(part, list):  # the blocks of a dask array
             blocks = [np.asarray(b) for b in part]
             rows = np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
-            if len(rows) != stop - start:
-                raise ValueError(
-                    f"the blocks of the dask array {name} hold {len(rows)} rows where its chunks promise "
-                    f"{stop - start} (rows {start} to {stop}): a function in its graph changes the length of blocks; "
-                    "tell dask with map_blocks(..., chunks=...), or call compute_chunk_sizes()"
-                )
             readers[name] = ArrayReader(rows, start)
         else:
             readers[name] = part

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source, open_source
-from daskspectral.data.writer import refuse_existing
 from daskspectral.engine import Run
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import check_memory
@@ -25,7 +24,7 @@ from daskspectral.engine.run import checkpoint_signals
 from daskspectral.errors import RankWarning
 from daskspectral.estimators.common import choose_landmarks, standardized
 from daskspectral.estimators.embedding_modes import embed_exact, embed_low_rank
-from daskspectral.estimators.embedding_passes import Passes, pass_plan
+from daskspectral.estimators.embedding_passes import Passes, check_scratch, pass_plan
 from daskspectral.estimators.measuring import Store, open_checkpoint, run_identity
 from daskspectral.estimators.parameters import (
     check_number,
@@ -87,10 +86,13 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         those chosen do not cover become landmarks too, while these are no more than 1.5 p.
     columns, standardize
         The columns used, and whether each is brought to mean 0 and standard deviation 1 first (ddof 0).
-    cache : {"auto", "never"} or path
-        Whether the kernel values at the landmarks are kept in this process's memory where they fit: 1 GB at most, and
-        twice that while they are made; never of a dask array, or on a cluster. A path or URL that all workers see: in
-        a zarr array there, 8 p bytes a row, which is left. It pays where X has hundreds of columns.
+    cache : {"auto", "always", "never"}
+        Whether "lowrank" keeps the kernel values at the landmarks between its passes, 8 p bytes a row: in this
+        process's memory where they fit (1 GB at most, and twice that while they are made; never of a dask array, or on
+        a cluster), or in a scratch array at `cache_path` where that is given. "always" raises where neither works.
+    cache_path : path, optional
+        Where the scratch array goes, a zarr array that all workers see (or a URL). It is left there, and replaced by
+        the next fit; whatever else lies at the path is refused. It pays where X has hundreds of columns.
     random_state : int, Generator or None
         Decides the landmarks and the first point of the ascent.
 
@@ -125,7 +127,8 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         landmark_sample: int | None = None,
         columns: Sequence[int] | None = None,
         standardize: bool = False,
-        cache: str | os.PathLike[str] = "auto",
+        cache: str = "auto",
+        cache_path: str | os.PathLike[str] | None = None,
         random_state: Any = None,
     ):
         self.bandwidth = bandwidth
@@ -139,6 +142,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         self.columns = columns
         self.standardize = standardize
         self.cache = cache
+        self.cache_path = cache_path
         self.random_state = random_state
 
     def fit(
@@ -165,9 +169,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         """
         self._check_parameters(on_invalid)
         source = open_source(X, columns=self.columns, diagonal=diagonal).allowing_missing(allow_missing)
-        method = self._checked_method(source, checkpoint)
-        if self.cache not in ("auto", "never") and on_invalid == "skip":
-            raise ValueError("cache at a path keeps every row: mend the data and take on_invalid='raise'")
+        method = self._checked_method(source, checkpoint, on_invalid)
         store = Store(source, allow_missing=allow_missing)
         logger.info("method %s for %d rows", method, source.n)
         self.method_, self.n_features_in_ = method, source.n_features_in
@@ -177,7 +179,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             identity = {}
             if checkpoint is not None:
                 params = saved_params(self)
-                freely = ("max_passes", "tolerance", "cache")  # may change from one start to the next
+                freely = ("max_passes", "tolerance", "cache", "cache_path")  # may change from one start to the next
                 identity = run_identity(store, {k: v for k, v in params.items() if k not in freely}, on_invalid)
             saved = open_checkpoint(checkpoint, identity, checkpoint_every)
             self._fit_low_rank(source, on_invalid, progress, checkpoint, saved, identity, checkpoint_every)
@@ -302,7 +304,10 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             checkpoint.agree(plan)
         with checkpoint_signals(checkpoint):
             passes = Passes(run, checkpoint)
-            found = embed_low_rank(passes, basis, self._solve, seed=start_seed, most=most, cache=os.fspath(self.cache))
+            scratch = None if self.cache_path is None else os.fspath(self.cache_path)
+            found = embed_low_rank(
+                passes, basis, self._solve, seed=start_seed, most=most, cache=self.cache, scratch=scratch
+            )
         self.extension_, self.coverage_ = found
         if checkpoint is not None:
             checkpoint.write()
@@ -322,7 +327,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         self.n_passes_, self.objectives_ = solution.passes, np.array(solution.objectives)
         return solution
 
-    def _checked_method(self, source: Source, checkpoint: Any) -> str:
+    def _checked_method(self, source: Source, checkpoint: Any, on_invalid: str) -> str:
         if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
             raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
         if not isinstance(self.landmarks, str):
@@ -330,10 +335,10 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         method = self.method
         if method == "auto":
             method = "exact" if source.n <= EXACT_ROWS else "lowrank"
-        if self.cache not in ("auto", "never"):
-            refuse_existing(self.cache, False)
-            if source.dask_fields:
-                raise ValueError("cache at a path takes no dask array: write X by X.to_zarr(path) and give the path")
+        if self.cache_path is not None:
+            check_scratch(self.cache_path, source)
+            if on_invalid == "skip":
+                raise ValueError("cache_path keeps every row: mend the data and take on_invalid='raise'")
         if method == "exact" and checkpoint is not None:
             raise ValueError("a checkpoint is of the passes over chunks: give method='lowrank', or no checkpoint")
         return method
@@ -347,8 +352,13 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             check_whole(name, getattr(self, name))
         check_one_of("method", self.method, ("auto", "exact", "lowrank"))
         check_one_of("solver", self.solver, ("accelerated", "power"))
-        if not isinstance(self.cache, (str, os.PathLike)) or not os.fspath(self.cache):
-            raise ValueError(f"cache must be 'auto' or 'never' or a path; it is {self.cache!r}")
+        check_one_of("cache", self.cache, ("auto", "always", "never"))
+        if self.cache_path is not None and (
+            not isinstance(self.cache_path, (str, os.PathLike)) or not os.fspath(self.cache_path)
+        ):
+            raise ValueError(f"cache_path must be a path or None; it is {self.cache_path!r}")
+        if self.cache_path is not None and self.cache == "never":
+            raise ValueError("cache='never' keeps nothing at cache_path: leave one of them out")
         check_one_of("standardize", self.standardize, (True, False))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         if isinstance(self.landmarks, str):

@@ -77,13 +77,14 @@ def embed_exact(run: Run, kernel: Gaussian, solve: Solve, rng: np.random.Generat
 
 
 def embed_low_rank(
-    passes: Passes, basis: LandmarkBasis, solve: Solve, *, seed: int, most: int, cache: str
+    passes: Passes, basis: LandmarkBasis, solve: Solve, *, seed: int, most: int, cache: str, scratch: str | None
 ) -> tuple[Extension, float]:
     """The extension, and the least |psi|^2 of a point.
 
-    Points that are not covered become landmarks while there are no more than `most`. Kernel values are kept in memory
-    where they fit ("auto"), never, or in a zarr array at the path `cache`. Raises ValueError where points are not
-    covered, or the kernel says nothing.
+    Points that are not covered become landmarks while there are no more than `most`. Kernel values are kept unless
+    `cache` is "never": in a zarr array at the path `scratch` where one is given, else in memory where they fit. Raises
+    ValueError where points are not covered, or the kernel says nothing, and MemoryError where `cache` is "always" and
+    the values cannot be kept.
     """
     run = passes.run
     source, kernel = run.source, basis.kernel
@@ -101,18 +102,21 @@ def embed_low_rank(
         basis = LandmarkBasis(kernel, np.concatenate([basis.landmarks, cover["missed"]]))
     _check_cover(cover, source.n)
     _check_masses(kernel, -float(cover["lightest"]), float(cover["heaviest"]), frame.total, source.n)
-    aligned = "diagonal" not in source.readers or run.on_invalid == "raise"  # kept values are of the valid rows
-    if cache not in ("auto", "never"):
-        kept = scratch_features(replace(run, progress=False), features, cache)
+    if scratch is not None:
+        kept = scratch_features(replace(run, progress=False), features, scratch)
         run, features = (
             Run(kept, pass_plan(kept, basis.size)[0], None, "raise", False, "embed"),
             Features(basis, kept=True),
         )
-    elif (
-        cache == "auto" and aligned and not source.dask_fields and not on_cluster() and keeps(8 * source.n * basis.size)
-    ):
+    elif cache != "never" and _fits_in_memory(run, basis.size):
         kept = kept_features(run, features)
         run, features = Run(kept, run.plan, None, "raise", False, "embed"), Features(basis, kept=True)
+    elif cache == "always":
+        raise MemoryError(
+            f"cache='always': the kernel values of {source.n} rows at {basis.size} landmarks, "
+            f"{8 * source.n * basis.size / 1e9:.3g} GB, cannot be kept in this process's memory (not on a cluster, "
+            "of a dask array, or beyond a quarter of what is free or 1 GB); give cache_path, or take cache='auto'"
+        )
     passes.run = replace(run, progress=False)
     pull, prove = (BlockTask(features, kind(frame.masses, frame.total)) for kind in (Pull, Prove))
     problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
@@ -129,6 +133,12 @@ def embed_low_rank(
         unit="diagonal" in source.readers,
     )
     return extension, 1 - float(cover["farthest"])
+
+
+def _fits_in_memory(run: Run, p: int) -> bool:
+    """Whether the kernel values at p landmarks are kept in this process."""
+    aligned = "diagonal" not in run.source.readers or run.on_invalid == "raise"  # kept values are of the valid rows
+    return aligned and not run.source.dask_fields and not on_cluster() and keeps(8 * run.source.n * p)
 
 
 def _positive(columns: Array) -> Array:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
+import zarr
 from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
 from daskspectral.basis import Arena, Block, LandmarkBasis
 from daskspectral.basis.base import VALUE
+from daskspectral.data.readers import ZarrReader, refuse_input
 from daskspectral.data.source import Preparation, Source, open_source, points_reader
-from daskspectral.data.writer import create_array, default_chunk_rows
+from daskspectral.data.writer import create_array, default_chunk_rows, local_path, refuse_existing
 from daskspectral.engine import Run
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Memory, available, local_threads, predict_memory
@@ -32,6 +35,9 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
 KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
+SCRATCH = "daskspectral_scratch"
+"""Attribute of the array of kernel values that a fit leaves at its cache_path."""
+
 SHARE = 4  # and at most this part of what is free
 
 
@@ -188,11 +194,41 @@ def kept_features(run: Run, features: Features) -> Source:
     return open_source(values, fields=others)
 
 
+def check_scratch(path: str | os.PathLike[str], source: Source) -> None:
+    """Refuse a path for the scratch array of a fit where anything lies but the scratch of an earlier one.
+
+    Raises FileExistsError there, FileNotFoundError where the parent directory is missing, and ValueError for dask
+    arrays, whose blocks are not those of the scratch.
+    """
+    if source.dask_fields:
+        raise ValueError("cache_path takes no dask array: write X by X.to_zarr(path) and give the path")
+    refuse_input(path, *(reader.name for reader in source.readers.values() if isinstance(reader, ZarrReader)))
+    try:
+        refuse_existing(path, False)
+    except FileExistsError:
+        if not _is_scratch(path):
+            raise FileExistsError(
+                f"{os.fspath(path)} exists and is not the scratch of an earlier fit, so it is never replaced: give "
+                "another cache_path"
+            ) from None
+
+
+def _is_scratch(path: str | os.PathLike[str]) -> bool:
+    local = local_path(path)
+    try:
+        node = zarr.open(os.fspath(path) if local is None else str(local), mode="r")
+    except (OSError, KeyError, ValueError):  # no zarr store, or one that cannot be read
+        return False
+    return node.attrs.get(SCRATCH) is True
+
+
 def scratch_features(run: Run, features: Features, path: str) -> Source:
     """A source of the kernel values in a zarr array that is written at a path, with the other fields of the rows."""
     n, p = run.source.n, features.basis.size
     rows = min(n, default_chunk_rows((n, p), "float64"))
-    with create_array(path, (n, p), "float64", chunk_rows=rows) as array:
+    check_scratch(path, run.source)
+    marked = {SCRATCH: True}
+    with create_array(path, (n, p), "float64", chunk_rows=rows, attributes=marked, overwrite=True) as array:
         target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
         plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
         Run(run.source, plan, None, run.on_invalid, run.progress, "features").map(KeepTask(features), out=target)

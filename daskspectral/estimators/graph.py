@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +38,7 @@ from daskspectral.estimators.parameters import (
 )
 from daskspectral.estimators.rows import apply_rows
 from daskspectral.estimators.saved import Saved
+from daskspectral.estimators.weighing import exponent_of
 from daskspectral.kernels import Kernel
 from daskspectral.landmarks import METHODS
 from daskspectral.pairs import CloudGram, PairMeasure, SparsePairs, dirichlet_form
@@ -148,6 +150,8 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
         rows = self._run(source, on_invalid, progress).reduce(Scan())
         if rows.weight <= 0:
             raise ValueError(f"the total sample weight is {rows.weight:g}; some row needs a positive weight")
+        exponent = exponent_of(rows.weight / rows.count) if "weight" in source.readers else 0
+        mass = math.ldexp(rows.weight, -exponent)
         kernel, points, _ = choose_landmarks(
             source,
             kernel,
@@ -168,12 +172,12 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
         check_memory(tile_memory(basis.size, source.n, source.dimension))
         gram = CloudGram.about(basis, points.mean(axis=0))
         if self.n_neighbors is None:
-            sums = self._all_pairs(self._run(source, on_invalid, progress), weights, gram, rows.weight)
+            sums = self._all_pairs(self._run(source, on_invalid, progress), weights, gram, mass, exponent)
         else:
             sums = self._neighbours(source, weights, gram, on_invalid, progress)
         store.check_unchanged()
-        self.form_ = dirichlet_form(sums["diagonal"], sums["cross"]) / rows.weight**2
-        self.gram_ = sums["gram"] / rows.weight
+        self.form_ = dirichlet_form(sums["diagonal"], sums["cross"]) / mass**2
+        self.gram_ = sums["gram"] / mass
         self.basis_, self.kernel_, self.weights_ = basis, kernel, weights
         self.n_features_in_ = source.n_features_in
         return self._solve()
@@ -220,8 +224,8 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
         estimator.basis_, estimator.kernel_, estimator.weights_ = state["basis"], state["kernel"], state["weights"]
         return estimator
 
-    def _all_pairs(self, run: Run, weights: Kernel, gram: CloudGram, mass: float) -> Mapping[str, Array]:
-        tiles = Tiles(run.source.readers, run.plan.ranges)
+    def _all_pairs(self, run: Run, weights: Kernel, gram: CloudGram, mass: float, exponent: int) -> Mapping[str, Array]:
+        tiles = Tiles(run.source.readers, run.plan.ranges, exponent=exponent)
         if self.normalized:
             degrees = run.reduce(PairTask(PairMeasure(weights)), tiles).sums
             tiles = replace(tiles, factors=_inverse_roots(tiles.of(degrees), mass))

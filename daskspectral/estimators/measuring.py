@@ -23,6 +23,7 @@ from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release
 from daskspectral.engine.plan import Plan
 from daskspectral.estimators.common import check_head
+from daskspectral.estimators.weighing import banded_squares
 from daskspectral.forms import Atom
 from daskspectral.moments import Measure, Moments, block_rows, update_digest
 from daskspectral.operators import Operator
@@ -233,17 +234,17 @@ def _chunk_bytes(reader: Reader, rows: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class MeasureWeighted:
-    """The sums of one range, and `weight_squares` (1,), the sum of the squared weights."""
+    """The sums of one range, and `weight_squares` (3,), the `banded_squares` of the weights."""
 
     measure: Measure
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches."""
-        squares = np.zeros(1)
+        squares = np.zeros(3)
 
         def weighed() -> Iterator[Mapping[str, Array]]:
             for batch in batches:
-                squares[0] += np.sum(np.square(batch["weight"], dtype=float)) if "weight" in batch else len(batch["x"])
+                squares[:] += banded_squares(batch["weight"] if "weight" in batch else np.ones(len(batch["x"])))
                 yield batch
 
         return self.measure(weighed()) | {"weight_squares": squares}

@@ -27,12 +27,13 @@ LEAST_TILES = 16
 class Tiles:
     """The ranges of a run as clouds: every task meets others through these readers.
 
-    `factors`, by tile, (c,) each, multiply the masses of its valid rows.
+    `factors`, by tile, (c,) each, multiply the masses of its valid rows, which are in units of 2^exponent.
     """
 
     readers: Mapping[str, Reader]
     ranges: tuple[tuple[int, int], ...]
     factors: tuple[Array, ...] | None = None
+    exponent: int = 0
 
     def number(self, start: int) -> int:
         """The tile that begins at a row."""
@@ -51,7 +52,7 @@ class Tiles:
             return Cloud(np.empty((0, 0)), np.empty(0))
         x = np.concatenate([np.asarray(b["x"], dtype=float) for b in parts])
         masses = [np.asarray(b["weight"], dtype=float) if "weight" in b else np.ones(len(b["x"])) for b in parts]
-        mass = np.concatenate(masses)
+        mass = np.ldexp(np.concatenate(masses), -self.exponent)
         return Cloud(x, mass if self.factors is None else mass * self.factors[number])
 
     def of(self, sums: Mapping[str, Array]) -> tuple[Array, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,8 @@ def saved_params(estimator: Any) -> dict[str, Any]:
             params[name] = np.asarray(value)
         elif name == "columns" and value is not None:
             params[name] = [int(c) for c in value]
+        elif isinstance(value, os.PathLike):
+            params[name] = os.fspath(value)
         elif name == "random_state" and not isinstance(value, (int, np.integer)):
             params[name] = None
     return params

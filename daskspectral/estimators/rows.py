@@ -17,7 +17,7 @@ from zarr.storage import LocalStore
 
 from daskspectral.data.batches import first_invalid
 from daskspectral.data.readers import ZarrReader, refuse_input
-from daskspectral.data.source import Preparation, Source, chunked, open_source
+from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.data.writer import create_array, default_chunk_rows, refuse_existing
 from daskspectral.engine import Plan, Run, plan_run
 from daskspectral.errors import InvalidRowError
@@ -105,9 +105,9 @@ def apply_rows(
         refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
         return _write(function, source, os.fspath(out), overwrite, progress, dtype)
     if isinstance(x, xr.DataArray):
-        return _xarray(function, chunked(x), coordinates, dtype)
+        return _xarray(function, x, source, coordinates, dtype)
     if isinstance(x, da.Array):
-        return _lazy(function, x, dtype)
+        return _lazy(function, source.dask_fields["x"], dtype)
     if isinstance(x, (str, os.PathLike, zarr.Array)):
         reader = source.readers["x"]
         edges = reader.edges
@@ -141,19 +141,19 @@ class _Slices:
 
 
 def _lazy(function: RowFunction, x: da.Array, dtype: Any) -> da.Array:
-    if len(x.chunks[1]) > 1:
-        x = x.rechunk({1: -1})
     chunks = (x.chunks[0], (function.width,))
     result: da.Array = da.map_blocks(_LazyRows(function), x, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
     return result
 
 
-def _xarray(function: RowFunction, x: xr.DataArray, coordinates: Mapping[str, Array], dtype: Any) -> xr.DataArray:
+def _xarray(
+    function: RowFunction, x: xr.DataArray, source: Source, coordinates: Mapping[str, Array], dtype: Any
+) -> xr.DataArray:
     rows = x.dims[0]
     if rows == "component":
         raise ValueError("X has rows along a dimension 'component', which the result's columns have: rename it")
-    lazy = x.chunks is not None
-    data = _lazy(function, x.data, dtype) if lazy else _LazyRows(function)(np.asarray(x.data))
+    lazy = source.dask_fields.get("x")
+    data = _LazyRows(function)(np.asarray(x.data)) if lazy is None else _lazy(function, lazy, dtype)
     kept = {name: c for name, c in x.coords.items() if set(c.dims) <= {rows}}
     extra = {name: ("component", values) for name, values in coordinates.items()}
     coords: dict[Any, Any] = {**extra, **kept, "component": np.arange(function.width)}

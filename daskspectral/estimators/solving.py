@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
 from daskspectral.estimators.advice import advise_rank, advise_support
+from daskspectral.estimators.weighing import effective_rows
 from daskspectral.moments import Moments
 from daskspectral.solve import Spectrum, resolve_cut, solve_eigen, solve_singular, solve_symmetric
 
@@ -40,7 +42,9 @@ def solve_moments(
     operator, cut = moments.operator, resolve_cut(rtol, moments.dtype)
     if moments.weight <= 0:
         raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a positive weight")
-    means = {name: moments.mean(name) for name in moments.arrays}
+    if not math.isfinite(moments.weight):
+        raise ValueError("the sample weights sum to infinity; give them in another unit")
+    means = {name: moments.mean(name) for name in moments.arrays if name != "weight_squares"}
     if not all(np.isfinite(mean).all() for mean in means.values()):
         raise ValueError(
             "the moments are not finite: the kernel or its derivatives overflow on these data; scale the columns "
@@ -89,10 +93,9 @@ class _Side:
         right = moments.right_basis if prefix else None
         self.prefix = prefix
         self.basis: Basis = moments.basis if right is None else right
-        first = moments.arrays[f"{prefix}first"]
-        diagonal = np.diag(moments.arrays[f"{prefix}gram"])
-        support = np.divide(first**2, diagonal, out=np.zeros_like(first), where=diagonal > 0)
-        self.support = support * _rows_in_unit_weight(moments)
+        first, diagonal = moments.mean(f"{prefix}first"), np.diag(moments.mean(f"{prefix}gram"))
+        share = np.divide(first, diagonal, out=np.zeros_like(first), where=diagonal > 0) * first
+        self.support = share * _rows(moments)
         self.kept: NDArray[np.bool_] = ~self.basis.local | (self.support >= least)
         advise_support(self.kept, self.basis, least)
 
@@ -107,11 +110,11 @@ class _Side:
         return whole
 
 
-def _rows_in_unit_weight(moments: Moments) -> float:
-    """How many effective rows a weight of 1 is, at least 1: Kish's effective number of rows over the total weight.
+def _rows(moments: Moments) -> float:
+    """How many rows the points count as: their total weight, or where it is more Kish's effective number of rows.
 
-    It is 1 for whole weights, the frequencies of rows, also where some are 0; with weights that sum to 1, as many as
-    there are effective rows, sum(w)^2 / sum(w^2).
+    It is the weight for whole weights, the frequencies of rows, also where some are 0; with weights that sum to 1, or
+    to 1e-300, as many as there are effective rows, sum(w)^2 / sum(w^2).
     """
     squares = moments.arrays.get("weight_squares")  # moments put together by hand may lack it
-    return 1.0 if squares is None else max(1.0, moments.weight / max(float(squares[0]), 1e-300))
+    return moments.weight if squares is None else max(moments.weight, effective_rows(moments.weight, squares))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from daskspectral.data.source import label_of
 from daskspectral.engine import Run
 from daskspectral.estimators.measuring import Ground, Store, open_data, plan_of
 from daskspectral.estimators.parameters import check_one_of
+from daskspectral.estimators.weighing import InUnits, exponent_of
 from daskspectral.moments import Measure, Moments
 from daskspectral.solve import resolve_cut
 from daskspectral.solve.variance import FormSpread, bernstein_deviation, energy_basis, theorem_term
@@ -113,11 +115,13 @@ def variance_bound(
     source = Ground(moments.basis, model.preparation_, None).prepared(source, operator)
     measure = Measure(moments.basis, moments.basis, operator.forms, {}, operator, "float64", ROWS)
     task = FormSpread(measure, span, model.coefficients_, model.eigenvalues_)
-    total = Run(source, plan_of(source, moments.basis.size), None, on_invalid, progress, "variance").reduce(task)
+    exponent = exponent_of(moments.weight / moments.count) if "weight" in source.readers else 0
+    run = Run(source, plan_of(source, moments.basis.size), None, on_invalid, progress, "variance")
+    total = run.reduce(InUnits(task, exponent))
     store.check_unchanged()
     if total.weight <= 0:
         raise ValueError(f"the total sample weight is {total.weight:g}; some row needs a positive weight")
-    unit, n, r = total.weight / total.count, moments.count, len(energy.values)
+    unit, n, r = math.ldexp(total.weight, -exponent) / total.count, moments.count, len(energy.values)
     theorem, rows = theorem_term(energy.inverse, r, total.sums["largest"].value / unit, n, delta)
     second = float(np.linalg.norm(total.sums["second"], 2)) / total.count / unit**2
     deviation = bernstein_deviation(second, total.sums["peak"].value / unit, r, n, delta)

@@ -86,6 +86,15 @@ def test_the_semidefinite_embedding(method: str) -> None:
     np.testing.assert_array_equal(array("t.zarr"), array("e.zarr"))
 
 
+def test_kernel_values_are_kept_at_the_cache_path_alone() -> None:
+    line = "embed arc.zarr --bandwidth 0.5 --method lowrank --landmarks 60 --overwrite --no-progress --out m.zarr"
+    for option, left in (("--cache always", []), ("--cache always --cache-path s.zarr", ["s.zarr"])):
+        before = set(Path().iterdir())
+        done(f"{line} {option}")
+        assert {p.name for p in set(Path().iterdir()) - before} - {"m.zarr"} == {*left}
+    assert zarr.open_array("s.zarr").shape[0] == 120
+
+
 def test_an_embedding_that_is_not_proved_says_so() -> None:
     line = "embed arc.zarr --bandwidth 0.5 --max-passes 3 --out m.zarr"
     with pytest.warns(match="not proved optimal"):
@@ -269,6 +278,12 @@ USAGE = [
     ("embed arc.zarr --bandwidth 1 --map diffusion --checkpoint c --out o.zarr", "--checkpoint is for --map sdp"),
     ("embed arc.zarr --bandwidth 1 --out o.zarr --embedding o.zarr/e", "--embedding o.zarr/e need places"),
     ("embed arc.zarr --bandwidth 1 --out o.zarr --embedding o.zarr", "need places of their own"),
+    ("embed arc.zarr --bandwidth 1 --out o.zarr --cache-path o.zarr", "--cache-path o.zarr need places of their own"),
+    (
+        "embed arc.zarr --bandwidth 1 --out o.zarr --cache features.zarr",
+        "'features.zarr' is not one of 'auto'",
+    ),
+    ("embed arc.zarr --bandwidth 1 --map diffusion --cache never --out o.zarr", "--cache is for --map sdp"),
     ("embed arc.zarr --out o.zarr", "Missing option '--bandwidth'"),
     ("embed arc.zarr --bandwidth 1", "Missing option '--out'"),
     ("regress plane.zarr values.zarr --gradient-weight 2 --out o.zarr", "--gradient-weight is for --gradients"),

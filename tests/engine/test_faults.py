@@ -281,7 +281,7 @@ def test_what_does_not_fit_is_refused_with_what_to_lower() -> None:
 
 def test_blocks_that_break_their_promise_are_an_error() -> None:
     short = da.from_array(X[:3000], chunks=(100, 2)).map_blocks(lambda b: b[:50], dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(ValueError, match=r"hold \d+ rows where its chunks promise \d+"):
+    with pytest.raises(ValueError, match=r"block \(\d+, 0\) .* shape \(50, 2\), and its chunks promise \(100, 2\)"):
         estimator(landmarks=X[:20], standardize=False).fit(short)
 
 
@@ -312,3 +312,52 @@ def test_weights_of_any_unit_keep_the_same_functions() -> None:
     a, b = (estimator().fit(X, sample_weight=w) for w in (weight, weight / weight.sum()))
     assert a.rank_ == b.rank_
     np.testing.assert_allclose(a.eigenvalues_[1:], b.eigenvalues_[1:], rtol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e-30, 1e30, 1e300])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_uniform_weights_of_any_scale_give_the_spectrum_without_weights(scale: float, dtype: str) -> None:
+    settings = {"kernel": dsp.kernels.Gaussian(1.0), "n_landmarks": 20, "n_components": 4, "dtype": dtype, "rtol": 1e-5}
+    model = dsp.SpectralDecomposition(**settings, random_state=0)
+    plain = model.fit(X).eigenvalues_
+    found = model.fit(X, sample_weight=np.full(N, scale))
+    np.testing.assert_allclose(found.eigenvalues_, plain, rtol=1e-9 if dtype == "float64" else 1e-3, atol=1e-9)
+    assert found.support_[0] == pytest.approx(max(1.0, scale) * found.moments_.count, rel=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_moments_of_weights_of_any_scale_add(scale: float) -> None:
+    weight = scale * RNG.uniform(0.5, 2, 4000)
+    model = estimator(landmarks=X[:20], standardize=False)
+    whole = model.fit(X[:4000], sample_weight=weight)
+    support, rank, values = whole.support_, whole.rank_, whole.eigenvalues_
+    halves = [model.fit(X[a:b], sample_weight=weight[a:b]).moments_ for a, b in ((0, 1500), (1500, 4000))]
+    added = model.fit_moments(halves[0] + halves[1])
+    assert added.rank_ == rank
+    np.testing.assert_allclose(added.support_, support, rtol=1e-9)
+    np.testing.assert_allclose(added.eigenvalues_, values, rtol=1e-6, atol=1e-9)
+    if scale < 1:  # Kish's number of rows, of weights that a float can square
+        kish = (weight / scale).sum() ** 2 / ((weight / scale) ** 2).sum()
+        np.testing.assert_allclose(support[0], kish, rtol=1e-9)
+
+
+def test_error_bars_and_graphs_of_weights_of_any_scale() -> None:
+    x, weight = X[:1500], RNG.uniform(0.5, 2, 1500)
+    model = dsp.SpectralDecomposition(
+        dsp.operators.Schroedinger("v"),
+        kernel=dsp.kernels.Gaussian(1.0),
+        n_landmarks=20,
+        n_components=4,
+        random_state=0,
+    )
+    graph = dsp.GraphLaplacian(dsp.kernels.Gaussian(0.5), n_landmarks=20, n_components=4, random_state=0)
+    fields = {"v": 1 + x[:, 0] ** 2}
+    bounds, forms = [], []
+    for scale in (1.0, 1e-300, 1e300):
+        w = scale * weight
+        bounds.append(model.fit(x, sample_weight=w, fields=fields).variance_bound(x, sample_weight=w, fields=fields))
+        forms.append(graph.fit(x, sample_weight=w).form_)
+    for bound, form in zip(bounds[1:], forms[1:], strict=True):
+        np.testing.assert_allclose(bound.standard_errors, bounds[0].standard_errors, rtol=1e-6)
+        assert bound.deviation == pytest.approx(bounds[0].deviation, rel=1e-6)
+        np.testing.assert_allclose(form, forms[0], rtol=1e-9, atol=1e-12)

@@ -260,26 +260,76 @@ def test_a_seed_gives_the_same_bits_and_a_sign(method: str) -> None:
 
 
 def test_kept_kernel_values_change_nothing() -> None:
-    same = [make(cache=cache).fit(X) for cache in ("auto", "never")]
-    np.testing.assert_allclose(same[0].embedding_, same[1].embedding_, rtol=0, atol=1e-9)
+    same = [make(cache=cache).fit(X) for cache in ("auto", "always", "never")]
+    np.testing.assert_allclose(same[0].embedding_, same[2].embedding_, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(same[0].embedding_, same[1].embedding_)
 
 
 def test_kernel_values_in_a_scratch_array(tmp_path: Path) -> None:
     path = tmp_path / "features.zarr"
     d = np.random.default_rng(0).uniform(0.5, 2, 300)
     for given in (None, d):
-        found = make(cache=path).fit(X, diagonal=given)
+        found = make(cache_path=path).fit(X, diagonal=given)
         np.testing.assert_allclose(
             found.embedding_, make(cache="never").fit(X, diagonal=given).embedding_, rtol=0, atol=1e-9
         )
         assert zarr.open_array(path).shape == (300, len(found.extension_.points))
-        with pytest.raises(FileExistsError, match=r"features.zarr"):
-            make(cache=path).fit(X)
         shutil.rmtree(path)
-    with pytest.raises(ValueError, match=r"cache at a path takes no dask array: write X by X.to_zarr"):
-        make(cache=path).fit(da.from_array(X, chunks=(100, 2)))
-    with pytest.raises(ValueError, match=r"cache at a path keeps every row: .* on_invalid='raise'"):
-        make(cache=path).fit(X, on_invalid="skip")
+    with pytest.raises(ValueError, match=r"cache_path takes no dask array: write X by X.to_zarr"):
+        make(cache_path=path).fit(da.from_array(X, chunks=(100, 2)))
+    with pytest.raises(ValueError, match=r"cache_path keeps every row: .* on_invalid='raise'"):
+        make(cache_path=path).fit(X, on_invalid="skip")
+
+
+def test_cache_is_a_word_and_cache_path_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for cache in ("always", "auto", "never"):
+        make(cache=cache).fit(X)
+    assert list(tmp_path.iterdir()) == []
+    for wrong in ("features.zarr", tmp_path / "features.zarr", "", True, None):
+        with pytest.raises(ValueError, match=r"cache must be 'auto' or 'always' or 'never'; it is"):
+            make(cache=wrong).fit(X)
+    for wrong in ("", 3, b"features.zarr"):
+        with pytest.raises(ValueError, match=r"cache_path must be a path or None"):
+            make(cache_path=wrong).fit(X)
+    with pytest.raises(ValueError, match=r"cache='never' keeps nothing at cache_path"):
+        make(cache="never", cache_path="features.zarr").fit(X)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_kernel_values_that_are_always_kept_and_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = make(cache="never").fit(X).embedding_
+    monkeypatch.setattr(embedding_passes, "KEPT", 1000)
+    with pytest.raises(MemoryError, match=r"cache='always': .* GB, cannot be kept .*; give cache_path"):
+        make(cache="always").fit(X)
+    kept = make(cache="always", cache_path=str(tmp_path / "features.zarr")).fit(X)
+    np.testing.assert_allclose(kept.embedding_, wanted, rtol=0, atol=1e-9)
+    with pytest.raises(MemoryError, match=r"dask array"):
+        make(cache="always").fit(da.from_array(X, chunks=(100, 2)))
+
+
+def test_a_second_fit_replaces_its_own_scratch_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "features.zarr"
+    model = make(cache_path=path)
+    model.fit(X)
+    model.fit(X[:200])
+    assert zarr.open_array(path).shape[0] == 200
+    model.save(tmp_path / "model.zarr")
+    assert dsp.load(tmp_path / "model.zarr").get_params()["cache_path"] == str(path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "data.txt").write_text("mine")
+    (tmp_path / "a_file").write_text("mine")
+    zarr.create_array(tmp_path / "points.zarr", data=X)
+    zarr.open_group(tmp_path / "group.zarr", mode="w").create_array("x", data=X)
+    before = sorted(tmp_path.rglob("*"))
+    for other in ("empty", "notes", "a_file", "points.zarr", "group.zarr", "model.zarr"):
+        with pytest.raises(FileExistsError, match=rf"{other} exists and is not the scratch of an earlier fit"):
+            make(cache_path=tmp_path / other).fit(X)
+    with pytest.raises(FileNotFoundError, match=r"nowhere, the directory for features.zarr, is missing"):
+        make(cache_path=tmp_path / "nowhere" / "features.zarr").fit(X)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "notes" / "data.txt").read_text() == "mine"
 
 
 def test_a_kernel_that_does_not_fit_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:

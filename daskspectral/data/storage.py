@@ -1,0 +1,53 @@
+"""What file systems do to stores: disks that are full, metadata that are damaged; with the path and what to do."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
+
+
+@contextmanager
+def room_at(path: str | os.PathLike[str]) -> Iterator[None]:
+    """An OSError inside that says the disk or a quota is full names the path that was written, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise OSError(
+            error.errno,
+            f"{os.strerror(error.errno)} while writing {os.fspath(path)}, of which nothing was kept: free some space "
+            "there, or choose a path on another disk",
+        ) from error
+
+
+@contextmanager
+def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What zarr raises inside for metadata that it cannot read becomes an OSError that names the path."""
+    try:
+        yield
+    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:  # no JSON, no text, or no mapping
+        raise OSError(
+            f"{_damaged(os.fspath(path))} is damaged, and no zarr metadata can be read from it ({error}): it was cut "
+            "short or overwritten. Restore it, or write the store again"
+        ) from error
+
+
+def _damaged(path: str) -> str:
+    """The file of a store that is no JSON object, or the path of the store where it cannot be told."""
+    folder = Path(path.removeprefix("file://"))
+    for file in [folder / name for name in METADATA] if folder.is_dir() else []:
+        try:
+            whole = isinstance(json.loads(file.read_bytes()), dict) if file.is_file() else True
+        except ValueError:
+            whole = False
+        if not whole:
+            return str(file)
+    return path

@@ -1,0 +1,55 @@
+"""Sample weights of any scale: sums of their squares that neither vanish nor overflow, and weights in other units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+BORDERS = (2.0**-300, 2.0**300)
+SHIFTS = np.array([600, 0, -600])
+
+
+def banded_squares(weights: Array) -> Array:
+    """The sum of the squared weights (c,) in three parts (3,), which add over rows like any sum.
+
+    Weights below 2^-300 are multiplied by 2^600 first, and those above 2^300 by 2^-600.
+    """
+    w = np.asarray(weights, dtype=float)
+    band = np.searchsorted(BORDERS, w)
+    return np.bincount(band, np.ldexp(w, SHIFTS[band]) ** 2, minlength=len(SHIFTS))
+
+
+def effective_rows(total: float, squares: Array) -> float:
+    """Kish's effective number of rows, sum(w)^2 / sum(w^2), of weights of this sum and `banded_squares`."""
+    mantissa, exponent = math.frexp(total)
+    scaled = sum(math.ldexp(s, -2 * (int(k) + exponent)) for s, k in zip(squares.tolist(), SHIFTS, strict=True))
+    return mantissa**2 / scaled if scaled else 0.0
+
+
+def exponent_of(weight: float) -> int:
+    """The power of two that a positive weight is of the order of."""
+    return math.frexp(weight)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class InUnits:
+    """A task whose rows have weights in units of 2^exponent: their squares then neither vanish nor overflow."""
+
+    task: Callable[..., Any]
+    exponent: int
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> Any:
+        """What the task returns."""
+        return self.task(map(self._weighed, batches), state)
+
+    def _weighed(self, batch: Mapping[str, Array]) -> Mapping[str, Array]:
+        weight = batch.get("weight")
+        if weight is None:
+            return batch
+        return {**batch, "weight": np.ldexp(np.asarray(weight, dtype=float), -self.exponent)}

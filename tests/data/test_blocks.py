@@ -1,0 +1,229 @@
+"""Blocks of dask arrays are what their array promises, wherever they are evaluated; other collections are refused."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from distributed import Client, LocalCluster
+
+import daskspectral as dsp
+from daskspectral.data.source import as_reader, open_source
+from daskspectral.data.trajectories import open_trajectories
+
+RNG = np.random.default_rng(7)
+X = RNG.standard_normal((600, 2))
+WEIGHT = RNG.uniform(0.5, 2, 600)
+PROMISE = {"dtype": float, "meta": np.empty((0, 0))}
+
+
+def estimator(**changes: Any) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(**{"n_landmarks": 20, "n_components": 4, "random_state": 0} | changes)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as started:
+        yield started
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+@pytest.fixture
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with Client(cluster) as client:
+        yield client
+
+
+def hidden(rows: tuple[int, ...] = (7, 431), kind: Any = float) -> np.ma.MaskedArray:
+    """X, of which one entry of some rows is masked, with finite values beneath the mask."""
+    masked = np.ma.masked_array((100 * X).astype(kind) if kind is int else X.astype(kind), mask=False)
+    masked[list(rows), 1] = np.ma.masked
+    return masked
+
+
+def in_blocks(masked: np.ma.MaskedArray, columns: int = 2) -> da.Array:
+    return da.from_array(masked, chunks=(130, columns), asarray=False)
+
+
+MASKED: dict[str, Callable[[], Any]] = {
+    "masked": lambda: in_blocks(hidden()),
+    "float32": lambda: in_blocks(hidden(kind="float32")),
+    "whole numbers": lambda: in_blocks(hidden(kind=int)),
+    "columns cut": lambda: in_blocks(hidden(), 1),
+    "meta of numpy": lambda: da.from_array(X, chunks=(130, 2)).map_blocks(
+        lambda b: np.ma.masked_inside(b, b[7, 1], b[7, 1]), **PROMISE
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MASKED)
+def test_masked_entries_of_dask_blocks_are_invalid_rows(kind: str) -> None:
+    with pytest.raises(dsp.InvalidRowError, match="row 7") as caught:
+        estimator().fit(MASKED[kind]())
+    assert caught.value.row == 7
+    skipped = estimator().fit(MASKED[kind](), on_invalid="skip").moments_
+    assert skipped.skipped == (5 if kind == "meta of numpy" else 2)
+
+
+def test_masked_rows_of_dask_blocks_are_dropped_like_rows_of_nan() -> None:
+    plain = X.copy()
+    plain[[7, 431], 1] = np.nan
+    both = in_blocks(hidden()), da.from_array(plain, chunks=(130, 2))
+    masked, same = (estimator(standardize=True).fit(x, on_invalid="skip") for x in both)
+    np.testing.assert_array_equal(masked.eigenvalues_, same.eigenvalues_)
+
+
+def test_masked_weights_of_dask_blocks_are_invalid_rows() -> None:
+    weight = np.ma.masked_array(WEIGHT, mask=False)
+    weight[500] = np.ma.masked
+    lazy = da.from_array(weight, chunks=77, asarray=False)
+    for x in (X, da.from_array(X, chunks=(130, 2))):
+        with pytest.raises(dsp.InvalidRowError, match=r"row 500 .* sample weight"):
+            estimator().fit(x, sample_weight=lazy)
+        assert estimator().fit(x, sample_weight=lazy, on_invalid="skip").moments_.skipped == 1
+
+
+def test_masked_entries_of_dask_blocks_are_transformed_as_invalid_rows(tmp_path: Path) -> None:
+    fitted = estimator().fit(X)
+    for x in (in_blocks(hidden((431,))), xr.DataArray(in_blocks(hidden((431,))), dims=("row", "column"))):
+        with pytest.raises(dsp.InvalidRowError, match="row 431"):
+            np.asarray(fitted.transform(x))
+        values = np.asarray(fitted.transform(x, on_invalid="skip"))
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(values).any(axis=1)), [431])
+        with pytest.raises(dsp.InvalidRowError, match="row 431"):
+            fitted.transform(x, out=f"{tmp_path}/out.zarr")
+
+
+def test_masked_entries_of_whole_numbers_without_a_masked_meta_are_an_error() -> None:
+    blocks = da.from_array(np.arange(40).reshape(20, 2), chunks=(5, 2))
+    blocks = blocks.map_blocks(lambda b: np.ma.masked_equal(b, 23), dtype=int, meta=np.empty((0, 0), int))
+    with pytest.raises(TypeError, match=r"block \(2, 0\) of the dask array X \(rows 10 to 15\) has 1 masked entries"):
+        as_reader(blocks, "X").read(0, 20)
+
+
+BROKEN: dict[str, tuple[Callable[[np.ndarray], Any], type[Exception], str]] = {
+    "narrower": (lambda b: b[:, :1], ValueError, r"has shape \(130, 1\), and its chunks promise \(130, 2\)"),
+    "shorter": (lambda b: b[:50], ValueError, r"has shape \(50, 2\), and its chunks promise \(130, 2\)"),
+    "one dimension": (lambda b: b[:, 0], ValueError, r"has shape \(130,\), and its chunks promise \(130, 2\)"),
+    "complex": (lambda b: b + 1j, TypeError, "has dtype complex128, and its array promises float64"),
+    "objects": (lambda b: b.astype(object), TypeError, "has dtype object, and its array promises float64"),
+}
+
+
+def third_block(change: Callable[[np.ndarray], Any]) -> da.Array:
+    """Blocks of X, of which the third, from row 260 on, is changed."""
+
+    def part(block: np.ndarray, block_id: tuple[int, ...]) -> Any:
+        return change(block) if block_id[0] == 2 else block
+
+    return da.from_array(X, chunks=(130, 2)).map_blocks(part, **PROMISE)
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_dask_blocks_that_break_their_promise_are_named(kind: str, tmp_path: Path) -> None:
+    change, error, message = BROKEN[kind]
+    named = rf"block \(2, 0\) of the dask array X \(rows 260 to 390\) {message}"
+    fitted = estimator().fit(X)
+    actions: list[Callable[[da.Array], Any]] = [
+        lambda x: estimator(landmarks=X[:20]).fit(x),
+        lambda x: estimator().fit(x),
+        lambda x: fitted.transform(x).compute(),
+        lambda x: fitted.transform(x, out=f"{tmp_path}/out.zarr"),
+        lambda x: as_reader(x, "X").read(250, 300),
+    ]
+    for act in actions:
+        with pytest.raises(error, match=named):
+            act(third_block(change))
+
+
+def test_dask_blocks_of_trajectories_are_named() -> None:
+    source = open_trajectories([X, third_block(lambda b: b[:, :1])], 3)
+    with pytest.raises(ValueError, match=r"block \(2, 0\) of the dask array X\[1\] \(rows 260 to 390\) has shape"):
+        source.readers["x"].read(0, source.n)
+
+
+def test_dask_blocks_of_another_real_type_keep_their_values() -> None:
+    whole = np.round(100 * X)
+    blocks = da.from_array(whole, chunks=(130, 2)).map_blocks(
+        lambda b, block_id: b.astype("int32") if block_id[0] == 0 else b + 0.25, **PROMISE
+    )
+    wanted = np.where(np.arange(600)[:, None] < 130, whole, whole + 0.25)
+    source = open_source(blocks, weight=da.ones(600, chunks=200))
+    np.testing.assert_array_equal(source.readers["x"].read(0, 600), wanted)
+
+
+def test_persisted_dask_arrays_are_fitted_and_transformed_on_a_cluster(client: Client, tmp_path: Path) -> None:
+    x = da.from_array(X, chunks=(130, 2))
+    weight = da.from_array(WEIGHT, chunks=200)
+    wanted = estimator(standardize=True).fit(x, sample_weight=weight)
+    persisted = x.persist(), weight.persist()
+    found = estimator(standardize=True).fit(persisted[0], sample_weight=persisted[1])
+    np.testing.assert_array_equal(found.eigenvalues_, wanted.eigenvalues_)
+    values = wanted.transform(X)
+    np.testing.assert_allclose(found.transform(persisted[0]).compute(), values, rtol=0, atol=1e-12)
+    found.transform(persisted[0], out=f"{tmp_path}/out.zarr")
+    np.testing.assert_allclose(as_reader(f"{tmp_path}/out.zarr", "out").read(0, 600), values, rtol=0, atol=1e-12)
+
+
+def test_persisted_views_and_trajectories_are_fitted_on_a_cluster(client: Client) -> None:
+    x, y = da.from_array(X, chunks=(130, 2)), da.from_array(X + 0.1 * X[::-1], chunks=(150, 2))
+    for operator, kind in ((dsp.operators.Cross(), tuple), (dsp.operators.Transfer(2), list)):
+        plain, persisted = (
+            estimator(operator=operator, kernel=dsp.kernels.Gaussian(1.0)).fit(kind(parts))
+            for parts in ((x, y), (x.persist(), y.persist()))
+        )
+        np.testing.assert_array_equal(plain.singular_values_, persisted.singular_values_)
+
+
+def forbidden(part: Any) -> Any:
+    raise AssertionError("computed")
+
+
+FRAME = pd.DataFrame(X, columns=["a", "b"])
+
+
+def lazy_frame() -> dd.DataFrame:
+    return dd.from_pandas(FRAME, npartitions=3).map_partitions(forbidden, meta=FRAME.iloc[:0])
+
+
+def test_dask_dataframes_are_refused_and_not_computed() -> None:
+    frame = lazy_frame()
+    series = dd.from_pandas(pd.Series(WEIGHT), npartitions=3).map_partitions(forbidden, meta=pd.Series(WEIGHT[:0]))
+    fitted = estimator().fit(X)
+    with pytest.raises(TypeError, match=r"X is a dask DataFrame.*X\.to_dask_array\(lengths=True\)"):
+        estimator().fit(frame)
+    with pytest.raises(TypeError, match=r"X is a dask DataFrame.*X\.to_dask_array\(lengths=True\)"):
+        fitted.transform(frame)
+    with pytest.raises(TypeError, match=r"sample_weight is a dask Series.*weight\.to_dask_array\(lengths=True\)"):
+        estimator().fit(X, sample_weight=series)
+    with pytest.raises(TypeError, match=r"X is a list of dask DataFrame.*to_dask_array\(lengths=True\)"):
+        as_reader([frame, frame], "X")
+    with pytest.raises(TypeError, match=r"X\[1\] is a dask DataFrame"):
+        open_trajectories([X, frame], 1)
+    with pytest.raises(TypeError, match=r"X is a dask Bag.*dask array"):
+        as_reader(frame.to_bag(), "X")
+
+
+def test_dask_dataframes_are_taken_as_arrays_of_known_lengths() -> None:
+    lazy = dd.from_pandas(FRAME, npartitions=3).to_dask_array(lengths=True)
+    np.testing.assert_allclose(estimator().fit(lazy).eigenvalues_, estimator().fit(FRAME).eigenvalues_, rtol=1e-9)
+
+
+def test_files_that_are_read_where_they_are_sliced_are_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        dataset = file.create_dataset("x", data=X)
+        with pytest.raises(TypeError, match=r"X is a h5py Dataset.*dask\.array\.from_array\(X\).*daskspectral convert"):
+            as_reader(dataset, "X")
+        np.testing.assert_array_equal(as_reader(da.from_array(dataset), "X").read(0, 600), X)
