@@ -19,7 +19,7 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source, open_source
 from daskspectral.data.writer import refuse_existing
 from daskspectral.engine import Run
-from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.memory import check_memory
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.errors import RankWarning
@@ -134,6 +134,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         self.cache = cache
         self.random_state = random_state
 
+    @leased
     def fit(
         self,
         X: Any,
