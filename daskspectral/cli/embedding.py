@@ -61,6 +61,7 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
         _refuse_same(out, embedding)
         refuse_existing(embedding, overwrite)
         refuse_input(embedding, points)
+    opt.refuse_checkpoint(options)
     estimator = _estimator(options)
     run = opt.chosen(options, "on_invalid", "allow_missing")
     progress = opt.bar(options["progress"])

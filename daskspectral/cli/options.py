@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from daskspectral.engine.checkpoint import checkpoint_directory
 from daskspectral.landmarks import METHODS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -111,6 +112,12 @@ def chosen(options: Mapping[str, Any], *names: str) -> dict[str, Any]:
 def bar(wanted: bool) -> bool | None:
     """A bar on a terminal, none elsewhere or with --no-progress."""
     return None if wanted else False
+
+
+def refuse_checkpoint(options: Mapping[str, Any]) -> None:
+    """Raise ValueError or OSError, before any work, where there can be no checkpoint at the path that is given."""
+    if options["checkpoint"] is not None:
+        checkpoint_directory(options["checkpoint"])
 
 
 @contextmanager

@@ -51,6 +51,7 @@ def fit(points: str, **options: Any) -> None:
         from daskspectral.plot import refuse_picture
 
         refuse_picture(picture, overwrite)
+    opt.refuse_checkpoint(options)
     kernel = kernels.parse(options["kernel"])
     source = open_source(points, columns=options["columns"], weight=options["weights"])
     estimator = SpectralDecomposition(

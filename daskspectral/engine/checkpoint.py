@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from daskspectral.data.state import read_state, write_state
-from daskspectral.data.writer import local_path
+from daskspectral.data.writer import local_path, refuse_unwritable
 from daskspectral.engine.lease import Lease, renew
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
@@ -165,22 +165,26 @@ class Checkpoint:
 
 
 def checkpoint_directory(path: str | os.PathLike[str]) -> Path:
-    """The directory of a checkpoint at a path. Raises ValueError or FileNotFoundError where there can be none."""
+    """The directory of a checkpoint at a path. Raises ValueError or OSError where there can be none."""
     if not os.fspath(path):
         raise ValueError("a checkpoint is the path of a local directory; it is empty")
     directory = local_path(path)
     if directory is None:
-        raise ValueError(f"a checkpoint is a local directory (renaming must be atomic); got {os.fspath(path)}")
+        raise ValueError(
+            f"a checkpoint is a local directory (renaming must be atomic), not a URL; got {os.fspath(path)}. Give a path "
+            "on a disk of this machine, or one that it shares"
+        )
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"a checkpoint is a directory, and {directory} is a file; choose another path")
-    if not directory.parent.is_dir():
-        raise FileNotFoundError(f"{directory.parent}, the directory for the checkpoint {directory.name}, is missing")
+    refuse_unwritable(directory.parent, f"the checkpoint {directory.name}")
     for store in directory.parents:
         if any((store / marker).is_file() for marker in ("zarr.json", ".zarray", ".zgroup")):
             raise ValueError(f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it")
     foreign = directory.exists() and any(not p.name.startswith(".") for p in directory.iterdir())
     if foreign and not _saved_epochs(directory):
         raise ValueError(f"{directory} exists and is not a checkpoint; choose another path")
+    if directory.exists():
+        refuse_unwritable(directory, "the sums of a checkpoint")
     return directory
 
 
