@@ -131,7 +131,7 @@ def refuse_picture(path: Location, overwrite: bool) -> None:
     """
     _require_matplotlib()
     if "://" in os.fspath(path):
-        raise ValueError(f"a picture is a local file, not a URL; got {os.fspath(path)}. Draw it here, then copy it there")
+        raise ValueError(f"a picture is a local file, not a URL; got {os.fspath(path)}. Draw it here, then copy it")
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
         raise ValueError(f"a picture's name must end in {', '.join(SUFFIXES)}; it is {os.fspath(path)!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -62,6 +63,13 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 run_options = _all(
     click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster, tcp://...; threads by default."),
+    click.option(
+        "--connect-timeout",
+        type=click.FloatRange(0, min_open=True),
+        default=30.0,
+        show_default=True,
+        help="Seconds for the scheduler to answer.",
+    ),
     click.option("--threads", type=click.IntRange(1), help="Threads, without a cluster; one per core by default."),
     click.option("--progress/--no-progress", default=True, help="A progress bar on longer work."),
     click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
@@ -135,11 +143,25 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
         return
     from distributed import Client
 
+    timeout = options["connect_timeout"]
     try:
-        client = Client(address, timeout=10)  # type: ignore[no-untyped-call]
+        asyncio.run(_greet(address, timeout))
+        client = Client(address, timeout=timeout)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
-        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {error}") from error
+        reason = str(error) or f"nothing came back within --connect-timeout {timeout:g} s"
+        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {reason}") from error
     with client:
         if not client.scheduler_info()["workers"]:
             raise OSError(f"the dask cluster at {address} has no workers yet; start some, then run this again")
         yield
+
+
+async def _greet(address: str, seconds: float) -> None:
+    """Raise TimeoutError or OSError where no scheduler answers in time; a Client would wait for ever."""
+    from distributed import Security
+    from distributed.comm import connect
+
+    security = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
+    async with asyncio.timeout(seconds):
+        comm = await connect(address, timeout=seconds, **security)  # type: ignore[no-untyped-call]
+    await comm.close()

@@ -171,8 +171,8 @@ def checkpoint_directory(path: str | os.PathLike[str]) -> Path:
     directory = local_path(path)
     if directory is None:
         raise ValueError(
-            f"a checkpoint is a local directory (renaming must be atomic), not a URL; got {os.fspath(path)}. Give a path "
-            "on a disk of this machine, or one that it shares"
+            f"a checkpoint is a local directory (renaming must be atomic), not a URL; got {os.fspath(path)}. Give a "
+            "path on a disk of this machine, or one that it shares"
         )
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"a checkpoint is a directory, and {directory} is a file; choose another path")

@@ -100,7 +100,7 @@ def test_a_driver_killed_at_any_moment_goes_on_to_the_same_bits(
     assert min(again) >= finished  # neither scaling, nor landmarks, nor finished ranges are read again
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_finishes_the_epoch_and_leaves_a_checkpoint(points: Path, tmp_path: Path, number: int) -> None:
     process = driver(points, tmp_path, 0.05)
     while epochs(tmp_path) < 1:
