@@ -159,7 +159,7 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
 async def _greet(address: str, seconds: float) -> None:
     """Raise TimeoutError or OSError where no scheduler answers in time; a Client would wait for ever."""
     from distributed import Security
-    from distributed.comm import connect
+    from distributed.comm.core import connect
 
     security = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
     async with asyncio.timeout(seconds):
