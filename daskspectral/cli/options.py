@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -50,6 +51,12 @@ class Columns(click.ParamType):  # type: ignore[type-arg]
         return chosen
 
 
+def default(function: Callable[..., Any], parameter: str) -> str:
+    """The default of a parameter, as a help text says it."""
+    value = inspect.signature(function).parameters[parameter].default
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Several options as one decorator."""
 
@@ -83,7 +90,11 @@ fit_row_options = _all(
 )
 apply_row_options = _all(
     click.option(
-        "--on-invalid", type=click.Choice(["raise", "skip"]), default="raise", help="skip: such rows become NaN."
+        "--on-invalid",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
+        show_default=True,
+        help="skip: such rows become NaN.",
     ),
     missing_option,
 )

@@ -29,7 +29,7 @@ Measured = SpectralDecomposition | HermiteRegressor | InvariantRegressor
 @opt.standardize_option
 @click.option("--constant/--no-constant", default=None, help="The constant function in the basis.")
 @opt.weights_option
-@click.option("--ridge", type=float, default=0.0)
+@click.option("--ridge", type=float, default=0.0, show_default=True)
 @opt.rtol_option
 @opt.dtype_option
 @opt.seed_option
