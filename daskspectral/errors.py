@@ -58,7 +58,10 @@ class Stopped(BaseException):
 
 @contextmanager
 def raise_on_signals(*numbers: int) -> Iterator[None]:
-    """These signals raise `Stopped` in the main thread while the block runs; elsewhere nothing is changed."""
+    """These signals raise `Stopped` in the main thread while the block runs; elsewhere nothing is changed.
+
+    A signal that the process ignores, as SIGHUP under nohup, stays ignored.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -66,7 +69,8 @@ def raise_on_signals(*numbers: int) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped(number)
 
-    before = {number: signal.signal(number, stop) for number in numbers}
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         yield
     finally:

@@ -16,6 +16,7 @@ from scipy.spatial import KDTree
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.data.source import Preparation, open_source
+from daskspectral.data.writer import refuse_unwritable
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.estimators import GraphLaplacian, SpectralDecomposition
 
@@ -124,15 +125,17 @@ def save_figure(figure: Figure, path: Location, *, overwrite: bool = False, dpi:
 def refuse_picture(path: Location, overwrite: bool) -> None:
     """Refuse a picture that cannot be written, before the work that it shows.
 
-    Raises ImportError without matplotlib, ValueError for an ending other than .png, .pdf and .svg, FileNotFoundError
-    for a missing directory, FileExistsError for a path that exists (with `overwrite`: and is not a file).
+    Raises ImportError without matplotlib, ValueError for a URL or an ending other than .png, .pdf and .svg, what
+    `refuse_unwritable` raises of the directory, FileExistsError for a path that exists (with `overwrite`: and is not a
+    file).
     """
     _require_matplotlib()
+    if "://" in os.fspath(path):
+        raise ValueError(f"a picture is a local file, not a URL; got {os.fspath(path)}. Draw it here, then copy it")
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
         raise ValueError(f"a picture's name must end in {', '.join(SUFFIXES)}; it is {os.fspath(path)!r}")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target.parent}, the directory for {target.name}, is missing.")
+    refuse_unwritable(target.parent, target.name)
     if target.exists() and not (overwrite and target.is_file()):
         remedy = ", or replace it with overwrite=True (--overwrite in the shell)" if target.is_file() else ""
         raise FileExistsError(f"{os.fspath(path)} exists: choose another path{remedy}.")

@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -335,13 +336,13 @@ def test_a_running_cluster() -> None:
 
 @pytest.mark.filterwarnings(SOCKETS)
 def test_clusters_that_do_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreachable(address: str, timeout: float) -> None:
+    async def unreachable(address: str, timeout: float) -> None:
         raise OSError("timed out")
 
     points()
     job = ["fit", "points.zarr", *FIT, "--out", "m.zarr", "--scheduler"]
     with monkeypatch.context() as patch:
-        patch.setattr("distributed.Client", unreachable)
+        patch.setattr("daskspectral.cli.options._greet", unreachable)
         with pytest.raises(OSError, match=r"no dask scheduler answers at tcp://127.0.0.1:1 .*: timed out"):
             done(*job, "tcp://127.0.0.1:1")
     with (
@@ -349,6 +350,19 @@ def test_clusters_that_do_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.raises(OSError, match="has no workers yet; start some, then run this again"),
     ):
         done(*job, empty.scheduler_address)
+    assert os.listdir() == ["points.zarr"]
+
+
+def test_a_scheduler_that_never_answers_is_an_error_within_the_timeout() -> None:
+    points()
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
+        arguments = ["fit", "points.zarr", *FIT, "--out", "m.zarr", "--scheduler", address, "--connect-timeout", "2"]
+        result = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 1
+    assert f"Error: no dask scheduler answers at {address}" in result.stderr
+    assert "nothing came back within --connect-timeout 2 s" in result.stderr
+    assert "Traceback" not in result.stderr
     assert os.listdir() == ["points.zarr"]
 
 
@@ -391,7 +405,7 @@ JOBS = {
 }
 
 
-SIGNALS = {"fit": "SIGINT", "standardize": "SIGTERM", "transform": "SIGTERM", "sample": "SIGINT", "convert": "SIGTERM"}
+SIGNALS = {"fit": "SIGINT", "standardize": "SIGTERM", "transform": "SIGHUP", "sample": "SIGINT", "convert": "SIGTERM"}
 
 
 @pytest.mark.parametrize(("job", "name"), SIGNALS.items())
@@ -406,8 +420,8 @@ def test_signals(job: str, name: str) -> None:
     before = everything()
     arguments = JOBS[job] + (["--allow-missing"] if job in ("fit", "standardize", "transform") else [])
     result = interrupted(arguments, number)
-    assert result.returncode == {"SIGINT": 130, "SIGTERM": 143}[name]
-    shown = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM"}[name]
+    assert result.returncode == {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}[name]
+    shown = {"SIGINT": "Ctrl-C"}.get(name, name)
     assert f"stopped by {shown}; nothing was half-written" in result.stderr.splitlines()
     assert "Traceback" not in result.stderr
     assert everything() == before

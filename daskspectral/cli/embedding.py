@@ -40,8 +40,16 @@ CHECKPOINT = ("checkpoint", "checkpoint_every")
     help="How they are chosen.",
 )
 @click.option("--landmark-sample", type=opt.Count(), help="sdp: rows they are chosen among.")
-@click.option("--tolerance", type=float, help="sdp: relative duality gap that counts as optimal; 1e-8 by default.")
-@click.option("--max-passes", type=opt.Count(), help="sdp: products with the kernel at most; 10000 by default.")
+@click.option(
+    "--tolerance",
+    type=float,
+    help=f"sdp: relative duality gap that counts as optimal; {opt.default(SDPEmbedding, 'tolerance')} by default.",
+)
+@click.option(
+    "--max-passes",
+    type=opt.Count(),
+    help=f"sdp: products with the kernel at most; {opt.default(SDPEmbedding, 'max_passes')} by default.",
+)
 @click.option("--columns", type=opt.Columns(), help="sdp: columns to use, 0,2,5 or 0:8.")
 @click.option("--standardize", is_flag=True, default=None, help="sdp: columns to mean 0 and standard deviation 1.")
 @click.option(
@@ -50,13 +58,25 @@ CHECKPOINT = ("checkpoint", "checkpoint_every")
     help="sdp, lowrank: whether kernel values are kept between passes; auto by default, where they fit in memory.",
 )
 @click.option("--cache-path", help="sdp, lowrank: keep them in a scratch zarr array at this path, which is left.")
-@click.option("--components", type=opt.Count(), help="diffusion: how many; 2 by default.")
-@click.option("--time", type=float, help="diffusion: power of the eigenvalues; 1 by default.")
-@click.option("--alpha", type=float, help="diffusion: power of the density divided out; 0 by default.")
+@click.option(
+    "--components",
+    type=opt.Count(),
+    help=f"diffusion: how many; {opt.default(DiffusionMap, 'n_components')} by default.",
+)
+@click.option(
+    "--time", type=float, help=f"diffusion: power of the eigenvalues; {opt.default(DiffusionMap, 'time')} by default."
+)
+@click.option(
+    "--alpha",
+    type=float,
+    help=f"diffusion: power of the density divided out; {opt.default(DiffusionMap, 'alpha')} by default.",
+)
 @opt.seed_option
 @opt.fit_row_options
 @click.option("--checkpoint", help="sdp, lowrank: a directory for the passes so far.")
-@click.option("--checkpoint-every", type=float, help="Seconds; 60 by default.")
+@click.option(
+    "--checkpoint-every", type=float, help=f"Seconds; {opt.default(SDPEmbedding.fit, 'checkpoint_every')} by default."
+)
 @opt.model_option
 @click.option("--embedding", help="Where the coordinates of every row go: a new zarr array.")
 @opt.run_options
@@ -71,6 +91,7 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
         _refuse_same(out, "--embedding", embedding)
         refuse_existing(embedding, overwrite)
         refuse_input(embedding, points)
+    opt.refuse_checkpoint(options)
     estimator = _estimator(options)
     run = opt.chosen(options, "on_invalid", "allow_missing")
     progress = opt.bar(options["progress"])

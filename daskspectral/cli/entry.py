@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import traceback
+from contextlib import suppress
 
 import click
 
@@ -16,40 +18,65 @@ from daskspectral.cli.spectral import fit, merge, update
 from daskspectral.cli.using import info, predict, transform
 from daskspectral.errors import Stopped, raise_on_signals
 
+EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
+STORES = ("adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google", "s3fs")
+"""Packages whose errors speak of an object store: its credentials, its network, its rights."""
+
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command: errors of the input are one message and exit code 1, signals exit with 128 + number."""
+    """Run the command: an error is one message and exit code 1, signals exit with 128 + number.
+
+    Tracebacks are for --debug, or DASKSPECTRAL_DEBUG=1.
+    """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     logging.captureWarnings(True)
+    settings: dict[str, bool] = {}
     try:
-        with raise_on_signals(signal.SIGTERM, signal.SIGUSR1):
-            code = command.main(arguments, prog_name="daskspectral", standalone_mode=False)
+        with raise_on_signals(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            code = command.main(arguments, prog_name="daskspectral", standalone_mode=False, obj=settings)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort) as interrupt:
         cause = interrupt.__cause__ or interrupt  # click makes its own of Ctrl-C
-        click.echo(_with_notes("stopped by Ctrl-C; nothing was half-written", cause), err=True)
+        _say("stopped by Ctrl-C; nothing was half-written", cause)
         sys.exit(128 + signal.SIGINT)
     except Stopped as stopped:
-        click.echo(_with_notes(f"{stopped}; nothing was half-written", stopped), err=True)
+        _say(f"{stopped}; nothing was half-written", stopped)
         sys.exit(128 + stopped.number)
-    except (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError) as error:
-        click.echo(_with_notes(f"Error: {error}", error), err=True)
+    except Exception as error:  # a shell gets one line, whatever went wrong
+        if settings.get("debug"):
+            traceback.print_exception(error)
+        _say(f"Error: {_message(error)}", error)
         sys.exit(1)
     if isinstance(code, int) and code:
         sys.exit(code)
 
 
-def _with_notes(text: str, error: BaseException) -> str:
-    return "\n".join([text, *getattr(error, "__notes__", [])])
+def _message(error: Exception) -> str:
+    """What an error says of the input; of any other, that it is a fault."""
+    if isinstance(error, EXPECTED) and not isinstance(error, (RecursionError, NotImplementedError)):
+        return str(error) or type(error).__name__
+    text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
+    if type(error).__module__.partition(".")[0] in STORES:
+        return f"the object store cannot be used: {text}"
+    return f"{text} (this is a fault of daskspectral; --debug shows where)"
+
+
+def _say(text: str, error: BaseException) -> None:
+    """Text and the notes of an error, on a terminal that may be gone."""
+    with suppress(OSError):
+        click.echo("\n".join([text, *getattr(error, "__notes__", [])]), err=True)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__)
 @click.option("-v", "--verbose", is_flag=True, help="Say what is chosen along the way.")
-def command(verbose: bool) -> None:
+@click.option("--debug", is_flag=True, envvar="DASKSPECTRAL_DEBUG", show_envvar=True, help="Show where errors arise.")
+@click.pass_context
+def command(context: click.Context, verbose: bool, debug: bool) -> None:
     """Spectral decompositions of operators, learned from arrays that do not fit in memory."""
+    context.ensure_object(dict)["debug"] = debug
     if verbose:
         logging.getLogger("daskspectral").setLevel(logging.INFO)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 
+from daskspectral.engine.checkpoint import checkpoint_directory
 from daskspectral.landmarks import METHODS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,6 +51,12 @@ class Columns(click.ParamType):  # type: ignore[type-arg]
         return chosen
 
 
+def default(function: Callable[..., Any], parameter: str) -> str:
+    """The default of a parameter, as a help text says it."""
+    value = inspect.signature(function).parameters[parameter].default
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Several options as one decorator."""
 
@@ -61,6 +70,13 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 run_options = _all(
     click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster, tcp://...; threads by default."),
+    click.option(
+        "--connect-timeout",
+        type=click.FloatRange(0, min_open=True),
+        default=30.0,
+        show_default=True,
+        help="Seconds for the scheduler to answer.",
+    ),
     click.option("--threads", type=click.IntRange(1), help="Threads, without a cluster; one per core by default."),
     click.option("--progress/--no-progress", default=True, help="A progress bar on longer work."),
     click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
@@ -74,7 +90,11 @@ fit_row_options = _all(
 )
 apply_row_options = _all(
     click.option(
-        "--on-invalid", type=click.Choice(["raise", "skip"]), default="raise", help="skip: such rows become NaN."
+        "--on-invalid",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
+        show_default=True,
+        help="skip: such rows become NaN.",
     ),
     missing_option,
 )
@@ -119,6 +139,12 @@ def bar(wanted: bool) -> bool | None:
     return None if wanted else False
 
 
+def refuse_checkpoint(options: Mapping[str, Any]) -> None:
+    """Raise ValueError or OSError, before any work, where there can be no checkpoint at the path that is given."""
+    if options["checkpoint"] is not None:
+        checkpoint_directory(options["checkpoint"])
+
+
 @contextmanager
 def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
     """The cluster, or the number of threads, that the run options ask for.
@@ -134,11 +160,25 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
         return
     from distributed import Client
 
+    timeout = options["connect_timeout"]
     try:
-        client = Client(address, timeout=10)  # type: ignore[no-untyped-call]
+        asyncio.run(_greet(address, timeout))
+        client = Client(address, timeout=timeout)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
-        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {error}") from error
+        reason = str(error) or f"nothing came back within --connect-timeout {timeout:g} s"
+        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {reason}") from error
     with client:
         if not client.scheduler_info()["workers"]:
             raise OSError(f"the dask cluster at {address} has no workers yet; start some, then run this again")
         yield
+
+
+async def _greet(address: str, seconds: float) -> None:
+    """Raise TimeoutError or OSError where no scheduler answers in time; a Client would wait for ever."""
+    from distributed import Security
+    from distributed.comm.core import connect
+
+    security = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
+    async with asyncio.timeout(seconds):
+        comm = await connect(address, timeout=seconds, **security)  # type: ignore[no-untyped-call]
+    await comm.close()

@@ -70,6 +70,7 @@ def invariant(points: str, targets: str, **options: Any) -> None:
     if alpha is not None and solver != "least-squares":
         raise click.UsageError("--alpha is for --solver least-squares")
     refuse_existing(options["out"], options["overwrite"])
+    opt.refuse_checkpoint(options)
     dimension = open_source(points).dimension
     estimator = InvariantRegressor(
         parse_manifold(options["manifold"], dimension),
@@ -92,6 +93,7 @@ def _fit(
     """Fit, save and describe; outputs are refused first."""
     out, overwrite, weights = options["out"], options["overwrite"], options["weights"]
     refuse_existing(out, overwrite)
+    opt.refuse_checkpoint(options)
     refuse_input(out, points, targets, weights, *fields.values())
     run = opt.chosen(options, "on_invalid", "allow_missing", "checkpoint", "checkpoint_every")
     with opt.scheduler(options):

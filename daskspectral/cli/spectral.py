@@ -30,7 +30,7 @@ Measured = SpectralDecomposition | HermiteRegressor | InvariantRegressor
 @opt.standardize_option
 @click.option("--constant/--no-constant", default=None, help="The constant function in the basis.")
 @opt.weights_option
-@click.option("--ridge", type=float, default=0.0)
+@click.option("--ridge", type=float, default=0.0, show_default=True)
 @opt.rtol_option
 @opt.dtype_option
 @opt.seed_option
@@ -52,6 +52,7 @@ def fit(points: str, **options: Any) -> None:
         from daskspectral.plot import refuse_picture
 
         refuse_picture(picture, overwrite)
+    opt.refuse_checkpoint(options)
     kernel = kernels.parse(options["kernel"])
     source = open_source(points, columns=options["columns"], weight=options["weights"])
     estimator = SpectralDecomposition(

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -100,8 +101,8 @@ def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Gr
 def refuse_existing(path: Location, overwrite: bool) -> None:
     """Refuse a target that cannot be written, before the work whose result goes there.
 
-    Raises FileExistsError if something is there (with `overwrite`: if it is not a zarr store) and
-    FileNotFoundError if the parent directory is missing.
+    Raises FileExistsError if something is there (with `overwrite`: if it is not a zarr store), and what
+    `refuse_unwritable` raises.
     """
     target = local_path(path)
     if target is None:
@@ -110,8 +111,7 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
         exists, is_store = files.exists(root), any(files.exists(f"{root}/{marker}") for marker in _MARKERS)
         what = "other objects"
     else:
-        if not target.parent.is_dir():
-            raise FileNotFoundError(f"{target.parent}, the directory for {target.name}, is missing.")
+        refuse_unwritable(target.parent, target.name)
         exists, is_store = target.exists(), any((target / marker).is_file() for marker in _MARKERS)
         what = "a directory" if target.is_dir() else "a file"
     if exists and not is_store:
@@ -123,6 +123,30 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
         raise FileExistsError(
             f"{os.fspath(path)} exists (a zarr store): choose another path, or replace it with "
             "overwrite=True (--overwrite in the shell)."
+        )
+
+
+def refuse_unwritable(directory: Path, name: str) -> None:
+    """Refuse a local directory in which `name` cannot be made, before the work whose result goes there.
+
+    Raises FileNotFoundError where it is missing, NotADirectoryError for a file, PermissionError where it takes no
+    files: by its rights, as a read-only disk, or as a directory that the system makes up.
+    """
+    if not directory.is_dir():
+        in_the_way = next((p for p in (directory, *directory.parents) if p.exists()), directory)
+        if in_the_way.is_file():
+            raise NotADirectoryError(f"{in_the_way}, the directory for {name}, is a file: choose another path.")
+        raise FileNotFoundError(f"{directory}, the directory for {name}, is missing.")
+    reason = None if os.access(directory, os.W_OK | os.X_OK) else "permission denied"
+    if reason is None:
+        try:
+            tempfile.TemporaryFile(dir=directory).close()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+    if reason is not None:
+        raise PermissionError(
+            f"{directory}, the directory for {name}, cannot be written ({reason}): choose another path, or have its "
+            "rights changed."
         )
 
 

@@ -12,19 +12,22 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from daskspectral.data.storage import room_at
-from daskspectral.data.writer import local_path
+from daskspectral.data.writer import local_path, refuse_unwritable
+from daskspectral.engine.lease import Lease, renew
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.registry import decode, encode, foreign
 from daskspectral.store import read_state, write_state
 
 logger = logging.getLogger(__name__)
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 @dataclass(eq=False)
@@ -56,11 +59,9 @@ class Checkpoint:
         Raises ValueError where it is of another run, saying what differs, or the path cannot be a checkpoint's, and
         OSError where it is damaged. A damaged epoch is moved aside where the one before it is whole.
         """
-        directory = _directory(path)
+        directory = checkpoint_directory(path)
         saved = sorted(_saved_epochs(directory), reverse=True)
         if not saved:
-            if directory.exists() and any(not p.name.startswith(".") for p in directory.iterdir()):
-                raise ValueError(f"{directory} exists and is not a checkpoint; choose another path")
             return None
         damaged: dict[int, Exception] = {}
         for newest in saved:
@@ -101,7 +102,7 @@ class Checkpoint:
         cls, path: str | os.PathLike[str], identity: Mapping[str, Any], constants: Mapping[str, Any], every: float
     ) -> Checkpoint:
         """A new checkpoint; its constants are written at once."""
-        directory = _directory(path)
+        directory = checkpoint_directory(path)
         with room_at(directory):
             directory.mkdir(exist_ok=True)
         checkpoint = cls(directory, identity, constants, every)
@@ -133,10 +134,12 @@ class Checkpoint:
     def write(self) -> None:
         """Write the sums so far; they appear whole or not at all, and older ones go but for those before them.
 
-        Raises OSError where the data changed: what lies in the checkpoint is of the data as they were.
+        Raises OSError where the data changed (what lies in the checkpoint is of the data as they were), or where
+        another run took the checkpoint over.
         """
         if self.spoilt or self.saved == self.epochs:
             return
+        renew(self.path)
         total = self.total
         if total is not None and self.check is not None:
             began = time.monotonic()
@@ -166,21 +169,50 @@ class Checkpoint:
         self._written, self.saved = time.monotonic(), self.epochs
 
 
-def _directory(path: str | os.PathLike[str]) -> Path:
-    """The directory of a checkpoint at a path. Raises ValueError or FileNotFoundError where there can be none."""
+def checkpoint_directory(path: str | os.PathLike[str]) -> Path:
+    """The directory of a checkpoint at a path. Raises ValueError or OSError where there can be none."""
     if not os.fspath(path):
         raise ValueError("a checkpoint is the path of a local directory; it is empty")
     directory = local_path(path)
     if directory is None:
-        raise ValueError(f"a checkpoint is a local directory (renaming must be atomic); got {os.fspath(path)}")
+        raise ValueError(
+            f"a checkpoint is a local directory (renaming must be atomic), not a URL; got {os.fspath(path)}. Give a "
+            "path on a disk of this machine, or one that it shares"
+        )
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"a checkpoint is a directory, and {directory} is a file; choose another path")
-    if not directory.parent.is_dir():
-        raise FileNotFoundError(f"{directory.parent}, the directory for the checkpoint {directory.name}, is missing")
+    refuse_unwritable(directory.parent, f"the checkpoint {directory.name}")
     for store in directory.parents:
         if any((store / marker).is_file() for marker in ("zarr.json", ".zarray", ".zgroup")):
             raise ValueError(f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it")
+    foreign = directory.exists() and any(not p.name.startswith(".") for p in directory.iterdir())
+    if foreign and not _saved_epochs(directory):
+        raise ValueError(f"{directory} exists and is not a checkpoint; choose another path")
+    if directory.exists():
+        refuse_unwritable(directory, "the sums of a checkpoint")
     return directory
+
+
+def leased(fit: Fit) -> Fit:
+    """A `fit` that holds the lease of its `checkpoint`, where one is given, from its first line to its last.
+
+    Raises what `checkpoint_directory` does, ValueError for an interval below 0, OSError where a live run holds it.
+    """
+
+    @wraps(fit)
+    def held(*arguments: Any, **options: Any) -> Any:
+        path, every = options.get("checkpoint"), options.get("checkpoint_every", 60.0)
+        if path is None:
+            return fit(*arguments, **options)
+        if not every >= 0:
+            raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
+        lease = Lease.take(checkpoint_directory(path), every)
+        try:
+            return fit(*arguments, **options)
+        finally:
+            lease.release()
+
+    return cast(Fit, held)
 
 
 def _read(directory: Path, epochs: int) -> dict[str, Any]:

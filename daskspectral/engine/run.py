@@ -58,7 +58,7 @@ class Run:
         """The sum of what the task returns over all ranges, in a fixed order: same data and plan, same bits.
 
         With a checkpoint, it goes on from the epochs that this holds, and what stops it (an error, Ctrl-C, SIGTERM,
-        SIGUSR1) leaves one behind; after a signal it is written, then the epoch under way is finished first.
+        SIGHUP, SIGUSR1) leaves one behind; after a signal it is written, then the epoch under way is finished first.
 
         Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), whatever finished first, and ValueError
         where the checkpoint holds sums by another plan.
@@ -239,11 +239,11 @@ def _patiently(function: Callable[[], Any], since: float) -> Any:
 
 @contextmanager
 def checkpoint_signals(checkpoint: Checkpoint | None) -> Iterator[None]:
-    """Whatever ends the block early, the checkpoint is written; SIGTERM and SIGUSR1 end it like Ctrl-C."""
+    """Whatever ends the block early, the checkpoint is written; SIGTERM, SIGHUP and SIGUSR1 end it like Ctrl-C."""
     if checkpoint is None:
         yield
         return
-    with raise_on_signals(signal.SIGTERM, signal.SIGUSR1):
+    with raise_on_signals(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         try:
             yield
         except BaseException as error:

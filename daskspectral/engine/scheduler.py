@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import time
@@ -18,6 +19,7 @@ import dask.system
 import dask.threaded
 from dask.callbacks import Callback
 
+logger = logging.getLogger(__name__)
 Graph = Mapping[Any, Any]
 DRIVERS = 8  # threads that each wait for one graph
 
@@ -95,6 +97,7 @@ class _Cluster(Scheduler):
 
     def __init__(self, client: Any, place: Callable[[Any], str]):
         self._client, self._place, self._address = client, place, client.scheduler.address
+        self._silent: set[str] = set()
 
     def in_flight(self, tasks: int) -> int:
         workers = self._client.scheduler_info(n_workers=-1).get("workers", {}).values()
@@ -136,20 +139,23 @@ class _Cluster(Scheduler):
 
     def _wait_for(self, handle: Any) -> Any:
         patience = float(dask.config.get("daskspectral.patience", 60.0))
-        idle_since: float | None = None
+        alive = time.monotonic()
+        heard: dict[str, tuple[Any, float]] = {}  # of each running worker: its last heartbeat, since when
         while not handle.done():
             _wait(handle, min(5.0, patience / 4))
-            workers = self._client.scheduler_info(n_workers=-1).get("workers", {}).values()
-            if any(w.get("status") == "running" for w in workers):
-                idle_since = None
-                continue
-            idle_since = time.monotonic() if idle_since is None else idle_since
-            if time.monotonic() - idle_since >= patience - 5:
-                what = f"all {len(workers)} workers are paused (out of memory)" if workers else "there are no workers"
+            now = time.monotonic()
+            workers = self._client.scheduler_info(n_workers=-1).get("workers", {})
+            beats = {a: w.get("last_seen") for a, w in workers.items() if w.get("status") == "running"}
+            heard = {a: heard[a] if heard.get(a, (None,))[0] == beat else (beat, now) for a, beat in beats.items()}
+            alive = max([alive, *(since for _, since in heard.values())])
+            if now - alive >= patience:
                 raise RuntimeError(
-                    f"{what} and nothing has run for {patience:.0f} s. Give workers more memory, lower n_landmarks or "
-                    "start workers; the dask option daskspectral.patience (seconds) sets how long to wait"
+                    f"{_idleness(workers, list(beats))}: nothing has run for {patience:.0f} s. A run with a checkpoint "
+                    "goes on from there; the dask option daskspectral.patience (seconds) sets how long to wait"
                 )
+            for address in {a for a, (_, since) in heard.items() if now - since >= patience} - self._silent:
+                self._silent.add(address)
+                logger.warning("worker %s is silent for %.0f s: frozen, or cut off; others go on", address, patience)
         return handle.result()
 
     def stop(self, handles: list[Any]) -> None:
@@ -162,6 +168,20 @@ class _TaskCallback(Callback):
 
     def __init__(self, done: Callable[[Any], None]):
         super().__init__(posttask=lambda key, result, graph, state, worker: done(key))  # type: ignore[no-untyped-call]
+
+
+def _idleness(workers: Mapping[str, Any], silent: list[str]) -> str:
+    """Why no worker works, and what to do; `silent` are the addresses of workers that run by their last word."""
+    if not workers:
+        return "there are no workers (start some)"
+    if not silent:
+        return f"all {len(workers)} workers are paused (out of memory: give them more, or lower n_landmarks)"
+    named = ", ".join(silent[:5]) + (", ..." if len(silent) > 5 else "")
+    paused = f", and {len(workers) - len(silent)} more are paused" if len(silent) < len(workers) else ""
+    return (
+        f"{len(silent)} workers are silent{paused}, without a heartbeat: {named} (frozen, suspended, swapping or cut "
+        "off; look at their machines, or start others)"
+    )
 
 
 def _wait(handle: Any, seconds: float) -> None:

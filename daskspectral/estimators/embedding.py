@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source, open_source
 from daskspectral.engine import Run
-from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.memory import check_memory
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.errors import RankWarning
@@ -145,6 +145,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         self.cache_path = cache_path
         self.random_state = random_state
 
+    @leased
     def fit(
         self,
         X: Any,

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Preparation, Source, open_source
-from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.estimators.common import check_head, choose_landmarks, standardized
 from daskspectral.estimators.functions import Eigenfunctions
 from daskspectral.estimators.measuring import Store, open_checkpoint, run_identity
@@ -121,6 +121,7 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.dtype = dtype
         self.random_state = random_state
 
+    @leased
     def fit(
         self,
         X: Any,

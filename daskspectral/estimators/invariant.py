@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.data.source import Preparation, Source, open_source
-from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.estimators.common import check_head
 from daskspectral.estimators.functions import Eigenfunctions
 from daskspectral.estimators.measuring import Store, open_checkpoint, run_identity
@@ -97,6 +97,7 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         self.solver = solver
         self.alpha = alpha
 
+    @leased
     def fit(
         self,
         X: Any,

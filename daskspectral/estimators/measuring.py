@@ -324,8 +324,6 @@ def open_checkpoint(
     """The checkpoint of this very run at a path, if there is one. Raises ValueError for one of another run."""
     if path is None:
         return None
-    if not every >= 0:
-        raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
     found = Checkpoint.open(path, identity, every)
     if found is not None:
         logger.info("going on from the checkpoint %s after %d epochs", path, found.epochs)

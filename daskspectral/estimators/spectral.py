@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.data.source import Preparation, Source
-from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.memory import check_memory
 from daskspectral.estimators.functions import Eigenfunctions
 from daskspectral.estimators.measuring import (
@@ -160,6 +160,7 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
         self.dtype = dtype
         self.random_state = random_state
 
+    @leased
     def fit(
         self,
         X: Any,

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,7 +101,7 @@ def test_a_driver_killed_at_any_moment_goes_on_to_the_same_bits(
     assert min(again) >= finished  # neither scaling, nor landmarks, nor finished ranges are read again
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_finishes_the_epoch_and_leaves_a_checkpoint(points: Path, tmp_path: Path, number: int) -> None:
     process = driver(points, tmp_path, 0.05)
     while epochs(tmp_path) < 1:
@@ -270,6 +271,55 @@ def test_workers_that_are_gone_do_not_hang_the_run(
     with dask.config.set(scheduler="threads"):
         resumed = estimator().fit(str(points), checkpoint=tmp_path / "run.zarr").moments_
         same_bits(resumed, estimator().fit(str(points)).moments_)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_that_are_frozen_are_named(
+    cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, tmp_path: Path
+) -> None:
+    _, client = cluster
+    workers = client.run(os.getpid)
+    add = Checkpoint.add
+
+    def add_and_freeze(self: Checkpoint, epochs: int, total: Total) -> None:
+        add(self, epochs, total)
+        if epochs == 2:
+            for pid in workers.values():
+                os.kill(pid, signal.SIGSTOP)
+
+    began = time.monotonic()
+    try:
+        with pytest.MonkeyPatch.context() as patch, dask.config.set({"daskspectral.patience": 8}):
+            patch.setattr(Checkpoint, "add", add_and_freeze)
+            with pytest.raises(RuntimeError, match=r"2 workers are silent, without a heartbeat: ") as caught:
+                estimator().fit(str(points), checkpoint=tmp_path / "run.zarr")
+    finally:
+        for pid in workers.values():
+            os.kill(pid, signal.SIGCONT)
+    assert time.monotonic() - began < 60
+    assert all(address in str(caught.value) for address in workers)
+    assert "are in the checkpoint" in caught.value.__notes__[-1]
+    resumed = estimator().fit(str(points), checkpoint=tmp_path / "run.zarr").moments_  # thawed
+    with dask.config.set(scheduler="threads"):
+        same_bits(resumed, estimator().fit(str(points)).moments_)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_worker_that_is_frozen_is_warned_about(
+    cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, client = cluster
+    address, pid = next(iter(client.run(os.getpid).items()))
+    os.kill(pid, signal.SIGSTOP)
+    thaw = threading.Timer(8, os.kill, (pid, signal.SIGCONT))
+    thaw.start()
+    try:
+        with dask.config.set({"daskspectral.patience": 3}):
+            estimator(landmarks=X[:20], standardize=False).fit(str(points))
+    finally:
+        thaw.cancel()
+        os.kill(pid, signal.SIGCONT)
+    assert f"worker {address} is silent for 3 s" in caplog.text
 
 
 def test_what_does_not_fit_is_refused_with_what_to_lower() -> None:

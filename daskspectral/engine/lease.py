@@ -1,0 +1,198 @@
+"""The lease of a checkpoint: one live run at a time writes there, and a dead one does not block the next."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+NAME = ".lease"
+PATIENCE = 3  # intervals without renewal, after which a run counts as dead
+SHORTEST, LONGEST = 1.0, 600.0  # seconds from one renewal to the next
+
+_held: dict[Path, Lease] = {}
+
+
+@dataclass(eq=False)
+class Lease:
+    """The right of one run to write into a checkpoint directory: a hidden file there that names the run.
+
+    The time of the file is that of the last renewal; a thread renews it every `interval` seconds. Clocks of hosts are
+    not compared: both times are the file system's.
+    """
+
+    directory: Path
+    interval: float
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _made: bool = False
+
+    @classmethod
+    def take(cls, directory: Path, every: float) -> Self:
+        """The lease of a directory, which is made where it is missing; a dead run's is taken over.
+
+        Raises OSError where a live run holds it, which the message names.
+        """
+        lease = cls(directory, min(max(every, SHORTEST), LONGEST))
+        lease._made = not directory.exists()
+        directory.mkdir(exist_ok=True)
+        try:
+            while not lease._created():
+                lease._bury(_holder(directory))
+        except BaseException:
+            lease._leave()
+            raise
+        _held[directory] = lease
+        lease._thread = threading.Thread(target=lease._keep, name="daskspectral-lease", daemon=True)
+        lease._thread.start()
+        return lease
+
+    def renew(self) -> None:
+        """Say that the run lives. Raises OSError where another run has taken the lease over meanwhile."""
+        holder = _holder(self.directory)
+        if holder.get("token") != self.token:
+            raise OSError(
+                f"the checkpoint {self.directory} was taken over by {_named(holder)}, as this run had given no sign of "
+                f"life for {PATIENCE * self.interval:.0f} s; this run writes there no more"
+            )
+        os.utime(self.directory / NAME)
+
+    def release(self) -> None:
+        """Give the lease back; a directory that was made for it and is empty goes too."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        _held.pop(self.directory, None)
+        if _holder(self.directory).get("token") == self.token:
+            (self.directory / NAME).unlink(missing_ok=True)
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._made:
+            with suppress(OSError):  # it holds a checkpoint by now
+                self.directory.rmdir()
+
+    def _keep(self) -> None:
+        while not self._ended.wait(self.interval / 2):
+            with suppress(OSError):  # the next write of the run says so
+                self.renew()
+
+    def _created(self) -> bool:
+        text = json.dumps(
+            {
+                "token": self.token,
+                "host": socket.gethostname(),
+                "system": _system(),
+                "pid": os.getpid(),
+                "started": _started(os.getpid()),
+                "since": datetime.now().astimezone().isoformat(sep=" ", timespec="seconds"),
+                "interval": self.interval,
+            }
+        )
+        try:
+            with (self.directory / NAME).open("x") as file:
+                file.write(text)
+        except FileExistsError:
+            return False
+        return True
+
+    def _bury(self, holder: dict[str, Any]) -> None:
+        """Remove the lease of a dead run. Raises OSError where it lives."""
+        if not holder:
+            time.sleep(0.2)  # it is gone, or its writer is at the first byte
+            holder = _holder(self.directory)
+        if holder and _lives(holder, self.directory):
+            elsewhere = (
+                ""
+                if _is_here(holder)
+                else f"; if it died, its hold ends {PATIENCE * holder['interval']:.0f} s after its last sign of life"
+            )
+            raise OSError(
+                f"the checkpoint {self.directory} is in use by {_named(holder)}: two runs cannot share it. Wait for "
+                f"that run, stop it, or give another path{elsewhere}"
+            )
+        aside = self.directory / f"{NAME}.{self.token}"
+        with suppress(FileNotFoundError):  # another run was faster
+            (self.directory / NAME).rename(aside)
+            if _read(aside).get("token") == holder.get("token"):
+                aside.unlink()
+            else:
+                aside.rename(self.directory / NAME)
+
+
+def renew(directory: Path) -> None:
+    """Renew the lease that this process holds on a directory, if any. Raises OSError where it was taken over."""
+    lease = _held.get(directory)
+    if lease is not None:
+        lease.renew()
+
+
+def _holder(directory: Path) -> dict[str, Any]:
+    return _read(directory / NAME)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What a lease says; nothing where there is none, or it was not written to its end."""
+    try:
+        found = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and {"token", "host", "pid", "since", "interval"} <= set(found) else {}
+
+
+def _named(holder: dict[str, Any]) -> str:
+    if not holder:
+        return "another run"
+    return f"another run: process {holder['pid']} on {holder['host']}, since {holder['since']}"
+
+
+def _lives(holder: dict[str, Any], directory: Path) -> bool:
+    if _is_here(holder) and _started(int(holder["pid"])) != holder.get("started"):
+        return False
+    probe = directory / f"{NAME}.{secrets.token_hex(4)}.now"
+    try:
+        probe.touch()
+        now = probe.stat().st_mtime
+    finally:
+        probe.unlink(missing_ok=True)
+    try:
+        renewed = (directory / NAME).stat().st_mtime
+    except FileNotFoundError:
+        return False
+    return now - renewed <= PATIENCE * float(holder["interval"])
+
+
+def _is_here(holder: dict[str, Any]) -> bool:
+    """Whether a holder's process number is one of this system's."""
+    return (holder["host"], holder.get("system")) == (socket.gethostname(), _system())
+
+
+def _system() -> str:
+    """What tells systems of one host name apart on Linux: the boot and the name space of process numbers."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + " " + os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str | None:
+    """When a process started, in units of its system; None where there is no such process, or a dead one."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        if Path("/proc/self/stat").exists():
+            return None
+        shown = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        return shown.stdout.strip() or None
+    fields = text.rpartition(")")[2].split()  # the name before it may hold anything
+    return None if fields[0] in "ZX" else fields[19]
