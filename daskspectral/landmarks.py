@@ -1,4 +1,26 @@
-"""Landmarks: choosing p points out of a sample (m, d) that fits in memory.
+"""Landmarks: choosing p points y_i, at which the basis functions k(., y_i) sit, out of a sample of the rows.
+
+    landmarks=     p rows of the data
+    "uniform"      drawn uniformly
+    "kmeans++"     k-means++ seeds: spread out, denser where the data are
+    "farthest"     farthest-point traversal: even cover, also of the edges
+    "cholesky"     pivots of a Cholesky factorisation of the kernel matrix
+    "leverage"     drawn by ridge leverage scores
+    array (p, d)   your own points
+
+An estimator takes one of these as its argument `landmarks`; the shell has the same names. All but the first choose
+among `landmark_sample` rows drawn uniformly (10 p by default, at least 10 000). The choice matters where few rows
+decide. On two half-moons with noise 0.05, whose second eigenvalue tends to 0, 200 farthest-point landmarks give 0.058,
+k-means++ 0.27 and uniform ones 0.50: what matters are the functions that reach into the gap between the clusters.
+
+The functions here work on a sample (m, d) in memory:
+
+    >>> import numpy as np
+    >>> from daskspectral import landmarks
+    >>> sample = np.array([[0.0], [0.1], [0.2], [5.0], [9.0]])
+    >>> rows = landmarks.choose("farthest", sample, 3, np.random.default_rng(0))
+    >>> np.sort(sample[rows, 0])[1:]  # beside one of the three that lie together
+    array([5., 9.])
 
 Every method returns row indices into the sample, distinct and in the order in which they were chosen, and
 depends only on its arguments and the state of the generator.

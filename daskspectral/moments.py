@@ -35,6 +35,24 @@ class Moments(Registered):
     row `start` on; `head` tells the array that they were read from by its first rows. `right_basis` None means that
     right functions are those of `basis` too. `a + b` is the moments of both data sets together; it knows its array
     where b continues a.
+
+    Examples
+    --------
+    Two halves of the data, measured with the same landmarks, add up to the whole:
+
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> kernel = dsp.kernels.Polynomial(2)
+    >>> def fit(rows):
+    ...     return dsp.SpectralDecomposition(kernel=kernel, landmarks=x[:20], n_components=3).fit(rows)
+    >>> together = fit(x[:1000]).moments_ + fit(x[1000:]).moments_
+    >>> whole = fit(x)
+    >>> together.count, bool(np.allclose(together.mean("gram"), whole.moments_.mean("gram")))
+    (2000, True)
+    >>> solved = dsp.SpectralDecomposition(kernel=kernel, n_components=3).fit_moments(together)
+    >>> bool(np.allclose(solved.eigenvalues_, whole.eigenvalues_))
+    True
     """
 
     expects: ClassVar = {"basis": Basis, "right_basis": Basis, "operator": Operator}

@@ -1,4 +1,31 @@
-"""Bases: the p functions whose span the operator is restricted to."""
+"""Bases: the p functions whose span the operator is restricted to.
+
+By default a fit uses k(., y_i) at landmarks. Its argument `basis` takes any other, `right_basis` the right functions of
+an operator with singular values.
+
+    basis                                  functions
+    LandmarkBasis(kernel, points)          k(., y_i)
+    FourierBasis.draw(kernel, d, p,        random Fourier features of a Gaussian, exponential or Matern kernel, their
+                      random_state)        sums and products
+    MonomialBasis(d, degree)               all monomials up to a total degree
+    HarmonicBasis(manifold, count)         eigenfunctions of a manifold's Laplacian, whole eigenspaces
+    InvariantBasis(harmonic, group)        the combinations of these that a group leaves as they are
+    CallableBasis(function, gradient, d=d) yours: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
+    Concatenated((a, b))                   several side by side
+    ConstantBasis(d)                       the function 1
+
+`daskspectral.testing.check_basis` tries a basis of your own.
+
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> basis = dsp.basis.MonomialBasis(d=2, degree=3)
+    >>> basis.size
+    10
+    >>> x = np.random.default_rng(0).standard_normal((20_000, 2))
+    >>> est = dsp.SpectralDecomposition(basis=basis, n_components=3).fit(x)
+    >>> est.eigenvalues_.round(1) + 0.0  # 0, 1, 1 for a normal distribution
+    array([0., 1., 1.])
+"""
 
 from daskspectral.basis.base import Arena, Basis, Block, Contraction, Evaluation
 from daskspectral.basis.callable import CallableBasis

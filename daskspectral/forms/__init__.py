@@ -5,7 +5,33 @@
         return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
 
 The function is called once with symbols; what it returns is a small expression (a sum of products of atoms)
-that can be compared, hashed, saved, and contracted by a basis.
+that can be compared, hashed, saved, and contracted by a basis, without an array of shape (p, rows, d) where the basis
+knows how. `x.potential` is a field of the data, an array with one entry for each row.
+
+    inner(a, b, weight=None)    the product of an expression of f and one of g, times a field (n,)
+    grad(f)                     the gradient, to be paired with another gradient
+    partial(f, 0, 2)            a partial derivative, by one order for each coordinate
+    along(f, x.u)               u . grad f, for directions u (n, d)
+    along_each(f, x.u)          u_m . grad f for each of m directions (n, m, d), to be paired with the same of g
+    second(f, x.a)              sum_ij a_ij d_i d_j f, for matrices a (n, d, d); without a field, the Laplacian of f
+    at(f, x.y)                  f at other points y (n, d) of the same row, such as a second view
+
+Expressions of one function add and subtract, and take numbers as factors. `operators.SymmetricForm(form)` and
+`operators.BilinearForm(form)` decompose them; `daskspectral.testing.check_form` tries one.
+
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> @dsp.form
+    ... def oscillator(f, g, x):
+    ...     return dsp.inner(dsp.grad(f), dsp.grad(g)) + dsp.inner(f, g, weight=x.potential)
+    >>> oscillator.symmetric, sorted(oscillator.fields), oscillator.orders
+    (True, ['potential', 'x'], (1, 1))
+    >>> x = np.random.default_rng(0).uniform(0, np.pi, (20_000, 1))
+    >>> est = dsp.SpectralDecomposition(
+    ...     dsp.operators.SymmetricForm(oscillator), basis=dsp.basis.MonomialBasis(d=1, degree=6), n_components=3
+    ... ).fit(x, fields={"potential": np.full(20_000, 2.0)})
+    >>> est.eigenvalues_.round()  # k^2 of the interval, and the constant potential 2
+    array([2., 3., 6.])
 """
 
 from daskspectral.forms.expressions import (

@@ -1,4 +1,42 @@
-"""Kernels k(x, y): a profile of |x - y|^2 (radial) or of x.y (dot product), with closed-form derivatives."""
+"""Kernels k(x, y): functions of |x - y| (radial) or of x.y (dot product), with closed-form derivatives.
+
+The basis functions of a fit are k(., y_i) at p landmarks y_i; see `daskspectral.landmarks`. Kernels add and multiply:
+`Gaussian(1.0) + Polynomial(2)`. The `scale` of a radial kernel is a length in the units of the data, or "median", the
+median distance between rows.
+
+    kernel                              k(x, y), with r = |x - y|                            in a shell
+    Gaussian(scale)                     exp(-r^2 / (2 scale^2))                              gaussian:1.0
+    Exponential(scale)                  exp(-r / scale)                                      exponential:0.5
+    Matern(nu, scale)                   Matern, nu = 1/2, 3/2, ..., of sqrt(2 nu) r / scale  matern:2.5:1.0
+    Polynomial(degree, offset, scale)   (offset + x.y / scale^2)^degree                      polynomial:3
+    Linear()                            x.y                                                  linear
+    Radial(q, derivatives)              q(r^2), your function with its derivatives
+    Dot(q, derivatives)                 q(x.y), likewise
+    FunctionKernel(function, gradient)  any function(x (c, d), y (p, d)) -> (p, c); gradient(x, y, axis) likewise
+
+In a shell, terms join by +, as in gaussian:median+linear. A kernel of your own is a subclass of `RadialKernel` or
+`DotKernel`; `daskspectral.testing.check_kernel` tries it.
+
+    >>> import numpy as np
+    >>> from daskspectral.kernels import Gaussian, Linear
+    >>> kernel = Gaussian(scale=2.0) + Linear()
+    >>> x, y = np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[1.0, 1.0]])
+    >>> kernel.values(x, y).round(3)  # (p, c) for p points y and c points x
+    array([[0.779, 3.   ]])
+
+Radial kernels in a fit:
+
+- Points and landmarks are centred at the landmarks' mean first, because distances lose digits far from the origin.
+- The exponential kernel has no gradient at a landmark itself; the gradient counts as 0 there. Two points coincide when
+  rounding cannot tell them apart: r^2 <= 64 eps (|x|^2 + |y|^2) after centring, eps being the arithmetic's.
+- A row that became a landmark sees a zero gradient at itself, which alone makes spurious small eigenvalues when the
+  kernel is narrow. Such rows get weight 0 (`exclude_landmarks=True`); landmarks given as an array are not looked up
+  among the rows.
+- A basis function that rests on fewer than `min_support=10` effective points, (sum phi)^2 / sum phi^2, is left out,
+  with a `RankWarning`: its eigenvalue would be an accident of these points. Widen the kernel, or use more rows. Weight
+  2 is the row twice here too; weights that sum to less than their effective number of rows, (sum w)^2 / sum w^2,
+  such as probabilities, are scaled to it.
+"""
 
 from daskspectral.kernels.algebra import FunctionKernel
 from daskspectral.kernels.base import Kernel, ParameterKernel

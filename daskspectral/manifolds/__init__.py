@@ -1,4 +1,30 @@
-"""Manifolds: normals, tangents, and the eigenspaces of their Laplace-Beltrami operator in closed form."""
+"""Manifolds: normals, tangents, and the eigenspaces of their Laplace-Beltrami operator in closed form.
+
+On a submanifold the gradient of the surrounding space is biased, because it sees basis functions change across the
+manifold. `Laplacian(manifold)` takes only the part along the manifold (the tangential form), and its eigenvalues tend
+to those of the manifold. The rows that become landmarks are checked to lie on it, to 1e-5. `InvariantRegressor` and
+`HarmonicBasis` use the eigenspaces, which `Implicit` does not have.
+
+    manifold                     points                                                       in a shell
+    Sphere(d)                    the unit sphere S^(d-1), in d columns                        sphere
+    Circle()                     the unit circle, in 2 columns                                circle
+    FlatTorus(m)                 (cos t1, sin t1, ..., cos tm, sin tm)                        torus
+    Box(lower, upper)            a box with periodic sides, in its own coordinates: m angles  box:LOWER:UPPER
+                                 are Box([0] * m, [2 * pi] * m)
+    SO3()                        rotation matrices, row by row in 9 columns
+    Product(a, b)                a point of each, side by side
+    Implicit(normals, ambient)   yours: normals(x (c, d)) -> (c, d), or (m, c, d) for m orthonormal normals
+
+An example, with the eigenvalues l (l + 1) of the sphere, each 2 l + 1 times:
+
+    >>> import numpy as np
+    >>> from daskspectral.manifolds import Implicit, Sphere
+    >>> Sphere(3).eigenvalues(9)
+    array([0., 2., 2., 2., 6., 6., 6., 6., 6.])
+    >>> ellipse = Implicit(lambda x: x * [1, 4] / np.linalg.norm(x * [1, 4], axis=1)[:, None], ambient=2)
+    >>> ellipse.normals(np.array([[0.0, 0.5]]))
+    array([[[0., 1.]]])
+"""
 
 from daskspectral.manifolds.base import Manifold
 from daskspectral.manifolds.box import Box

@@ -1,4 +1,56 @@
-"""Operators: a form with the Gram forms that give its functions unit norm, and what is known of it."""
+"""Operators: what `SpectralDecomposition(operator)` decomposes.
+
+An operator is a form H(f, g, x) averaged over the data, with the Gram forms that give its functions unit norm. Arrays
+that it reads besides the points go to `fit(x, fields={"name": array})`, a row for each row of x.
+
+    operator                             form of f and g, averaged over the data
+                                           data; result
+    Laplacian(manifold=None)             grad f . grad g, tangential on a manifold
+                                           x; eigenvalues, ascending
+    Schroedinger("potential")            grad f . grad g + v f g
+                                           x, v (n,); eigenvalues, ascending
+    AnisotropicDiffusion("diffusion")    grad f . D grad g
+                                           x, D (n, d, d); eigenvalues, ascending
+    TangentPropagation("direction")      (u . grad f)(u . grad g), equation (19)
+                                           x, u (n, d) or (n, m, d); eigenvalues, ascending
+    DifferentialOperator({(a, b): c})    sum of c d_a f d_b g, equation (10); c is a number or the name of a field
+                                           x, fields; by symmetry, or as solver= asks
+    PartialDerivative(axis)              f d_axis g
+                                           x; singular values
+    Generator("drift", "diffusion")      f (b . grad g + sigma sigma^T : Hess g / 2), gEDMD
+                                           x, b (n, d), sigma (n, d, m) or a number; complex eigenvalues
+    Generator(..., reversible=True)      -(sigma^T grad f) . (sigma^T grad g) / 2
+                                           x, sigma; eigenvalues, 0 first, descending
+    Transfer(lag)                        f(x_t) g(x_(t + lag))
+                                           a trajectory, or a list of them; singular values, or eigenvalues with
+                                           solver="eigen"
+    Cross(center=False)                  f(x) g(y)
+                                           fit((x, y)); singular values
+    Augmentation(views)                  the mean of (f(xi) - f(xi'))(g(xi) - g(xi')), equation (20)
+                                           fit((x, x1, ...)); eigenvalues, ascending
+    SymmetricForm(form)                  yours, symmetric: see `daskspectral.forms`
+                                           x and what it reads; eigenvalues
+    BilinearForm(form, solver=)          yours
+                                           x and what it reads; as asked
+
+Equations are numbered as in Cabannes and Bach (2024). Operators tied to the units of the points (a potential, a drift,
+a partial derivative, a manifold) are refused with `standardize=True`: scale the columns yourself. Operators with
+singular values have left and right functions, `transform` and `transform_right`, and `rank_` is a pair.
+
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> rng = np.random.default_rng(0)
+    >>> noise, run = rng.standard_normal(20_000), np.zeros((20_000, 1))
+    >>> for t in range(1, 20_000):
+    ...     run[t] = 0.8 * run[t - 1] + 0.6 * noise[t]
+    >>> koopman = dsp.SpectralDecomposition(
+    ...     dsp.operators.Transfer(lag=1), basis=dsp.basis.MonomialBasis(d=1, degree=3), n_components=3
+    ... ).fit(run)
+    >>> koopman.singular_values_.round(1)  # 1, 0.8, 0.64: the powers of 0.8
+    array([1. , 0.8, 0.6])
+    >>> koopman.transform(run).shape, koopman.transform_right(run).shape
+    ((20000, 3), (20000, 3))
+"""
 
 from daskspectral.operators.base import SOLVERS, Operator
 from daskspectral.operators.custom import BilinearForm, SymmetricForm

@@ -28,6 +28,21 @@ def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int =
     Gram matrix and the Dirichlet form (by the short cut of the basis where it has one) are the sums over points of
     products of features, in blocks of any length, beside a constant, and with weights that repeat rows; copies and
     the saved state give the same functions.
+
+    Raises AssertionError with what is wrong, where and by how much; TypeError for what is no basis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskspectral.basis import CallableBasis
+    >>> from daskspectral.testing import check_basis
+    >>> waves = CallableBasis(lambda x: np.sin(x).T, lambda x: np.cos(x).T[:, :, None] * np.eye(2)[:, None], d=2)
+    >>> check_basis(waves)
+    >>> wrong = CallableBasis(lambda x: np.sin(x).T, lambda x: np.sin(x).T[:, :, None] * np.eye(2)[:, None], d=2)
+    >>> check_basis(wrong)
+    Traceback (most recent call last):
+    ...
+    AssertionError: ...
     """
     if not isinstance(basis, Basis):
         raise TypeError(f"check_basis takes a basis of daskspectral.basis or a subclass of Basis; got {basis!r}")

@@ -40,7 +40,16 @@ def check_form(
     and its saved state are equal to it.
 
     `fields` are arrays of n rows by name: points (n, d) as `x` and other views, weights (n,), directions (n, d).
-    Raises SmoothnessError where a basis lacks derivatives that the form takes.
+    Raises AssertionError with what is wrong, where and by how much; SmoothnessError where a basis lacks derivatives
+    that the form takes; TypeError for what is no form.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> @dsp.form
+    ... def schroedinger(f, g, x):
+    ...     return dsp.inner(dsp.grad(f), dsp.grad(g)) + dsp.inner(f, g, weight=x.potential)
+    >>> dsp.testing.check_form(schroedinger)
     """
     if not isinstance(form, Form):
         raise TypeError(f"check_form takes a form: a function H(f, g, x) decorated with @form; got {form!r}")

@@ -40,6 +40,18 @@ def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, rand
     the same kernel. Then the functions k(., y_i), which a basis computes from the profile, and their sums.
 
     What is not symmetric or not positive is no kernel, but its functions may still be a basis: see `check_basis`.
+    Raises AssertionError with what is wrong, where and by how much; TypeError for what is no kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskspectral.kernels import Radial
+    >>> from daskspectral.testing import check_kernel
+    >>> check_kernel(Radial(lambda s: np.exp(-s), [lambda s: -np.exp(-s)]))
+    >>> check_kernel(Radial(lambda s: np.exp(-s), [lambda s: np.exp(-s)]))  # the derivative has the wrong sign
+    Traceback (most recent call last):
+    ...
+    AssertionError: ...
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"check_kernel takes a kernel of daskspectral.kernels or a subclass of Kernel; got {kernel!r}")

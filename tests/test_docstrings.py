@@ -1,0 +1,40 @@
+"""What `help` teaches: each package's docstring names all that it offers, and its examples run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+
+import pytest
+
+import daskspectral as dsp
+from daskspectral.basis import Basis
+from daskspectral.groups import Group
+from daskspectral.kernels import Kernel
+from daskspectral.manifolds import Manifold
+from daskspectral.operators import Operator
+
+OFFERED = {"kernels": Kernel, "manifolds": Manifold, "groups": Group, "basis": Basis, "operators": Operator}
+MODULES = [*OFFERED, "forms", "landmarks", "moments", "testing", *(f"testing.{k}" for k in ("basis", "form", "kernel"))]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_docstring_run(name: str) -> None:
+    module = importlib.import_module(f"daskspectral.{name}")
+    failed, tried = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert tried > 0, f"daskspectral.{name} has no example"
+    assert failed == 0
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_the_table_of_a_package_names_every_class_that_it_offers(name: str) -> None:
+    module = importlib.import_module(f"daskspectral.{name}")
+    classes = [getattr(module, k) for k in module.__all__]
+    offered = {c.__name__ for c in classes if inspect.isclass(c) and issubclass(c, OFFERED[name])}
+    missing = {k for k in offered if not inspect.isabstract(getattr(module, k)) and k not in (module.__doc__ or "")}
+    assert not missing
+
+
+def test_the_table_of_landmarks_names_every_method() -> None:
+    assert all(f'"{method}"' in (dsp.landmarks.__doc__ or "") for method in dsp.landmarks.METHODS)
