@@ -310,7 +310,7 @@ def _preparation(estimator: Estimator) -> Preparation:
 
 
 def _singular(estimator: Estimator) -> bool:
-    return isinstance(estimator, SpectralDecomposition) and estimator.moments_.operator.solver == "singular"
+    return isinstance(estimator, SpectralDecomposition) and estimator.solver_.two_sided
 
 
 def _values(estimator: Estimator) -> NDArray[np.inexact[Any]]:

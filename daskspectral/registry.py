@@ -84,6 +84,39 @@ class Registered:
         return None
 
 
+class Named(Registered):
+    """A registered class that is also asked for by a short name: `solver="symmetric"` in Python, `--solver` in a shell.
+
+    Subclasses give the `name`, and are constructed without arguments; nothing lists them elsewhere.
+    """
+
+    name: ClassVar[str]
+
+    def __repr__(self) -> str:
+        return repr(self.name)
+
+    @classmethod
+    def named(cls, what: Any, parameter: str = "solver") -> Self:
+        """The object of this family that has the name, or `what` itself where it is one already.
+
+        Raises ValueError, with the valid names, for any other name.
+        """
+        if isinstance(what, cls):
+            return what
+        family = cls.family()
+        if not isinstance(what, str) or what not in family:
+            raise ValueError(f"{parameter} must be {' or '.join(map(repr, family))}; it is {what!r}")
+        return family[what]()
+
+    @classmethod
+    def family(cls) -> dict[str, type[Self]]:
+        """The classes of this family by their names, in the order of their definition."""
+        found = {cls.name: cls} if "name" in vars(cls) else {}
+        for below in cls.__subclasses__():
+            found |= below.family()
+        return found
+
+
 def name_of(thing: type | Callable[..., Any]) -> str:
     """The name of a class or function in a file. Raises ValueError for one that could not be found again by it."""
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")

@@ -36,11 +36,11 @@ def _(what: Moments) -> str:
 @describe.register
 def _(what: SpectralDecomposition) -> str:
     moments: Moments = what.moments_
-    singular = moments.operator.solver == "singular"
-    values = what.singular_values_ if singular else what.eigenvalues_
-    rank = " and ".join(map(str, what.rank_)) if singular else what.rank_
-    name = "singular value" if singular else "eigenvalue"
-    return "\n".join([*_measured(moments), f"rank        {rank}", "", *_values(name, values, what.residuals_)])
+    values = what.solver_.values
+    rank = " and ".join(map(str, what.rank_)) if isinstance(what.rank_, tuple) else what.rank_
+    lines = _lines({"rank": rank, "found": what.status_})
+    name = values.removesuffix("s_").replace("_", " ")
+    return "\n".join([*_measured(moments), *lines, "", *_values(name, getattr(what, values), what.residuals_)])
 
 
 @describe.register

@@ -86,7 +86,7 @@ def _right(estimator: Any, path: str) -> Any:
         raise click.UsageError(
             f"--right is for models with singular values, and {path} holds {type(estimator).__name__}"
         )
-    if estimator.moments_.operator.solver != "singular":
+    if not estimator.solver_.two_sided:
         raise click.UsageError(f"--right is for models with singular values, and {path} has eigenvalues")
     return estimator.transform_right
 

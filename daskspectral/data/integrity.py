@@ -18,6 +18,7 @@ import zarr
 from zarr.storage import FsspecStore
 
 from daskspectral.data.readers import Reader, ZarrReader
+from daskspectral.data.source import Source, label_of
 
 MOST_HEADERS = 100_000  # files whose headers are read before a run: a second of a local disk
 
@@ -46,6 +47,44 @@ class Listing:
             f"{self.name} changed during the run: {len(changed)} of its files are new, gone or rewritten, {changed[0]} "
             "among them; the sums hold a mixture, and were not kept. Run again on data that stay as they are"
         )
+
+
+class Snapshot:
+    """The zarr stores behind a source: whole before a run, unchanged after it."""
+
+    def __init__(self, source: Source, *, allow_missing: bool):
+        self._fields = dict(source.readers)
+        self._readers = {id(part): part for reader in self._fields.values() for part in reader.parts}
+        self._before = {key: list_chunks(reader) for key, reader in self._readers.items()}
+        for key, reader in self._readers.items():
+            if not allow_missing:
+                check_chunks(reader, self._before[key])
+            check_headers(reader, self._before[key])
+
+    def check_unchanged(self) -> None:
+        """Raise OSError where a file was added, removed or rewritten since."""
+        for key, before in self._before.items():
+            if before is not None:
+                after = list_chunks(self._readers[key])
+                assert after is not None
+                before.check_unchanged(after)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells these data from others: metadata, and the digest of the listing or, in memory, of the contents."""
+        result: dict[str, Any] = {}
+        for name, reader in self._fields.items():
+            parts = [self._of_part(part) for part in reader.parts]
+            if reader.parts == (reader,):
+                result[label_of(name)] = parts[0]
+            else:
+                result[label_of(name)] = {**reader.identity, "parts": parts}
+        return result
+
+    def _of_part(self, reader: Reader) -> dict[str, Any]:
+        listing = self._before[id(reader)]
+        plain = {k: v for k, v in reader.identity.items() if k != "name"}
+        return {**plain, "files": None if listing is None else listing.digest}
 
 
 def list_chunks(reader: Reader) -> Listing | None:

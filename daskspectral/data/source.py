@@ -119,6 +119,11 @@ class Source:
         return self.readers["x"].edges
 
     @property
+    def rows(self) -> str:
+        """How many rows there are, for messages."""
+        return f"{self.n} rows" if self.lagged is None else f"{self.n} pairs of rows {self.lagged.lag} apart"
+
+    @property
     def n_features_in(self) -> int:
         """Columns of the raw x."""
         return self.width("x")

@@ -98,6 +98,21 @@ class Checkpoint:
         return cls(directory, identity, constants, every, newest, total, state["plan"], saved=newest)
 
     @classmethod
+    def take_up(
+        cls,
+        path: str | os.PathLike[str],
+        identity: Mapping[str, Any],
+        constants: Callable[[], Mapping[str, Any]],
+        every: float,
+    ) -> Checkpoint:
+        """The checkpoint of this very run at a path, or where there is none yet a new one with these constants."""
+        found = cls.open(path, identity, every)
+        if found is None:
+            return cls.start(path, identity, constants(), every)
+        logger.info("going on from the checkpoint %s after %d epochs", path, found.epochs)
+        return found
+
+    @classmethod
     def start(
         cls, path: str | os.PathLike[str], identity: Mapping[str, Any], constants: Mapping[str, Any], every: float
     ) -> Checkpoint:

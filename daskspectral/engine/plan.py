@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.data.source import Source
+
 TASK_FLOPS = 2e10  # a task of half a second to a second on one core
 LEAST_FLOPS = 2e9  # short runs are cut finer than that, down to this, for the sake of parallelism
 LEAST_TASKS = 16
@@ -63,3 +65,21 @@ def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, split
         ranges.extend(pairwise(cuts))
         start = stop
     return Plan(tuple(r for r in ranges if r[0] < r[1]), EPOCH, SPLIT_EVERY)
+
+
+def plan_rows(source: Source, flops_per_row: float, *, start: int = 0, row_bytes: int | None = None) -> Plan:
+    """The ranges of one pass over the rows of a source from `start` on, by the work that a row is.
+
+    `row_bytes` are those read or written of a row; by default those read. Raises ValueError for a start within a block
+    of a dask array.
+    """
+    whole = bool(source.dask_fields)
+    size = source.row_bytes if row_bytes is None else row_bytes
+    plan = plan_run(source.edges, flops_per_row=flops_per_row, row_bytes=size, splittable=not whole)
+    ranges = tuple((max(a, start), b) for a, b in plan.ranges if b > start)
+    if start and whole and any(a == start for a, _ in ranges) and start not in source.edges:
+        raise ValueError(
+            f"rows from {start} on do not begin at a block of the dask array; rechunk it so that they do, or give a "
+            "zarr or numpy array"
+        )
+    return Plan(ranges, plan.epoch, plan.split_every)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.source import Source
-from daskspectral.engine.plan import Plan, plan_run
+from daskspectral.engine.plan import Plan, plan_rows
 from daskspectral.engine.run import Run
 from daskspectral.errors import InvalidRowError
 
@@ -92,10 +92,7 @@ def take_rows(
 
 def plan_of_rows(source: Source, numbers: Array | None) -> Plan:
     """A plan of cheap tasks over the chunks that hold any of these sorted row numbers (None: over all rows)."""
-    row_bytes = source.row_bytes
-    plan = plan_run(
-        source.edges, flops_per_row=20.0 * row_bytes, row_bytes=row_bytes, splittable=not source.dask_fields
-    )
+    plan = plan_rows(source, 20.0 * source.row_bytes)
     if numbers is None:
         return plan
     held = tuple(r for r in plan.ranges if np.searchsorted(numbers, r[0]) < np.searchsorted(numbers, r[1]))

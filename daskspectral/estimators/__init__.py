@@ -1,11 +1,11 @@
 """Estimators: one a file, with scikit-learn's conventions."""
 
 from daskspectral.estimators.diffusion import DiffusionMap
-from daskspectral.estimators.embedding import SDPEmbedding
 from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.invariant import InvariantRegressor
 from daskspectral.estimators.kernelised import KernelEmbedding
+from daskspectral.estimators.sdp import SDPEmbedding
 from daskspectral.estimators.sobolev import SobolevRidge
 from daskspectral.estimators.spectral import SpectralDecomposition
 

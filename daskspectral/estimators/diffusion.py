@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import Source, open_source
 from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
 from daskspectral.errors import RankWarning
-from daskspectral.estimators.common import choose_landmarks
-from daskspectral.estimators.coordinates import (
+from daskspectral.estimators.base import Estimator
+from daskspectral.kernels import Gaussian
+from daskspectral.passes.coordinates import (
     Coordinates,
     Embed,
     StreamedMatrix,
@@ -27,20 +27,16 @@ from daskspectral.estimators.coordinates import (
     feature_run,
     read_points,
 )
-from daskspectral.estimators.measuring import Store
-from daskspectral.estimators.parameters import (
+from daskspectral.passes.landmarks import choose_landmarks
+from daskspectral.passes.parameters import (
     check_amount,
+    check_landmark_choice,
     check_number,
     check_one_of,
     check_random_state,
     check_whole,
     given_landmarks,
-    saved_params,
 )
-from daskspectral.estimators.rows import apply_rows
-from daskspectral.estimators.saved import Saved
-from daskspectral.kernels import Gaussian
-from daskspectral.landmarks import METHODS
 from daskspectral.solve.diffusion import (
     DENSE,
     LEAST_EIGENVALUE,
@@ -55,10 +51,9 @@ from daskspectral.solve.diffusion import (
 
 Array = NDArray[np.floating[Any]]
 EXACT_ROWS = 8000  # "auto" takes all points up to here: K then has 512 MB
-STATE = ("embedding_", "spectrum_", "method_", "n_features_in_")
 
 
-class DiffusionMap(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
     """Diffusion maps of Coifman and Lafon (2006) as Fanuel et al. (2022) compare the SDP embedding with them.
 
     K_ij = exp(-|x_i - x_j|^2 / bandwidth^2) is divided by powers of its degrees q = K 1,
@@ -102,7 +97,7 @@ class DiffusionMap(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
     n_features_in_ : int
     """
 
-    kind = "diffusion map"
+    fitted_attributes = ("embedding_", "spectrum_", "method_", "functions_", "n_features_in_")
 
     def __init__(
         self,
@@ -159,16 +154,17 @@ class DiffusionMap(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         if method == "lowrank":
             self._check_landmarks(source)
         source = source.allowing_missing(allow_missing)
-        store = Store(source, allow_missing=allow_missing)
+        snapshot = Snapshot(source, allow_missing=allow_missing)
         solve = self._exact if method == "exact" else self._lowrank
         values, functions = solve(source, Gaussian(float(self.bandwidth) / math.sqrt(2)), on_invalid, progress)
         self._check_components(values)
         embed = feature_run(source, functions, "keep" if on_invalid == "skip" else "raise", progress, "embedding")
-        embedding = embed.map(Embed(Coordinates(functions, on_invalid == "skip")))
-        store.check_unchanged()
+        embedding = embed.map(Embed(Coordinates(functions, nan_rows=on_invalid == "skip")))
+        snapshot.check_unchanged()
         assert embedding is not None
-        embedding, functions = _with_signs(embedding, functions)
-        return self._with(functions, dict(zip(STATE, (embedding, values, method, source.n_features_in), strict=True)))
+        self.embedding_, self.functions_ = _with_signs(embedding, functions)
+        self.spectrum_, self.method_, self.n_features_in_ = values, method, source.n_features_in
+        return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit`, then `transform` of the same array: numpy is given `embedding_`, other containers their kind."""
@@ -177,51 +173,14 @@ class DiffusionMap(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             return self.embedding_
         return self.transform(X, **options)
 
-    def transform(
-        self,
-        X: Any,
-        *,
-        out: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-    ) -> Any:
+    def transform(self, X: Any, **options: Any) -> Any:
         """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: on rows of the fit their embedding.
 
         Containers, `out` and the other options are those of `SpectralDecomposition.transform`. Points where the kernel
         vanishes, so that coordinates are undefined, raise ValueError, or become NaN with on_invalid="skip".
         """
         check_is_fitted(self)
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        return apply_rows(
-            Coordinates(self.functions_, on_invalid == "skip"),
-            X,
-            n_features=self.n_features_in_,
-            coordinates={"eigenvalue": self.spectrum_},
-            allow_missing=allow_missing,
-            out=out,
-            overwrite=overwrite,
-            progress=progress,
-        )
-
-    def state(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        return {
-            "params": saved_params(self),
-            "solution": {name: getattr(self, name) for name in STATE},
-            "functions": self.functions_,
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        return cls(**state["params"])._with(state["functions"], state["solution"])
-
-    def _with(self, functions: DiffusionFunctions, solution: Mapping[str, Any]) -> Self:
-        self.functions_ = functions
-        for name in STATE:
-            setattr(self, name, solution[name])
-        return self
+        return self._rows(Coordinates(self.functions_), X, coordinates={"eigenvalue": self.spectrum_}, **options)
 
     def _exact(
         self, source: Source, kernel: Gaussian, on_invalid: str, progress: bool | None
@@ -308,8 +267,7 @@ class DiffusionMap(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         check_one_of("method", self.method, ("auto", "exact", "lowrank"))
         check_one_of("symmetric", self.symmetric, (True, False))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        if isinstance(self.landmarks, str):
-            check_one_of("landmarks", self.landmarks, METHODS)
+        check_landmark_choice(self.landmarks, None, self.n_landmarks)
         check_random_state(self.random_state)
 
     def _check_landmarks(self, source: Source) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -11,53 +10,41 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral import landmarks as choosing
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import ArrayReader
-from daskspectral.data.source import Preparation, Source, open_source
+from daskspectral.data.source import Source, open_source
 from daskspectral.engine import Run
 from daskspectral.engine.memory import check_memory
 from daskspectral.engine.sampling import Scan, draw_rows
-from daskspectral.estimators.advice import advise_rank
-from daskspectral.estimators.common import MEDIAN_SAMPLE, choose_landmarks
-from daskspectral.estimators.functions import Eigenfunctions
-from daskspectral.estimators.measuring import Store
-from daskspectral.estimators.pairing import GramTask, NeighbourTask, PairTask, Tiles, tile_memory, tile_plan
-from daskspectral.estimators.parameters import (
+from daskspectral.estimators.base import Estimator
+from daskspectral.kernels import Kernel
+from daskspectral.moments.advice import advise_rank
+from daskspectral.operators.weights import exponent_of
+from daskspectral.pairs import CloudGram, PairMeasure, SparsePairs, dirichlet_form
+from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.landmarks import MEDIAN_SAMPLE, choose_landmarks
+from daskspectral.passes.pairs import GramTask, NeighbourTask, PairTask, Tiles, tile_memory, tile_plan
+from daskspectral.passes.parameters import (
+    check_landmark_choice,
     check_number,
     check_one_of,
     check_random_state,
     check_whole,
     checked_kernel,
     given_landmarks,
-    saved_params,
 )
-from daskspectral.estimators.rows import apply_rows
-from daskspectral.estimators.saved import Saved
-from daskspectral.estimators.weighing import exponent_of
-from daskspectral.kernels import Kernel
-from daskspectral.landmarks import METHODS
-from daskspectral.pairs import CloudGram, PairMeasure, SparsePairs, dirichlet_form
-from daskspectral.solve import resolve_cut, solve_symmetric
+from daskspectral.solve import Problem, Symmetric, resolve_cut
 
 Array = NDArray[np.floating[Any]]
-SOLUTION = (
-    "eigenvalues_",
-    "coefficients_",
-    "rank_",
-    "residuals_",
-    "factor_",
-    "form_",
-    "gram_",
-    "n_features_in_",
-)
 
 
-class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
     """The graph Laplacian restricted to a Galerkin basis (equation (16) and appendix B.1, Cabannes and Bach 2024).
 
     The form sum_ij w_ij (f(x_i) - f(x_j)) (g(x_i) - g(x_j)) / n^2 takes the place of <grad f, grad g>. It is here to
@@ -92,7 +79,19 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
     basis_, kernel_, weights_, n_features_in_
     """
 
-    kind = "graph"
+    fitted_attributes = (
+        "eigenvalues_",
+        "coefficients_",
+        "rank_",
+        "residuals_",
+        "factor_",
+        "form_",
+        "gram_",
+        "basis_",
+        "kernel_",
+        "weights_",
+        "n_features_in_",
+    )
 
     def __init__(
         self,
@@ -146,7 +145,7 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
         source = open_source(X, weight=sample_weight)
         self._check_against(source)
         source = source.allowing_missing(allow_missing)
-        store = Store(source, allow_missing=allow_missing)
+        snapshot = Snapshot(source, allow_missing=allow_missing)
         rows = self._run(source, on_invalid, progress).reduce(Scan())
         if rows.weight <= 0:
             raise ValueError(f"the total sample weight is {rows.weight:g}; some row needs a positive weight")
@@ -175,54 +174,18 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
             sums = self._all_pairs(self._run(source, on_invalid, progress), weights, gram, mass, exponent)
         else:
             sums = self._neighbours(source, weights, gram, on_invalid, progress)
-        store.check_unchanged()
+        snapshot.check_unchanged()
         self.form_ = dirichlet_form(sums["diagonal"], sums["cross"]) / mass**2
         self.gram_ = sums["gram"] / mass
         self.basis_, self.kernel_, self.weights_ = basis, kernel, weights
         self.n_features_in_ = source.n_features_in
         return self._solve()
 
-    def transform(
-        self,
-        X: Any,
-        *,
-        out: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-    ) -> Any:
-        """The eigenfunctions at the rows of X, (n, k) float64, as `SpectralDecomposition.transform` gives them."""
+    def transform(self, X: Any, **options: Any) -> Any:
+        """The eigenfunctions at the rows of X, (n, k) float64; options as of `SpectralDecomposition.transform`."""
         check_is_fitted(self)
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        return apply_rows(
-            Eigenfunctions(self.basis_, self.coefficients_, Preparation(), on_invalid == "skip"),
-            X,
-            n_features=self.n_features_in_,
-            coordinates={"eigenvalue": self.eigenvalues_},
-            allow_missing=allow_missing,
-            out=out,
-            overwrite=overwrite,
-            progress=progress,
-        )
-
-    def state(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        return {
-            "params": saved_params(self),
-            "basis": self.basis_,
-            "kernel": self.kernel_,
-            "weights": self.weights_,
-            "solution": {name: getattr(self, name) for name in SOLUTION},
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        estimator = cls(**state["params"])
-        for name in SOLUTION:
-            setattr(estimator, name, state["solution"][name])
-        estimator.basis_, estimator.kernel_, estimator.weights_ = state["basis"], state["kernel"], state["weights"]
-        return estimator
+        function = SpanValues(self.basis_, self.coefficients_)
+        return self._rows(function, X, coordinates={"eigenvalue": self.eigenvalues_}, **options)
 
     def _all_pairs(self, run: Run, weights: Kernel, gram: CloudGram, mass: float, exponent: int) -> Mapping[str, Array]:
         tiles = Tiles(run.source.readers, run.plan.ranges, exponent=exponent)
@@ -257,9 +220,8 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
         return {**linear, **cross}
 
     def _solve(self) -> Self:
-        solution = solve_symmetric(
-            self.form_, self.gram_, count=self.n_components, cut=resolve_cut(self.rtol, "float64")
-        )
+        problem = Problem(self.form_, self.gram_, self.n_components, resolve_cut(self.rtol, "float64"))
+        solution = Symmetric().solve(problem)
         advise_rank(solution, self.basis_, self.n_components)
         values: Array = np.asarray(solution.values, dtype=float)
         self.factor_ = _factor(values, self.rescale)
@@ -277,10 +239,7 @@ class GraphLaplacian(Saved, TransformerMixin, BaseEstimator):  # type: ignore[mi
             check_whole(name, getattr(self, name))
         if self.n_neighbors is not None:
             check_whole("n_neighbors", self.n_neighbors)
-        if isinstance(self.landmarks, str):
-            check_one_of("landmarks", self.landmarks, METHODS)
-            if self.landmarks != "uniform" and self.landmark_sample is not None:
-                check_whole("landmark_sample", self.landmark_sample, self.n_landmarks)
+        check_landmark_choice(self.landmarks, self.landmark_sample, self.n_landmarks)
         for name in ("normalized", "constant"):
             check_one_of(name, getattr(self, name), (True, False))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))

@@ -3,47 +3,46 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
-from daskspectral.data.source import Preparation, Source, open_source
-from daskspectral.engine.checkpoint import Checkpoint, leased
-from daskspectral.estimators.common import check_head, choose_landmarks, standardized
-from daskspectral.estimators.functions import Eigenfunctions
-from daskspectral.estimators.measuring import Store, open_checkpoint, run_identity
-from daskspectral.estimators.parameters import (
+from daskspectral.data.opening import open_regression
+from daskspectral.data.source import Preparation, Source
+from daskspectral.engine.checkpoint import leased
+from daskspectral.estimators.base import MeasuredEstimator
+from daskspectral.kernels import Kernel
+from daskspectral.moments import Moments
+from daskspectral.moments.problem import checked_means
+from daskspectral.operators.regression import Regression
+from daskspectral.passes.apply import shaped
+from daskspectral.passes.functions import SpanSlopes, SpanValues
+from daskspectral.passes.landmarks import choose_landmarks
+from daskspectral.passes.parameters import (
     check_amount,
+    check_landmark_choice,
     check_number,
     check_one_of,
     check_random_state,
     check_whole,
     checked_kernel,
     given_landmarks,
-    saved_params,
 )
-from daskspectral.estimators.regressing import Slopes, checked_targets, measure_regression, shaped
-from daskspectral.estimators.rows import apply_rows
-from daskspectral.estimators.saved import Saved
-from daskspectral.kernels import Kernel
-from daskspectral.landmarks import METHODS
-from daskspectral.moments import Moments
-from daskspectral.operators.regression import Regression
+from daskspectral.passes.scale import standardized
+from daskspectral.passes.sums import Discretisation
 from daskspectral.solve import solve_ridge
 from daskspectral.solve.ridge import Observed, resolve_ridge_cut
 
 Array = NDArray[np.floating[Any]]
-SOLUTION = ("coef_", "alpha_", "gcv_", "gcv_curve_", "rank_", "degrees_of_freedom_")
 
 
-class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     """Kernel regression on values and gradients (section 7.2, algorithms 4 and 5, Cabannes and Bach 2024).
 
     f = sum_i coef_i k(., y_i) at p landmarks minimises the mean over the rows of
@@ -92,7 +91,7 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
     moments_, basis_, kernel_, n_features_in_
     """
 
-    kind = "hermite"
+    fitted_attributes = ("moments_", "coef_", "alpha_", "gcv_", "gcv_curve_", "rank_", "degrees_of_freedom_")
 
     def __init__(
         self,
@@ -148,34 +147,23 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         """
         kernel = checked_kernel(self.kernel)
         self._check_parameters(on_invalid)
-        source = open_source(X, columns=self.columns, weight=sample_weight, y=y, gradients=gradients)
-        operator = checked_targets(source)
+        source, operator = open_regression(X, y, gradients=gradients, columns=self.columns, weight=sample_weight)
         self._check_against(source, kernel, operator)
-        source = source.allowing_missing(allow_missing)
-        store = Store(source, allow_missing=allow_missing)
-        identity = run_identity(store, saved_params(self), on_invalid) if checkpoint is not None else {}
-        saved = open_checkpoint(checkpoint, identity, checkpoint_every)
-        if saved is not None:
-            basis, preparation = saved.constants["basis"], saved.constants["preparation"]
-            source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
-            head = saved.constants["head"]
-        else:
-            head = source.head(source.n)
-            basis, source = self._ground(source, kernel, on_invalid=on_invalid, progress=progress)
-            if checkpoint is not None:
-                constants = {"basis": basis, "preparation": source.preparation, "head": head}
-                saved = Checkpoint.start(checkpoint, identity, constants, checkpoint_every)
-        moments = measure_regression(
+
+        def lay(source: Source) -> Discretisation:
+            return self._discretised(source, kernel, on_invalid=on_invalid, progress=progress)
+
+        return self._fit_source(
             source,
-            basis,
             operator,
-            dtype=self.dtype,
+            lay,
+            sizes=(self.n_landmarks if isinstance(self.landmarks, str) else len(self.landmarks), None),
             on_invalid=on_invalid,
+            allow_missing=allow_missing,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
             progress=progress,
-            store=store,
-            checkpoint=saved,
         )
-        return self.fit_moments(replace(moments, head=head))
 
     def update(
         self,
@@ -192,31 +180,13 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
 
         The landmarks and the scaling of columns stay. Raises ValueError where X has no more rows than before.
         """
-        check_is_fitted(self)
-        before: Moments = self.moments_
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        columns = self.preparation_.columns
-        source = open_source(X, columns=columns, weight=sample_weight, y=y, gradients=gradients)
-        if source.n_features_in != self.n_features_in_:
-            raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {self.n_features_in_}")
-        if source.n <= before.rows:
-            raise ValueError(f"X has {source.n} rows, and the model has seen {before.rows}: there is nothing to add")
-        source = source.allowing_missing(allow_missing)
-        check_head(before, source)
-        operator = checked_targets(source)
+        before: Moments = self.fitted().moments_
+        source, operator = open_regression(
+            X, y, gradients=gradients, columns=self.preparation_.columns, weight=sample_weight
+        )
         if operator != before.operator:
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
-        added = measure_regression(
-            source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale),
-            before.basis,
-            operator,
-            dtype=before.dtype,
-            on_invalid=on_invalid,
-            progress=progress,
-            store=Store(source, allow_missing=allow_missing),
-            start=before.rows,
-        )
-        return self.fit_moments(before + replace(added, start=before.rows, head=before.head))
+        return self._update_source(source, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, with this alpha and gradient_weight; no data are touched.
@@ -228,80 +198,57 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(
                 f"these are moments of {operator}, not of values to regress on; measure them with HermiteRegressor.fit"
             )
-        if moments.weight <= 0:
-            raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a positive weight")
+        means = checked_means(moments)
         weight = float(self.gradient_weight) if operator.gradients else 0.0
         rows = int(moments.arrays["observed"][0])
-        gram, values, squares = (moments.mean(name) for name in ("gram", "values", "value_squares"))
-        observed = [Observed(gram, values, squares, rows)]
+        observed = [Observed(means["gram"], means["values"], means["value_squares"], rows)]
         if weight:
-            energy, slopes, squares = (weight * moments.mean(f) for f in ("dirichlet", "slopes", "slope_squares"))
+            energy, slopes, squares = (weight * means[name] for name in ("dirichlet", "slopes", "slope_squares"))
             observed.append(Observed(energy, slopes, squares, rows * basis.dimension))
-        if not all(np.isfinite(mean).all() for kind in observed for mean in (kind.form, kind.target, kind.squares)):
-            raise ValueError(
-                "the moments are not finite: the kernel, its derivatives or the targets overflow on these data; scale "
-                "the columns (standardize=True) or the targets, or change the kernel's scale or degree"
-            )
         fit = solve_ridge(
             observed,
             basis.kernel.values(basis.landmarks, basis.landmarks),
             alpha=None if self.alpha is None else float(self.alpha),
             cut=resolve_ridge_cut(self.rtol, moments.dtype),
         )
-        solution = {
-            "coef_": fit.coefficients[:, 0] if operator.targets is None else fit.coefficients,
-            "alpha_": fit.alpha,
-            "gcv_": fit.score,
-            "gcv_curve_": np.column_stack([fit.alphas, fit.scores]),
-            "rank_": fit.rank,
-            "degrees_of_freedom_": fit.freedom,
-        }
-        return self._with_solution(moments, solution)
+        self.coef_ = fit.coefficients[:, 0] if operator.targets is None else fit.coefficients
+        self.alpha_, self.gcv_, self.gcv_curve_ = fit.alpha, fit.score, np.column_stack([fit.alphas, fit.scores])
+        self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
+        self.moments_ = moments
+        return self.restored()
 
-    def predict(
-        self,
-        X: Any,
-        *,
-        out: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-    ) -> Any:
+    def restored(self) -> Self:
+        moments = self.moments_
+        assert isinstance(moments.basis, LandmarkBasis)
+        self.basis_, self.kernel_ = moments.basis, moments.basis.kernel
+        self.preparation_ = Preparation.from_state(moments.preparation)
+        self.n_features_in_ = int(moments.preparation["n_features_in"])
+        return self
+
+    def predict(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """f at the rows of X, (n,), or (n, m) for m targets, float64.
 
         numpy comes out as numpy, dask and xarray as dask and xarray, lazily; a zarr array or a path comes out as a
         lazy dask array. With `out`, (n, m) values are written to a new zarr array at that path or URL, which appears
         whole or not at all, and None is returned. Invalid rows raise InvalidRowError, or become NaN with
-        on_invalid="skip".
+        on_invalid="skip". The other options are those of `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        task = Eigenfunctions(self.basis_, self._columns(), self.preparation_, on_invalid == "skip")
-        result = self._apply(task, X, out, overwrite, allow_missing, progress)
+        function = SpanValues(self.basis_, self._by_target(), preparation=self.preparation_)
+        result = self._rows(function, X, out=out, **options)
         return None if out is not None else shaped(result, "prediction", self.coef_.shape[1:], ("target",), {})
 
-    def predict_gradient(
-        self,
-        X: Any,
-        *,
-        out: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-    ) -> Any:
+    def predict_gradient(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """The gradient of f at the rows of X, in the columns of X: (n, d), or (n, m, d) for m targets, float64.
 
         It is 0 along columns that are not used. Containers and options are those of `predict`; `out` gets (n, m d).
         Raises SmoothnessError where the kernel has no gradient.
         """
         check_is_fitted(self)
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         self.basis_.check_order(1, "predict_gradient")
         width = self.n_features_in_
-        task = Slopes(self.basis_, self._columns(), self.preparation_, width, on_invalid == "skip")
-        result = self._apply(task, X, out, overwrite, allow_missing, progress)
+        function = SpanSlopes(self.basis_, self._by_target(), width, preparation=self.preparation_)
+        result = self._rows(function, X, out=out, **options)
         if out is not None:
             return None
         dims: tuple[str, ...] = ("feature",)
@@ -312,51 +259,21 @@ class HermiteRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[mi
         extra = ("target",) if self.coef_.ndim == 2 else ()
         return shaped(result, "gradient", (*self.coef_.shape[1:], width), (*extra, *dims), names)
 
-    def state(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        return {
-            "params": saved_params(self),
-            "moments": self.moments_,
-            "solution": {name: getattr(self, name) for name in SOLUTION},
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        return cls(**state["params"])._with_solution(state["moments"], state["solution"])
-
-    def _with_solution(self, moments: Moments, solution: Mapping[str, Any]) -> Self:
-        for name in SOLUTION:
-            setattr(self, name, solution[name])
-        assert isinstance(moments.basis, LandmarkBasis)
-        self.moments_, self.basis_, self.kernel_ = moments, moments.basis, moments.basis.kernel
-        preparation = {k: v for k, v in moments.preparation.items() if k != "n_features_in"}
-        self.preparation_ = Preparation.from_state(preparation)
-        self.n_features_in_ = int(moments.preparation["n_features_in"])
-        return self
-
-    def _columns(self) -> Array:
+    def _by_target(self) -> Array:
         """The coefficients as columns (p, m)."""
         return np.asarray(self.coef_.reshape(len(self.coef_), -1))
 
-    def _apply(self, task: Any, X: Any, out: Any, overwrite: bool, allow_missing: bool, progress: bool | None) -> Any:
-        options: dict[str, Any] = {"out": out, "overwrite": overwrite, "progress": progress}
-        n = self.n_features_in_
-        return apply_rows(task, X, n_features=n, coordinates={}, allow_missing=allow_missing, **options)
-
-    def _ground(self, source: Source, kernel: Kernel, **options: Any) -> tuple[LandmarkBasis, Source]:
-        """The basis, and the source with its columns scaled, from a pass and a draw of rows."""
+    def _discretised(self, source: Source, kernel: Kernel, **options: Any) -> Discretisation:
+        """The basis at landmarks and the scaling of columns, from a pass and a draw of rows."""
         if self.standardize:
             source = standardized(source, **options)
         p, state, size = self.n_landmarks, self.random_state, self.landmark_sample
         kernel, points, _ = choose_landmarks(source, kernel, self.landmarks, p, state, sample_size=size, **options)
-        return LandmarkBasis(kernel, points), source
+        return Discretisation(LandmarkBasis(kernel, points), source.preparation)
 
     def _check_parameters(self, on_invalid: str) -> None:
         check_whole("n_landmarks", self.n_landmarks)
-        if isinstance(self.landmarks, str):
-            check_one_of("landmarks", self.landmarks, METHODS)
-            if self.landmarks != "uniform" and self.landmark_sample is not None:
-                check_whole("landmark_sample", self.landmark_sample, self.n_landmarks)
+        check_landmark_choice(self.landmarks, self.landmark_sample, self.n_landmarks)
         if self.alpha is not None:
             check_amount("alpha", self.alpha)
         check_amount("gradient_weight", self.gradient_weight)

@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import HarmonicBasis, InvariantBasis
-from daskspectral.data.source import Preparation, Source, open_source
-from daskspectral.engine.checkpoint import Checkpoint, leased
-from daskspectral.estimators.common import check_head
-from daskspectral.estimators.functions import Eigenfunctions
-from daskspectral.estimators.measuring import Store, open_checkpoint, run_identity
-from daskspectral.estimators.parameters import (
-    check_amount,
-    check_number,
-    check_one_of,
-    check_whole,
-    saved_params,
-)
-from daskspectral.estimators.regressing import checked_targets, measure_regression, shaped
-from daskspectral.estimators.rows import apply_rows
-from daskspectral.estimators.saved import Saved
+from daskspectral.data.opening import open_regression
+from daskspectral.data.source import Source
+from daskspectral.engine.checkpoint import leased
+from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
 from daskspectral.moments import Moments
+from daskspectral.moments.problem import checked_means
 from daskspectral.operators.regression import Regression
-from daskspectral.solve import solve_ridge
-from daskspectral.solve.ridge import Observed
+from daskspectral.passes.apply import shaped
+from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.parameters import check_amount, check_number, check_one_of, check_whole
+from daskspectral.passes.sums import Discretisation
+from daskspectral.solve.invariant import InvariantProblem, InvariantSolver
 
 Array = NDArray[np.floating[Any]]
-MOST = 1000  # eigenfunctions of "least_squares", unless told
 TOLERANCE = 1e-5  # of points off the manifold
-CUT = 1e-13  # of directions of the Gram matrix: harmonics of n points are well conditioned, or not determined at all
-SOLUTION = ("levels_", "alpha_", "gcv_", "gcv_curve_")
 
 
-class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     """Regression on a manifold among the functions that a group leaves as they are (Soleymani and others 2025).
 
     f = sum_lambda sum_j c_(lambda, j) u_(lambda, j), over the invariant functions u of whole eigenspaces of the
@@ -78,7 +66,7 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
     moments_, basis_, n_features_in_
     """
 
-    kind = "invariant"
+    fitted_attributes = ("moments_", "levels_", "alpha_", "gcv_", "gcv_curve_", "_coefficients", "_targets")
 
     def __init__(
         self,
@@ -121,34 +109,23 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         are damaged or change meanwhile.
         """
         self._check_parameters(on_invalid)
-        source = open_source(X, weight=sample_weight, y=y)
-        operator = checked_targets(source)
+        source, operator = open_regression(X, y, weight=sample_weight)
         most = self._most(source)
-        source = source.allowing_missing(allow_missing)
-        first = np.asarray(source.readers["x"].read(0, min(1000, source.n)), dtype=float)
-        self.manifold.check(first[np.isfinite(first).all(axis=1)], tolerance=TOLERANCE)
-        store = Store(source, allow_missing=allow_missing)
-        identity: dict[str, Any] = {}
-        if checkpoint is not None:
-            identity = run_identity(store, saved_params(self), on_invalid)
-        saved = open_checkpoint(checkpoint, identity, checkpoint_every)
-        if saved is not None:
-            basis = saved.constants["basis"]
-        else:
-            basis = self._basis(most)
-            if checkpoint is not None:
-                saved = Checkpoint.start(checkpoint, identity, {"basis": basis}, checkpoint_every)
-        moments = measure_regression(
+        self._check_first(source.allowing_missing(allow_missing))
+
+        def lay(source: Source) -> Discretisation:
+            return Discretisation(self._basis(most), source.preparation)
+
+        return self._fit_source(
             source,
-            basis,
             operator,
-            dtype="float64",
+            lay,
             on_invalid=on_invalid,
+            allow_missing=allow_missing,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
             progress=progress,
-            store=store,
-            checkpoint=saved,
         )
-        return self.fit_moments(replace(moments, head=source.head(source.n)))
 
     def update(
         self,
@@ -164,30 +141,11 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
 
         Raises ValueError where X has no more rows than before.
         """
-        check_is_fitted(self)
-        before: Moments = self.moments_
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        source = open_source(X, weight=sample_weight, y=y)
-        if source.n_features_in != self.n_features_in_:
-            raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {self.n_features_in_}")
-        if source.n <= before.rows:
-            raise ValueError(f"X has {source.n} rows, and the model has seen {before.rows}: there is nothing to add")
-        source = source.allowing_missing(allow_missing)
-        check_head(before, source)
-        operator = checked_targets(source)
+        before: Moments = self.fitted().moments_
+        source, operator = open_regression(X, y, weight=sample_weight)
         if operator != before.operator:
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
-        added = measure_regression(
-            source,
-            before.basis,
-            operator,
-            dtype="float64",
-            on_invalid=on_invalid,
-            progress=progress,
-            store=Store(source, allow_missing=allow_missing),
-            start=before.rows,
-        )
-        return self.fit_moments(before + replace(added, start=before.rows, head=before.head))
+        return self._update_source(source, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, with this solver, penalty and smoothness; no data are touched.
@@ -208,122 +166,56 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
                 f"these are moments of {basis.group!r} on {basis.harmonic.manifold!r}, and this model has "
                 f"{self.group!r} on {self.manifold!r}; measure them again, or give the model their manifold and group"
             )
-        if moments.weight <= 0:
-            raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a positive weight")
-        values = moments.mean("values")
-        if not (np.isfinite(values).all() and np.isfinite(moments.mean("value_squares")).all()):
-            raise ValueError("the moments are not finite: the targets overflow; scale them")
-        solve = self._projected if self.solver == "projection" else self._least_squares
-        found = solve(moments, basis, values)
-        coefficients = np.zeros_like(values)
-        coefficients[: len(found)] = found
+        means = checked_means(moments)
+        solution = InvariantSolver.named(self.solver).solve(
+            InvariantProblem(
+                means["gram"],
+                means["values"],
+                means["value_squares"],
+                int(moments.arrays["observed"][0]),
+                basis.cumulative,
+                self._exponent,
+                self.n_eigenfunctions,
+                self.alpha,
+            )
+        )
+        coefficients = np.zeros_like(means["values"])
+        coefficients[: len(solution.coefficients)] = solution.coefficients
         self._coefficients = coefficients if operator.targets is not None else coefficients[:, :1]
         self._targets = operator.targets
-        self.moments_, self.basis_ = moments, basis
-        self.n_features_in_ = int(moments.preparation["n_features_in"])
-        return self._described_solution()
+        harmonic = basis.harmonic
+        self.levels_ = harmonic.manifold.levels_within(min(solution.most, harmonic.size))
+        self.alpha_, self.gcv_, self.gcv_curve_ = solution.alpha, solution.score, solution.curve
+        self.moments_ = moments
+        return self.restored()
 
-    def predict(
-        self,
-        X: Any,
-        *,
-        out: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-    ) -> Any:
-        """f at the rows of X, (n,), or (n, k) for k targets, float64; lazy for dask, zarr and xarray.
-
-        `out`, which gets (n, k) values, and the other options are those of `SpectralDecomposition.transform`. Raises
-        ValueError for points off the manifold.
-        """
-        check_is_fitted(self)
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        function = Eigenfunctions(self.basis_, self._coefficients, Preparation(), on_invalid == "skip")
-        n = self.n_features_in_
-        options: dict[str, Any] = {"out": out, "overwrite": overwrite, "progress": progress}
-        found = apply_rows(function, X, n_features=n, coordinates={}, allow_missing=allow_missing, **options)
-        shape = () if self._targets is None else (self._targets,)
-        return None if out is not None else shaped(found, "prediction", shape, ("target",), {})
-
-    def state(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        return {
-            "params": saved_params(self),
-            "moments": self.moments_,
-            "coefficients": self._coefficients,
-            "targets": self._targets,
-            "solution": {name: getattr(self, name) for name in SOLUTION},
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        estimator, moments = cls(**state["params"]), state["moments"]
-        estimator.moments_, estimator.basis_ = moments, moments.basis
-        estimator.n_features_in_ = int(moments.preparation["n_features_in"])
-        estimator._coefficients, estimator._targets = state["coefficients"], state["targets"]
-        for name in SOLUTION:
-            setattr(estimator, name, state["solution"][name])
-        return estimator._described_solution()
-
-    # -- solving ------------------------------------------------------------------------------------------------------
-
-    @property
-    def _exponent(self) -> float:
-        """alpha = 2 s / dimension."""
-        return 2 * float(self.smoothness) / self.manifold.dimension
-
-    def _projected(self, moments: Moments, basis: InvariantBasis, values: Array) -> Array:
-        """Algorithm 1: the means of y u, of the levels with D_lambda <= D."""
-        observed = int(moments.arrays["observed"][0])
-        most = self.n_eigenfunctions or self._default(observed)
-        if most > observed:
-            raise ValueError(f"n_eigenfunctions={most} is more than the {observed} rows of positive weight; lower it")
-        kept = int(np.count_nonzero(basis.cumulative <= most))
-        self.levels_ = basis.harmonic.manifold.levels_within(min(most, basis.harmonic.size))
-        self.alpha_: float | None = None
-        self.gcv_: float | None = None
-        self.gcv_curve_: Array | None = None
-        return values[:kept]
-
-    def _least_squares(self, moments: Moments, basis: InvariantBasis, values: Array) -> Array:
-        """Ridge least squares over the first levels, their number and the penalty of least cross-validation."""
-        gram, squares = moments.mean("gram"), moments.mean("value_squares")
-        count, cumulative = int(moments.arrays["observed"][0]), basis.cumulative
-        penalty = cumulative.astype(float) ** self._exponent
-        ends = [int(np.count_nonzero(cumulative <= total)) for total in np.unique(cumulative)]
-        chosen = self.n_eigenfunctions is None and self.alpha is None
-        candidates = [ends[i] for i in _spread(len(ends))] if chosen else ends[-1:]
-        curve, best = [], None
-        for end in candidates:
-            if best is not None and end > count:
-                break  # more functions than observations say nothing that fewer do not
-            part = Observed(gram[:end, :end], values[:end], squares, count)
-            fit = solve_ridge([part], np.diag(penalty[:end]), alpha=self.alpha, cut=CUT)
-            curve.append((float(cumulative[end - 1]), fit.alpha, fit.score))
-            if best is None or fit.score < best.score:
-                best = fit
-        assert best is not None
-        size = len(best.coefficients)
-        self.levels_ = basis.harmonic.manifold.levels_within(int(cumulative[size - 1]))
-        self.alpha_, self.gcv_, self.gcv_curve_ = best.alpha, best.score, np.array(curve)
-        return best.coefficients
-
-    def _described_solution(self) -> Self:
-        """What is told of the solution, from its coefficients."""
-        basis, levels = self.basis_, int(self.levels_)
+    def restored(self) -> Self:
+        basis = self.moments_.basis
+        assert isinstance(basis, InvariantBasis)
+        self.basis_ = basis
+        self.n_features_in_ = int(self.moments_.preparation["n_features_in"])
+        levels = int(self.levels_)
         coefficients = self._coefficients if self._targets is not None else self._coefficients[:, 0]
         self.coef_ = basis.by_level(coefficients)[:levels]
         self.invariant_dimensions_ = np.array([u.shape[1] for u in basis.vectors[:levels]])
         self.n_eigenfunctions_ = sum(space.size for space in basis.harmonic.levels[:levels])
         return self
 
-    # -- checks -------------------------------------------------------------------------------------------------------
+    def predict(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
+        """f at the rows of X, (n,), or (n, k) for k targets, float64; lazy for dask, zarr and xarray.
 
-    def _default(self, n: int) -> int:
-        """D of Algorithm 1, n^(1 / (1 + alpha)), rounded down but for rounding."""
-        return max(1, int(n ** (1 / (1 + self._exponent)) + 1e-9))
+        `out`, which gets (n, k) values, and the other options are those of `SpectralDecomposition.transform`. Raises
+        ValueError for points off the manifold.
+        """
+        check_is_fitted(self)
+        found = self._rows(SpanValues(self.basis_, self._coefficients), X, out=out, **options)
+        shape = () if self._targets is None else (self._targets,)
+        return None if out is not None else shaped(found, "prediction", shape, ("target",), {})
+
+    @property
+    def _exponent(self) -> float:
+        """alpha = 2 s / dimension."""
+        return 2 * float(self.smoothness) / self.manifold.dimension
 
     def _most(self, source: Source) -> int:
         """D of the functions to measure."""
@@ -337,9 +229,12 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             raise ValueError(f"n_eigenfunctions={most} is more than the {n} rows of X; lower it")
         if most is not None:
             return most
-        if self.solver == "projection":
-            return self._default(n)
-        return MOST if self.group is not None else max(1, min(n // 2, MOST))  # of many, few are invariant
+        return InvariantSolver.named(self.solver).default(n, self._exponent, self.group is not None)
+
+    def _check_first(self, source: Source) -> None:
+        """Raise ValueError where the first rows are off the manifold, before the functions are made."""
+        first = np.asarray(source.readers["x"].read(0, min(1000, source.n)), dtype=float)
+        self.manifold.check(first[np.isfinite(first).all(axis=1)], tolerance=TOLERANCE)
 
     def _basis(self, most: int) -> InvariantBasis:
         harmonic = HarmonicBasis(self.manifold, most, tolerance=TOLERANCE)
@@ -358,17 +253,12 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
             )
         if self.n_eigenfunctions is not None:
             check_whole("n_eigenfunctions", self.n_eigenfunctions, most=MOST_FUNCTIONS)
-        check_one_of("solver", self.solver, ("projection", "least_squares"))
+        InvariantSolver.named(self.solver)
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         if self.alpha is not None:
             check_amount("alpha", self.alpha)
         if self.group is not None:
             self.group.check(self.manifold)
-
-
-def _spread(count: int) -> list[int]:
-    """Numbers below `count`: the first ones, then ever fewer, and the last one; not many more than 40."""
-    return sorted({min(count - 1, k) for k in range(16)} | set(np.geomspace(1, count, 30).astype(int) - 1))
 
 
 def _moves(group: Group | None) -> Array:

@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral import landmarks as choosing
+from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import open_source
 from daskspectral.engine.memory import available
 from daskspectral.errors import RankWarning
-from daskspectral.estimators.coordinates import Coordinates, read_points
-from daskspectral.estimators.measuring import Store
-from daskspectral.estimators.parameters import (
+from daskspectral.estimators.base import Estimator
+from daskspectral.kernels import Kernel, Matern
+from daskspectral.passes.coordinates import Coordinates, read_points
+from daskspectral.passes.parameters import (
     check_number,
-    check_one_of,
     check_random_state,
     check_whole,
     checked_kernel,
-    saved_params,
 )
-from daskspectral.estimators.rows import apply_rows
-from daskspectral.estimators.saved import Saved
-from daskspectral.kernels import Kernel, Matern
 from daskspectral.registry import Registered
 from daskspectral.solve.kernelised import RANGE_CUT, KernelisedProblem, LearnedKernel, solve_kernelised
 
 Array = NDArray[np.floating[Any]]
 Values = float | Array | Callable[[Array], Array] | None
 LARGEST_ERROR = 1e-4  # of |diag(B) - d| / d, beyond which there is no answer
-STATE = (
-    "embedding_",
-    "spectrum_",
-    "rank_",
-    "range_",
-    "objective_",
-    "dual_",
-    "n_iter_",
-    "n_features_in_",
-)
 
 
 @dataclass(frozen=True)
@@ -63,7 +49,7 @@ class KernelCertificate(Registered):
     optimal: bool
 
 
-class KernelEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     """The kernelised SDP embedding: problem reg-kVP-n, equation (1.9), of Fanuel et al. 2022.
 
     Of the Mercer kernels b with b(x_i, x_i) = d(x_i) at n points, in the space of a kernel k, the one that maximises
@@ -84,9 +70,9 @@ class KernelEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[m
         The function taken off k, at the points; by default sum_i k(x_i, .) of unit norm.
     d : array (n,), callable or number, optional
         The diagonal, positive; by default that of K_bar, k(x, x) - u(x)^2.
-    tol : number
+    tolerance : number
         Of the relative gap and of the constraints, below which an answer is called optimal.
-    max_iter : int
+    max_passes : int
         Steps at most; about 15 are needed.
     random_state : int, Generator or None
         Decides the sample of a median distance.
@@ -99,10 +85,21 @@ class KernelEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[m
     objective_, dual_, certificate_ : the value, y (n,), and a KernelCertificate
     learned_kernel_ : b, a kernel: called with points (a, d) and (b, d), it gives the Gram matrix (a, b), so that
         SVC(kernel=est.learned_kernel_) and KernelPCA(kernel=est.learned_kernel_) take it
-    kernel_, n_iter_, n_features_in_
+    kernel_, n_passes_, n_features_in_
     """
 
-    kind = "kernel embedding"
+    fitted_attributes = (
+        "embedding_",
+        "spectrum_",
+        "rank_",
+        "range_",
+        "objective_",
+        "dual_",
+        "certificate_",
+        "learned_kernel_",
+        "n_passes_",
+        "n_features_in_",
+    )
 
     def __init__(
         self,
@@ -111,16 +108,16 @@ class KernelEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[m
         *,
         u: Values = None,
         d: Values = None,
-        tol: float = 1e-7,
-        max_iter: int = 100,
+        tolerance: float = 1e-7,
+        max_passes: int = 100,
         random_state: Any = None,
     ):
         self.kernel = kernel
         self.regularization = regularization
         self.u = u
         self.d = d
-        self.tol = tol
-        self.max_iter = max_iter
+        self.tolerance = tolerance
+        self.max_passes = max_passes
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, allow_missing: bool = False, progress: bool | None = None) -> Self:
@@ -137,9 +134,9 @@ class KernelEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[m
                 f"{source.n} rows need about {1e-7 * source.n**2:.1f} GB, and {1e-9 * available():.1f} GB are free: "
                 "the kernelised problem takes all pairs; give a sample of the rows"
             )
-        store = Store(source.allowing_missing(allow_missing), allow_missing=allow_missing)
+        snapshot = Snapshot(source.allowing_missing(allow_missing), allow_missing=allow_missing)
         points = read_points(source, "raise", progress)
-        store.check_unchanged()
+        snapshot.check_unchanged()
         if kernel.needs_median:
             rng = np.random.default_rng(self.random_state)
             kernel = kernel.resolve(choosing.median_distance(kernel.embedded(points), rng))
@@ -160,18 +157,18 @@ class KernelEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[m
                 RankWarning,
                 stacklevel=2,
             )
-        found = solve_kernelised(problem, tolerance=0.01 * self.tol, iterations=self.max_iter)
+        found = solve_kernelised(problem, tolerance=0.01 * self.tolerance, max_passes=self.max_passes)
         if found.error > LARGEST_ERROR:
             raise ValueError(
                 f"no kernel was found in the range of K, of {problem.rank} directions for {len(points)} points, with "
                 f"the diagonal d: the relative error is {found.error:.2g} at best. Give a smoother d, a rougher kernel "
-                "or a smaller scale, or raise max_iter"
+                "or a smaller scale, or raise max_passes"
             )
         self.spectrum_, self.learned_kernel_ = LearnedKernel.of(kernel, points, problem, found)
         self.embedding_ = self.learned_kernel_.features(points)
-        self.objective_, self.dual_, self.n_iter_ = found.objective, found.dual, found.iterations
+        self.objective_, self.dual_, self.n_passes_ = found.objective, found.dual, found.passes
         error = float(np.abs(np.sum(self.embedding_**2, axis=1) / d - 1).max())  # of the columns that are given back
-        self.certificate_ = KernelCertificate(found.least_eigenvalue, found.gap, error, found.merit <= self.tol)
+        self.certificate_ = KernelCertificate(found.least_eigenvalue, found.gap, error, found.merit <= self.tolerance)
         self.rank_, self.range_ = len(self.spectrum_), problem.rank
         self.kernel_, self.n_features_in_ = kernel, source.n_features_in
         return self
@@ -180,57 +177,25 @@ class KernelEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[m
         """`fit`, then `transform` of the same array."""
         return self.fit(X, y, **options).transform(X)
 
-    def transform(
-        self,
-        X: Any,
-        *,
-        out: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-    ) -> Any:
+    def transform(self, X: Any, **options: Any) -> Any:
         """The features e(x) of the learned kernel at the rows of X, (n, r): b(x, y) = e(x).e(y).
 
         Containers, `out` and the other options are those of `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        return apply_rows(
-            Coordinates(_Features(self.learned_kernel_), on_invalid == "skip"),
-            X,
-            n_features=self.n_features_in_,
-            coordinates={"eigenvalue": self.spectrum_},
-            allow_missing=allow_missing,
-            out=out,
-            overwrite=overwrite,
-            progress=progress,
-        )
+        features = Coordinates(_Features(self.learned_kernel_))
+        return self._rows(features, X, coordinates={"eigenvalue": self.spectrum_}, **options)
 
-    def state(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        return {
-            "params": saved_params(self),
-            "solution": {name: getattr(self, name) for name in STATE},
-            "certificate": self.certificate_,
-            "learned": self.learned_kernel_,
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        estimator = cls(**state["params"])
-        for name in STATE:
-            setattr(estimator, name, state["solution"][name])
-        estimator.certificate_, estimator.learned_kernel_ = state["certificate"], state["learned"]
-        estimator.kernel_ = estimator.learned_kernel_.kernel
-        return estimator
+    def restored(self) -> Self:
+        self.kernel_ = self.learned_kernel_.kernel
+        return self
 
     def _check_parameters(self) -> None:
-        for name in ("regularization", "tol"):
+        for name in ("regularization", "tolerance"):
             check_number(name, getattr(self, name))
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive; it is {getattr(self, name)!r}")
-        check_whole("max_iter", self.max_iter)
+        check_whole("max_passes", self.max_passes)
         check_random_state(self.random_state)
 
 

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from daskspectral.estimators.parameters import check_amount, check_number, check_one_of, check_whole
-from daskspectral.estimators.sections import sections
+from daskspectral.engine.memory import available
 from daskspectral.groups import Group, Isometry
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
+from daskspectral.passes.parameters import check_amount, check_number, check_one_of, check_whole
 from daskspectral.solve.ridge import GRID, ROBUST
+from daskspectral.solve.sections import sections
 
 Array = NDArray[np.floating[Any]]
 TOLERANCE = 1e-5  # how far points may lie off the manifold
@@ -39,10 +40,10 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     manifold : Manifold
         Where the points lie, such as Sphere(3).
-    smoothness : float
-        s, above half the manifold's dimension.
     group : Group, optional
         Enumerated from its generators; None: no invariance.
+    smoothness : float
+        s, above half the manifold's dimension.
     symmetrize : {"average", "augment", "none"}
         The kernel averaged over the group; or the data repeated for every element, whose f is the same, at |G|^3 times
         the time; or the group left aside.
@@ -68,8 +69,8 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         manifold: Manifold,
-        smoothness: float = 2.0,
         group: Group | None = None,
+        smoothness: float = 2.0,
         symmetrize: str = "average",
         *,
         n_eigenfunctions: int = 2000,
@@ -78,8 +79,8 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         max_elements: int = 10_000,
     ):
         self.manifold = manifold
-        self.smoothness = smoothness
         self.group = group
+        self.smoothness = smoothness
         self.symmetrize = symmetrize
         self.n_eigenfunctions = n_eigenfunctions
         self.alpha = alpha
@@ -109,7 +110,7 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             x, values = np.concatenate([g(x) for g in visited]), np.tile(values, (copies, 1))
             visited = visited[:1]
         exponent = 2 * float(self.smoothness) / self.manifold.dimension
-        self._sections = sections(self.manifold, self.n_eigenfunctions, exponent, x, visited)
+        self._sections = sections(self.manifold, self.n_eigenfunctions, exponent, x, visited, room=available())
         problem = _KernelRidge.of(self._sections.gram(), values, copies)
         self.alpha_ = problem.best() if self.alpha is None else float(self.alpha)
         self.gcv_ = problem.score(self.alpha_)

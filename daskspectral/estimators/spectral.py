@@ -3,56 +3,53 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.data.opening import open_appended, open_data
 from daskspectral.data.source import Preparation, Source
-from daskspectral.engine.checkpoint import Checkpoint, leased
-from daskspectral.engine.memory import check_memory
-from daskspectral.estimators.functions import Eigenfunctions
-from daskspectral.estimators.measuring import (
-    Ground,
-    PassPlan,
-    Store,
-    measure_moments,
-    open_appended,
-    open_checkpoint,
-    open_data,
-    plan_pass,
-    run_identity,
-)
-from daskspectral.estimators.parameters import check_one_of, checked_operator, saved_params
-from daskspectral.estimators.rows import apply_rows
-from daskspectral.estimators.saved import Saved
-from daskspectral.estimators.sides import Choice, check_moments, choose_functions
-from daskspectral.estimators.solving import SOLUTION, solve_moments
-from daskspectral.estimators.variance import VarianceBound, variance_bound
+from daskspectral.engine.checkpoint import leased
+from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
+from daskspectral.moments.problem import solve_moments
 from daskspectral.operators import Operator
+from daskspectral.operators.regression import Regression
+from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.parameters import (
+    check_amount,
+    check_number,
+    check_one_of,
+    check_random_state,
+    check_whole,
+    checked_operator,
+)
+from daskspectral.passes.sides import Choice, choose_functions
+from daskspectral.passes.sums import PassPlan, plan_sums
+from daskspectral.passes.variance import VarianceBound, variance_bound
+from daskspectral.solve import Solver, resolve_cut
 
 Array = NDArray[np.inexact[Any]]
 
 
-def _solved_by(solver: str) -> Any:
-    """A check for `available_if`: whether the operator is of this solver."""
+def _shows(attribute: str) -> Callable[[Any], bool]:
+    """A check for `available_if`: whether the operator's solver gives the attribute."""
 
     def check(estimator: SpectralDecomposition) -> bool:
         operator = vars(estimator).get("moments_", estimator).operator
-        return isinstance(operator, Operator) and operator.solver == solver
+        return isinstance(operator, Operator) and attribute in operator.solver.attributes
 
     return check
 
 
-class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignore[misc]
     """Spectral decomposition of an operator by the Galerkin method (Algorithm 1, Cabannes and Bach 2024).
 
     One pass over the rows sums the form <f, L g> and the Gram matrices of p left and q right functions; the rest is
@@ -114,8 +111,6 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
     support_, right_support_ : (p,), (q,) effective points under each basis function
     moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_
     """
-
-    kind = "spectral"
 
     def __init__(
         self,
@@ -189,50 +184,41 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
         the pass is sent, and OSError for data that are damaged or change meanwhile.
         """
-        operator = checked_operator(self.operator)
-        choice = choose_functions(self, operator, on_invalid)
-        source = open_data(operator, X, columns=self.columns, weight=sample_weight, fields=fields)
-        choice.check_against(source)
-        self._plan(source, choice)
-        source = source.allowing_missing(allow_missing)
-        store = Store(source, allow_missing=allow_missing)
-        identity = run_identity(store, saved_params(self), on_invalid) if checkpoint is not None else {}
-        saved = open_checkpoint(checkpoint, identity, checkpoint_every)
-        if saved is not None:
-            ground, head = saved.constants["ground"], saved.constants["head"]
-        else:
-            ground = choice.ground(source, self.random_state, on_invalid=on_invalid, progress=progress)
-            head = source.head(source.n)
-            if checkpoint is not None:
-                saved = Checkpoint.start(checkpoint, identity, {"ground": ground, "head": head}, checkpoint_every)
-        moments = measure_moments(
+        source, choice = self._opened(X, fields, sample_weight, on_invalid)
+
+        def lay(source: Source) -> Any:
+            return choice.discretise(source, self.random_state, on_invalid=on_invalid, progress=progress)
+
+        return self._fit_source(
             source,
-            ground,
-            operator,
-            dtype=self.dtype,
+            choice.operator,
+            lay,
+            sizes=choice.sizes,
             on_invalid=on_invalid,
+            allow_missing=allow_missing,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
             progress=progress,
-            store=store,
-            checkpoint=saved,
         )
-        return self.fit_moments(replace(moments, head=head))
 
     def plan(self, X: Any, *, fields: Mapping[str, Any] | None = None, sample_weight: Any = None) -> PassPlan:
         """The tasks and the peak memory of `fit` on this data, before it starts; nothing is read but metadata.
 
         Raises as `fit` does for input that cannot work, MemoryError where the run would not fit.
         """
-        operator = checked_operator(self.operator)
-        choice = choose_functions(self, operator)
-        source = open_data(operator, X, columns=self.columns, weight=sample_weight, fields=fields)
-        choice.check_against(source)
-        return self._plan(source, choice)
+        source, choice = self._opened(X, fields, sample_weight)
+        return plan_sums(source, choice.operator, choice.sizes, self.dtype)
 
-    def _plan(self, source: Source, choice: Choice) -> PassPlan:
-        p, q = choice.sizes
-        plan = plan_pass(source, p, choice.operator, self.dtype, q=q)
-        check_memory(plan.memory)
-        return plan
+    def _opened(
+        self, X: Any, fields: Mapping[str, Any] | None, weight: Any, on_invalid: str = "raise"
+    ) -> tuple[Source, Choice]:
+        """The data of a fit, and the choice of functions; checked, before anything but metadata is read."""
+        operator = checked_operator(self.operator)
+        self._check_parameters(operator, on_invalid)
+        choice = choose_functions(self, operator)
+        source = open_data(operator, X, columns=self.columns, weight=weight, fields=fields)
+        choice.check_against(source)
+        return source, choice
 
     def update(
         self,
@@ -249,22 +235,8 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
         Of trajectories, rows that were appended to the last one, and new ones after it. Landmarks and scaling stay.
         Raises ValueError where X has no more rows than before, other first rows, or the moments are of several arrays.
         """
-        before: Moments = self.fitted().moments_
-        operator = before.operator
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        source = open_appended(before, X, weight=sample_weight, fields=fields, allow_missing=allow_missing)
-        right = self.right_preparation_ if operator.own_right_basis else None
-        added = measure_moments(
-            source,
-            Ground(before.basis, self.preparation_, None, before.right_basis, right),
-            operator,
-            dtype=before.dtype,
-            on_invalid=on_invalid,
-            progress=progress,
-            store=Store(source, allow_missing=allow_missing),
-            start=before.rows,
-        )
-        return self.fit_moments(before + replace(added, start=before.rows, head=before.head))
+        source = open_appended(self.fitted().moments_, X, weight=sample_weight, fields=fields)
+        return self._update_source(source, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, by this or another run; no data are touched.
@@ -272,19 +244,30 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
         Raises ValueError for moments of a regression or of another operator than the one that was given, where every
         basis function vanishes, or the weights are all zero.
         """
-        check_moments(self.operator, moments)
+        if isinstance(moments.operator, Regression):
+            raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
+        if self.operator is not None and checked_operator(self.operator) != moments.operator:
+            raise ValueError(
+                f"these are moments of {moments.operator}, and the operator of this estimator is {self.operator}: "
+                "leave the operator out, or fit it to the data"
+            )
         solution = solve_moments(
             moments, count=self.n_components, rtol=self.rtol, ridge=self.ridge, min_support=self.min_support
         )
-        return self.with_solution(moments, solution)
-
-    def with_solution(self, moments: Moments, solution: Mapping[str, Any]) -> Self:
-        """Take over moments and their solution (`SOLUTION`), which another estimator found."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # of an earlier fit, perhaps by another solver
-        for name in SOLUTION[moments.operator.solver]:
-            setattr(self, name, solution[name])
-        self.moments_, self.basis_ = moments, moments.basis
+        for name, value in solution.items():
+            setattr(self, name, value)
+        self.moments_ = moments
+        return self.restored()
+
+    @property
+    def fitted_attributes(self) -> tuple[str, ...]:
+        return ("moments_", *self.moments_.operator.solver.attributes)
+
+    def restored(self) -> Self:
+        moments = self.moments_
+        self.basis_ = moments.basis
         if moments.right_basis is not None:
             self.right_basis_ = moments.right_basis
         self.kernel_ = next((b.kernel for b in moments.basis.parts if isinstance(b, LandmarkBasis)), None)
@@ -296,75 +279,56 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
             self.n_right_features_in_ = int(right["n_features_in"])
         return self
 
+    @property
+    def solver_(self) -> Solver:
+        """The solver of the fitted operator, which names the attributes shown."""
+        return self.fitted().moments_.operator.solver
+
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit`, then `transform` of the same array. Raises ValueError for views and lists of trajectories."""
         if isinstance(X, (tuple, list)) and len(checked_operator(self.operator).views) > 1:
             raise ValueError("fit_transform takes one array: call fit, then transform of the array that is wanted")
         return self.fit(X, y, **options).transform(X)
 
-    def transform(
-        self,
-        X: Any,
-        *,
-        out: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-    ) -> Any:
+    def transform(self, X: Any, **options: Any) -> Any:
         """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L2(rho) norm.
 
         They are float64, of an operator solved by "eigen" complex128. numpy gives numpy, dask and xarray the same,
         lazily, a zarr array or a path a lazy dask array. With `out`, they are written to a new zarr array at that path
-        or URL, which appears whole or not at all, and None is returned. Invalid rows raise InvalidRowError, or become
-        NaN with on_invalid="skip"; a missing chunk raises OSError unless `allow_missing`: fill values are meant.
+        or URL, which appears whole or not at all (an existing one is replaced with `overwrite`), and None is returned.
+        Invalid rows raise InvalidRowError, or become NaN with on_invalid="skip"; a missing chunk raises OSError unless
+        `allow_missing`: fill values are meant. `progress` None shows a bar on a terminal only.
         """
         check_is_fitted(self)
-        options: dict[str, Any] = {"overwrite": overwrite, "on_invalid": on_invalid, "progress": progress}
-        return self._apply("", self.coefficients_, X, out=out, allow_missing=allow_missing, **options)
+        return self._functions("", self.coefficients_, X, **options)
 
-    @available_if(_solved_by("singular"))  # type: ignore[untyped-decorator]
+    @available_if(_shows("right_coefficients_"))  # type: ignore[untyped-decorator]
     def transform_right(self, X: Any, **options: Any) -> Any:
         """The right singular functions at the rows of X, of Cross those of y, (n, k); options as of `transform`."""
         check_is_fitted(self)
-        return self._apply("right_", self.right_coefficients_, X, **options)
+        return self._functions("right_", self.right_coefficients_, X, **options)
 
-    @available_if(_solved_by("eigen"))  # type: ignore[untyped-decorator]
+    @available_if(_shows("left_coefficients_"))  # type: ignore[untyped-decorator]
     def transform_left(self, X: Any, **options: Any) -> Any:
         """The eigenfunctions of the adjoint at the rows of X, (n, k); options as of `transform`."""
         check_is_fitted(self)
-        return self._apply("", self.left_coefficients_, X, **options)
+        return self._functions("", self.left_coefficients_, X, **options)
 
-    def _apply(
-        self,
-        side: str,
-        coefficients: Array,
-        X: Any,
-        *,
-        out: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-    ) -> Any:
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        basis, preparation, width = self.basis_, self.preparation_, self.n_features_in_
+    def _functions(self, side: str, coefficients: Array, X: Any, **options: Any) -> Any:
+        moments, basis = self.moments_, self.basis_
+        preparation, width = self.preparation_, self.n_features_in_
         if side:
-            basis = basis if self.moments_.right_basis is None else self.moments_.right_basis
-            if self.moments_.operator.own_right_basis:
+            basis = basis if moments.right_basis is None else moments.right_basis
+            if moments.operator.own_right_basis:
                 preparation, width = self.right_preparation_, self.n_right_features_in_
-        means = self.moments_.mean(f"{side}first") @ coefficients if self.moments_.operator.center else None
-        values = "singular_value" if self.moments_.operator.solver == "singular" else "eigenvalue"
-        return apply_rows(
-            Eigenfunctions(basis, coefficients, preparation, on_invalid == "skip", means),
+        means = moments.mean(f"{side}first") @ coefficients if moments.operator.center else None
+        values = self.solver_.values
+        return self._rows(
+            SpanValues(basis, coefficients, means, preparation=preparation),
             X,
             n_features=width,
-            coordinates={values: getattr(self, f"{values}s_")},
-            dtype=coefficients.dtype,
-            allow_missing=allow_missing,
-            out=out,
-            overwrite=overwrite,
-            progress=progress,
+            coordinates={values.removesuffix("s_"): getattr(self, values)},
+            **options,
         )
 
     def variance_bound(self, X: Any, *, delta: float = 0.05, **options: Any) -> VarianceBound:
@@ -375,20 +339,19 @@ class SpectralDecomposition(Saved, TransformerMixin, BaseEstimator):  # type: ig
         """
         return variance_bound(self.fitted(), X, delta=delta, **options)
 
-    def state(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        return {
-            "params": saved_params(self),
-            "moments": self.moments_,
-            "solution": {name: getattr(self, name) for name in SOLUTION[self.moments_.operator.solver]},
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        # not solved again: another machine's LAPACK may turn degenerate eigenfunctions
-        return cls(**state["params"]).with_solution(state["moments"], state["solution"])
-
-    def fitted(self) -> Self:
-        """This estimator; raises sklearn's NotFittedError (a ValueError) before `fit`."""
-        check_is_fitted(self)
-        return self
+    def _check_parameters(self, operator: Operator, on_invalid: str) -> None:
+        for name in ("n_components", "n_landmarks"):
+            check_whole(name, getattr(self, name))
+        check_one_of("dtype", self.dtype, ("float64", "float32"))
+        check_one_of("constant", self.constant, (None, True, False))
+        for name in ("standardize", "exclude_landmarks"):
+            check_one_of(name, getattr(self, name), (True, False))
+        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+        for name in ("ridge", "min_support"):
+            check_amount(name, getattr(self, name))
+        if self.rtol is not None:
+            check_number("rtol", self.rtol)
+        resolve_cut(self.rtol, self.dtype)
+        check_random_state(self.random_state)
+        if self.ridge and not operator.solver.needs_symmetry:
+            raise ValueError(f"ridge is for symmetric operators, and {operator.name} is solved by {operator.solver!r}")

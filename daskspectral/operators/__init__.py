@@ -52,7 +52,7 @@ singular values have left and right functions, `transform` and `transform_right`
     ((20000, 3), (20000, 3))
 """
 
-from daskspectral.operators.base import SOLVERS, Operator
+from daskspectral.operators.base import Operator
 from daskspectral.operators.custom import BilinearForm, SymmetricForm
 from daskspectral.operators.differential import DifferentialOperator, PartialDerivative, TangentPropagation
 from daskspectral.operators.diffusion import AnisotropicDiffusion, Generator, Schroedinger
@@ -61,7 +61,6 @@ from daskspectral.operators.names import parse
 from daskspectral.operators.paired import Augmentation, Cross, Transfer
 
 __all__ = [
-    "SOLVERS",
     "AnisotropicDiffusion",
     "Augmentation",
     "BilinearForm",

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
+from daskspectral.operators.weights import banded_squares
 from daskspectral.registry import Registered
+from daskspectral.solve import Solver, Symmetric
 
 Array = NDArray[np.floating[Any]]
 
-SOLVERS = ("symmetric", "singular", "eigen")
 NUMBERS = (int, float, np.integer, np.floating)
 RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
 
@@ -61,9 +62,9 @@ class Operator(Registered, ABC):
         return False
 
     @property
-    def solver(self) -> str:
-        """`symmetric` (eigh), `singular` (two-metric SVD) or `eigen` (non-symmetric, complex)."""
-        return "symmetric"
+    def solver(self) -> Solver:
+        """What finds its spectrum: `Symmetric` (eigh), `Singular` (two-metric SVD), `Eigen` (complex), or a user's."""
+        return Symmetric()
 
     @property
     def ranking(self) -> str:
@@ -106,6 +107,24 @@ class Operator(Registered, ABC):
         """The functionals that one pass measures: the first moments of the left and of the right functions."""
         right = {} if self.right_gram is None else {"right_first": first_moment_at(self.right_view)}
         return {"first": first_moment} | right
+
+    @property
+    def counts(self) -> frozenset[str]:
+        """The sums beside forms and functionals, of `statistics`, that are no means over the rows."""
+        return frozenset({"weight_squares"})
+
+    def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
+        """The fields of a batch as the forms read them, where X was reduced to `columns` and divided by `scale`."""
+        return fields
+
+    def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
+        """Further sums over the rows of a batch: the squared weights, in bands that neither vanish nor overflow."""
+        weights = fields["weight"] if "weight" in fields else np.ones(len(fields["x"]))
+        return {"weight_squares": banded_squares(weights)}
+
+    def together(self, sums: dict[str, Array]) -> dict[str, Array]:
+        """The sums under the names by which moments keep them."""
+        return sums
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:
@@ -209,17 +228,25 @@ def check_names(views: tuple[str, ...], *names: str) -> None:
             raise ValueError(f"a field cannot be named {name!r}: {taken} are taken; give it another name")
 
 
-def check_solver(solver: str, form: Form) -> None:
-    """Raise ValueError for a solver that does not exist, or is not for this form, TypeError for no form."""
-    if not isinstance(form, Form):
-        raise TypeError(f"a form is a function H(f, g, x) decorated with @form; got {form!r}")
-    if solver not in SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; it is {solver!r}")
-    if solver == "symmetric" and not form.symmetric:
+def chosen_solver(solver: str | Solver, form: Form) -> Solver:
+    """The solver of that name; ValueError where there is none or it is not for this form, TypeError for no form."""
+    check_form(form)
+    found = Solver.named(solver)
+    if found.needs_symmetry and not form.symmetric:
+        others = " or ".join(repr(name) for name, other in Solver.family().items() if not other.needs_symmetry)
         raise ValueError(
             f"the form {form.name} is not symmetric: every product of two different expressions needs the product "
-            "with f and g exchanged; or take the solver 'singular' or 'eigen'"
+            f"with f and g exchanged; or take the solver {others}"
         )
+    return found
+
+
+def check_form(form: Any, symmetric: bool = False) -> None:
+    """Raise TypeError for what is no form, ValueError for one that is not symmetric where it must be."""
+    if not isinstance(form, Form):
+        raise TypeError(f"a form is a function H(f, g, x) decorated with @form; got {form!r}")
+    if symmetric:
+        chosen_solver(Symmetric(), form)
 
 
 def whole(name: str, value: Any, least: int) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from daskspectral.forms import Form, gram, gram_at
-from daskspectral.operators.base import Operator, check_names, check_solver
+from daskspectral.operators.base import Operator, check_form, check_names, chosen_solver
+from daskspectral.solve import Solver
 
 
 class _OwnForm(Operator):
@@ -49,7 +50,7 @@ class SymmetricForm(_OwnForm):
     name: str = field(default="symmetric form", init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_solver("symmetric", self.bilinear)
+        check_form(self.bilinear, symmetric=True)
         self._check_names()
 
     @property
@@ -66,10 +67,10 @@ class BilinearForm(_OwnForm):
     right functions are of other variables.
     """
 
-    expects: ClassVar = {"bilinear": Form, "left_gram": Form, "right_gram": Form}
+    expects: ClassVar = {"bilinear": Form, "left_gram": Form, "right_gram": Form, "solver": Solver}
 
     bilinear: Form
-    solver: str = "singular"
+    solver: Any = "singular"
     constants: bool = False
     descending: bool = False
     center: bool = False
@@ -79,12 +80,12 @@ class BilinearForm(_OwnForm):
     name: str = field(default="bilinear form", init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_solver(self.solver, self.bilinear)
+        object.__setattr__(self, "solver", chosen_solver(self.solver, self.bilinear))
         for inner_product in (self.left_gram, self.right_gram):
             if inner_product is not None:
-                check_solver("symmetric", inner_product)
+                check_form(inner_product, symmetric=True)
         view = self.right_view
-        if self.right_gram is None and self.solver == "singular" and view != "x":
+        if self.right_gram is None and self.solver.two_sided and view != "x":
             object.__setattr__(self, "right_gram", gram_at(view))
         if self.own_right_basis and self.right_gram is None:
             raise ValueError(

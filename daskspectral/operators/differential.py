@@ -19,7 +19,8 @@ from daskspectral.forms import (
     inner,
     partial,
 )
-from daskspectral.operators.base import NUMBERS, Array, Operator, check_names, check_solver, whole
+from daskspectral.operators.base import NUMBERS, Array, Operator, check_names, chosen_solver, whole
+from daskspectral.solve import Singular, Solver, Symmetric
 
 Index = tuple[int, ...]
 Pair = tuple[Index, Index]
@@ -32,13 +33,12 @@ class PartialDerivative(Operator):
     """d/dx_axis, by its singular values (or its eigenvalues, with solver="eigen")."""
 
     axis: int
-    solver: str = "singular"
+    solver: Any = "singular"
     name: str = field(default="partial derivative", init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axis", whole("axis", self.axis, 0))
-        if self.solver not in ("singular", "eigen"):
-            raise ValueError(f"the solver of a partial derivative is 'singular' or 'eigen'; it is {self.solver!r}")
+        object.__setattr__(self, "solver", chosen_solver(self.solver, self.form))
 
     @property
     def form(self) -> Form:
@@ -74,24 +74,24 @@ class DifferentialOperator(Operator):
     any other has singular values, or complex eigenvalues with solver="eigen".
     """
 
-    expects: ClassVar = {"coefficients": Field}
+    expects: ClassVar = {"coefficients": Field, "solver": Solver}
 
     coefficients: tuple[tuple[Pair, float | Field], ...]
-    solver: str = "symmetric"
+    solver: Any = "symmetric"
     descending: bool = False
     name: str = field(default="differential operator", init=False, repr=False)
 
     def __init__(
         self,
         coefficients: Mapping[Pair, Coefficient] | Iterable[tuple[Pair, Coefficient]],
-        solver: str | None = None,
+        solver: str | Solver | None = None,
         descending: bool = False,
     ):
         pairs = coefficients.items() if isinstance(coefficients, Mapping) else coefficients
         object.__setattr__(self, "coefficients", _read(pairs))
-        object.__setattr__(self, "solver", solver or ("symmetric" if self.symmetric else "singular"))
+        default = Symmetric() if self.symmetric else Singular()
+        object.__setattr__(self, "solver", default if solver is None else chosen_solver(solver, self.form))
         object.__setattr__(self, "descending", descending)
-        check_solver(self.solver, self.form)
 
     @property
     def form(self) -> Form:

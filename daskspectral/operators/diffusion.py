@@ -12,6 +12,7 @@ import numpy as np
 
 from daskspectral.forms import Field, Form, along, along_each, dirichlet, form, grad, inner, second
 from daskspectral.operators.base import NUMBERS, Array, Operator, check_names
+from daskspectral.solve import Eigen, Solver, Symmetric
 
 ROUNDING = 1e-8  # relative: what an inverse or a product leaves of the symmetry of a matrix
 
@@ -134,8 +135,8 @@ class Generator(Operator):
         return Field(f"square of {self.diffusion}")
 
     @property
-    def solver(self) -> str:
-        return "symmetric" if self.reversible else "eigen"
+    def solver(self) -> Solver:
+        return Symmetric() if self.reversible else Eigen()
 
     @property
     def descending(self) -> bool:

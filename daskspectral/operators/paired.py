@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
-from daskspectral.operators.base import RESERVED, Operator, whole
+from daskspectral.operators.base import RESERVED, Operator, chosen_solver, whole
+from daskspectral.solve import Singular, Solver
 
 
 def conditional(view: str) -> Form:
@@ -52,8 +53,8 @@ class Cross(Operator):
         return True
 
     @property
-    def solver(self) -> str:
-        return "singular"
+    def solver(self) -> Solver:
+        return Singular()
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,12 @@ class Transfer(Operator):
     """
 
     lag: int = 1
-    solver: str = "singular"
+    solver: Any = "singular"
     name: str = field(default="transfer", init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lag", whole("lag", self.lag, 1))
-        if self.solver not in ("singular", "eigen"):
-            raise ValueError(f"the solver of a transfer operator is 'singular' or 'eigen'; it is {self.solver!r}")
+        object.__setattr__(self, "solver", chosen_solver(self.solver, self.form))
 
     @property
     def form(self) -> Form:
@@ -78,7 +78,7 @@ class Transfer(Operator):
 
     @property
     def right_gram(self) -> Form | None:
-        return gram_at("future") if self.solver == "singular" else None
+        return gram_at("future") if self.solver.two_sided else None
 
     @property
     def views(self) -> tuple[str, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from daskspectral.forms import Field, Form, Functional, along, dirichlet, form, functional, grad, gram, inner
-from daskspectral.operators.base import Operator
+from daskspectral.operators.base import Array, Operator
 
 
 @form
@@ -55,3 +58,34 @@ class Regression(Operator):
     def functionals(self) -> dict[str, Functional]:
         count = (self.targets or 1) if self.gradients else 0
         return {"values": values} | {f"slopes {j}": slopes(j) for j in range(count)}
+
+    @property
+    def counts(self) -> frozenset[str]:
+        return frozenset({"observed"})
+
+    def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
+        """Targets (c, m), and gradients (c, m, d), given in the raw columns of X, by the chain rule."""
+        found = {name: values for name, values in fields.items() if name in ("x", "weight")}
+        found["y"] = np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1)
+        if "gradients" in fields:
+            t = np.asarray(fields["gradients"], dtype=float)
+            t = t.reshape(*found["y"].shape, t.shape[-1])
+            t = t if columns is None else t[:, :, list(columns)]
+            found["gradients"] = t if scale is None else t * scale
+        return found
+
+    def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
+        """Squared norms (m,) of values and gradients, and `observed`, the rows of positive weight."""
+        y = fields["y"]
+        w = np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(y))
+        with np.errstate(over="ignore"):  # infinity is refused later
+            y = y**2
+        squares = {"value_squares": w @ y, "observed": np.array([np.count_nonzero(w)], dtype=float)}
+        if "gradients" in fields:
+            squares["slope_squares"] = np.einsum("k,kjd,kjd->j", w, fields["gradients"], fields["gradients"])
+        return squares
+
+    def together(self, sums: dict[str, Array]) -> dict[str, Array]:
+        """The right-hand sides of all targets side by side, (p, m)."""
+        slopes = [sums.pop(name) for name in self.functionals if name != "values" and name in sums]
+        return sums | ({"slopes": np.column_stack(slopes)} if slopes else {})

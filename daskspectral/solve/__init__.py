@@ -1,20 +1,28 @@
 """Solvers: small dense algebra on the moments, one algorithm a file."""
 
-from daskspectral.solve.eigen import solve_symmetric
-from daskspectral.solve.nonsymmetric import solve_eigen
+from daskspectral.solve.diffusion import DiffusionFunctions
+from daskspectral.solve.eigen import Eigen
+from daskspectral.solve.kernelised import LearnedKernel
 from daskspectral.solve.ridge import RidgeFit, solve_ridge
-from daskspectral.solve.singular import solve_singular
-from daskspectral.solve.spectrum import Spectrum
+from daskspectral.solve.sdp import Certificate
+from daskspectral.solve.singular import Singular
+from daskspectral.solve.solver import Problem, Solver, Spectrum
+from daskspectral.solve.symmetric import Symmetric
 from daskspectral.solve.whiten import Whitening, resolve_cut, whiten
 
 __all__ = [
+    "Certificate",
+    "DiffusionFunctions",
+    "Eigen",
+    "LearnedKernel",
+    "Problem",
     "RidgeFit",
+    "Singular",
+    "Solver",
     "Spectrum",
+    "Symmetric",
     "Whitening",
     "resolve_cut",
-    "solve_eigen",
     "solve_ridge",
-    "solve_singular",
-    "solve_symmetric",
     "whiten",
 ]

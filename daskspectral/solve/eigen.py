@@ -1,43 +1,81 @@
-"""The symmetric generalised eigenproblem L v = lambda Phi v, on the directions that Phi sees."""
+"""The non-symmetric eigenproblem L v = lambda Phi v, on the directions that Phi sees: complex values."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.solve.spectrum import Spectrum, fix_signs
+from daskspectral.solve.solver import Problem, Solver, Spectrum, described
 from daskspectral.solve.whiten import whiten
 
 Array = NDArray[np.floating[Any]]
+Complex = NDArray[np.complex128]
 
 
-def solve_symmetric(
-    form: Array, gram: Array, *, count: int, cut: float, ridge: float = 0.0, descending: bool = False
-) -> Spectrum:
-    """The `count` lowest eigenvalues of form against gram, (p, p), ascending; fewer when the rank is less.
+@final
+@dataclass(frozen=True, repr=False)
+class Eigen(Solver):
+    """The first `count` eigenvalues of form <f, L g> against gram, (p, p), complex, with functions of both sides.
 
-    With `descending` the largest, from the largest down: those of a generator, which is negative.
+    Right functions g solve L g = lambda g, form b = lambda gram b; left functions f its adjoint,
+    a^H form = lambda a^H gram. They are biorthonormal, a^H gram b = I; the right ones have unit norm in the Gram's
+    metric, and their largest whitened coefficient is real and positive, so that those of conjugate values are
+    conjugate. Values descend by real part (`ranking="real"`, generators) or by modulus and real part
+    (`ranking="modulus"`, transfer operators), among those that agree to nine digits by imaginary part. `count` may
+    part a conjugate pair. Functions whose columns of the form are exact zeros (the constant) are kept whole: their
+    eigenvalue 0 is exact.
 
-    `ridge` adds that multiple of the form's mean diagonal to its diagonal (footnote 6 of the Galerkin paper:
-    (L + eps I, Phi), never the Gram alone). Functions have unit norm in the Gram's metric. The cut keeps
-    those that the form kills (rows of exact zeros: the constant) whole, so that the eigenvalue 0 is exact.
+    Raises numpy.linalg.LinAlgError where a left function is orthogonal to its right one (a Jordan block): no
+    biorthonormal pair exists there.
     """
-    whitening = whiten(gram, cut, (form == 0).all(axis=0))
-    w = whitening.matrix
-    if ridge:
-        form = form + ridge * np.trace(form) / len(form) * np.eye(len(form))
-    reduced = w.T @ form @ w
-    reduced = 0.5 * (reduced + reduced.T)
-    rank = whitening.rank
-    k = min(count, rank)
-    wanted = (rank - k, rank - 1) if descending else (0, k - 1)
-    values, vectors = scipy.linalg.eigh(reduced, subset_by_index=wanted)
-    if descending:
-        values, vectors = values[::-1], vectors[:, ::-1].copy()
-    fix_signs(vectors)
-    residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
-    coefficients = w @ vectors
-    return Spectrum(values, coefficients, coefficients, rank, residuals)
+
+    name: ClassVar[str] = "eigen"
+    functions: ClassVar[Mapping[str, str]] = {"coefficients_": "right", "left_coefficients_": "left"}
+
+    def solve(self, problem: Problem) -> Spectrum:
+        form = problem.form
+        whitening = whiten(problem.gram, problem.cut, (form == 0).all(axis=0))
+        w = whitening.matrix
+        reduced = w.T @ form @ w
+        found: Any = scipy.linalg.eig(reduced, left=True, right=True)
+        values, left, right = (np.asarray(part, dtype=np.complex128) for part in found)
+        first = _ranked(values, problem.ranking)[: problem.count]
+        values = values[first]
+        b = fix_phases(right[:, first])
+        a = _biorthonormal(left[:, first], b, values)
+        residuals = np.linalg.norm(reduced @ b - b * values, axis=0)
+        rank = whitening.rank
+        return Spectrum(values, w @ a, w @ b, rank, residuals, described(problem, rank, residuals))
+
+
+def _ranked(values: Complex, ranking: str) -> NDArray[np.intp]:
+    """Positions by descending real part, or modulus and real part, then imaginary part, to nine digits each."""
+    parts = [values.imag, values.real] if ranking == "real" else [values.imag, values.real, np.abs(values)]
+    step = max(1e-9 * float(np.abs(values).max()), np.finfo(float).tiny)
+    return np.lexsort([-np.rint(part / step) for part in parts])
+
+
+def fix_phases(vectors: Complex) -> Complex:
+    """Unit columns whose largest entry is real and positive; among entries that rounding cannot part, the first."""
+    vectors = vectors / np.linalg.norm(vectors, axis=0)
+    magnitude = np.abs(vectors)
+    ties = magnitude >= magnitude.max(axis=0) * (1 - 1e-6)
+    largest = np.take_along_axis(vectors, ties.argmax(axis=0)[None], axis=0)[0]
+    return np.asarray(vectors * (largest.conj() / np.abs(largest)))
+
+
+def _biorthonormal(left: Complex, right: Complex, values: Complex) -> Complex:
+    """The left vectors recombined so that left^H right = I; only those of one eigenvalue mix."""
+    overlap = left.conj().T @ right
+    if np.linalg.svd(overlap, compute_uv=False).min(initial=1) < 4 * np.finfo(float).eps:
+        worst = values[np.abs(np.diag(overlap)).argmin()]
+        raise np.linalg.LinAlgError(
+            f"the operator is defective on this basis: at the eigenvalue {worst:.6g} the left function is orthogonal "
+            "to the right one, and the two cannot be paired; take the singular values instead"
+        )
+    return np.asarray(left @ np.linalg.inv(overlap).conj().T)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from daskspectral.kernels import Kernel
 from daskspectral.kernels.base import MultiIndex, ParameterKernel
-from daskspectral.solve.spectrum import fix_signs
+from daskspectral.solve.signs import fix_signs
 
 Array = NDArray[np.floating[Any]]
 
@@ -90,7 +90,7 @@ class KernelisedSolution:
 
     `inner` B (q, q); `dual` y (n,); `objective` Tr(C B); `least_eigenvalue` of diag(y) - (K_bar / n^2 - lambda K^+) in
     the range of K; `gap` = Tr(Z B) + |(d - diag B').y| + max(0, -least_eigenvalue) sum(d), by which the objective can
-    be beaten at most, also relative to it; `error` the largest of |diag(B') - d| / d; `iterations`.
+    be beaten at most, also relative to it; `error` the largest of |diag(B') - d| / d; `passes`, the steps taken.
     """
 
     inner: Array
@@ -100,7 +100,7 @@ class KernelisedSolution:
     gap: float
     relative_gap: float
     error: float
-    iterations: int
+    passes: int
 
     @property
     def merit(self) -> float:
@@ -109,9 +109,9 @@ class KernelisedSolution:
 
 
 def solve_kernelised(
-    problem: KernelisedProblem, *, tolerance: float = 1e-9, iterations: int = 100
+    problem: KernelisedProblem, *, tolerance: float = 1e-9, max_passes: int = 100
 ) -> KernelisedSolution:
-    """The answer whose relative gap and error are below the tolerance, or the best that rounding or `iterations` allow.
+    """The answer whose relative gap and error are below the tolerance, or the best that rounding or `max_passes` allow.
 
     A step solves (P o Q) dy = mu diag(P) - d with P = Phi^T Z^-1 Phi, Q = Phi^T B Phi, (n, n): O(n^3).
     """
@@ -123,10 +123,10 @@ def solve_kernelised(
     assert inverse is not None  # lambda I and more
     b = inverse * (d.sum() / np.einsum("nq,nq->", phi @ inverse, phi))
     best: KernelisedSolution | None = None
-    for step in range(iterations + 1):
+    for step in range(max_passes + 1):
         now = _judged(problem, b, y, step)
         best = now if best is None or now.merit < best.merit else best
-        if best.merit <= tolerance or best.iterations < step - _PATIENCE:
+        if best.merit <= tolerance or best.passes < step - _PATIENCE:
             break
         inverse = _inverse(z)
         if inverse is None:

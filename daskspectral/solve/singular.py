@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.solve.spectrum import Spectrum, fix_signs
+from daskspectral.solve.signs import fix_signs
+from daskspectral.solve.solver import Problem, Solver, Spectrum, described
 from daskspectral.solve.whiten import whiten
 
 Array = NDArray[np.floating[Any]]
 
 
-def solve_singular(
-    form: Array,
-    gram: Array,
-    right_gram: Array,
-    *,
-    count: int,
-    cut: float,
-    means: tuple[Array, Array] | None = None,
-) -> Spectrum:
+@final
+@dataclass(frozen=True, repr=False)
+class Singular(Solver):
     """The `count` largest singular values of form (p, q) between gram (p, p) and right_gram (q, q), descending.
 
     U S V^T = Phi^(-1/2) L Psi^(-1/2); the left functions are the rows of A = U^T Phi^(-1/2), the right ones those of
@@ -30,30 +27,39 @@ def solve_singular(
     the metric of their side; the largest whitened coefficient of a left function is positive, and the right function
     makes the singular value so. The ranks of both sides come as a pair.
 
-    `means` = (E phi (p,), E psi (q,)) asks for the functions less their means; all moments are means over the rows
-    then. They are taken off after the cut, where rounding is known: Gram matrices centred before it hold directions
-    of noise wherever the functions are almost constant. The constant itself drops out of the span.
+    `means` = (E phi (p,), E psi (q,)) asks for the functions less their means. They are taken off after the cut, where
+    rounding is known: Gram matrices centred before it hold directions of noise wherever the functions are almost
+    constant. The constant itself drops out of the span.
     """
-    left, right = whiten(gram, cut).matrix, whiten(right_gram, cut).matrix
-    reduced = left.T @ form @ right
-    if means is not None:
-        mu, nu = left.T @ means[0], right.T @ means[1]
-        u, v = _centred_root(mu, np.sqrt(cut)), _centred_root(nu, np.sqrt(cut))
-        left, right, reduced = left @ u, right @ v, u.T @ (reduced - np.outer(mu, nu)) @ v
-    rank = left.shape[1], right.shape[1]
-    if not min(rank):
-        raise ValueError(
-            "nothing is left of the basis once the means are taken off: its functions are all but constant on these "
-            "data; narrow the kernel's scale, or use more functions"
+
+    name: ClassVar[str] = "singular"
+    values: ClassVar[str] = "singular_values_"
+    functions: ClassVar[Mapping[str, str]] = {"coefficients_": "left", "right_coefficients_": "right"}
+    two_sided: ClassVar[bool] = True
+
+    def solve(self, problem: Problem) -> Spectrum:
+        form, cut, means = problem.form, problem.cut, problem.means
+        right_gram = problem.gram if problem.right_gram is None else problem.right_gram
+        left, right = whiten(problem.gram, cut).matrix, whiten(right_gram, cut).matrix
+        reduced = left.T @ form @ right
+        if means is not None:
+            mu, nu = left.T @ means[0], right.T @ means[1]
+            u, v = _centred_root(mu, np.sqrt(cut)), _centred_root(nu, np.sqrt(cut))
+            left, right, reduced = left @ u, right @ v, u.T @ (reduced - np.outer(mu, nu)) @ v
+        rank = left.shape[1], right.shape[1]
+        if not min(rank):
+            raise ValueError(
+                "nothing is left of the basis once the means are taken off: its functions are all but constant on "
+                "these data; narrow the kernel's scale, or use more functions"
+            )
+        k = min(problem.count, *rank)
+        u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
+        u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
+        fix_signs(u, v)
+        residuals = np.hypot(
+            np.linalg.norm(reduced @ v - u * values, axis=0), np.linalg.norm(reduced.T @ u - v * values, axis=0)
         )
-    k = min(count, *rank)
-    u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
-    u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
-    fix_signs(u, v)
-    residuals = np.hypot(
-        np.linalg.norm(reduced @ v - u * values, axis=0), np.linalg.norm(reduced.T @ u - v * values, axis=0)
-    )
-    return Spectrum(values, left @ u, right @ v, rank, residuals)
+        return Spectrum(values, left @ u, right @ v, rank, residuals, described(problem, rank, residuals))
 
 
 def _centred_root(mean: Array, least: float) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.solve.spectrum import fix_signs
+from daskspectral.solve.signs import fix_signs
 
 Array = NDArray[np.floating[Any]]
 

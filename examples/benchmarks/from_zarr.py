@@ -31,7 +31,7 @@ from daskspectral.data.batches import BATCH_ROWS
 from daskspectral.data.source import open_source
 from daskspectral.engine import Run
 from daskspectral.engine.sampling import Scan
-from daskspectral.estimators.measuring import plan_of
+from daskspectral.passes.sums import plan_of
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
 

@@ -27,7 +27,7 @@ from scipy.optimize import nnls
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Preparation
-from daskspectral.estimators.regressing import MeasureRegression
+from daskspectral.passes.regression import MeasureRegression
 from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import unit_index
 from daskspectral.moments import Measure, block_rows

@@ -20,7 +20,7 @@ import click
 import numpy as np
 
 from daskspectral import InvariantRegressor, SobolevRidge, plot
-from daskspectral.estimators.sections import sections
+from daskspectral.solve.sections import sections
 from daskspectral.groups import Permutations, SignFlips
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import Box, Sphere

@@ -15,7 +15,7 @@ from daskspectral import kernels
 from daskspectral.cli import command
 from daskspectral.data.convert import convert
 from daskspectral.data.samples import write_sample
-from daskspectral.estimators.parameters import checked_kernel
+from daskspectral.passes.parameters import checked_kernel
 
 BEHIND: dict[str, list[Callable[..., Any]]] = {
     "fit": [dsp.SpectralDecomposition, dsp.SpectralDecomposition.fit],

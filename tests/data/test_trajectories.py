@@ -24,7 +24,7 @@ from daskspectral.data.source import Source
 from daskspectral.data.trajectories import JoinedReader, is_several, open_trajectories
 from daskspectral.engine import Plan, Run
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.estimators.measuring import Store
+from daskspectral.passes.sums import Store
 
 Array = NDArray[Any]
 LENGTHS = (37, 11, 60)

@@ -19,7 +19,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import daskspectral as dsp
 from daskspectral.engine import Run
-from daskspectral.estimators import pairing
+from daskspectral.passes import pairs as pairing
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Polynomial
 from daskspectral.manifolds import Sphere
 

@@ -29,8 +29,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import daskspectral as dsp
 from daskspectral.errors import InvalidRowError
 from daskspectral.estimators import embedding as embedding_module
-from daskspectral.estimators import embedding_passes
-from daskspectral.estimators.embedding_passes import Passes
+from daskspectral.passes import embedding as embedding_passes
+from daskspectral.passes.embedding import Passes
 
 Array = NDArray[np.floating[Any]]
 METHODS = ("exact", "lowrank")

@@ -12,7 +12,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral import SobolevRidge
 from daskspectral.basis import HarmonicBasis
-from daskspectral.estimators.sections import sections
+from daskspectral.solve.sections import sections
 from daskspectral.groups import (
     Cyclic,
     Generated,
@@ -180,7 +180,7 @@ def test_elements_of_groups_without_an_order():
 
 
 def test_values_of_eigenfunctions_that_do_not_fit(monkeypatch):
-    monkeypatch.setattr("daskspectral.estimators.sections.available", lambda: 8 * 20 * 100)
+    monkeypatch.setattr("daskspectral.solve.sections.available", lambda: 8 * 20 * 100)
     x, y = data(Circle(), 20)
     SobolevRidge(Circle(), n_eigenfunctions=99).fit(x, y)
     with pytest.raises(MemoryError, match=r"101 eigenfunctions at 20 points take .* GB are free; lower n_eigen"):

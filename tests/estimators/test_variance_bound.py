@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import daskspectral as dsp
 from daskspectral.basis import MonomialBasis
 from daskspectral.engine import plan as plan_module
-from daskspectral.estimators.variance import VarianceBound
+from daskspectral.passes.variance import VarianceBound
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Laplacian, Schroedinger, SymmetricForm, Transfer
 

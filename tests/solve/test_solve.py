@@ -16,7 +16,7 @@ from daskspectral.kernels import Polynomial
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 from daskspectral.solve import resolve_cut, solve_symmetric, whiten
-from daskspectral.solve.spectrum import fix_signs
+from daskspectral.solve.signs import fix_signs
 
 
 def spd(p: int, rng: np.random.Generator, least: float = 0.1) -> Any:

@@ -3,25 +3,26 @@
 from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated, power_method
 from daskspectral.solve.sdp.certificate import Certificate
 from daskspectral.solve.sdp.exact import Deflated, ExactProblem
-from daskspectral.solve.sdp.lowrank import Frame, Largest, LowRankProblem, Prove, Pull, alpha
-from daskspectral.solve.sdp.staircase import RANK, SDPSolution, solve_sdp
+from daskspectral.solve.sdp.lowrank import Frame, LowRankProblem, Prove, Pull, alpha
+from daskspectral.solve.sdp.staircase import RANK, Accelerated, Power, SDPSolution, SDPSolver
 
 __all__ = [
+    "Accelerated",
     "Ascent",
     "Certificate",
     "Deflated",
     "ExactProblem",
     "Frame",
     "Iterate",
-    "Largest",
     "LowRankProblem",
+    "Power",
     "Problem",
     "Prove",
     "Pull",
     "RANK",
     "SDPSolution",
+    "SDPSolver",
     "accelerated",
     "alpha",
     "power_method",
-    "solve_sdp",
 ]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.solve.extremes import Largest
 from daskspectral.solve.sdp.ascent import Iterate, Problem
 from daskspectral.solve.sdp.certificate import Certificate, certificate
 from daskspectral.solve.whiten import whiten
@@ -109,16 +110,6 @@ class Prove:
             "bound": bound.sum(),
             "largest": Largest(float(y.max(initial=0.0))),
         }
-
-
-@dataclass(frozen=True)
-class Largest:
-    """The largest of numbers, which adds like a sum."""
-
-    value: float
-
-    def __add__(self, other: Largest) -> Largest:
-        return max(self, other, key=lambda one: one.value)
 
 
 def alpha(m: Array, total: float) -> Array:

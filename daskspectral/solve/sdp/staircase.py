@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.registry import Named
 from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated, power_method
 from daskspectral.solve.sdp.certificate import Certificate
 
@@ -37,34 +39,66 @@ class SDPSolution:
     objectives: tuple[float, ...]
 
 
-def solve_sdp(
-    problem: Problem, start: Array, *, solver: str = "accelerated", tolerance: float = 1e-10, max_passes: int = 10_000
-) -> SDPSolution:
-    """Ascend until the certificate holds, from the coordinates `start` (m, r).
+class SDPSolver(Named, ABC):
+    """Problem -> SDPSolution, from the coordinates `start` (m, r)."""
+
+    @abstractmethod
+    def solve(self, problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
+        """Ascend until the certificate holds to a relative duality gap, or the passes are spent."""
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Accelerated(SDPSolver):
+    """Quasi-Newton ascent with the rank found on the way.
 
     The rank is cut to what E shows after each stage, and grows by the direction of the certificate's least
     eigenvector where that is negative (a second-order point that is no optimum; Boumal, Voroninski and Bandeira
-    2016). solver="power" is the paper's method at the rank of `start`, to its certificate.
+    2016).
     """
-    if solver == "power":
-        return _power(problem, start, tolerance, max_passes)
-    point, cut = start, DROPPED
-    objectives: list[float] = []
-    best: SDPSolution | None = None
-    for attempt in range(ROUNDS):
-        found = _ascend(problem, point, cut, max_passes, objectives)
-        certificate = problem.certify(found.last.point, tolerance)
-        solution = _solution(found.last, certificate, objectives)
-        logger.info("round %d: %s after %d passes", attempt + 1, certificate, len(objectives))
-        if best is None or certificate.optimal or solution.objective > best.objective:
-            best = solution
-        if certificate.optimal or len(objectives) >= max_passes or certificate.direction is None:
-            break
-        point, cut = problem.widened(found.last.point, certificate.direction), cut / STEEPER
-    assert best is not None
-    return SDPSolution(
-        best.point, best.objective, best.eigenvalues, best.certificate, len(objectives), tuple(objectives)
-    )
+
+    name: ClassVar[str] = "accelerated"
+
+    def solve(self, problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
+        point, cut = start, DROPPED
+        objectives: list[float] = []
+        best: SDPSolution | None = None
+        for attempt in range(ROUNDS):
+            found = _ascend(problem, point, cut, max_passes, objectives)
+            certificate = problem.certify(found.last.point, tolerance)
+            solution = _solution(found.last, certificate, objectives)
+            logger.info("round %d: %s after %d passes", attempt + 1, certificate, len(objectives))
+            if best is None or certificate.optimal or solution.objective > best.objective:
+                best = solution
+            if certificate.optimal or len(objectives) >= max_passes or certificate.direction is None:
+                break
+            point, cut = problem.widened(found.last.point, certificate.direction), cut / STEEPER
+        assert best is not None
+        return SDPSolution(
+            best.point, best.objective, best.eigenvalues, best.certificate, len(objectives), tuple(objectives)
+        )
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Power(SDPSolver):
+    """The paper's projected power method, at the rank of the start, to its certificate."""
+
+    name: ClassVar[str] = "power"
+
+    def solve(self, problem: Problem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
+        objectives: list[float] = []
+        point = start
+        for stage in (*STAGES, 1e-10, 1e-12):
+            found = power_method(problem, point, residual=stage, max_passes=max(1, max_passes - len(objectives)))
+            objectives.extend(found.objectives)
+            point = found.last.point
+            if stage > tolerance and len(objectives) < max_passes:
+                continue
+            certificate = problem.certify(point, tolerance)
+            if certificate.optimal or len(objectives) >= max_passes:
+                break
+        return _solution(found.last, certificate, objectives)
 
 
 def _ascend(problem: Problem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Ascent:
@@ -90,21 +124,6 @@ def _ascend(problem: Problem, point: Array, cut: float, max_passes: int, objecti
         point = _reduced(found.last, cut)
         if len(objectives) >= max_passes or point.shape[1] == found.last.point.shape[1]:
             return found
-
-
-def _power(problem: Problem, start: Array, tolerance: float, max_passes: int) -> SDPSolution:
-    objectives: list[float] = []
-    point = start
-    for stage in (*STAGES, 1e-10, 1e-12):
-        found = power_method(problem, point, residual=stage, max_passes=max(1, max_passes - len(objectives)))
-        objectives.extend(found.objectives)
-        point = found.last.point
-        if stage > tolerance and len(objectives) < max_passes:
-            continue
-        certificate = problem.certify(point, tolerance)
-        if certificate.optimal or len(objectives) >= max_passes:
-            break
-    return _solution(found.last, certificate, objectives)
 
 
 def _solution(last: Iterate, certificate: Certificate, objectives: list[float]) -> SDPSolution:

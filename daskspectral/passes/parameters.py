@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -54,6 +53,14 @@ def check_random_state(value: Any) -> None:
         ) from error
 
 
+def check_landmark_choice(landmarks: Any, sample: Any, count: int) -> None:
+    """Raise ValueError for a method that does not exist, and for a sample of rows below the number of landmarks."""
+    if isinstance(landmarks, str):
+        check_one_of("landmarks", landmarks, METHODS)
+        if landmarks != "uniform" and sample is not None:
+            check_whole("landmark_sample", sample, count)
+
+
 def given_landmarks(landmarks: Any, n_features: int, of: str = "X") -> Array:
     """A copy (p, n_features) of landmarks given by the user, in the raw columns of X; ValueError for anything else."""
     wanted = (
@@ -77,24 +84,6 @@ def given_landmarks(landmarks: Any, n_features: int, of: str = "X") -> Array:
 def _real(value: Any) -> bool:
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     return number and math.isfinite(value)
-
-
-def saved_params(estimator: Any) -> dict[str, Any]:
-    """The constructor's arguments of an estimator as they are saved: sequences as arrays.
-
-    A generator as `random_state` has no plain form and becomes None.
-    """
-    params = dict(estimator.get_params(deep=False))
-    for name, value in params.items():
-        if name in ("landmarks", "right_landmarks", "rescale") and not isinstance(value, (str, type(None))):
-            params[name] = np.asarray(value)
-        elif name == "columns" and value is not None:
-            params[name] = [int(c) for c in value]
-        elif isinstance(value, os.PathLike):
-            params[name] = os.fspath(value)
-        elif name == "random_state" and not isinstance(value, (int, np.integer)):
-            params[name] = None
-    return params
 
 
 def checked_operator(value: Any) -> Operator:

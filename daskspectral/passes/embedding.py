@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import os
@@ -20,20 +21,23 @@ from daskspectral.basis.base import VALUE
 from daskspectral.data.readers import ZarrReader, refuse_input
 from daskspectral.data.source import Preparation, Source, open_source, points_reader
 from daskspectral.data.writer import create_array, default_chunk_rows, local_path, refuse_existing
-from daskspectral.engine import Run
+from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.engine.memory import Memory, available, local_threads, predict_memory
+from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
-from daskspectral.estimators.extension import COVERED
-from daskspectral.estimators.measuring import plan_of
-from daskspectral.kernels import Kernel
+from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.moments import block_rows
-from daskspectral.solve.sdp import Frame, Largest, Prove, Pull
+from daskspectral.passes.extension import COVERED
+from daskspectral.passes.sums import PassPlan, flops_of
+from daskspectral.solve.extremes import Largest, Smallest
+from daskspectral.solve.sdp import Frame, Prove, Pull
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
+ASKED = "asked"
 BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
+ROUNDING = 1e-7  # of the kernel's exponent, for points far from the middle: 20 000 bandwidths
 KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
 SCRATCH = "daskspectral_scratch"
 """Attribute of the array of kernel values that a fit leaves at its cache_path."""
@@ -90,7 +94,7 @@ class TotalTask:
 class CoverTask:
     """How many rows the landmarks do not cover, by |psi|^2 or by a mass that is not positive; bounds that are not.
 
-    `missed` are the first such rows, `heaviest` and `lightest` the largest m and -m.
+    `missed` are the first such rows, `heaviest` and `lightest` the largest and the smallest m.
     """
 
     features: Features
@@ -113,7 +117,7 @@ class CoverTask:
             "unbounded": np.array(unbounded),
             "farthest": Largest(1 - least),
             "heaviest": Largest(heaviest),
-            "lightest": Largest(-lightest),
+            "lightest": Smallest(lightest),
             "missed": missed,
         }
 
@@ -161,24 +165,35 @@ class Passes:
         checkpoint, number = self.checkpoint, self.count
         self.count += 1
         saved = {} if checkpoint is None or checkpoint.total is None else dict(checkpoint.total.sums)
-        if str(number) in saved:
+        asked = _digest(task, state)
+        if str(number) in saved and np.array_equal(saved[str(number)][ASKED], asked):
             return dict(saved[str(number)])
         found = self.run.reduce(task, state).sums
-        sums = {k: np.asarray(v.value if isinstance(v, (First, Largest)) else v) for k, v in found.items()}
-        if checkpoint is not None:
-            checkpoint.add(self.count, Total({**saved, str(number): sums}, count=1))
+        sums = {k: np.asarray(v.value if isinstance(v, (First, Largest, Smallest)) else v) for k, v in found.items()}
+        if checkpoint is not None:  # passes after one that differs are of another way
+            before = {key: value for key, value in saved.items() if int(key) < number}
+            checkpoint.add(self.count, Total({**before, str(number): {**sums, ASKED: asked}}, count=1))
         return sums
 
 
-def pass_plan(source: Source, p: int) -> tuple[Plan, Memory]:
-    """The ranges of a pass with p landmarks, and the memory of a process that runs it on the local scheduler."""
-    plan, threads = plan_of(source, p), local_threads()
+def _digest(task: Any, state: Any) -> Array:
+    """What a pass was asked, its task and the point at which it is made, as four numbers."""
+    digest = hashlib.sha256(repr([type(part).__name__ for part in (task, getattr(task, "block", None))]).encode())
+    if isinstance(state, np.ndarray):
+        digest.update(np.ascontiguousarray(state).tobytes())
+    return np.frombuffer(digest.digest(), dtype=np.int64)
+
+
+def plan_embedding(source: Source, p: int) -> PassPlan:
+    """The plan of a pass with p landmarks. Raises MemoryError where it would not fit."""
+    plan, threads = plan_rows(source, flops_of(source, p)), local_threads()
     live = plan.live(1 + math.ceil(threads / plan.epoch))
     rows = block_rows(p)
     memory = predict_memory(
         p, source.dimension, rows=rows, dtype="float64", threads=threads, live=live, buffers=4, sums=1
     )
-    return plan, memory
+    check_memory(memory)
+    return PassPlan(plan, memory)
 
 
 def keeps(size: int) -> bool:
@@ -315,3 +330,42 @@ class _KernelTask:
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
         return np.ascontiguousarray(self.kernel.values(np.asarray(batch["x"]), self.x).T)
+
+
+def positive(columns: Array) -> Array:
+    """Signs that make each column's largest entry positive: the first of those that rounding cannot tell apart."""
+    size = np.abs(columns)
+    first = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(axis=0)
+    return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
+
+
+def check_reach(kernel: Gaussian, points: Array) -> None:
+    """Raise ValueError where a point is so far away that distances between the others lose their digits."""
+    bandwidth = float(kernel.scale) * np.sqrt(2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
+    farthest = int(np.argmax(squares))
+    apart = not squares[farthest] <= 1e4 * np.median(squares)  # otherwise it is the bandwidth that is small
+    if apart and not np.finfo(float).eps * squares[farthest] <= ROUNDING * bandwidth**2:
+        raise ValueError(
+            f"the point {points[farthest, :4].tolist()}{' and so on' if points.shape[1] > 4 else ''} is "
+            f"{np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths away from the middle of the others, whose "
+            "distances would lose their digits: leave such points out, or widen the bandwidth"
+        )
+
+
+def check_masses(kernel: Gaussian, lightest: float, heaviest: float, total: float, n: int) -> None:
+    """Raise ValueError where the kernel is the identity, or of rank one, to rounding."""
+    bandwidth = float(kernel.scale) * np.sqrt(2)
+    if n == 1:
+        raise ValueError("X has 1 row; an embedding needs 2 points at least")
+    if heaviest - 1 < 1e-8:
+        raise ValueError(
+            f"at bandwidth {bandwidth:g} the kernel is the identity: no two points are within reach of each other. "
+            "Give a larger bandwidth"
+        )
+    if 1 - lightest**2 / total < 1e-7:
+        raise ValueError(
+            f"at bandwidth {bandwidth:g} the kernel is of rank one: it cannot tell any two points apart. Give a "
+            "smaller bandwidth, or points that differ"
+        )

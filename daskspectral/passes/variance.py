@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.source import label_of
-from daskspectral.engine import Run
-from daskspectral.estimators.measuring import Ground, Store, open_data, plan_of
-from daskspectral.estimators.parameters import check_one_of
-from daskspectral.estimators.weighing import InUnits, exponent_of
+from daskspectral.data.integrity import Snapshot
+from daskspectral.data.opening import open_data
+from daskspectral.data.source import Preparation, label_of
+from daskspectral.engine import Run, plan_rows
 from daskspectral.moments import Measure, Moments
+from daskspectral.moments.spread import FormSpread
+from daskspectral.operators.weights import exponent_of
+from daskspectral.passes.parameters import check_one_of
+from daskspectral.passes.sums import Discretisation, flops_of
 from daskspectral.solve import resolve_cut
-from daskspectral.solve.variance import FormSpread, bernstein_deviation, energy_basis, theorem_term
-
-if TYPE_CHECKING:
-    from daskspectral.estimators.spectral import SpectralDecomposition
+from daskspectral.solve.variance import bernstein_deviation, energy_basis, theorem_term
 
 Array = NDArray[np.floating[Any]]
 ROWS = 256  # of a block: (m, r, rows) numbers are held, m the dimension or more
@@ -74,8 +74,22 @@ class VarianceBound:
         return "\n".join([*lines, *(f"  {value:.6g} +- {error:.2g}" for value, error in pairs)])
 
 
+class Decomposed(Protocol):
+    """What the bound needs of a fitted `SpectralDecomposition`."""
+
+    moments_: Moments
+    preparation_: Preparation
+    n_features_in_: int
+    coefficients_: Array
+    eigenvalues_: Array
+    support_: Array
+    min_support: float
+    ridge: float
+    rtol: float | None
+
+
 def variance_bound(
-    model: SpectralDecomposition,
+    model: Decomposed,
     X: Any,
     *,
     delta: float = 0.05,
@@ -90,12 +104,12 @@ def variance_bound(
     Raises ValueError for operators that are not symmetric, where the operator is not invertible, and for data that
     do not fit the model.
     """
-    moments: Moments = model.moments_
+    moments = model.moments_
     operator, cut = moments.operator, resolve_cut(model.rtol, moments.dtype)
     if not isinstance(delta, (float, np.floating)) or not 0 < delta < 1:
         raise ValueError(f"delta is the probability of being wrong, between 0 and 1; it is {delta!r}")
     check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-    if operator.solver != "symmetric":
+    if not operator.solver.needs_symmetry:
         raise ValueError(
             f"the variance is bounded for symmetric operators, and {operator.name} is solved by {operator.solver!r}"
         )
@@ -111,14 +125,14 @@ def variance_bound(
             f"{label_of('x')} has {source.n_features_in} columns, and the model was fitted on {model.n_features_in_}"
         )
     source = source.allowing_missing(allow_missing)
-    store = Store(source, allow_missing=allow_missing)
-    source = Ground(moments.basis, model.preparation_, None).prepared(source, operator)
+    snapshot = Snapshot(source, allow_missing=allow_missing)
+    source = Discretisation(moments.basis, model.preparation_).prepared(source, operator)
     measure = Measure(moments.basis, moments.basis, operator.forms, {}, operator, "float64", ROWS)
     task = FormSpread(measure, span, model.coefficients_, model.eigenvalues_)
     exponent = exponent_of(moments.weight / moments.count) if "weight" in source.readers else 0
-    run = Run(source, plan_of(source, moments.basis.size), None, on_invalid, progress, "variance")
-    total = run.reduce(InUnits(task, exponent))
-    store.check_unchanged()
+    run = Run(source, plan_rows(source, flops_of(source, moments.basis.size)), None, on_invalid, progress, "variance")
+    total = run.reduce(_InUnits(task, exponent))
+    snapshot.check_unchanged()
     if total.weight <= 0:
         raise ValueError(f"the total sample weight is {total.weight:g}; some row needs a positive weight")
     unit, n, r = math.ldexp(total.weight, -exponent) / total.count, moments.count, len(energy.values)
@@ -138,3 +152,21 @@ def variance_bound(
         eigenvalues=model.eigenvalues_,
         standard_errors=np.sqrt(total.sums["squares"] / total.count / n) / unit,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _InUnits:
+    """A task whose rows have weights in units of 2^exponent: their squares then neither vanish nor overflow."""
+
+    task: Callable[..., Any]
+    exponent: int
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> Any:
+        """What the task returns."""
+        return self.task(map(self._weighed, batches), state)
+
+    def _weighed(self, batch: Mapping[str, Array]) -> Mapping[str, Array]:
+        weight = batch.get("weight")
+        if weight is None:
+            return batch
+        return {**batch, "weight": np.ldexp(np.asarray(weight, dtype=float), -self.exponent)}

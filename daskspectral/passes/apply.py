@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -17,35 +17,13 @@ from zarr.storage import LocalStore
 
 from daskspectral.data.batches import first_invalid
 from daskspectral.data.readers import ZarrReader, refuse_input
-from daskspectral.data.source import Preparation, Source, open_source
+from daskspectral.data.source import Source, open_source
 from daskspectral.data.writer import create_array, default_chunk_rows, refuse_existing
-from daskspectral.engine import Plan, Run, plan_run
+from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.errors import InvalidRowError
+from daskspectral.passes.rows import RowFunction
 
 Array = NDArray[Any]
-
-
-class RowFunction(Protocol):
-    """Raw rows (c, n_features) to (c, width)."""
-
-    @property
-    def nan_rows(self) -> bool:
-        """Whether invalid rows become NaN instead of an error."""
-        ...
-
-    @property
-    def preparation(self) -> Preparation:
-        """What it does to raw rows first."""
-        ...
-
-    @property
-    def width(self) -> int: ...
-
-    def of_prepared(self, x: Array) -> Array:
-        """The same function of rows that are prepared already, (c, d) to (c, width)."""
-        ...
-
-    def __call__(self, rows: Any) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +65,11 @@ def apply_rows(
     out: str | os.PathLike[str] | None,
     overwrite: bool,
     progress: bool | None,
-    dtype: Any = float,
     allow_missing: bool = False,
 ) -> Any:
     """The function of every row: in the container kind of x, lazily for dask, xarray and zarr; or written to `out`.
 
-    `dtype` is that of its values. A chunk of a zarr array that is missing raises OSError unless `allow_missing`.
+    A chunk of a zarr array that is missing raises OSError unless `allow_missing`.
     """
     if out is not None:
         refuse_existing(out, overwrite)
@@ -103,17 +80,17 @@ def apply_rows(
     if out is not None:
         reader = source.readers["x"]
         refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
-        return _write(function, source, os.fspath(out), overwrite, progress, dtype)
+        return _write(function, source, os.fspath(out), overwrite, progress)
     if isinstance(x, xr.DataArray):
-        return _xarray(function, x, source, coordinates, dtype)
+        return _xarray(function, x, source, coordinates)
     if isinstance(x, da.Array):
-        return _lazy(function, source.dask_fields["x"], dtype)
+        return _lazy(function, source.dask_fields["x"])
     if isinstance(x, (str, os.PathLike, zarr.Array)):
         reader = source.readers["x"]
         edges = reader.edges
         rows = tuple(np.diff(edges).tolist())
         array = da.from_array(_Slices(reader), chunks=(rows, n_features), asarray=False, meta=np.empty((0, 0)))
-        return _lazy(function, array, dtype)
+        return _lazy(function, array)
     run = Run(source, _plan(source, function), None, "keep" if function.nan_rows else "raise", progress, "transform")
     return run.map(_MapRows(function))
 
@@ -140,39 +117,33 @@ class _Slices:
         return block[:, columns]
 
 
-def _lazy(function: RowFunction, x: da.Array, dtype: Any) -> da.Array:
-    chunks = (x.chunks[0], (function.width,))
-    result: da.Array = da.map_blocks(_LazyRows(function), x, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
+def _lazy(function: RowFunction, x: da.Array) -> da.Array:
+    chunks = (x.chunks[0], (function.columns,))
+    meta = np.empty((0, 0), function.dtype)
+    result: da.Array = da.map_blocks(_LazyRows(function), x, dtype=function.dtype, chunks=chunks, meta=meta)
     return result
 
 
-def _xarray(
-    function: RowFunction, x: xr.DataArray, source: Source, coordinates: Mapping[str, Array], dtype: Any
-) -> xr.DataArray:
+def _xarray(function: RowFunction, x: xr.DataArray, source: Source, coordinates: Mapping[str, Array]) -> xr.DataArray:
     rows = x.dims[0]
     if rows == "component":
         raise ValueError("X has rows along a dimension 'component', which the result's columns have: rename it")
     lazy = source.dask_fields.get("x")
-    data = _LazyRows(function)(np.asarray(x.data)) if lazy is None else _lazy(function, lazy, dtype)
+    data = _LazyRows(function)(np.asarray(x.data)) if lazy is None else _lazy(function, lazy)
     kept = {name: c for name, c in x.coords.items() if set(c.dims) <= {rows}}
     extra = {name: ("component", values) for name, values in coordinates.items()}
-    coords: dict[Any, Any] = {**extra, **kept, "component": np.arange(function.width)}
+    coords: dict[Any, Any] = {**extra, **kept, "component": np.arange(function.columns)}
     return xr.DataArray(data, dims=(rows, "component"), coords=coords, name="eigenfunction")
 
 
 def _plan(source: Source, function: RowFunction) -> Any:
-    return plan_run(
-        source.edges,
-        flops_per_row=2000.0 * function.width,
-        row_bytes=8 * max(source.n_features_in, function.width),
-        splittable=not source.dask_fields,
-    )
+    return plan_rows(source, 2000.0 * function.columns, row_bytes=8 * max(source.n_features_in, function.columns))
 
 
-def _write(function: RowFunction, source: Source, out: str, overwrite: bool, progress: bool | None, dtype: Any) -> None:
+def _write(function: RowFunction, source: Source, out: str, overwrite: bool, progress: bool | None) -> None:
     """Into a zarr array whose chunks are those of the tasks, so that no two tasks write to one."""
-    shape = (source.n, function.width)
-    rows = min(source.n, default_chunk_rows((source.n, max(function.width, source.n_features_in)), dtype))
+    shape = (source.n, function.columns)
+    rows = min(source.n, default_chunk_rows((source.n, max(function.columns, source.n_features_in)), function.dtype))
     if source.dask_fields:
         blocks = open_source(source.dask_fields["x"].rechunk({0: rows}))
         source = replace(blocks, preparation=function.preparation)
@@ -181,7 +152,16 @@ def _write(function: RowFunction, source: Source, out: str, overwrite: bool, pro
         rows = chunk * max(1, round(rows / chunk))
     cuts = [*range(0, source.n, rows), source.n]
     plan = Plan(tuple(pairwise(cuts)))
-    with create_array(out, shape, dtype, chunk_rows=rows, overwrite=overwrite) as array:
+    with create_array(out, shape, function.dtype, chunk_rows=rows, overwrite=overwrite) as array:
         target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
         run = Run(source, plan, None, "keep" if function.nan_rows else "raise", progress, "transform")
         run.map(_MapRows(function), out=target)
+
+
+def shaped(result: Any, name: str, shape: tuple[int, ...], dims: tuple[str, ...], coords: Mapping[Any, Any]) -> Any:
+    """Rows (n, width) as (n, *shape) in the same container; the names are those of an xarray object."""
+    if not isinstance(result, xr.DataArray):
+        return result.reshape(len(result), *shape)
+    kept = {key: c for key, c in result.coords.items() if "component" not in (key, *c.dims)}
+    data = result.data.reshape(len(result), *shape)
+    return xr.DataArray(data, dims=(result.dims[0], *dims[: len(shape)]), coords={**kept, **coords}, name=name)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from daskspectral.engine.memory import available
 from daskspectral.groups import Isometry
 from daskspectral.manifolds import SO3, Eigenspace, Manifold, Sphere
 from daskspectral.manifolds.zonal import RotationKernel, SphereKernel, ZonalKernel
@@ -33,7 +32,9 @@ class Sections(ABC):
         """sum_i c_i k_i at points x (c, d), for coefficients (n, m): (c, m)."""
 
 
-def sections(manifold: Manifold, count: int, exponent: float, centres: Array, elements: Sequence[Isometry]) -> Sections:
+def sections(
+    manifold: Manifold, count: int, exponent: float, centres: Array, elements: Sequence[Isometry], *, room: int
+) -> Sections:
     """Sections of the Sobolev kernel, w_lambda = D_lambda^-exponent, of whole levels of at most `count` functions.
 
     On spheres and rotations K is a polynomial in x . y: its cost is one recurrence an entry, however many functions
@@ -47,10 +48,10 @@ def sections(manifold: Manifold, count: int, exponent: float, centres: Array, el
         return ZonalSections.of([SphereKernel(manifold.d, level) for level in levels], weights, centres, elements)
     if isinstance(manifold, SO3):
         return ZonalSections.of([RotationKernel(level) for level in levels], weights, centres, elements)
-    if 8 * sum(multiplicities) * len(centres) > available():
+    if 8 * sum(multiplicities) * len(centres) > room:
         raise MemoryError(
             f"{sum(multiplicities)} eigenfunctions at {len(centres)} points take "
-            f"{8e-9 * sum(multiplicities) * len(centres):.1f} GB, and {1e-9 * available():.1f} GB are free; lower "
+            f"{8e-9 * sum(multiplicities) * len(centres):.1f} GB, and {1e-9 * room:.1f} GB are free; lower "
             "n_eigenfunctions, or give fewer rows"
         )
     spaces = tuple(manifold.eigenfunctions(level) for level in levels)

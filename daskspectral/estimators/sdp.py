@@ -5,63 +5,49 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
-from daskspectral.data.source import Source, open_source
-from daskspectral.engine import Run
+from daskspectral.data.integrity import Snapshot
+from daskspectral.data.source import Source, as_reader, open_source
+from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint, leased
-from daskspectral.engine.memory import check_memory
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.errors import RankWarning
-from daskspectral.estimators.common import choose_landmarks, standardized
-from daskspectral.estimators.embedding_modes import embed_exact, embed_low_rank
-from daskspectral.estimators.embedding_passes import Passes, check_scratch, pass_plan
-from daskspectral.estimators.measuring import Store, open_checkpoint, run_identity
-from daskspectral.estimators.parameters import (
+from daskspectral.estimators.base import Estimator, identity_of
+from daskspectral.kernels import Gaussian
+from daskspectral.passes.embed_exact import embed_exact
+from daskspectral.passes.embed_lowrank import embed_low_rank
+from daskspectral.passes.embedding import Passes, check_scratch, plan_embedding
+from daskspectral.passes.landmarks import choose_landmarks
+from daskspectral.passes.parameters import (
+    check_landmark_choice,
     check_number,
     check_one_of,
     check_random_state,
     check_whole,
     given_landmarks,
-    saved_params,
 )
-from daskspectral.estimators.rows import apply_rows
-from daskspectral.estimators.saved import Saved
-from daskspectral.kernels import Gaussian
-from daskspectral.landmarks import METHODS
-from daskspectral.solve.sdp import (
-    Problem,
-    SDPSolution,
-    solve_sdp,
-)
+from daskspectral.passes.scale import standardized
+from daskspectral.passes.sums import Discretisation, flops_of
+from daskspectral.solve.sdp import Problem, SDPSolution, SDPSolver
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 EXACT_ROWS = 20_000  # rows up to which "auto" takes all points: some minutes on two cores
 FURTHER = 1.5  # landmarks, over n_landmarks, when points that were not covered have become landmarks too
-SOLUTION = (
-    "spectrum_",
-    "rank_",
-    "objective_",
-    "certificate_",
-    "n_passes_",
-    "objectives_",
-    "method_",
-    "extension_",
-    "n_features_in_",
-)
+FREE = ("max_passes", "tolerance", "cache", "cache_path")  # parameters that may change from one start to the next
 
 
-class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     """Positive semidefinite embedding (SDP and (1.5), Fanuel, Aspeel, Delvenne and Suykens 2022).
 
     B = E E^T maximises Tr(Abar B) over positive semidefinite matrices with diag(B) <= d, where Abar is the kernel
@@ -112,7 +98,11 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
     method_, extension_, n_features_in_
     """
 
-    kind = "sdp"
+    @property
+    def fitted_attributes(self) -> tuple[str, ...]:
+        kept = ("embedding_",) if isinstance(getattr(self, "embedding_", None), np.ndarray) else ()  # a lazy one is not
+        described = ("spectrum_", "rank_", "objective_", "certificate_", "n_passes_", "objectives_", "method_")
+        return (*described, "extension_", "coverage_", "n_features_in_", *kept)
 
     def __init__(
         self,
@@ -171,39 +161,39 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         self._check_parameters(on_invalid)
         source = open_source(X, columns=self.columns, diagonal=diagonal).allowing_missing(allow_missing)
         method = self._checked_method(source, checkpoint, on_invalid)
-        store = Store(source, allow_missing=allow_missing)
+        snapshot = Snapshot(source, allow_missing=allow_missing)
         logger.info("method %s for %d rows", method, source.n)
         self.method_, self.n_features_in_ = method, source.n_features_in
+        rng = np.random.default_rng(self.random_state)
+        embedding = None
         if method == "exact":
-            self._fit_exact(self._prepared(source, on_invalid, progress), on_invalid, progress)
+            source = standardized(source, on_invalid=on_invalid, progress=progress) if self.standardize else source
+            run = Run(source, plan_rows(source, flops_of(source, 1)), None, on_invalid, progress, "read")
+            self.extension_, embedding = embed_exact(run, self._kernel, self._solve, rng)
         else:
-            identity = {}
-            if checkpoint is not None:
-                params = saved_params(self)
-                freely = ("max_passes", "tolerance", "cache", "cache_path")  # may change from one start to the next
-                identity = run_identity(store, {k: v for k, v in params.items() if k not in freely}, on_invalid)
-            saved = open_checkpoint(checkpoint, identity, checkpoint_every)
-            self._fit_low_rank(source, on_invalid, progress, checkpoint, saved, identity, checkpoint_every)
-        store.check_unchanged()
-        if method == "lowrank" or on_invalid == "skip":
-            self.embedding_ = self.transform(X, diagonal=diagonal, on_invalid=on_invalid, allow_missing=allow_missing)
+
+            def constants() -> dict[str, Any]:
+                laid = self._discretised(source, rng, on_invalid=on_invalid, progress=progress)
+                return {"discretisation": laid, "seed": int(rng.integers(2**31))}
+
+            if checkpoint is None:
+                self._fit_low_rank(source, constants(), None, on_invalid, progress)
+            else:
+                params = {k: v for k, v in self.plain_params().items() if k not in FREE}
+                identity = identity_of(snapshot, params, on_invalid)
+                saved = Checkpoint.take_up(checkpoint, identity, constants, checkpoint_every)
+                self._fit_low_rank(source, saved.constants, saved, on_invalid, progress)
+        snapshot.check_unchanged()
+        if embedding is None or on_invalid == "skip":
+            embedding = self.transform(X, diagonal=diagonal, on_invalid=on_invalid, allow_missing=allow_missing)
+        self.embedding_ = embedding
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`embedding_`, after `fit`."""
         return self.fit(X, y, **options).embedding_
 
-    def transform(
-        self,
-        X: Any,
-        *,
-        diagonal: Any = None,
-        out: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-        on_invalid: str = "raise",
-        allow_missing: bool = False,
-        progress: bool | None = None,
-    ) -> Any:
+    def transform(self, X: Any, *, diagonal: Any = None, **options: Any) -> Any:
         """The embedding of the rows of X by the extension (1.5), (n, rank) float64; of the points of the fit, E itself.
 
         `diagonal` (n,) are the bounds at these points, where the fit was given some. Containers and options are those
@@ -211,110 +201,72 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         raise ValueError, or become NaN with on_invalid="skip".
         """
         check_is_fitted(self)
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         if (diagonal is None) == self.extension_.unit:
             needs = "needs diagonal, the bounds at these points" if self.extension_.unit else "takes no diagonal"
             raise ValueError(f"transform {needs}: the fit was given {'some' if self.extension_.unit else 'none'}")
-        if diagonal is not None and out is not None:
+        if diagonal is not None and options.get("out") is not None:
             raise ValueError("out takes no diagonal: write transform(X, diagonal=...) yourself, such as by to_zarr")
-        found = apply_rows(
-            replace(self.extension_, nan_rows=on_invalid == "skip"),
-            X,
-            n_features=self.n_features_in_,
-            coordinates={"eigenvalue": self.spectrum_},
-            allow_missing=allow_missing,
-            out=out,
-            overwrite=overwrite,
-            progress=progress,
-        )
+        found = self._rows(self.extension_, X, coordinates={"eigenvalue": self.spectrum_}, **options)
         if diagonal is None:
             return found
-        return found * np.sqrt(_bounds(diagonal, found.shape[0], on_invalid))[:, None]
-
-    def state(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        return {
-            "params": saved_params(self),
-            "solution": {name: getattr(self, name) for name in SOLUTION},
-            "coverage_": getattr(self, "coverage_", None),
-            "embedding_": self.embedding_ if isinstance(self.embedding_, np.ndarray) else None,
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        estimator = cls(**state["params"])
-        for name in SOLUTION:
-            setattr(estimator, name, state["solution"][name])
-        for name in ("coverage_", "embedding_"):  # a lazy embedding is transform(X)
-            if state[name] is not None:
-                setattr(estimator, name, state[name])
-        return estimator
+        return found * np.sqrt(_bounds(diagonal, found.shape[0], options.get("on_invalid", "raise")))[:, None]
 
     @property
     def _kernel(self) -> Gaussian:
         return Gaussian(float(self.bandwidth) / np.sqrt(2))
 
-    def _prepared(self, source: Source, on_invalid: str, progress: bool | None) -> Source:
-        return standardized(source, on_invalid=on_invalid, progress=progress) if self.standardize else source
-
-    def _fit_exact(self, source: Source, on_invalid: str, progress: bool | None) -> None:
-        plan, _ = pass_plan(source, 1)
-        run = Run(source, plan, None, on_invalid, progress, "read")
-        rng = np.random.default_rng(self.random_state)
-        self.extension_, self.embedding_ = embed_exact(run, self._kernel, self._solve, rng)
+    def _discretised(
+        self, source: Source, rng: np.random.Generator, *, on_invalid: str, progress: bool | None
+    ) -> Discretisation:
+        """The landmarks, and the scaling of columns."""
+        if self.standardize:
+            source = standardized(source, on_invalid=on_invalid, progress=progress)
+        with warnings.catch_warnings():
+            if isinstance(self.landmarks, str) and self.landmarks == "cholesky":
+                warnings.simplefilter("ignore", RankWarning)  # they span the kernel to rounding: no more are needed
+            _, points, _ = choose_landmarks(
+                source,
+                self._kernel,
+                self.landmarks,
+                min(self.n_landmarks, source.n),
+                rng,
+                sample_size=self.landmark_sample,
+                on_invalid=on_invalid,
+                progress=progress,
+            )
+        return Discretisation(LandmarkBasis(self._kernel, points), source.preparation)
 
     def _fit_low_rank(
         self,
         source: Source,
+        constants: Any,
+        checkpoint: Checkpoint | None,
         on_invalid: str,
         progress: bool | None,
-        path: Any,
-        checkpoint: Checkpoint | None,
-        identity: Mapping[str, Any],
-        every: float,
     ) -> None:
-        rng = np.random.default_rng(self.random_state)
+        laid: Discretisation = constants["discretisation"]
+        source = source.with_preparation(mean=laid.preparation.mean, scale=laid.preparation.scale)
+        plan = plan_embedding(source, laid.basis.size)
+        run = Run(source, plan.ranges, None, on_invalid, progress, "embed")
         if checkpoint is not None:
-            basis, preparation = checkpoint.constants["basis"], checkpoint.constants["preparation"]
-            source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
-            start_seed = checkpoint.constants["seed"]
-        else:
-            source = self._prepared(source, on_invalid, progress)
-            with warnings.catch_warnings():
-                if isinstance(self.landmarks, str) and self.landmarks == "cholesky":
-                    warnings.simplefilter("ignore", RankWarning)  # they span the kernel to rounding: no more are needed
-                _, points, _ = choose_landmarks(
-                    source,
-                    self._kernel,
-                    self.landmarks,
-                    min(self.n_landmarks, source.n),
-                    rng,
-                    sample_size=self.landmark_sample,
-                    on_invalid=on_invalid,
-                    progress=progress,
-                )
-            basis, start_seed = LandmarkBasis(self._kernel, points), int(rng.integers(2**31))
-            if path is not None:
-                constants = {"basis": basis, "preparation": source.preparation, "seed": start_seed}
-                checkpoint = Checkpoint.start(path, identity, constants, every)
-        plan, memory = pass_plan(source, basis.size)
-        check_memory(memory)
-        run = Run(source, plan, None, on_invalid, progress, "embed")
-        most = int(FURTHER * self.n_landmarks) if isinstance(self.landmarks, str) else 0
-        if checkpoint is not None:
-            checkpoint.agree(plan)
+            checkpoint.agree(plan.ranges)
         with checkpoint_signals(checkpoint):
-            passes = Passes(run, checkpoint)
-            scratch = None if self.cache_path is None else os.fspath(self.cache_path)
-            found = embed_low_rank(
-                passes, basis, self._solve, seed=start_seed, most=most, cache=self.cache, scratch=scratch
+            assert isinstance(laid.basis, LandmarkBasis)
+            self.extension_, self.coverage_ = embed_low_rank(
+                Passes(run, checkpoint),
+                laid.basis,
+                self._solve,
+                seed=constants["seed"],
+                most=int(FURTHER * self.n_landmarks) if isinstance(self.landmarks, str) else 0,
+                cache=self.cache,
+                scratch=None if self.cache_path is None else os.fspath(self.cache_path),
             )
-        self.extension_, self.coverage_ = found
         if checkpoint is not None:
             checkpoint.write()
 
     def _solve(self, problem: Problem, start: Array) -> SDPSolution:
-        solution = solve_sdp(problem, start, solver=self.solver, tolerance=self.tolerance, max_passes=self.max_passes)
+        solver = SDPSolver.named(self.solver)
+        solution = solver.solve(problem, start, tolerance=self.tolerance, max_passes=self.max_passes)
         if not solution.certificate.optimal:
             warnings.warn(
                 f"the embedding is not proved optimal: the relative duality gap is up to "
@@ -352,7 +304,7 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
         for name in ("n_landmarks", "max_passes"):
             check_whole(name, getattr(self, name))
         check_one_of("method", self.method, ("auto", "exact", "lowrank"))
-        check_one_of("solver", self.solver, ("accelerated", "power"))
+        SDPSolver.named(self.solver)
         check_one_of("cache", self.cache, ("auto", "always", "never"))
         if self.cache_path is not None and (
             not isinstance(self.cache_path, (str, os.PathLike)) or not os.fspath(self.cache_path)
@@ -362,15 +314,13 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
             raise ValueError("cache='never' keeps nothing at cache_path: leave one of them out")
         check_one_of("standardize", self.standardize, (True, False))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        if isinstance(self.landmarks, str):
-            check_one_of("landmarks", self.landmarks, METHODS)
-            if self.landmarks != "uniform" and self.landmark_sample is not None:
-                check_whole("landmark_sample", self.landmark_sample, self.n_landmarks)
+        check_landmark_choice(self.landmarks, self.landmark_sample, self.n_landmarks)
         check_random_state(self.random_state)
 
 
 def _bounds(diagonal: Any, n: int, on_invalid: str) -> Array:
-    bounds = np.asarray(diagonal, dtype=float)
+    reader = as_reader(diagonal, "diagonal")
+    bounds = np.asarray(reader.read(0, n), dtype=float) if reader.shape == (n,) else np.empty(0)
     if bounds.shape != (n,) or not ((bounds > 0) | (np.isnan(bounds) & (on_invalid == "skip"))).all():
-        raise ValueError(f"diagonal must be {n} positive numbers, a bound for each row; it has shape {bounds.shape}")
+        raise ValueError(f"diagonal must be {n} positive numbers, a bound for each row; it has shape {reader.shape}")
     return bounds

@@ -10,24 +10,19 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.source import Source, label_of
-from daskspectral.estimators.common import choose_landmarks, standardized
-from daskspectral.estimators.measuring import Ground, rows_of
-from daskspectral.estimators.parameters import (
-    check_amount,
-    check_number,
-    check_one_of,
-    check_random_state,
-    check_whole,
-    checked_kernel,
-    checked_operator,
-    given_landmarks,
-)
 from daskspectral.kernels import Kernel, Periodic
 from daskspectral.landmarks import METHODS
-from daskspectral.moments import Moments
-from daskspectral.operators import Generator, Operator
-from daskspectral.operators.regression import Regression
-from daskspectral.solve import resolve_cut
+from daskspectral.operators import Operator
+from daskspectral.operators.facts import derivatives, fields_at_derivatives, units_of
+from daskspectral.passes.landmarks import choose_landmarks
+from daskspectral.passes.parameters import (
+    check_one_of,
+    check_whole,
+    checked_kernel,
+    given_landmarks,
+)
+from daskspectral.passes.scale import standardized
+from daskspectral.passes.sums import Discretisation
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +170,7 @@ class Choice:
                 f"standardize=True would change the units of X, and {self.operator.title} {bound}; scale the "
                 "columns of X before, and what depends on their units, without standardize"
             )
-        rows = rows_of(source)
+        rows = source.rows
         if source.n < self.components:
             raise ValueError(f"X has {rows}, fewer than the n_components={self.components} asked for")
         for side in (self.left, self.right):
@@ -187,53 +182,24 @@ class Choice:
                 "exclude_landmarks=False"
             )
 
-    def ground(self, source: Source, random_state: Any, *, on_invalid: str, progress: bool | None) -> Ground:
+    def discretise(
+        self, source: Source, random_state: Any, *, on_invalid: str, progress: bool | None
+    ) -> Discretisation:
         """Scaling of columns, landmarks and bases, from a pass and draws of rows."""
         if self.standardize:
             source = standardized(source, on_invalid=on_invalid, progress=progress)
         rng = np.random.default_rng(random_state)
         basis, rows = self.left.choose(source, rng, self.operator, on_invalid=on_invalid, progress=progress)
-        ground = Ground(basis, source.preparation, rows if self.excludes else None)
+        found = Discretisation(basis, source.preparation, rows if self.excludes else None)
         if self.right is None:
-            return ground
+            return found
         right, _ = self.right.choose(source, rng, self.operator, on_invalid=on_invalid, progress=progress)
         own = source.preparations[self.right.view] if self.operator.own_right_basis else None
-        return replace(ground, right_basis=right, right_preparation=own)
+        return replace(found, right_basis=right, right_preparation=own)
 
 
-def check_parameters(estimator: Any, operator: Operator, on_invalid: str) -> None:
-    """Raise ValueError for parameters of an estimator that cannot work, those of its functions apart."""
-    for name in ("n_components", "n_landmarks"):
-        check_whole(name, getattr(estimator, name))
-    check_one_of("dtype", estimator.dtype, ("float64", "float32"))
-    check_one_of("constant", estimator.constant, (None, True, False))
-    for name in ("standardize", "exclude_landmarks"):
-        check_one_of(name, getattr(estimator, name), (True, False))
-    check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-    check_amount("ridge", estimator.ridge)
-    check_amount("min_support", estimator.min_support)
-    if estimator.rtol is not None:
-        check_number("rtol", estimator.rtol)
-    resolve_cut(estimator.rtol, estimator.dtype)
-    check_random_state(estimator.random_state)
-    if estimator.ridge and operator.solver != "symmetric":
-        raise ValueError(f"ridge is for symmetric operators, and {operator.name} is solved by {operator.solver!r}")
-
-
-def check_moments(given: Operator | None, moments: Moments) -> None:
-    """Raise ValueError for moments that a SpectralDecomposition of the operator that was given cannot solve."""
-    if isinstance(moments.operator, Regression):
-        raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
-    if given is not None and checked_operator(given) != moments.operator:
-        raise ValueError(
-            f"these are moments of {moments.operator}, and the operator of this estimator is {given}: leave the "
-            "operator out, or fit it to the data"
-        )
-
-
-def choose_functions(estimator: Any, operator: Operator, on_invalid: str = "raise") -> Choice:
+def choose_functions(estimator: Any, operator: Operator) -> Choice:
     """The choice that the parameters of an estimator make. Raises ValueError or TypeError where they cannot work."""
-    check_parameters(estimator, operator, on_invalid)
     constant = operator.kills_constants if estimator.constant is None else estimator.constant
     shared = {"count": estimator.n_landmarks, "sample": estimator.landmark_sample, "constant": constant}
     left = Side("", "x", estimator.basis, estimator.kernel, estimator.landmarks, **shared)
@@ -242,12 +208,12 @@ def choose_functions(estimator: Any, operator: Operator, on_invalid: str = "rais
     given = [
         name for name in ("right_basis", "right_kernel", "right_landmarks") if getattr(estimator, name) is not None
     ]
-    if given and operator.solver != "singular":
+    if given and not operator.solver.two_sided:
         raise ValueError(
             f"{given[0]} is for operators with singular values, and {operator.name} is solved by {operator.solver!r}: "
             "its functions are the same on both sides"
         )
-    if operator.center and operator.solver != "singular":
+    if operator.center and not operator.solver.two_sided:
         raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
     if given or operator.own_right_basis:
         basis = estimator.right_basis
@@ -260,46 +226,3 @@ def choose_functions(estimator: Any, operator: Operator, on_invalid: str = "rais
         right = Side("right_", operator.right_view, basis, kernel, landmarks, **shared)
         right.check()
     return Choice(operator, left, right, estimator.n_components, estimator.standardize, estimator.exclude_landmarks)
-
-
-def derivatives(operator: Operator) -> tuple[int, int]:
-    """The highest derivatives that any form of an operator takes of left and of right functions."""
-    left, right = operator.form.orders
-    own = operator.right_gram
-    left = max(left, *operator.gram.orders)
-    return left, right if own is None else max(right, *own.orders)
-
-
-def fields_at_derivatives(operator: Operator) -> list[str]:
-    """The fields of the user that multiply derivatives, and so are in the units of the data."""
-    found: set[str] = set()
-    for form in operator.forms.values():
-        for product in form.products:
-            if max(product.left.order, product.right.order) > 0:
-                found |= {s for name in product.fields for s in operator.derived.get(name, frozenset({name}))}
-    return sorted(found & operator.data_fields)
-
-
-def units_of(operator: Operator) -> str:
-    """What ties an operator to the units of the data, besides such fields; "" where standardised ones suit it too.
-
-    The gradient and the Laplacian may be those of the standardised columns; a derivative along one column, and a sum
-    of derivatives of different orders, may not.
-    """
-    if isinstance(operator, Generator) and isinstance(operator.diffusion, float):
-        return f"has diffusion={operator.diffusion:g} in them"
-    if operator.periods is not None:
-        return "has periods in them"
-    for form in operator.forms.values():
-        parts = [part for product in form.products for _, part, _ in product.expanded]
-        orders = sorted({part.left.order + part.right.order for part in parts})
-        if len(orders) > 1:
-            return f"adds products of {' and '.join(map(str, orders))} derivatives in all, which scale differently"
-        if not orders[0]:
-            continue
-        made = {name for product in form.products for name in product.fields & operator.derived.keys()}
-        if any(atom.kind == "partial" for part in parts for atom in (part.left, part.right)) or any(
-            "x" in operator.derived[name] for name in made
-        ):
-            return "takes derivatives along directions in them"
-    return ""

@@ -1,10 +1,8 @@
-"""Sample weights of any scale: sums of their squares that neither vanish nor overflow, and weights in other units."""
+"""Sample weights of any scale: sums of their squares that neither vanish nor overflow."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,21 +33,3 @@ def effective_rows(total: float, squares: Array) -> float:
 def exponent_of(weight: float) -> int:
     """The power of two that a positive weight is of the order of."""
     return math.frexp(weight)[1]
-
-
-@dataclass(frozen=True, eq=False)
-class InUnits:
-    """A task whose rows have weights in units of 2^exponent: their squares then neither vanish nor overflow."""
-
-    task: Callable[..., Any]
-    exponent: int
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> Any:
-        """What the task returns."""
-        return self.task(map(self._weighed, batches), state)
-
-    def _weighed(self, batch: Mapping[str, Array]) -> Mapping[str, Array]:
-        weight = batch.get("weight")
-        if weight is None:
-            return batch
-        return {**batch, "weight": np.ldexp(np.asarray(weight, dtype=float), -self.exponent)}

@@ -1,28 +1,13 @@
-"""What a spectral solver is given and what it returns."""
+"""The signs of functions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Spectrum:
-    """Values (k,), coefficients of the left and right functions (p, k) and (q, k), ranks, residuals (k,).
-
-    Values and coefficients are complex from the non-symmetric solver, real from the others.
-    """
-
-    values: NDArray[np.inexact[Any]]
-    left: NDArray[np.inexact[Any]]
-    right: NDArray[np.inexact[Any]]
-    rank: int | tuple[int, int]
-    residuals: Array
 
 
 def fix_signs(whitened: Array, *followers: Array) -> None:

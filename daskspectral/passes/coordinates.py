@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.source import Preparation, Source, open_source
-from daskspectral.engine import Plan, Run, plan_run
+from daskspectral.data.source import Source, open_source
+from daskspectral.engine import Plan, Run, plan_rows
+from daskspectral.passes.rows import RowFunction
 from daskspectral.solve.diffusion import DiffusionFunctions, KernelMatrix, LandmarkSums
 
 Array = NDArray[np.floating[Any]]
@@ -26,40 +27,30 @@ class PointFunctions(Protocol):
     def __call__(self, x: Array, /) -> Array: ...
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class Coordinates:
+class Coordinates(RowFunction):
     """The coordinates at rows (c, d), in float64; where they are undefined an error, or NaN with `nan_rows`."""
 
     functions: PointFunctions
-    nan_rows: bool = False
 
     @property
-    def preparation(self) -> Preparation:
-        """Rows are taken as they are."""
-        return Preparation()
-
-    @property
-    def width(self) -> int:
-        """k."""
+    def columns(self) -> int:
         return self.functions.width
 
-    def __call__(self, rows: Any) -> Array:
-        """The coordinates at raw rows (c, d), (c, k)."""
-        x = np.asarray(rows, dtype=float)
-        values = self.functions(x)
-        lost = np.isnan(values).any(axis=1)
-        if lost.any() and not self.nan_rows:
-            first = x[int(lost.argmax())]
-            raise ValueError(
-                f"{int(lost.sum())} of {len(x)} points, the first of them {first}, are so far from those of the fit "
-                "that the kernel vanishes and their coordinates are undefined: widen the bandwidth, fit on data that "
-                "reach there, or make them NaN with on_invalid='skip'"
-            )
-        return values
+    @property
+    def rows(self) -> None:
+        return None
 
-    def of_prepared(self, x: Array) -> Array:
-        """The same."""
-        return self(x)
+    def block(self, x: Array, out: Array) -> None:
+        out[:] = self.functions(x)
+
+    def undefined(self, x: Array, count: int) -> str:
+        return (
+            f"{len(x)} of {count} points, the first of them {x[0]}, are so far from those of the fit that the kernel "
+            "vanishes and their coordinates are undefined: widen the bandwidth, fit on data that reach there, or make "
+            "them NaN with on_invalid='skip'"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +121,10 @@ def feature_run(
     p, d = functions.points.shape
     q = len(functions.first)
     flops = 2.0 * p * d + 50.0 * p + 2.0 * q * (q if functions.whitening is None else p + q)
-    plan = plan_run(source.edges, flops_per_row=flops, row_bytes=source.row_bytes, splittable=not source.dask_fields)
-    return Run(source, plan, None, on_invalid, progress, description)
+    return Run(source, plan_rows(source, flops), None, on_invalid, progress, description)
 
 
 def read_points(source: Source, on_invalid: str, progress: bool | None) -> Array:
     """All valid rows as points in memory, (n, d) float64."""
-    plan = plan_run(source.edges, flops_per_row=50.0, row_bytes=source.row_bytes, splittable=not source.dask_fields)
-    points = Run(source, plan, None, on_invalid, progress, "points").map(_Points())
+    points = Run(source, plan_rows(source, 50.0), None, on_invalid, progress, "points").map(_Points())
     return np.empty((0, source.dimension)) if points is None else points

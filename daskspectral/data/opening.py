@@ -1,0 +1,98 @@
+"""What an operator reads: one array, views of each row, trajectories; and data to which rows were appended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from daskspectral.data.source import Source, label_of, open_source
+from daskspectral.data.trajectories import open_trajectories
+from daskspectral.moments import Moments
+from daskspectral.operators import Operator
+from daskspectral.operators.regression import Regression
+
+
+def open_data(
+    operator: Operator, X: Any, *, columns: Sequence[int] | None, weight: Any, fields: Mapping[str, Any] | None
+) -> Source:
+    """What an operator reads: one array, the views of a sample row by row, or the pairs of trajectories.
+
+    Raises ValueError or TypeError where the data do not fit the operator; nothing is read but metadata.
+    """
+    if not isinstance(fields, (Mapping, type(None))):
+        raise TypeError(f"fields is a mapping of names to arrays; it is {type(fields).__name__}")
+    given = {name: value for name, value in (fields or {}).items() if value is not None}
+    if given.keys() != operator.data_fields:
+        operator.check_fields(dict.fromkeys(given, ()), 0)  # says which are missing or unknown
+    views, apart = operator.views, operator.own_right_basis
+    if operator.lag is not None:
+        source = open_trajectories(X, operator.lag, columns=columns, fields={"weight": weight, **given})
+    elif len(views) > 1:
+        if not isinstance(X, (tuple, list)) or len(X) != len(views):
+            got = f"{type(X).__name__} of {len(X)}" if isinstance(X, (tuple, list)) else type(X).__name__
+            raise ValueError(
+                f"the operator {operator.name} takes {len(views)} views of each row: fit(({', '.join(views)})); X is "
+                f"a {got}"
+            )
+        others = dict(zip(views[1:], X[1:], strict=True))
+        right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
+        source = open_source(X[0], columns=columns, views=others, apart=right, weight=weight, fields=given)
+    else:
+        source = open_source(X, columns=columns, weight=weight, fields=given)
+    operator.check(source.dimension, source.dimension_at(operator.right_view) if apart else None)
+    operator.check_fields({name: source.readers[name].shape[1:] for name in given}, source.dimension)
+    return source
+
+
+def open_appended(before: Moments, X: Any, *, weight: Any, fields: Mapping[str, Any] | None) -> Source:
+    """Data of the operator that these moments were measured with, to which rows were appended since."""
+    return open_data(before.operator, X, columns=before.preparation["columns"], weight=weight, fields=fields)
+
+
+def check_appended(before: Moments, source: Source) -> None:
+    """Raise ValueError where these are not the data that the moments were measured on, with rows appended."""
+    operator, fitted = before.operator, {"x": before.preparation}
+    if operator.own_right_basis:
+        fitted[operator.right_view] = before.preparation["right"]
+    for view, preparation in fitted.items():
+        found, wanted = source.width(view), preparation["n_features_in"]
+        if found != wanted:
+            raise ValueError(f"{label_of(view)} has {found} columns, and the model was fitted on {wanted}")
+    if source.n <= before.rows:
+        raise ValueError(f"X has {source.rows}, and the model has seen {before.rows}: there is nothing to add")
+    if not before.head:
+        raise ValueError(
+            "these moments were added up from several arrays, and cannot be updated from one: measure the new rows by "
+            "themselves, with these landmarks, and add the moments"
+        )
+    if source.head(int(before.head.split(":")[0])) != before.head:
+        raise ValueError(
+            "X is not the array that was measured, with rows appended: its first rows differ. To add other data, fit "
+            "them with the same landmarks and add the moments"
+        )
+
+
+def open_regression(
+    X: Any, y: Any, *, gradients: Any = None, columns: Sequence[int] | None = None, weight: Any = None
+) -> tuple[Source, Regression]:
+    """Rows with their targets and gradients, and what their shapes ask for. Raises ValueError where they do not fit."""
+    source = open_source(X, columns=columns, weight=weight, y=y, gradients=gradients)
+    return source, checked_targets(source)
+
+
+def checked_targets(source: Source) -> Regression:
+    """What the shapes of y and the gradients ask for. Raises ValueError where they do not fit."""
+    shapes = {name: reader.shape for name, reader in source.readers.items()}
+    if "y" not in shapes:
+        raise ValueError("y is None; give the values to fit, (n,), or (n, m) for m targets")
+    y = shapes["y"]
+    if len(y) > 2 or 0 in y:
+        raise ValueError(f"y must have shape (n,), or (n, m) for m targets; it has shape {y}")
+    wanted = (*y, source.n_features_in)
+    accepted = {wanted, (y[0], source.n_features_in)} if y[1:] in ((), (1,)) else {wanted}  # of a column, (n, d) too
+    if "gradients" in shapes and shapes["gradients"] not in accepted:
+        raise ValueError(
+            f"gradients must have shape {wanted}, a derivative of y for each column of X; they have shape "
+            f"{shapes['gradients']}"
+        )
+    return Regression("gradients" in shapes, y[1] if len(y) == 2 else None)

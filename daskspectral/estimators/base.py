@@ -1,0 +1,250 @@
+"""What estimators share: parameters, saving, rows in any container, and the steps from data to moments to a solution.
+
+A fit is: open the data, plan, take up a checkpoint or lay the ground (scaling, landmarks), measure, solve. `Estimator`
+saves and applies; `MeasuredEstimator` has the steps, each once, for all that is solved from moments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from daskspectral.basis import Basis
+from daskspectral.data.integrity import Snapshot
+from daskspectral.data.opening import check_appended
+from daskspectral.data.source import Preparation, Source
+from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.groups import Group
+from daskspectral.kernels import Kernel
+from daskspectral.manifolds import Manifold
+from daskspectral.moments import Moments, update_digest
+from daskspectral.operators import Operator
+from daskspectral.passes.apply import apply_rows
+from daskspectral.passes.parameters import check_one_of
+from daskspectral.passes.rows import RowFunction
+from daskspectral.passes.sums import Discretisation, measure, plan_sums
+from daskspectral.registry import Function, Registered, Trusted, encode
+from daskspectral.solve import Solver
+from daskspectral.store import load, save
+
+Array = NDArray[np.inexact[Any]]
+Path = str | os.PathLike[str]
+planning = logging.getLogger("daskspectral.plan")
+
+
+class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
+    """Parameters as scikit-learn has them; saved with what `fit` found, which `fitted_attributes` names."""
+
+    expects: ClassVar = {
+        "operator": Operator,
+        "kernel": Kernel,
+        "right_kernel": Kernel,
+        "weights": Kernel,
+        "basis": Basis,
+        "right_basis": Basis,
+        "manifold": Manifold,
+        "group": Group,
+        "solver": Solver,
+        "u": Function,
+        "d": Function,
+    }
+
+    @property
+    @abstractmethod
+    def fitted_attributes(self) -> tuple[str, ...]:
+        """The attributes that are saved; others follow from them in `restored`."""
+
+    def restored(self) -> Self:
+        """This estimator with the attributes that follow from the saved ones."""
+        return self
+
+    @final
+    def state(self) -> dict[str, Any]:
+        """The parameters and the fitted attributes; raises sklearn's NotFittedError before `fit`."""
+        check_is_fitted(self)
+        found = {name: getattr(self, name) for name in self.fitted_attributes if hasattr(self, name)}
+        return {"params": self.plain_params(), "fitted": found}
+
+    @final
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The inverse of `state`; nothing is computed again: another machine's LAPACK may turn degenerate functions."""
+        estimator = cls(**state["params"])
+        for name, value in state["fitted"].items():
+            setattr(estimator, name, value)
+        return estimator.restored()
+
+    @final
+    def plain_params(self) -> dict[str, Any]:
+        """The constructor's arguments as they are saved: sequences as arrays, a generator as None."""
+        params = dict(self.get_params(deep=False))
+        for name, value in params.items():
+            if name in ("landmarks", "right_landmarks", "rescale") and not isinstance(value, (str, type(None))):
+                params[name] = np.asarray(value)
+            elif name == "columns" and value is not None:
+                params[name] = [int(c) for c in value]
+            elif name == "random_state" and not isinstance(value, (int, np.integer)):
+                params[name] = None
+        return params
+
+    @final
+    def save(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the fitted estimator as a zarr group (`daskspectral.save`)."""
+        save(self, path, overwrite=overwrite)
+
+    @final
+    @classmethod
+    def load(cls, path: Path, *, trusted: Iterable[Trusted] = ()) -> Self:
+        """A fitted estimator that was saved (`daskspectral.load`). Raises ValueError where it is of another class."""
+        model = load(path, trusted=trusted)
+        if not isinstance(model, cls):
+            what = type(model).__name__
+            raise ValueError(f"{os.fspath(path)} holds {what}, not {cls.__name__}; use daskspectral.load")
+        return model
+
+    @final
+    def fitted(self) -> Self:
+        """This estimator; raises sklearn's NotFittedError (a ValueError) before `fit`."""
+        check_is_fitted(self)
+        return self
+
+    def _rows(
+        self,
+        function: RowFunction,
+        X: Any,
+        *,
+        n_features: int | None = None,
+        coordinates: Mapping[str, Array] | None = None,
+        out: Path | None = None,
+        overwrite: bool = False,
+        on_invalid: str = "raise",
+        allow_missing: bool = False,
+        progress: bool | None = None,
+    ) -> Any:
+        """The function at the rows of X, in X's container; the options are those of `transform` and `predict`."""
+        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+        return apply_rows(
+            replace(function, nan_rows=on_invalid == "skip"),
+            X,
+            n_features=self.n_features_in_ if n_features is None else n_features,
+            coordinates=coordinates or {},
+            allow_missing=allow_missing,
+            out=out,
+            overwrite=overwrite,
+            progress=progress,
+        )
+
+
+class MeasuredEstimator(Estimator):
+    """An estimator that is solved from moments: measured in one pass, updated with appended rows, solved again."""
+
+    dtype: str = "float64"
+
+    @abstractmethod
+    def fit_moments(self, moments: Moments) -> Self:
+        """Solve moments measured before; no data are touched."""
+
+    @final
+    def _fit_source(
+        self,
+        source: Source,
+        operator: Operator,
+        lay: Callable[[Source], Discretisation],
+        *,
+        sizes: tuple[int, int | None] | None = None,
+        on_invalid: str,
+        allow_missing: bool,
+        checkpoint: Path | None,
+        checkpoint_every: float,
+        progress: bool | None,
+    ) -> Self:
+        """The steps of a fit after its data are opened and checked; `lay` chooses what they are measured with.
+
+        `sizes` are the numbers of functions, where they are known before: the plan is then made before any work.
+        """
+        plan = None if sizes is None else plan_sums(source, operator, sizes, self.dtype)
+        source = source.allowing_missing(allow_missing)
+        snapshot = Snapshot(source, allow_missing=allow_missing)
+
+        def constants() -> dict[str, Any]:
+            return {"discretisation": lay(source), "head": source.head(source.n)}
+
+        saved = None
+        if checkpoint is None:
+            known = constants()
+        else:
+            identity = identity_of(snapshot, self.plain_params(), on_invalid)
+            saved = Checkpoint.take_up(checkpoint, identity, constants, checkpoint_every)
+            known = dict(saved.constants)
+        laid: Discretisation = known["discretisation"]
+        if plan is None or laid.sizes != sizes:  # fewer landmarks than were asked for
+            plan = plan_sums(source, operator, laid.sizes, self.dtype)
+        planning.info("plan: %s", plan)
+        moments = measure(
+            source,
+            laid,
+            operator,
+            plan,
+            dtype=self.dtype,
+            on_invalid=on_invalid,
+            progress=progress,
+            snapshot=snapshot,
+            checkpoint=saved,
+        )
+        return self.fit_moments(replace(moments, head=known["head"]))
+
+    @final
+    def _update_source(self, source: Source, *, on_invalid: str, allow_missing: bool, progress: bool | None) -> Self:
+        """Measure the rows of opened data that the fitted moments have not seen, and solve the sum."""
+        before: Moments = self.moments_
+        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+        check_appended(before, source)
+        source = source.allowing_missing(allow_missing)
+        right = before.preparation.get("right")
+        laid = Discretisation(
+            before.basis,
+            Preparation.from_state(before.preparation),
+            right_basis=before.right_basis,
+            right_preparation=None if right is None else Preparation.from_state(right),
+        )
+        added = measure(
+            source,
+            laid,
+            before.operator,
+            plan_sums(source, before.operator, laid.sizes, before.dtype, start=before.rows),
+            dtype=before.dtype,
+            on_invalid=on_invalid,
+            progress=progress,
+            snapshot=Snapshot(source, allow_missing=allow_missing),
+            start=before.rows,
+        )
+        return self.fit_moments(before + replace(added, start=before.rows, head=before.head))
+
+
+def identity_of(snapshot: Snapshot, params: Mapping[str, Any], on_invalid: str) -> dict[str, Any]:
+    """What a checkpoint is of: the data, every parameter, the treatment of invalid rows; arrays by their digest.
+
+    Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
+    """
+    plain = {f"parameter {name}": _digested(encode(value)) for name, value in params.items()}
+    return {**snapshot.identity, **plain, "on_invalid": on_invalid}
+
+
+def _digested(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256()
+        update_digest(digest, value)
+        return f"array {value.shape} {digest.hexdigest()[:16]}"
+    if isinstance(value, Mapping):
+        return {k: _digested(v) for k, v in value.items()}
+    return [_digested(v) for v in value] if isinstance(value, list) else value

@@ -1,0 +1,139 @@
+"""Moments: sums over rows of products of basis functions, which add in any order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis
+from daskspectral.operators import Operator
+from daskspectral.registry import Registered, encode
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Registered):
+    """Sums of forms over rows, never means: an additive monoid.
+
+    `arrays` holds one sum a form, (p, q), by name; `weight` is the total sample weight, `count` the rows that
+    went in, `skipped` those dropped as invalid, `rows` all that were read, landmarks left out among them, from the
+    row `start` on; `head` tells the array that they were read from by its first rows. `right_basis` None means that
+    right functions are those of `basis` too. `a + b` is the moments of both data sets together; it knows its array
+    where b continues a.
+
+    Examples
+    --------
+    Two halves of the data, measured with the same landmarks, add up to the whole:
+
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> kernel = dsp.kernels.Polynomial(2)
+    >>> def fit(rows):
+    ...     return dsp.SpectralDecomposition(kernel=kernel, landmarks=x[:20], n_components=3).fit(rows)
+    >>> together = fit(x[:1000]).moments_ + fit(x[1000:]).moments_
+    >>> whole = fit(x)
+    >>> together.count, bool(np.allclose(together.mean("gram"), whole.moments_.mean("gram")))
+    (2000, True)
+    >>> solved = dsp.SpectralDecomposition(kernel=kernel, n_components=3).fit_moments(together)
+    >>> bool(np.allclose(solved.eigenvalues_, whole.eigenvalues_))
+    True
+    """
+
+    expects: ClassVar = {"basis": Basis, "right_basis": Basis, "operator": Operator}
+
+    arrays: Mapping[str, Array]
+    weight: float
+    count: int
+    basis: Basis
+    operator: Operator
+    skipped: int = 0
+    dtype: str = "float64"
+    preparation: Mapping[str, Any] = field(default_factory=dict)
+    rows: int = 0
+    right_basis: Basis | None = None
+    start: int = 0
+    head: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of bases, operator, preparation of the columns and arithmetic; equal ones can be added."""
+        digest = hashlib.sha256()
+        for part in (encode(self.basis), encode(self.right_basis), self.preparation, self.dtype):
+            update_digest(digest, part)
+        measured = (self.operator.forms, self.operator.functionals)
+        digest.update(repr((self.operator, *(sorted(m.items()) for m in measured))).encode())
+        return digest.hexdigest()
+
+    def __add__(self, other: Moments) -> Moments:
+        """The moments of both. Raises ValueError where they measure different things."""
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if self.operator != other.operator:
+            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}")
+        if self.fingerprint != other.fingerprint:
+            raise ValueError(
+                f"these moments were measured with different {' and '.join(_differences(self, other))}, and do not "
+                "add; measure both with one basis: give the landmarks of the first as an array"
+            )
+        shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
+        if shapes != theirs:
+            raise ValueError(f"moments of different forms do not add: {shapes} and {theirs}")
+        return replace(
+            self,
+            arrays={k: v + other.arrays[k] for k, v in self.arrays.items()},
+            weight=self.weight + other.weight,
+            count=self.count + other.count,
+            skipped=self.skipped + other.skipped,
+            rows=self.rows + other.rows,
+            head=self.head if other.head == self.head and other.start == self.start + self.rows else "",
+        )
+
+    def __radd__(self, other: int) -> Moments:
+        if other == 0:  # the start of sum()
+            return self
+        return NotImplemented
+
+    def mean(self, name: str) -> Array:
+        """The weighted mean of one form over the rows, (p, q)."""
+        return np.asarray(self.arrays[name] / self.weight)
+
+
+def _differences(left: Moments, right: Moments) -> list[str]:
+    """In what the fingerprints of two moments differ."""
+    named: dict[str, Callable[[Moments], Any]] = {
+        "bases (kernel, landmarks)": lambda m: [encode(m.basis), encode(m.right_basis)],
+        "preparations of the columns": lambda m: m.preparation,
+        "dtypes": lambda m: m.dtype,
+    }
+    digests = [[hashlib.sha256() for _ in named] for _ in range(2)]
+    for row, moments in zip(digests, (left, right), strict=True):
+        for digest, part in zip(row, named.values(), strict=True):
+            update_digest(digest, part(moments))
+    return [n for n, a, b in zip(named, *digests, strict=True) if a.digest() != b.digest()] or ["forms"]
+
+
+def update_digest(digest: Any, value: Any) -> None:
+    """Feed plain data and arrays to a hash."""
+    if isinstance(value, np.ndarray):
+        digest.update(repr((value.shape, value.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, Mapping):
+        digest.update(f"{{{len(value)}".encode())
+        for key in sorted(value):
+            digest.update(json.dumps(str(key)).encode())
+            update_digest(digest, value[key])
+    elif isinstance(value, (list, tuple)):
+        digest.update(f"[{len(value)}".encode())
+        for item in value:
+            update_digest(digest, item)
+    else:
+        whole = isinstance(value, int) and not isinstance(value, bool)  # 1 and 1.0 are the same parameter
+        digest.update((json.dumps(float(value) if whole else value) + ",").encode())

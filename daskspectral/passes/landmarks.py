@@ -1,0 +1,80 @@
+"""Landmarks and the median distance, from one draw of rows."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral import landmarks as choosing
+from daskspectral.data.source import Source, label_of
+from daskspectral.engine.sampling import draw_rows
+from daskspectral.errors import RankWarning
+from daskspectral.kernels import Kernel
+from daskspectral.passes.parameters import given_landmarks
+
+Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
+MEDIAN_SAMPLE = 1000
+
+
+def choose_landmarks(
+    source: Source,
+    kernel: Kernel,
+    landmarks: str | Any,
+    p: int,
+    random_state: Any,
+    *,
+    view: str = "x",
+    sample_size: int | None,
+    on_invalid: str,
+    progress: bool | None,
+) -> tuple[Kernel, Array, NDArray[np.int64] | None]:
+    """The kernel with its scale resolved, the landmarks (p, d), and their sorted row numbers where they are rows.
+
+    Both are found among the points of a view. One cheap pass at most: one draw of global row numbers serves the
+    landmarks and the median distance.
+    """
+    given = not isinstance(landmarks, str)
+    sample_size = 0 if given else p if landmarks == "uniform" else sample_size or default_sample(p)
+    wanted = max(sample_size, MEDIAN_SAMPLE if kernel.needs_median else 0)
+    rng = np.random.default_rng(random_state)
+    rows, points = np.empty(0, dtype=np.int64), np.empty((0, source.dimension_at(view)))
+    if wanted:
+        rows, points = draw_rows(source, wanted, rng, view=view, on_invalid=on_invalid, progress=progress)
+        if not len(points):
+            raise ValueError("no rows are left: every row is invalid; mend the data")
+    if kernel.needs_median:
+        distance = choosing.median_distance(kernel.embedded(points), rng, size=MEDIAN_SAMPLE)
+        logger.info("median distance %.6g taken as the kernel's scale", distance)
+        kernel = kernel.resolve(distance)
+    if given:
+        prepared = source.preparations[view](given_landmarks(landmarks, source.width(view), label_of(view)))
+        return kernel, np.asarray(prepared, dtype=float), None
+    subset = np.sort(rng.choice(len(rows), min(sample_size, len(rows)), replace=False))
+    rows, points = rows[subset], points[subset]
+    by_values = landmarks in ("cholesky", "leverage")
+    chosen = choosing.choose(
+        landmarks,
+        points if by_values else kernel.embedded(points),
+        min(p, len(points)),
+        rng,
+        gram=lambda a, b: kernel.values(b, a),
+        diagonal=kernel.diagonal,
+    )
+    if len(chosen) < p:
+        warnings.warn(
+            f"only {len(chosen)} of {p} landmarks could be chosen by {landmarks!r}: the sample of {len(points)} rows "
+            "holds no more that are distinct to the kernel",
+            RankWarning,
+            stacklevel=4,
+        )
+    return kernel, points[chosen], np.sort(rows[chosen])
+
+
+def default_sample(p: int) -> int:
+    """How many rows the landmark methods other than uniform look at, unless the user says."""
+    return max(10 * p, 10_000)

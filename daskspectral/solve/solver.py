@@ -1,0 +1,88 @@
+"""What a spectral solver is given, what it gives back, and the names by which solvers are asked for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.registry import Named
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A form <f, L g> between p left and q right functions, as means over the rows.
+
+    `form` (p, q); `gram` (p, p) and `right_gram` (q, q), None where right functions are the left ones; `count` values
+    are wanted, on the directions above the relative `cut` of the Gram matrices. `means` (p,) and (q,) ask for functions
+    less their means; `ridge` is added to a symmetric form's diagonal, times its mean; `descending` wants the largest
+    eigenvalues first; `ranking` orders complex ones, by "real" part or by "modulus".
+    """
+
+    form: Array
+    gram: Array
+    count: int
+    cut: float
+    right_gram: Array | None = None
+    means: tuple[Array, Array] | None = None
+    ridge: float = 0.0
+    descending: bool = False
+    ranking: str = "real"
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Values (k,), coefficients of the left and right functions (p, k) and (q, k), ranks, residuals (k,).
+
+    Values and coefficients are complex from the non-symmetric solver, real from the others. `status` says in words
+    what happened.
+    """
+
+    values: NDArray[np.inexact[Any]]
+    left: NDArray[np.inexact[Any]]
+    right: NDArray[np.inexact[Any]]
+    rank: int | tuple[int, int]
+    residuals: Array
+    status: str = ""
+
+
+class Solver(Named, ABC):
+    """Problem -> Spectrum, and the attributes under which an estimator shows it.
+
+    A solver is one class in one file: `values` names the attribute of the values, `functions` the attributes of
+    coefficients with the side of the spectrum ("left" or "right") that each shows.
+    """
+
+    values: ClassVar[str] = "eigenvalues_"
+    functions: ClassVar[Mapping[str, str]] = {"coefficients_": "right"}
+    two_sided: ClassVar[bool] = False
+    """Whether left and right functions have a Gram matrix each; both sides are then shown."""
+    needs_symmetry: ClassVar[bool] = False
+    """Whether the form must be symmetric."""
+
+    @abstractmethod
+    def solve(self, problem: Problem) -> Spectrum:
+        """The values and functions of a problem."""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of all attributes that an estimator has from this solver."""
+        support = ("support_", "right_support_") if self.two_sided else ("support_",)
+        return (self.values, *self.functions, "rank_", "residuals_", "status_", *support)
+
+
+def described(problem: Problem, spectrum_rank: int | tuple[int, int], residuals: Array) -> str:
+    """The status of a spectrum that was found: how many values of how many wanted, ranks, the largest residual."""
+    sizes = problem.form.shape
+    if isinstance(spectrum_rank, tuple):
+        ranks = f"ranks {spectrum_rank[0]} of {sizes[0]} and {spectrum_rank[1]} of {sizes[1]}"
+    else:
+        ranks = f"rank {spectrum_rank} of {sizes[0]}"
+    found = f"{len(residuals)} of the {problem.count} values wanted"
+    return f"{found}; {ranks}; residuals up to {residuals.max(initial=0.0):.1g}"
