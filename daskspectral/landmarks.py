@@ -78,6 +78,12 @@ def choose(
     "cholesky" and "leverage" need ``gram``. The methods that look at the geometry return fewer than p indices
     when the sample cannot support p (see each); the caller decides whether to warn. Raises ValueError for an
     unknown method, a missing kernel, a sample that is not a finite (m, d) array, or p outside 1..m.
+
+    Examples
+    --------
+    >>> sample = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> choose("kmeans++", sample, 5, np.random.default_rng(0)).shape
+    (5,)
     """
     if method in ("cholesky", "leverage"):
         if gram is None:
@@ -91,7 +97,14 @@ def choose(
 
 
 def uniform(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
-    """Return p indices drawn uniformly without replacement."""
+    """Return p indices drawn uniformly without replacement.
+
+    Examples
+    --------
+    >>> rows = uniform(np.arange(10.0)[:, None], 3, np.random.default_rng(0))
+    >>> len(set(rows.tolist()))
+    3
+    """
     x, p = _checked(sample, p)
     return rng.choice(len(x), size=p, replace=False).astype(np.intp)
 
@@ -101,6 +114,13 @@ def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Ind
 
     D(x) is the distance to the nearest point chosen so far. O(m p d). Fewer than p indices, one for each
     distinct row, when the sample has fewer than p of them. Arthur and Vassilvitskii, SODA 2007.
+
+    Examples
+    --------
+    >>> sample = np.repeat([[0.0], [10.0]], 50, axis=0)
+    >>> rows = kmeans_plus_plus(sample, 2, np.random.default_rng(0))
+    >>> sorted(sample[rows, 0].tolist())
+    [0.0, 10.0]
     """
 
     def draw(nearest: Array) -> int:
@@ -116,6 +136,13 @@ def farthest_point(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indic
 
     Its covering radius is at most twice the best one for p points. O(m p d). Fewer than p indices, one for
     each distinct row, when the sample has fewer than p of them. Gonzalez, Theor. Comput. Sci. 38, 1985.
+
+    Examples
+    --------
+    >>> sample = np.linspace(0, 1, 101)[:, None]
+    >>> rows = farthest_point(sample, 3, np.random.default_rng(0))
+    >>> sample[rows[1], 0] in (0, 1)  # the end that is farther from the first row
+    True
     """
     return _spread(sample, p, rng, lambda nearest: int(np.argmax(nearest)))
 
@@ -131,6 +158,13 @@ def pivoted_cholesky(
     Fewer than p indices when the residual first falls to 1e-12 of the largest entry of diag(K) (64 eps where
     the kernel answers in a lower precision). Raises ValueError when K is zero or not positive semi-definite.
     Harbrecht, Peters and Schneider, Appl. Numer. Math. 62, 2012.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Gaussian
+    >>> sample = np.linspace(-1, 1, 21)[:, None]
+    >>> pivoted_cholesky(sample, 3, np.random.default_rng(0), Gaussian(1.0)).tolist()
+    [0, 20, 10]
     """
     x, p = _checked(sample, p)
     residual = _diagonal(x, gram, diagonal)
@@ -172,6 +206,13 @@ def leverage(
     An exponential race: the p smallest E_i / score_i, E_i standard exponential, in ascending order, which is
     successive sampling. Fewer than p indices when fewer scores are positive.
     Alaoui and Mahoney, NeurIPS 2015.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Gaussian
+    >>> sample = np.random.default_rng(0).normal(size=(500, 2))
+    >>> leverage(sample, 5, np.random.default_rng(0), Gaussian(1.0)).shape
+    (5,)
     """
     x, p = _checked(sample, p)
     score = leverage_scores(x, p, rng, gram, diagonal=diagonal)
@@ -199,6 +240,14 @@ def leverage_scores(
     to p / 2 (p is twice the number of directions resolved), but is no less than 1e-10 of K_JJ's norm.
     ``pilot`` is s, by default min(m, max(2 p, 256)). O(m s^2 + s^3). Alaoui and Mahoney, NeurIPS 2015;
     Rudi, Calandriello, Carratino and Rosasco, NeurIPS 2018, Eq. (3), whose lambda is mu / s.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Gaussian
+    >>> sample = np.append(np.zeros(99), 5.0)[:, None]  # one row that no other resembles
+    >>> scores = leverage_scores(sample, 4, np.random.default_rng(0), Gaussian(1.0))
+    >>> int(scores.argmax())
+    99
     """
     x, p = _checked(sample, p)
     m = len(x)
@@ -225,6 +274,11 @@ def median_distance(sample: ArrayLike, rng: np.random.Generator, *, size: int = 
     """Return the median of |x_i - x_j| over the pairs i < j of at most ``size`` rows drawn from the sample.
 
     Raises ValueError for fewer than two rows, and when the median is 0: it gives no length scale then.
+
+    Examples
+    --------
+    >>> median_distance(np.array([[0.0], [1.0], [3.0]]), np.random.default_rng(0))
+    2.0
     """
     x, _ = _checked(sample, 1)
     size = operator.index(size)

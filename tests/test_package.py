@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -46,6 +48,18 @@ def test_every_name_is_there() -> None:
         "SpectralDecomposition save load kernels operators manifolds landmarks Moments RankWarning InvalidRowError"
     )
     assert set(contract.split()) <= set(dsp.__all__)
+
+
+@pytest.mark.parametrize("name", ["kernels", "manifolds", "groups", "basis", "operators", "forms", "landmarks"])
+def test_every_public_class_and_function_has_an_example(name: str) -> None:
+    module = importlib.import_module(f"daskspectral.{name}")
+    public = {key: getattr(module, key) for key in module.__all__}
+    lacking = {
+        key
+        for key, value in public.items()
+        if (inspect.isclass(value) or inspect.isfunction(value)) and ">>> " not in (value.__doc__ or "")
+    }
+    assert {key for key in lacking if key != "parse" and not key.endswith("_state")} == set()
 
 
 def test_unknown_names() -> None:

@@ -20,7 +20,14 @@ VALUE = Atom("value")
 
 
 class Arena:
-    """Buffers by name, allocated once at their largest size and handed out as contiguous views."""
+    """Buffers by name, allocated once at their largest size and handed out as contiguous views.
+
+    Examples
+    --------
+    >>> arena = Arena()
+    >>> arena.get("s", (2, 3), float).base is arena.get("s", (3, 2), float).base
+    True
+    """
 
     def __init__(self) -> None:
         self._buffers: dict[str, Array] = {}
@@ -40,6 +47,12 @@ class Block:
 
     `points` names the field that holds the points of this view; `owner` keeps the buffers of evaluations that
     live at the same time apart. `shared`, where several bases see the block, keeps what they have in common.
+
+    Examples
+    --------
+    >>> block = Block({"x": np.zeros((5, 2)), "force": np.ones((5, 3))}, np.dtype(float), Arena())
+    >>> block.x.shape, block.field(Field("force", 0)).shape
+    ((5, 2), (5,))
     """
 
     fields: Mapping[str, Array]
@@ -74,7 +87,17 @@ class Block:
 
 
 class Evaluation(ABC):
-    """A basis on one block. Features come times the square root of the sample weight."""
+    """A basis on one block. Features come times the square root of the sample weight.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import MonomialBasis
+    >>> block = Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Arena())
+    >>> MonomialBasis(1, 2).at(block, []).feature(Atom("partial", alpha=(1,)))
+    array([[0., 0.],
+           [1., 1.],
+           [4., 6.]])
+    """
 
     @abstractmethod
     def feature(self, atom: Atom) -> Array:
@@ -104,7 +127,19 @@ class GradientSum(Protocol):
 
 
 class Basis(Registered, ABC):
-    """p functions of d variables. Immutable; it travels to the workers once a run."""
+    """p functions of d variables. Immutable; it travels to the workers once a run.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import MonomialBasis
+    >>> basis = MonomialBasis(1, 2)
+    >>> basis.size, basis.holds_constant
+    (3, True)
+    >>> basis.values(np.array([[2.0], [3.0]]))
+    array([[1., 1.],
+           [2., 3.],
+           [4., 9.]])
+    """
 
     @property
     @abstractmethod
@@ -184,7 +219,18 @@ class Basis(Registered, ABC):
 
 
 class Contraction(ABC):
-    """Sums of products over blocks: one matrix (p, q) a product."""
+    """Sums of products over blocks: one matrix (p, q) a product.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import MonomialBasis
+    >>> basis, block = MonomialBasis(1, 1), Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Arena())
+    >>> squares, seen = Product(VALUE, VALUE), {"x": basis.at(block, [VALUE])}
+    >>> pair = basis.contraction(basis, [squares], float, block.arena)
+    >>> pair.add(seen, seen, block)
+    >>> pair.result()[squares].tolist()
+    [[2.0, 5.0], [5.0, 13.0]]
+    """
 
     @abstractmethod
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:

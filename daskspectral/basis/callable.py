@@ -24,6 +24,14 @@ class CallableBasis(Basis):
     They are called with float64 points, block by block and in several threads at once. p is found by calling them on
     a few points of the unit cube. `holds_constant` says that a constant is among them, and estimators add none. A
     model keeps the import paths: to be saved, the functions must lie in a module.
+
+    Examples
+    --------
+    >>> waves = CallableBasis(lambda x: np.sin(x).T, lambda x: np.cos(x).T[:, :, None], d=1)
+    >>> waves.values(np.array([[0.0], [np.pi / 2]])).round(9)
+    array([[0., 1.]])
+    >>> waves.order
+    1
     """
 
     expects: ClassVar = {"function": Saved, "gradient": Saved}

@@ -15,7 +15,13 @@ from daskspectral.forms import Atom, Product
 
 @dataclass(frozen=True)
 class ConstantBasis(Basis):
-    """The one function 1."""
+    """The one function 1.
+
+    Examples
+    --------
+    >>> ConstantBasis(3).values(np.zeros((2, 3)))
+    array([[1., 1.]])
+    """
 
     d: int
 
@@ -57,7 +63,15 @@ class _ConstantEvaluation(Evaluation):
 
 @dataclass(frozen=True, eq=False)
 class Concatenated(Basis):
-    """Several bases of the same dimension side by side; p is the sum of theirs."""
+    """Several bases of the same dimension side by side; p is the sum of theirs.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import MonomialBasis
+    >>> basis = Concatenated((ConstantBasis(1), MonomialBasis(1, 2, constant=False)))
+    >>> basis.values(np.array([[3.0]])).ravel()
+    array([1., 3., 9.])
+    """
 
     expects: ClassVar = {"bases": Basis}
 

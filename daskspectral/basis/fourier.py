@@ -29,6 +29,13 @@ class FourierBasis(Basis):
 
     All derivatives exist, whatever the kernel: those of a rough one (Exponential, Matern of small nu) have
     frequencies without a second moment, and Dirichlet forms of a few very fast oscillations.
+
+    Examples
+    --------
+    >>> basis = FourierBasis.draw(Gaussian(1.0), 3, 1000, random_state=0)
+    >>> x, y = basis.values(np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])).T
+    >>> round(float(x @ y), 1), round(float(np.exp(-0.5)), 1)
+    (0.6, 0.6)
     """
 
     frequencies: Array

@@ -28,6 +28,13 @@ class HarmonicBasis(Basis):
     derivatives: the tangential Dirichlet form on uniform data tends to diag(eigenvalues).
     Points farther than `tolerance` from the manifold are an error where they are evaluated; infinity asks for none.
     Raises ValueError for a manifold whose eigenfunctions are not known in closed form.
+
+    Examples
+    --------
+    >>> from daskspectral.manifolds import Sphere
+    >>> basis = HarmonicBasis(Sphere(3), 10)
+    >>> basis.size, basis.eigenvalues.tolist()
+    (9, [0.0, 2.0, 2.0, 2.0, 6.0, 6.0, 6.0, 6.0, 6.0])
     """
 
     expects: ClassVar = {"manifold": Manifold}

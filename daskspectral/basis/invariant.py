@@ -27,6 +27,13 @@ class InvariantBasis(Basis):
     All invariant functions of the levels, exactly: |f(g x) - f(x)| is rounding for every g in the group, whatever
     combination f of them is fitted. Orthonormal for the uniform probability; the constant 1 is the first. Levels
     without invariant functions cost nothing. Raises ValueError where a generator is not an isometry of the manifold.
+
+    Examples
+    --------
+    >>> from daskspectral.groups import Permutations
+    >>> from daskspectral.manifolds import Sphere
+    >>> InvariantBasis(HarmonicBasis(Sphere(3), 100), Permutations(3)).size
+    22
     """
 
     expects: ClassVar = {"harmonic": HarmonicBasis, "group": Group}

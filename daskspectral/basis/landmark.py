@@ -21,7 +21,16 @@ PANEL_BYTES = 1 << 18  # of one buffer; measured best among 64 kB to 256 kB with
 
 @dataclass(frozen=True, eq=False)
 class LandmarkBasis(Basis):
-    """phi_i(x) = k(x, y_i) for landmarks y (p, d)."""
+    """phi_i(x) = k(x, y_i) for landmarks y (p, d).
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Gaussian
+    >>> basis = LandmarkBasis(Gaussian(1.0), np.array([[0.0], [1.0]]))
+    >>> basis.values(np.array([[1.0]])).round(3)
+    array([[0.607],
+           [1.   ]])
+    """
 
     expects: ClassVar = {"kernel": Kernel}
 

@@ -22,6 +22,14 @@ class MonomialBasis(Basis):
 
     p = C(d + degree, degree), one less without the constant. `scale` is a length in the units of the data: near
     the largest coordinate, powers stay near 1.
+
+    Examples
+    --------
+    >>> basis = MonomialBasis(2, 2)
+    >>> basis.exponents.tolist()
+    [[0, 0], [1, 0], [0, 1], [2, 0], [1, 1], [0, 2]]
+    >>> basis.values(np.array([[2.0, 3.0]])).ravel()
+    array([1., 2., 3., 4., 6., 9.])
     """
 
     d: int

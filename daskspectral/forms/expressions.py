@@ -18,6 +18,11 @@ class Field(Registered):
     """A named field of the data: weights and targets (c,), directions (c, d), matrices (c, d, d).
 
     `index` picks [:, index] of a field of rows with more axes: x.field[1] or x.field[0, 1].
+
+    Examples
+    --------
+    >>> Field("matrix")[0, 1].path
+    (0, 1)
     """
 
     name: str
@@ -63,7 +68,13 @@ def _no_number(field: Field) -> str:
 
 
 class Fields:
-    """The symbol x of a form: every attribute is a field of that name."""
+    """The symbol x of a form: every attribute is a field of that name.
+
+    Examples
+    --------
+    >>> Fields().potential
+    Field(name='potential', index=None)
+    """
 
     def __getattr__(self, name: str) -> Field:
         if name.startswith("__"):
@@ -78,6 +89,11 @@ class Atom:
     Numbers: its value, a partial derivative, the derivative along a field, second derivatives summed with the weights
     of a field of matrices, or a sum of such atoms. Vectors: its gradient, the derivatives along each of a field's
     directions.
+
+    Examples
+    --------
+    >>> Atom("partial", alpha=(2, 0)).order
+    2
     """
 
     kind: str  # "value", "partial", "along", "second", "sum"; of vectors "gradient", "each"
@@ -125,7 +141,15 @@ class Atom:
 
 @dataclass(frozen=True)
 class Term:
-    """An atom times a number and, where given, a field."""
+    """An atom times a number and, where given, a field.
+
+    Examples
+    --------
+    >>> from daskspectral import form, inner
+    >>> twice = form(lambda f, g, x: inner(2 * f, g))
+    >>> twice.expression.terms[0][0]
+    2.0
+    """
 
     factor: float
     weight: Field | None
@@ -134,7 +158,15 @@ class Term:
 
 @dataclass(frozen=True)
 class Linear:
-    """A sum of weighted atoms of one function, f or g."""
+    """A sum of weighted atoms of one function, f or g.
+
+    Examples
+    --------
+    >>> from daskspectral import form, inner, partial
+    >>> slope = form(lambda f, g, x: inner(f, partial(g, 1) + 3 * g))
+    >>> slope.orders
+    (0, 1)
+    """
 
     side: str
     terms: tuple[Term, ...]
@@ -193,7 +225,14 @@ class Linear:
 
 @dataclass(frozen=True)
 class Product:
-    """The pair (left atom, right atom) with an optional weight per row: one matrix to accumulate."""
+    """The pair (left atom, right atom) with an optional weight per row: one matrix to accumulate.
+
+    Examples
+    --------
+    >>> from daskspectral.forms import dirichlet
+    >>> dirichlet.products[0].left.kind
+    'gradient'
+    """
 
     left: Atom
     right: Atom
@@ -220,7 +259,14 @@ def _terms(atom: Atom) -> tuple[Term, ...]:
 
 @dataclass(frozen=True)
 class Bilinear:
-    """sum_t factor_t product_t, in the order written."""
+    """sum_t factor_t product_t, in the order written.
+
+    Examples
+    --------
+    >>> from daskspectral.forms import dirichlet, gram
+    >>> len((dirichlet.expression + 0.5 * gram.expression).terms)
+    2
+    """
 
     terms: tuple[tuple[float, Product], ...]
 
@@ -253,7 +299,14 @@ class Bilinear:
 
 @dataclass(frozen=True)
 class Pairing:
-    """An atom of f against a data field: one vector (p,) or matrix (p, m) to accumulate."""
+    """An atom of f against a data field: one vector (p,) or matrix (p, m) to accumulate.
+
+    Examples
+    --------
+    >>> from daskspectral import functional, inner
+    >>> functional(lambda f, x: inner(f, x.y, weight=x.mask)).pairings[0].target
+    Field(name='y', index=None)
+    """
 
     atom: Atom
     target: Field | None
@@ -268,7 +321,15 @@ class Pairing:
 
 @dataclass(frozen=True)
 class LinearFunctional:
-    """sum_t factor_t pairing_t."""
+    """sum_t factor_t pairing_t.
+
+    Examples
+    --------
+    >>> from daskspectral import functional, inner
+    >>> mean = functional(lambda f, x: inner(f, 1.0))
+    >>> len((2 * mean.expression).terms)
+    1
+    """
 
     terms: tuple[tuple[float, Pairing], ...]
 

@@ -15,7 +15,13 @@ def gram(f: Any, g: Any, x: Any) -> Any:
 
 
 def gram_at(view: str) -> Form:
-    """<f, g> of functions at another view."""
+    """<f, g> of functions at another view.
+
+    Examples
+    --------
+    >>> gram_at("y").products[0].left.view
+    'y'
+    """
 
     @form
     def gram(f: Any, g: Any, x: Any) -> Any:
@@ -31,7 +37,13 @@ def dirichlet(f: Any, g: Any, x: Any) -> Any:
 
 
 def tangential_dirichlet(normals: int | None = None, tangents: int | None = None) -> Form:
-    """The Dirichlet form of a submanifold: without the part along the normals, or the sum over tangents."""
+    """The Dirichlet form of a submanifold: without the part along the normals, or the sum over tangents.
+
+    Examples
+    --------
+    >>> sorted(tangential_dirichlet(normals=1).fields), sorted(tangential_dirichlet(tangents=2).fields)
+    (['normal', 'x'], ['tangent', 'x'])
+    """
 
     def parts(f: Any, g: Any, field: Field, count: int) -> Any:
         return sum((inner(along(f, field[a]), along(g, field[a])) for a in range(count)), start=Bilinear(()))
@@ -52,7 +64,13 @@ def first_moment(f: Any, x: Any) -> Any:
 
 
 def first_moment_at(view: str) -> Functional:
-    """E[f] of functions at another view."""
+    """E[f] of functions at another view.
+
+    Examples
+    --------
+    >>> first_moment_at("y").pairings[0].atom.view
+    'y'
+    """
 
     @functional
     def first_moment(f: Any, x: Any) -> Any:

@@ -25,7 +25,14 @@ from daskspectral.registry import Registered
 
 @dataclass(frozen=True)
 class Form(Registered):
-    """A named bilinear form."""
+    """A named bilinear form.
+
+    Examples
+    --------
+    >>> stiff = form(lambda f, g, x: inner(grad(f), grad(g), weight=x.stiffness))
+    >>> stiff.orders, stiff.symmetric, sorted(stiff.fields)
+    ((1, 1), True, ['stiffness', 'x'])
+    """
 
     expects: ClassVar = {"terms": Field}
 
@@ -66,7 +73,13 @@ class Form(Registered):
 
 @dataclass(frozen=True)
 class Functional:
-    """A named linear functional: a right-hand side."""
+    """A named linear functional: a right-hand side.
+
+    Examples
+    --------
+    >>> sorted(functional(lambda f, x: inner(f, x.y)).fields)
+    ['x', 'y']
+    """
 
     name: str
     expression: LinearFunctional
@@ -83,38 +96,74 @@ class Functional:
 
 
 def grad(f: Linear) -> Linear:
-    """The gradient of a function, to be paired with another by `inner`."""
+    """The gradient of a function, to be paired with another by `inner`.
+
+    Examples
+    --------
+    >>> form(lambda f, g, x: inner(grad(f), grad(g))).orders
+    (1, 1)
+    """
     return _derive(f, lambda atom: replace(atom, kind="gradient"))
 
 
 def partial(f: Linear, *alpha: int) -> Linear:
-    """The partial derivative for a multi-index: `partial(f, 0, 2)` is d^2 f / dx_2^2 in two dimensions."""
+    """The partial derivative for a multi-index: `partial(f, 0, 2)` is d^2 f / dx_2^2 in two dimensions.
+
+    Examples
+    --------
+    >>> form(lambda f, g, x: inner(f, partial(g, 0, 2))).orders
+    (0, 2)
+    """
     if not alpha or any(isinstance(a, bool) or int(a) != a or a < 0 for a in alpha):
         raise ValueError(f"partial() takes one whole order of 0 or more a coordinate; it got {alpha!r}")
     return _derive(f, lambda atom: replace(atom, kind="partial", alpha=tuple(int(a) for a in alpha)))
 
 
 def along(f: Linear, direction: Field) -> Linear:
-    """direction(x) . grad f(x) for a field of directions (c, d)."""
+    """direction(x) . grad f(x) for a field of directions (c, d).
+
+    Examples
+    --------
+    >>> sorted(form(lambda f, g, x: inner(f, along(g, x.velocity))).fields)
+    ['velocity', 'x']
+    """
     _check_field("along", direction, "x.direction")
     return _derive(f, lambda atom: replace(atom, kind="along", direction=direction))
 
 
 def along_each(f: Linear, directions: Field) -> Linear:
-    """directions_m(x) . grad f(x) for each m of a field (c, m, d): a vector, to be paired with another by `inner`."""
+    """directions_m(x) . grad f(x) for each m of a field (c, m, d): a vector, to be paired with another by `inner`.
+
+    Examples
+    --------
+    >>> form(lambda f, g, x: inner(along_each(f, x.tangents), along_each(g, x.tangents))).symmetric
+    True
+    """
     _check_field("along_each", directions, "x.tangents")
     return _derive(f, lambda atom: replace(atom, kind="each", direction=directions))
 
 
 def second(f: Linear, matrix: Field | None = None) -> Linear:
-    """sum_ab matrix_ab(x) d_a d_b f(x) for a field of matrices (c, d, d); without one, the Laplacian of f."""
+    """sum_ab matrix_ab(x) d_a d_b f(x) for a field of matrices (c, d, d); without one, the Laplacian of f.
+
+    Examples
+    --------
+    >>> form(lambda f, g, x: inner(f, second(g, x.covariance))).orders
+    (0, 2)
+    """
     if matrix is not None:
         _check_field("second", matrix, "x.covariance")
     return _derive(f, lambda atom: replace(atom, kind="second", direction=matrix))
 
 
 def at(f: Linear, view: Field) -> Linear:
-    """The function at other points of the same row: a second view, or the state a lag later."""
+    """The function at other points of the same row: a second view, or the state a lag later.
+
+    Examples
+    --------
+    >>> form(lambda f, g, x: inner(f, at(g, x.future))).products[0].right.view
+    'future'
+    """
     _check_field("at", view, "x.future")
     return Linear(f.side, tuple(replace(t, atom=replace(t.atom, view=view.name)) for t in f.terms))
 
@@ -134,7 +183,13 @@ def _derive(f: Linear, derivative: Callable[[Atom], Atom]) -> Linear:
 
 
 def inner(f: Linear, g: Linear | Field | float, weight: Field | None = None) -> Any:
-    """The product of two expressions (one of f, one of g), or of an expression of f and a data field."""
+    """The product of two expressions (one of f, one of g), or of an expression of f and a data field.
+
+    Examples
+    --------
+    >>> form(lambda f, g, x: inner(f, g, weight=x.density) + 2 * inner(grad(f), grad(g))).orders
+    (1, 1)
+    """
     if not isinstance(f, Linear):
         raise ValueError(f"inner() takes an expression of f first; it got {f!r}")
     if not isinstance(g, Linear):
@@ -177,7 +232,16 @@ def _weight(*weights: Field | None) -> Field | None:
 
 
 def form(function: Callable[..., Bilinear]) -> Form:
-    """Trace H(f, g, x) once into a `Form`. Raises ValueError when it is not bilinear in f and g."""
+    """Trace H(f, g, x) once into a `Form`. Raises ValueError when it is not bilinear in f and g.
+
+    Examples
+    --------
+    >>> @form
+    ... def schroedinger(f, g, x):
+    ...     return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
+    >>> schroedinger.name, schroedinger.symmetric
+    ('schroedinger', True)
+    """
     left, right = _symbol("f"), _symbol("g")
     expression = function(left, right, Fields())
     if not isinstance(expression, Bilinear):
@@ -188,7 +252,16 @@ def form(function: Callable[..., Bilinear]) -> Form:
 
 
 def functional(function: Callable[..., LinearFunctional]) -> Functional:
-    """Trace b(f, x) once into a `Functional`. Raises ValueError when it is not linear in f."""
+    """Trace b(f, x) once into a `Functional`. Raises ValueError when it is not linear in f.
+
+    Examples
+    --------
+    >>> @functional
+    ... def values(f, x):
+    ...     return inner(f, x.y)
+    >>> values.name, len(values.pairings)
+    ('values', 1)
+    """
     expression = function(_symbol("f"), Fields())
     if not isinstance(expression, LinearFunctional):
         raise ValueError(
@@ -203,5 +276,12 @@ def _symbol(side: str) -> Linear:
 
 
 def all_products(forms: Sequence[Form]) -> tuple[Product, ...]:
-    """The distinct products of several forms: what one pass has to accumulate."""
+    """The distinct products of several forms: what one pass has to accumulate.
+
+    Examples
+    --------
+    >>> from daskspectral.forms import dirichlet, gram
+    >>> len(all_products([dirichlet, gram, dirichlet]))
+    2
+    """
     return tuple(dict.fromkeys(p for f in forms for p in f.products))

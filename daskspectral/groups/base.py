@@ -17,6 +17,15 @@ class Group(Registered, ABC):
     """A group that acts on points x (c, d) by isometries, given by a few generators; nothing enumerates it.
 
     Functions that are invariant under the generators are so under all the group, closed under limits if it is infinite.
+
+    Examples
+    --------
+    >>> from daskspectral.groups import Permutations
+    >>> from daskspectral.manifolds import Sphere
+    >>> group = Permutations(10)
+    >>> len(group.generators), group.order
+    (2, 3628800)
+    >>> group.check(Sphere(10))
     """
 
     @property
@@ -65,6 +74,13 @@ class Generated(Group):
     """The group that groups and isometries of the same coordinates generate together; its order is not known.
 
     Raises ValueError for parts of different dimensions, or none.
+
+    Examples
+    --------
+    >>> from daskspectral.groups import Permutations, SignFlips
+    >>> cube = Generated([Permutations(3), SignFlips(3)])
+    >>> len(cube.generators)
+    5
     """
 
     expects: ClassVar = {"parts": (Group, Isometry)}

@@ -248,6 +248,13 @@ class FunctionKernel(ParameterKernel):
     """Any callable k(x (c, d), y (p, d)) -> (p, c), with its gradient where the operator takes one.
 
     `gradient(x, y, axis)` returns the derivative along one coordinate of x, shape (p, c).
+
+    Examples
+    --------
+    >>> kernel = FunctionKernel(lambda x, y: np.minimum(y, x.T))
+    >>> kernel(np.array([[1.0], [2.0]]), np.array([[3.0], [0.5]]))
+    array([[1. , 0.5],
+           [2. , 0.5]])
     """
 
     expects: ClassVar = {"function": Function, "gradient": Function}

@@ -26,6 +26,13 @@ class Kernel(Registered, ABC):
 
     `order` is the highest total order of a derivative in x that is bounded (infinite when smooth): the
     exponential kernel has 1, since its gradient jumps at x = y, where it is taken as 0.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Gaussian, Linear
+    >>> kernel = Gaussian(1.0) + 0.5 * Linear()
+    >>> kernel(np.zeros((1, 2)), np.ones((3, 2))).round(3)
+    array([[0.368, 0.368, 0.368]])
     """
 
     @property
@@ -109,7 +116,15 @@ class Kernel(Registered, ABC):
 
 @dataclass
 class ParameterKernel(Kernel):
-    """A kernel whose parameters are its dataclass fields; `check` validates them."""
+    """A kernel whose parameters are its dataclass fields; `check` validates them.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Gaussian
+    >>> kernel = 2.0 * Gaussian(1.0)
+    >>> kernel.set_params(kernel__scale=0.5).get_params()
+    {'kernel': Gaussian(scale=0.5), 'factor': 2.0, 'kernel__scale': 0.5}
+    """
 
     def __post_init__(self) -> None:
         self.check()

@@ -16,7 +16,14 @@ from daskspectral.registry import Function
 
 
 class DotKernel(ParameterKernel):
-    """k(x, y) = q(x.y). A subclass gives `profile`."""
+    """k(x, y) = q(x.y). A subclass gives `profile`.
+
+    Examples
+    --------
+    >>> t, out = np.array([0.0, 2.0]), np.empty(2)
+    >>> Polynomial(2).profile(t, 1, out)
+    array([2., 6.])
+    """
 
     @property
     def order(self) -> float:
@@ -78,6 +85,11 @@ class Polynomial(DotKernel):
     """(offset + x.y / scale^2)^degree.
 
     Theorem 3 of the Galerkin paper takes offset 1/2 and scale sqrt(2) max|x|.
+
+    Examples
+    --------
+    >>> Polynomial(2, offset=1.0)(np.ones((1, 2)), np.array([[1.0, 1.0], [0.0, 1.0]]))
+    array([[9., 4.]])
     """
 
     degree: int = 3
@@ -119,7 +131,13 @@ class Polynomial(DotKernel):
 
 @dataclass
 class Linear(DotKernel):
-    """x.y."""
+    """x.y.
+
+    Examples
+    --------
+    >>> Linear()(np.ones((1, 2)), np.array([[1.0, 1.0], [0.0, 1.0]]))
+    array([[2., 1.]])
+    """
 
     def profile(self, t: Array, order: int, out: Array) -> Array:
         if order == 0:
@@ -134,7 +152,14 @@ Profile = Callable[[Array], Array]
 
 @dataclass
 class Dot(DotKernel):
-    """A user's own dot-product kernel: q(t) and its derivatives in t, each a function of an array."""
+    """A user's own dot-product kernel: q(t) and its derivatives in t, each a function of an array.
+
+    Examples
+    --------
+    >>> kernel = Dot(np.cosh, (np.sinh, np.cosh))
+    >>> kernel(np.ones((1, 2)), np.array([[1.0, 1.0], [0.0, 0.0]])).round(3)
+    array([[3.762, 1.   ]])
+    """
 
     expects: ClassVar = {"q": Function, "derivatives": Function}
 

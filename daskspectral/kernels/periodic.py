@@ -32,6 +32,13 @@ class Periodic(ParameterKernel):
     others stay: x_a and x_a + L are the same point, distances are chords, and near points are as far apart as before.
     `periods` has one entry for each column, in its units, None where the column is not periodic. Derivatives are in
     x, by the chain rule, of every order that the kernel has. Raises ValueError for points of other columns.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Gaussian
+    >>> kernel = Periodic(Gaussian(0.1), (1.0, None))
+    >>> kernel(np.array([[0.0, 5.0]]), np.array([[1.0, 5.0], [0.5, 5.0]])).round(3)
+    array([[1.   , 0.006]])
     """
 
     expects: ClassVar = {"kernel": Kernel}

@@ -30,6 +30,12 @@ class RadialKernel(ParameterKernel):
     A derivative of order m in x takes those of q in s from ceil(m / 2) up to m, so that `profile` is asked for all
     orders up to 2 smoothness + 1, the highest in x; those above the smoothness go with factors that vanish at s = 0.
     A subclass that knows fewer declares an `order` of its own, as `Radial` does.
+
+    Examples
+    --------
+    >>> s, out = np.array([0.0, 4.0]), np.empty(2)
+    >>> Exponential(2.0).profile(s, 0, out).round(3)
+    array([1.   , 0.368])
     """
 
     @property
@@ -130,7 +136,14 @@ class RadialKernel(ParameterKernel):
 
 @dataclass
 class Gaussian(RadialKernel):
-    """exp(-r^2 / (2 scale^2)), scale in the units of the data or "median"."""
+    """exp(-r^2 / (2 scale^2)), scale in the units of the data or "median".
+
+    Examples
+    --------
+    >>> kernel = Gaussian("median").resolve(2.0)
+    >>> kernel(np.zeros((1, 2)), np.array([[0.0, 0.0], [2.0, 0.0]])).round(3)
+    array([[1.   , 0.607]])
+    """
 
     scale: float | str = 1.0
 
@@ -217,7 +230,13 @@ def _times_polynomial(out: Array, z: Array, coefficients: Sequence[float]) -> No
 
 @dataclass
 class Exponential(_HalfIntegerBessel):
-    """exp(-r / scale). Its gradient jumps at r = 0 and counts as 0 there."""
+    """exp(-r / scale). Its gradient jumps at r = 0 and counts as 0 there.
+
+    Examples
+    --------
+    >>> Exponential(2.0)(np.zeros((1, 2)), np.array([[0.0, 0.0], [2.0, 0.0]])).round(3)
+    array([[1.   , 0.368]])
+    """
 
     scale: float | str = 1.0
 
@@ -248,7 +267,15 @@ class Exponential(_HalfIntegerBessel):
 
 @dataclass
 class Matern(_HalfIntegerBessel):
-    """The Matern (Sobolev) kernel for half-integer nu, z = sqrt(2 nu) r / scale; nu = 1/2 is Exponential."""
+    """The Matern (Sobolev) kernel for half-integer nu, z = sqrt(2 nu) r / scale; nu = 1/2 is Exponential.
+
+    Examples
+    --------
+    >>> Matern(1.5, 2.0)(np.zeros((1, 2)), np.array([[0.0, 0.0], [2.0, 0.0]])).round(3)
+    array([[1.   , 0.483]])
+    >>> Matern(1.5).order
+    3
+    """
 
     nu: float = 1.5
     scale: float | str = 1.0
@@ -290,6 +317,14 @@ class Radial(RadialKernel):
     """A user's own radial kernel: q(s) and its derivatives in s, each a function of an array.
 
     `derivatives` = (dq/ds, d^2q/ds^2, ...): the kernel is as smooth as the number given.
+
+    Examples
+    --------
+    >>> kernel = Radial(lambda s: 1 / (1 + s), [lambda s: -1 / (1 + s) ** 2])
+    >>> kernel(np.zeros((1, 1)), np.array([[1.0], [2.0]]))
+    array([[0.5, 0.2]])
+    >>> kernel.order
+    1
     """
 
     expects: ClassVar = {"q": Function, "derivatives": Function}

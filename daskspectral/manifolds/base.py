@@ -23,6 +23,15 @@ class Manifold(Registered, ABC):
 
     Points are rows x (c, d); their floating type is kept. A hook that answers None says that the quantity is
     not known in closed form; the public method then raises ValueError.
+
+    Examples
+    --------
+    >>> from daskspectral.manifolds import Sphere
+    >>> sphere = Sphere(3)
+    >>> sphere.eigenvalues(5)
+    array([0., 2., 2., 2., 6.])
+    >>> float(sphere.distance([[2.0, 0.0, 0.0]])[0])
+    1.0
     """
 
     @property

@@ -27,6 +27,14 @@ class Box(Manifold):
     -Laplace-Beltrami has the eigenvalues sum_i (2 pi k_i / L_i)^2 over k in Z^m, with eigenfunctions
     exp(2 pi i sum_i k_i x_i / L_i); values that agree to a relative 1e-9 are one level. Isometries are
     x -> A x + b with a signed permutation A that takes each side to one of its length.
+
+    Examples
+    --------
+    >>> box = Box([0, -1], [2 * np.pi, 1])
+    >>> box.eigenvalues(6).round(2)
+    array([0., 1., 1., 4., 4., 9.])
+    >>> box.periods
+    (6.283185307179586, 2.0)
     """
 
     lower: tuple[float, ...]

@@ -46,6 +46,13 @@ class Eigenspace(ABC):
     They are linear combinations phi = T r of raw functions r (zonal functions, waves) that are cheap to evaluate, so
     that combinations U^T phi cost one product, (U^T T) r. An isometry g acts by an orthogonal matrix D(g):
     phi(g x) = D(g) phi(x) and D(g h) = D(g) D(h). A function a^T phi is invariant under g iff D(g) a = a.
+
+    Examples
+    --------
+    >>> from daskspectral.manifolds import Sphere
+    >>> space = Sphere(3).eigenfunctions(1)
+    >>> float(np.sum(space.values([[0.0, 0.0, 1.0]]) ** 2).round(9))  # at every point the multiplicity
+    3.0
     """
 
     @property

@@ -24,6 +24,12 @@ class Implicit(Manifold):
     f = 0, grad f / |grad f|. The shape, finiteness and orthonormality (to 1e-6, or 64 eps of the type) are
     checked every time, never mended. Distances, samples and eigenvalues are unknown, and `check` looks at
     the shape only. Two are equal when the function is the same object and the dimensions agree.
+
+    Examples
+    --------
+    >>> ellipse = Implicit(lambda x: x * [1, 4] / np.linalg.norm(x * [1, 4], axis=1, keepdims=True), 2)
+    >>> ellipse.normals([[2.0, 0.0]])
+    array([[[1., 0.]]])
     """
 
     expects: ClassVar = {"normals": Function}

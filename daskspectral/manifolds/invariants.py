@@ -26,6 +26,13 @@ def invariant_coefficients(space: Eigenspace, isometries: Sequence[Isometry]) ->
     other; above `DENSE_LIMIT` functions without these matrices (`fixed_by_products`). The projection of a onto the
     invariant coefficients, a - B^+ B a (Proposition 6, Soleymani et al. 2025), is U U^T a.
     Raises ValueError where singular values have no gap that tells zeros.
+
+    Examples
+    --------
+    >>> from daskspectral.groups import Permutations
+    >>> from daskspectral.manifolds import Sphere
+    >>> invariant_coefficients(Sphere(3).eigenfunctions(2), Permutations(3).generators).shape
+    (5, 1)
     """
     isometries = [g for g in isometries if not g.trivial]
     if not isometries:

@@ -18,6 +18,14 @@ class Isometry(Registered):
 
     Raises ValueError where A is not a finite square matrix or b does not fit it. Whether it is an isometry of a
     manifold is for `Manifold.check_isometry` to say.
+
+    Examples
+    --------
+    >>> quarter = Isometry([[0, -1], [1, 0]])
+    >>> quarter([[1.0, 0.0]])
+    array([[0., 1.]])
+    >>> (quarter @ quarter.inverse).trivial
+    True
     """
 
     matrix: NDArray[np.float64]

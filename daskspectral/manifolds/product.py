@@ -28,6 +28,12 @@ class Product(Manifold):
     The eigenvalues are the sums l + m of those of the factors (sums that agree to a relative 1e-9 are one level), with
     eigenfunctions phi_i(x) psi_j(y). Isometries are pairs, block diagonal matrices; those that exchange equal factors
     are not known here. Three factors are Product(Product(a, b), c).
+
+    Examples
+    --------
+    >>> from daskspectral.manifolds import Box, Sphere
+    >>> Product(Sphere(3), Box([0], [2 * np.pi])).eigenvalues(6).round(9)
+    array([0., 1., 1., 2., 2., 2.])
     """
 
     expects: ClassVar = {"first": Manifold, "second": Manifold}

@@ -26,6 +26,12 @@ class SO3(Manifold):
     the eigenvalues l (l + 1) / 2 (l (l + 1) where distances are angles, l (l + 1) * 4 on the unit quaternions), with
     multiplicity (2 l + 1)^2: the even harmonics of degree 2 l of the quaternions.
     R -> A R B^T, A and B rotations, is the matrix numpy.kron(A, B) (9, 9).
+
+    Examples
+    --------
+    >>> SO3().multiplicity(2), SO3().eigenvalue(2)
+    (25, 3.0)
+    >>> SO3().check(np.eye(3).reshape(1, 9))
     """
 
     @property

@@ -29,6 +29,13 @@ class Sphere(Manifold):
     For d >= 3 they are spanned by zonal functions, exactly for any d and l; on the circle by cos(l t) and sin(l t).
     Eigenfunctions are taken at x / |x|, and isometries are orthogonal matrices (d, d).
     Tangents have a closed form on the circle only (no continuous frame exists on S^2).
+
+    Examples
+    --------
+    >>> Sphere(4).eigenvalues(6)
+    array([0., 3., 3., 3., 3., 8.])
+    >>> Sphere(3).sample(5, np.random.default_rng(0)).shape
+    (5, 3)
     """
 
     d: int
@@ -95,5 +102,11 @@ def _eigenspace(sphere: Sphere, level: int) -> Eigenspace:
 
 
 def Circle() -> Sphere:
-    """Return the unit circle in R^2, the sphere with d = 2."""
+    """Return the unit circle in R^2, the sphere with d = 2.
+
+    Examples
+    --------
+    >>> Circle().eigenvalues(5)
+    array([0., 1., 1., 4., 4.])
+    """
     return Sphere(2)

@@ -24,6 +24,12 @@ class FlatTorus(Manifold):
     -Laplace-Beltrami has the eigenvalues |k|^2 over k in Z^m, with eigenfunctions exp(i k.t): level by level,
     the sums n of m squares, with multiplicity r_m(n), the number of such k. Isometries are orthogonal matrices
     (2m, 2m) that take circles to circles. Where the data are the angles themselves, `Box` takes them.
+
+    Examples
+    --------
+    >>> torus = FlatTorus(2)
+    >>> torus.ambient, torus.dimension, torus.multiplicity(1)
+    (4, 2, 4)
     """
 
     m: int

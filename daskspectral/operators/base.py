@@ -22,7 +22,15 @@ RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
 
 
 class Operator(Registered, ABC):
-    """A bilinear form <f, L g>, the inner products of its functions, and how its spectrum is found."""
+    """A bilinear form <f, L g>, the inner products of its functions, and how its spectrum is found.
+
+    Examples
+    --------
+    >>> from daskspectral.operators import Schroedinger
+    >>> operator = Schroedinger("energy")
+    >>> operator.solver, operator.views, operator.data_fields
+    ('symmetric', ('x',), frozenset({'energy'}))
+    """
 
     name: str
 

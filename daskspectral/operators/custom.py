@@ -40,6 +40,13 @@ class SymmetricForm(_OwnForm):
     """The operator of a user's own symmetric form (one made by `@form`).
 
     `constants` says that it kills them; eigenvalues ascend unless `descending`.
+
+    Examples
+    --------
+    >>> from daskspectral.forms import form, grad, inner
+    >>> stiff = form(lambda f, g, x: inner(grad(f), grad(g), weight=x.stiffness))
+    >>> SymmetricForm(stiff, constants=True).data_fields
+    frozenset({'stiffness'})
     """
 
     expects: ClassVar = {"bilinear": Form}
@@ -65,6 +72,13 @@ class BilinearForm(_OwnForm):
     `left_gram` is the inner product of the left functions, `right_gram` that of the right ones: where it is None, the
     same, or with the solver `singular` that at the one view at which the form takes g. `own_right_basis` says that
     right functions are of other variables.
+
+    Examples
+    --------
+    >>> from daskspectral.forms import along, form, inner
+    >>> drift = form(lambda f, g, x: inner(f, along(g, x.velocity)))
+    >>> BilinearForm(drift, solver="eigen").data_fields
+    frozenset({'velocity'})
     """
 
     expects: ClassVar = {"bilinear": Form, "left_gram": Form, "right_gram": Form, "solver": Solver}

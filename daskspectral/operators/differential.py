@@ -30,7 +30,13 @@ AXIS = Field("unit vector")
 
 @dataclass(frozen=True)
 class PartialDerivative(Operator):
-    """d/dx_axis, by its singular values (or its eigenvalues, with solver="eigen")."""
+    """d/dx_axis, by its singular values (or its eigenvalues, with solver="eigen").
+
+    Examples
+    --------
+    >>> PartialDerivative(0).derivative_order
+    1
+    """
 
     axis: int
     solver: Any = "singular"
@@ -72,6 +78,12 @@ class DifferentialOperator(Operator):
     `coefficients` maps pairs such as ((2, 0), (0, 0)) to c: a number, or for c(x) the name of a field (n,) of the data
     or an entry of one (`Field("matrix")[0, 1]`). A symmetric form has eigenvalues, ascending unless `descending`;
     any other has singular values, or complex eigenvalues with solver="eigen".
+
+    Examples
+    --------
+    >>> operator = DifferentialOperator({((1, 0), (1, 0)): 2.0, ((0, 0), (0, 0)): "potential"})
+    >>> operator.solver, operator.data_fields
+    ('symmetric', frozenset({'potential'}))
     """
 
     expects: ClassVar = {"coefficients": Field, "solver": Solver}
@@ -182,6 +194,11 @@ class TangentPropagation(Operator):
 
     The field holds one direction (n, d), or several (n, m, d), whose mean is taken. With directions uniform on the
     sphere of radius sqrt(d) it is the Laplacian, with more variance.
+
+    Examples
+    --------
+    >>> TangentPropagation("rotation").data_fields
+    frozenset({'rotation'})
     """
 
     directions: str = "direction"

@@ -19,7 +19,16 @@ ROUNDING = 1e-8  # relative: what an inverse or a product leaves of the symmetry
 
 @dataclass(frozen=True)
 class Schroedinger(Operator):
-    """<grad f, grad g> + f V g for a potential V(x) given as a field (n,)."""
+    """<grad f, grad g> + f V g for a potential V(x) given as a field (n,).
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).uniform(-6, 6, (5000, 1))
+    >>> model = dsp.SpectralDecomposition(Schroedinger("V"), dsp.kernels.Gaussian(1.0), n_components=3, n_landmarks=60)
+    >>> model.set_params(random_state=0).fit(x, fields={"V": x[:, 0] ** 2}).eigenvalues_.round()
+    array([1., 3., 5.])
+    """
 
     potential: str = "potential"
     name: str = attribute(default="schroedinger", init=False, repr=False)
@@ -43,6 +52,11 @@ class AnisotropicDiffusion(Operator):
     A relative asymmetry of 1e-8, as rounding leaves it in an inverse, is taken off: D stands for its symmetric part.
     With `factored` the field is sigma (n, d, m), and D = sigma sigma^T. The form is a sum over the columns of sigma, of
     products of derivatives along them.
+
+    Examples
+    --------
+    >>> AnisotropicDiffusion("conductivity").data_fields
+    frozenset({'conductivity'})
     """
 
     field: str = "diffusion"
@@ -91,6 +105,11 @@ class Generator(Operator):
     complex eigenvalues. A `reversible` process at equilibrium has the symmetric form
     -1/2 <grad f, sigma sigma^T grad g>, which needs neither b nor second derivatives; its eigenvalues go down from 0.
     Klus, Nueske, Peitz, Niemann, Clementi and Schuette 2020.
+
+    Examples
+    --------
+    >>> Generator("force", 0.5).solver, Generator("force", 0.5, reversible=True).solver
+    ('eigen', 'symmetric')
     """
 
     drift: str = "drift"

@@ -20,6 +20,15 @@ class Laplacian(Operator):
     On a known submanifold (`manifold=`), the tangential form: the ambient gradient is biased there, and its
     part along the normals is taken off. On a periodic box, or a product with one, kernels at landmarks are made
     periodic (`kernels.Periodic`); a basis that is given has to be so of itself.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> box = dsp.manifolds.Box([0], [2 * np.pi])
+    >>> x = box.sample(5000, np.random.default_rng(0))
+    >>> model = dsp.SpectralDecomposition(Laplacian(box), dsp.kernels.Gaussian(1.0), n_components=5, n_landmarks=20)
+    >>> model.set_params(random_state=0).fit(x).eigenvalues_.round()
+    array([0., 1., 1., 4., 4.])
     """
 
     expects: ClassVar = {"manifold": Manifold}

@@ -27,6 +27,12 @@ class Cross(Operator):
 
     Left functions are of x, right ones of y. Without centring the constant functions, where the bases hold them, pair
     with singular value 1; `center` takes the means off.
+
+    Examples
+    --------
+    >>> operator = Cross(center=True)
+    >>> operator.views, operator.solver
+    (('x', 'y'), 'singular')
     """
 
     center: bool = False
@@ -62,6 +68,15 @@ class Transfer(Operator):
     """(K g)(x_t) = E[g(x_{t + lag}) | x_t], the Koopman operator of trajectories at a lag in rows.
 
     `singular`: left functions in L2 of the start, right ones in L2 of the end of each pair. `eigen`: eigenvalues of K.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> import numpy as np
+    >>> turn = np.linspace(0, 200 * np.pi, 2001)[:, None]  # a tenth of a half-turn a row
+    >>> model = dsp.SpectralDecomposition(Transfer(1, "eigen"), basis=dsp.basis.MonomialBasis(2, 1), n_components=3)
+    >>> model.fit(np.hstack([np.cos(turn), np.sin(turn)])).eigenvalues_[1:].real.round(3)
+    array([0.951, 0.951])
     """
 
     lag: int = 1
@@ -98,6 +113,11 @@ class Augmentation(Operator):
     """E |f(xi) - f(xi')|^2 over pairs of views of a sample, by the Gram matrix of all views (equation (20)).
 
     `views` is how many augmented versions of each row there are (x, x1, x2, ...), or their names.
+
+    Examples
+    --------
+    >>> Augmentation(3).views
+    ('x', 'x1', 'x2')
     """
 
     views: tuple[str, ...] = ("x", "x1")

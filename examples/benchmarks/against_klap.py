@@ -31,8 +31,8 @@ from common import alternate, measure, options, ratio, report
 
 from daskspectral.data.source import open_source
 from daskspectral.engine import Run
-from daskspectral.passes.sums import plan_of
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
+from daskspectral.passes.sums import plan_of
 
 INSTALL = "python -m pip install --no-deps --target klap-0.0.2 klap==0.0.2 numba llvmlite"
 

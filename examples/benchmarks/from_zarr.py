@@ -31,9 +31,9 @@ from daskspectral.data.batches import BATCH_ROWS
 from daskspectral.data.source import open_source
 from daskspectral.engine import Run
 from daskspectral.engine.sampling import Scan
-from daskspectral.passes.sums import plan_of
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
+from daskspectral.passes.sums import plan_of
 
 SIZES = ((1000, 20, 300_000), (100, 3, 20_000_000))  # p, d, rows: about ten seconds each
 

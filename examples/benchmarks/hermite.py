@@ -23,11 +23,11 @@ import click
 import numpy as np
 import threadpoolctl
 from common import Rows, alternate, options, report
+from daskspectral.passes.regression import MeasureRegression
 from scipy.optimize import nnls
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Preparation
-from daskspectral.passes.regression import MeasureRegression
 from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import unit_index
 from daskspectral.moments import Measure, block_rows

@@ -20,10 +20,10 @@ import click
 import numpy as np
 
 from daskspectral import InvariantRegressor, SobolevRidge, plot
-from daskspectral.solve.sections import sections
 from daskspectral.groups import Permutations, SignFlips
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import Box, Sphere
+from daskspectral.solve.sections import sections
 
 PICTURE = "invariances_torus.png"
 D = 10

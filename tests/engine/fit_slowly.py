@@ -9,8 +9,6 @@ import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader
 from daskspectral.engine import plan
 
-points, folder, pause = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
-plan.EPOCH, plan.TASK_FLOPS, plan.LEAST_FLOPS = 2, 3e6, 3e6
 plain_read = ZarrReader.read
 
 
@@ -22,9 +20,12 @@ def read(self: ZarrReader, start: int, stop: int) -> object:
     return plain_read(self, start, stop)
 
 
-ZarrReader.read = read  # type: ignore[assignment,method-assign]
-estimator = dsp.SpectralDecomposition(
-    kernel=dsp.kernels.Exponential(1.0), n_landmarks=20, n_components=4, standardize=True, random_state=0
-)
-estimator.fit(points, checkpoint=folder / "run.zarr", checkpoint_every=0.0)
-dsp.save(estimator.moments_, folder / "moments.zarr")
+if __name__ == "__main__":
+    points, folder, pause = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
+    plan.EPOCH, plan.TASK_FLOPS, plan.LEAST_FLOPS = 2, 3e6, 3e6
+    ZarrReader.read = read  # type: ignore[assignment,method-assign]
+    estimator = dsp.SpectralDecomposition(
+        kernel=dsp.kernels.Exponential(1.0), n_landmarks=20, n_components=4, standardize=True, random_state=0
+    )
+    estimator.fit(points, checkpoint=folder / "run.zarr", checkpoint_every=0.0)
+    dsp.save(estimator.moments_, folder / "moments.zarr")

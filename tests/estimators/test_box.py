@@ -75,6 +75,15 @@ def test_the_ends_of_a_box_meet_for_the_median_and_for_landmarks() -> None:
     assert 0.3 < points[0] < 0.33 or 0.3 < points[1] < 0.33  # and not both ends
 
 
+def test_medians_of_periodic_kernels_elsewhere() -> None:
+    x = np.concatenate([uniform(Box([0], [1]), 30) % 0.01, 1 - uniform(Box([0], [1]), 30) % 0.01])
+    periodic = Periodic(Matern(1.5, "median"), (1.0,))
+    graph = dsp.GraphLaplacian(periodic, periodic, n_landmarks=10, n_components=2, random_state=0).fit(x)
+    learned = dsp.KernelEmbedding(periodic, random_state=0).fit(x)
+    for kernel in (graph.weights_, graph.kernel_, learned.kernel_):
+        assert 0.001 < kernel.get_params()["kernel__scale"] < 0.01  # and not 1
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_of_landmarks(method: str) -> None:
     box = Box([0], [2 * np.pi])

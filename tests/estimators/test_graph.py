@@ -19,9 +19,9 @@ from sklearn.neighbors import kneighbors_graph
 
 import daskspectral as dsp
 from daskspectral.engine import Run
-from daskspectral.passes import pairs as pairing
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Polynomial
 from daskspectral.manifolds import Sphere
+from daskspectral.passes import pairs as pairing
 
 Array = NDArray[Any]
 N = 200

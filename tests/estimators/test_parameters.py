@@ -20,11 +20,11 @@ from sklearn.preprocessing import StandardScaler
 import daskspectral as dsp
 from daskspectral.engine import plan as plan_module
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.passes import landmarks as common
 from daskspectral.forms import form, grad, inner
 from daskspectral.kernels import Exponential, Gaussian, Matern
 from daskspectral.landmarks import METHODS
 from daskspectral.moments import Moments
+from daskspectral.passes import landmarks as common
 
 Array = NDArray[Any]
 N = 3000

@@ -12,7 +12,6 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral import SobolevRidge
 from daskspectral.basis import HarmonicBasis
-from daskspectral.solve.sections import sections
 from daskspectral.groups import (
     Cyclic,
     Generated,
@@ -26,6 +25,7 @@ from daskspectral.groups import (
 from daskspectral.groups import Product as Both
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import SO3, Box, Circle, FlatTorus, Product, Sphere
+from daskspectral.solve.sections import sections
 
 BOX = Box([0.0, -1.0], [2.0, 1.0])
 CASES = {

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 import daskspectral as dsp
 from daskspectral.basis import MonomialBasis
 from daskspectral.engine import plan as plan_module
-from daskspectral.passes.variance import VarianceBound
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Laplacian, Schroedinger, SymmetricForm, Transfer
+from daskspectral.passes.variance import VarianceBound
 
 Array = NDArray[Any]
 DEGREE, REPEATS, DELTA = 2, 50, 0.05
