@@ -172,17 +172,16 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         """Measure the moments of X (n, d) in one pass on the active dask scheduler, and solve.
 
         X is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array; a tuple of
-        them, row by row, for an operator between views, fit((x, y)); for Transfer one trajectory or a list of
-        several, of which weights and fields are lists too. `fields` are the further arrays, by name, that the
-        operator reads, a row for each of X: fields={"potential": v}. `y` is not looked at.
-        `sample_weight` (n,) are frequency weights. A row with NaN or infinity raises InvalidRowError for the lowest
-        one, or with on_invalid="skip" is dropped and counted. A zarr chunk that is missing raises OSError unless
-        `allow_missing` says that fill values are meant. With `checkpoint`, a local directory, the sums so far are kept
-        there every `checkpoint_every` seconds, and the same call goes on from them after a stop, to the same bits.
-        `progress` None shows a bar on a terminal only.
+        them, row by row, for an operator between views, fit((x, y)); for Transfer one trajectory or a list of several,
+        of which weights and fields are lists too. `fields` are the further arrays, by name, that the operator reads, a
+        row for each of X: fields={"potential": v}. `y` is not looked at. `sample_weight` (n,) are frequency weights. A
+        row with NaN or infinity raises InvalidRowError for the lowest one, or with on_invalid="skip" is dropped and
+        counted. A missing zarr chunk raises OSError unless `allow_missing` says that fill values are meant. With
+        `checkpoint`, a local directory, the sums are kept there every `checkpoint_every` seconds, by one live run at a
+        time, and the same call goes on from them after a stop, to the same bits. `progress` None: on a terminal only.
 
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
-        the pass is sent, and OSError for data that are damaged or change meanwhile.
+        the pass is sent, and OSError for data that are damaged or change meanwhile, or a checkpoint in use.
         """
         source, choice = self._opened(X, fields, sample_weight, on_invalid)
 

@@ -1,0 +1,105 @@
+"""The whole way once, small: what any supported set of dependencies must manage, the lowest and the newest alike."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from distributed import Client, LocalCluster
+
+import daskspectral as dsp
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((2000, 2))
+SPHERE = RNG.standard_normal((600, 3))
+SPHERE /= np.linalg.norm(SPHERE, axis=1, keepdims=True)
+
+
+def command(*arguments: str) -> str:
+    program = [sys.executable, "-m", "daskspectral.cli", *arguments]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def spectral(**changes: object) -> dsp.SpectralDecomposition:
+    settings = {"n_landmarks": 40, "n_components": 4, "random_state": 0} | changes
+    return dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), **settings)  # type: ignore[arg-type]
+
+
+def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("points.h5", "w") as file:
+        file["x"] = X
+    assert "2000 rows, 2 columns" in command("convert", "points.h5", "--out", "points.zarr", "--chunk-rows", "500")
+    model = spectral().fit("points.zarr", checkpoint="run")
+    model.save("model.zarr")
+    loaded = dsp.load("model.zarr")
+    np.testing.assert_array_equal(loaded.eigenvalues_, model.eigenvalues_)
+    expected = spectral().fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-8, atol=1e-9)
+    loaded.transform("points.zarr", out="embedding.zarr")
+    functions = zarr.open_array("embedding.zarr", mode="r")[:]
+    np.testing.assert_allclose(functions, loaded.transform(X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(loaded.transform(da.from_array(X, chunks=(700, 2))).compute(), functions, atol=1e-9)
+    labelled = loaded.transform(xr.DataArray(X, dims=("sample", "feature")))
+    np.testing.assert_allclose(labelled.values, functions, atol=1e-9)
+    described = command("info", "model.zarr")
+    assert "41 functions of 2 variables" in described
+    assert "rows        1960" in described
+    command("fit", "points.zarr", "--landmarks", "40", "--components", "4", "--out", "m.zarr", "--plot", "e.png")
+    assert Path("e.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_url_of_an_object_store() -> None:
+    zarr.create_array("memory://smoke.zarr", data=X, chunks=(500, 2))
+    spectral().fit("memory://smoke.zarr").save("memory://smoke-model.zarr")
+    model = dsp.load("memory://smoke-model.zarr")
+    np.testing.assert_allclose(model.eigenvalues_, spectral().fit(X).eigenvalues_, rtol=1e-8, atol=1e-9)
+
+
+def test_a_semidefinite_embedding(tmp_path: Path) -> None:
+    angle = np.linspace(0, 3, 120)
+    arc = np.column_stack([np.cos(angle), np.sin(angle)])
+    model = dsp.SDPEmbedding(0.5, random_state=0).fit(arc)
+    assert model.certificate_.optimal
+    model.save(tmp_path / "m.zarr")
+    np.testing.assert_allclose(dsp.load(tmp_path / "m.zarr").transform(arc), model.transform(arc), atol=1e-10)
+
+
+def test_regression_on_values_and_gradients(tmp_path: Path) -> None:
+    y, slopes = np.sin(X[:, 0]) * X[:, 1], np.column_stack([np.cos(X[:, 0]) * X[:, 1], np.sin(X[:, 0])])
+    model = dsp.HermiteRegressor(dsp.kernels.Gaussian(2.0), n_landmarks=60, random_state=0).fit(X, y, slopes)
+    model.save(tmp_path / "m.zarr")
+    loaded = dsp.load(tmp_path / "m.zarr")
+    assert loaded.score(X, y) > 0.99
+    np.testing.assert_array_equal(loaded.predict_gradient(X), model.predict_gradient(X))
+
+
+def test_invariant_regression(tmp_path: Path) -> None:
+    y = (SPHERE**4).sum(axis=1)
+    manifold, group = dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)
+    model = dsp.InvariantRegressor(manifold, group, 2.0, 49, "least_squares").fit(SPHERE, y)
+    model.save(tmp_path / "m.zarr")
+    loaded = dsp.load(tmp_path / "m.zarr")
+    assert loaded.score(SPHERE, y) > 0.99
+    np.testing.assert_allclose(loaded.predict(SPHERE[:, [1, 2, 0]]), loaded.predict(SPHERE), atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_of_processes(tmp_path: Path) -> None:
+    path = str(tmp_path / "points.zarr")
+    zarr.create_array(path, data=X, chunks=(500, 2))
+    expected = spectral().fit(path).eigenvalues_
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as cluster,
+        Client(cluster),
+    ):
+        np.testing.assert_array_equal(spectral().fit(path).eigenvalues_, expected)
