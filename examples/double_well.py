@@ -1,10 +1,11 @@
 """The generator of a double well against a grid, and transfer singular values of a process known in closed form.
 
 The overdamped Langevin process dX = -V'(X) dt + sqrt(2 / beta) dW in V(x) = (x^2 - 1)^2 has the density
-exp(-beta V) at equilibrium, and L f = -V' f' + f'' / beta. From independent points of that density alone, no
-trajectory, come the eigenvalues of L in two ways: by the symmetric form -<f', g'> / beta, and by <f, L g> from the
-drift at the points (gEDMD), whose error is much smaller, because functions whose span L all but maps to itself have no
-sampling error. Both are compared with finite volumes on a fine grid. The wells mix in the time -1 / eigenvalue 1.
+exp(-beta V) at equilibrium, and the generator L f = -V' f' + f'' / beta. Independent points of this density, without
+a trajectory, give the eigenvalues of L in two ways: by the symmetric form -<f', g'> / beta, and by <f, L g> from the
+drift at the points (gEDMD). The error of the second is much smaller, because L maps the span of the basis almost to
+itself, and there is no sampling error where it does so exactly. Both are compared with finite volumes on a fine grid.
+The wells mix in the time -1 / (eigenvalue 1).
 
 The Ornstein-Uhlenbeck process dX = -X dt + sqrt(2) dW, simulated without an error of discretisation, has the transfer
 singular values exp(-k t) at the lag t.
@@ -112,7 +113,7 @@ def measure(
     transfer: SpectralDecomposition,
     truth: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
 ) -> dict[str, float]:
-    """Compare eigenvalues and functions with those of the grid, singular values with exp(-k t)."""
+    """Compare eigenvalues and functions with the grid's, singular values with exp(-k t)."""
     grid, values, functions, density = truth
     weights = density * (grid[1] - grid[0])
     correlations = []
@@ -144,7 +145,7 @@ def draw(
     truth: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
     picture: Path,
 ) -> None:
-    """The eigenfunctions over those of the grid, the density below them, and the singular values."""
+    """Draw the eigenfunctions over the grid's, the density below them, and the singular values."""
     grid, values, functions, density = truth
     shown = np.abs(grid) <= 1.7
     grid, functions, density = grid[shown], functions[shown], density[shown]

@@ -2,8 +2,8 @@
 
 Each moon is a thin arc of length pi. Alone it has the eigenvalues k^2 of a segment, with eigenfunctions
 cos(k t) of the angle t along it; both moons together have each eigenvalue twice. The first pair, 0 and
-almost 0, tells the clusters apart. The landmarks are a farthest-point traversal: uniform ones are rare at
-the edges of the moons, and leave 0.5 in the place of the second 0.
+almost 0, tells the clusters apart. The landmarks are a farthest-point traversal: uniform landmarks are rare
+at the edges of the moons, and give 0.5 where the second 0 should be.
 
     python examples/figure1_half_moons.py [--n 1e5] [--out FOLDER]
 """
@@ -24,7 +24,7 @@ PICTURE = "figure1_half_moons.png"
 
 
 def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
-    """Fit, check and draw; the bounds are those of n = 1e5 and widen as n^(-1/2) below."""
+    """Fit, check and draw; the bounds hold for n = 1e5 and widen as n^(-1/2) for fewer points."""
     picture = Path(out) / PICTURE
     picture.parent.mkdir(parents=True, exist_ok=True)
     plot.refuse_picture(picture, overwrite=True)
@@ -50,7 +50,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
 
 
 def measure(estimator: SpectralDecomposition) -> dict[str, float]:
-    """Compare with k^2 and cos(k t), on the centre line of each moon that holds 5 % of a function's norm."""
+    """Compare with k^2, and with cos(k t) on the centre line of each moon with 5 % of a function's norm or more."""
     t = (np.arange(400) + 0.5) * np.pi / 400
     upper = np.column_stack([np.cos(t), np.sin(t)])
     lower = np.column_stack([1 - np.cos(t), 0.5 - np.sin(t)])

@@ -1,8 +1,8 @@
 """Spherical harmonics learned from points: Figure 2 of Cabannes and Bach (2024).
 
 On the sphere S^2 the Laplacian has the eigenvalues l (l + 1), each 2 l + 1 times, with the spherical
-harmonics of degree l as eigenfunctions. These are polynomials of degree l, so that a polynomial kernel of
-degree 4 holds the first 25. The tangential form is used: the ambient gradient would be biased.
+harmonics of degree l as eigenfunctions. They are polynomials of degree l, so a polynomial kernel of degree 4
+spans the first 25. The tangential form is used, because the ambient gradient would be biased.
 
     python examples/figure2_spherical_harmonics.py [--n 1e5] [--out FOLDER]
 """
@@ -28,7 +28,7 @@ DRAWN = (1, 4, 6, 9, 13, 20)
 
 
 def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
-    """Fit, check and draw; the bounds are those of n = 1e5 and widen as n^(-1/2) below."""
+    """Fit, check and draw; the bounds hold for n = 1e5 and widen as n^(-1/2) for fewer points."""
     picture = Path(out) / PICTURE
     picture.parent.mkdir(parents=True, exist_ok=True)
     plot.refuse_picture(picture, overwrite=True)
@@ -90,7 +90,7 @@ def quadrature() -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw(estimator: SpectralDecomposition, picture: Path) -> None:
-    """Learned functions above; below the true harmonics, in the basis of each eigenspace that is nearest."""
+    """Draw the learned functions above; below, the true harmonics in the basis of each eigenspace that is nearest."""
     sphere, x, y = plot.mollweide()
     grid, (points, weights) = sphere.reshape(-1, 3), quadrature()
     learned_grid, learned = estimator.transform(grid), estimator.transform(points)

@@ -2,7 +2,7 @@
 
 A constant is hard for the Gaussian kernel exp(-r^2), whose functions all decay. 1000 uniform points of the unit
 square, the first 100 of which are landmarks, have the value 1 and, for Hermite regression, the gradient 0; there is
-no noise. The penalty is chosen by generalised cross-validation, to the limit of what sums of squares can tell apart.
+no noise. The penalty is chosen by generalised cross-validation, as finely as sums of squares can tell fits apart.
 
     python examples/figure4_hermite_regression.py [--n 1000] [--out FOLDER]
 """

@@ -2,7 +2,7 @@
 
 For the standard normal distribution grad* grad has the eigenvalues k = 0, 1, 2, ..., in two dimensions each
 k + 1 times; the eigenfunctions are the products He_a(x) He_b(y) of Hermite polynomials with a + b = k. A
-polynomial kernel of degree 3 holds the first ten.
+polynomial kernel of degree 3 spans the first ten.
 
     python examples/figure6_hermite.py [--n 1e5] [--out FOLDER]
 """
@@ -27,7 +27,7 @@ LEVEL = np.array([0, 1, 1, 2, 2, 2, 3, 3, 3, 3])
 
 
 def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
-    """Fit, check and draw; the bounds are those of n = 1e5 and widen as n^(-1/2) below."""
+    """Fit, check and draw; the bounds hold for n = 1e5 and widen as n^(-1/2) for fewer points."""
     picture = Path(out) / PICTURE
     picture.parent.mkdir(parents=True, exist_ok=True)
     plot.refuse_picture(picture, overwrite=True)
@@ -75,7 +75,7 @@ def hermite(k: int, points: np.ndarray) -> np.ndarray:
 
 
 def draw(estimator: SpectralDecomposition, picture: Path) -> None:
-    """Five functions a row: learned ones, and below the true ones in the basis of each eigenspace that is nearest."""
+    """Draw five functions a row: learned ones; below, the true ones in the basis of each eigenspace that is nearest."""
     line = np.linspace(-2.6, 2.6, 161)
     grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     radius = np.linalg.norm(grid, axis=1) / 2.5  # 96 % of the data lie within 1

@@ -2,13 +2,14 @@
 
 The eigenfunctions of E |f(xi) - f(xi')|^2, over pairs of versions of an image moved by one pixel, are features learned
 without labels. A linear classifier on 64 of them is compared with one on 64 principal components and one on 64
-eigenfunctions of the Laplacian, the constant left out. All three are fitted to the same four fifths of the images; the
-labels of a few of these train the classifier; the accuracy is that on the last fifth, which nothing else sees. The
-scale of the Gaussian kernel, whether components are whitened, and the classifier's penalty are chosen by
+eigenfunctions of the Laplacian, the constant left out. All three are fitted to the same four fifths of the images, of
+which a few have labels that train the classifier. The accuracy is measured on the last fifth, which nothing else sees.
+The scale of the Gaussian kernel, whether components are whitened, and the classifier's penalty are chosen by
 cross-validation on the labelled images, anew for each draw of them; the number of landmarks is fixed.
 
 The file holds images X (n, side^2) uint8 and their classes y (n,): the ten thousand test images of MNIST, say. A pixel
-must be narrower than a stroke: where it is not, as in images of 8 x 8, moving by one takes away what tells them apart.
+must be narrower than a stroke: where it is not, as in images of 8 x 8, a shift by one pixel destroys what tells the
+classes apart.
 
     python examples/mnist_features.py --data mnist.npz [--labels 1000] [--landmarks 1000] [--out FOLDER]
 """
@@ -93,14 +94,14 @@ def load(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def moved(images: np.ndarray, down: int, right: int) -> np.ndarray:
-    """Images (n, side^2) moved by some pixels; what comes in is 0."""
+    """Images (n, side^2) moved by some pixels; pixels that come in from outside are 0."""
     side = round(images.shape[1] ** 0.5)
     grid = np.pad(images.reshape(-1, side, side), ((0, 0), (side, side), (side, side)))
     return grid[:, side - down : 2 * side - down, side - right : 2 * side - right].reshape(images.shape)
 
 
 def learn(images: np.ndarray, landmarks: int, components: int) -> Mapping[str, list[Features]]:
-    """Functions of images that give the features, for each method those among which cross-validation chooses."""
+    """Functions of images that give the features: for each method, the candidates of cross-validation."""
     views = tuple(moved(images, *move) for move in MOVES)
     median = np.median(pairwise_distances(images[:1000])[np.triu_indices(min(1000, len(images)), 1)])
 
@@ -121,7 +122,7 @@ def learn(images: np.ndarray, landmarks: int, components: int) -> Mapping[str, l
 def classify(
     values: list[tuple[np.ndarray, np.ndarray]], seen: np.ndarray, held_out: np.ndarray, labels: int, draw: int
 ) -> float:
-    """The accuracy on held-out images, of the classifier and features with the best one in cross-validation."""
+    """The accuracy on held-out images of the classifier and features that are best in cross-validation."""
     labelled = np.random.default_rng(draw).choice(len(seen), labels, replace=False)
     folds = KFold(5, shuffle=True, random_state=draw)
     best = (0.0, 0.0)

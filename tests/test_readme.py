@@ -82,7 +82,7 @@ def test_the_readme_runs_from_top_to_bottom(folder: Path) -> None:
     values = reader["est"].eigenvalues_  # type: ignore[attr-defined]
     assert values.shape == (16,)
     assert abs(values[0]) < 1e-6
-    assert values[1] < 0.1 < 0.9 < values[2]  # two moons: two clusters
+    assert values[1] < 0.2 < 0.9 < values[2]  # two moons: two clusters
 
 
 def test_every_block_of_the_readme_is_of_a_known_language() -> None:

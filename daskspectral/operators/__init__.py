@@ -50,6 +50,16 @@ singular values have left and right functions, `transform` and `transform_right`
     array([1. , 0.8, 0.6])
     >>> koopman.transform(run).shape, koopman.transform_right(run).shape
     ((20000, 3), (20000, 3))
+
+Two views of the same rows, as in CLIP, may have kernels of their own; `center=True` takes the means off.
+
+    >>> x = rng.standard_normal((20_000, 2))
+    >>> y = x[:, :1] + rng.standard_normal((20_000, 1))
+    >>> cross = dsp.operators.Cross(center=True)
+    >>> linear = dsp.kernels.Linear()
+    >>> clip = dsp.SpectralDecomposition(cross, linear, right_kernel=linear, n_landmarks=2, n_components=1)
+    >>> clip.fit((x, y)).singular_values_.round(2)  # the correlation of x_1 and y, 1 / sqrt(2)
+    array([0.71])
 """
 
 from daskspectral.operators.base import Operator

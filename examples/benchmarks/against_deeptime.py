@@ -1,7 +1,7 @@
 """Against the PyPI package deeptime 0.4.5: the sums and singular values of VAMP, in one run.
 
 Measured: seconds for pairs (x, y) in memory, in turn, with the same number of threads, in two ways.
-"given features": p columns are the features, and both packages have nothing to do but sum. "Gaussian features":
+"given features": p columns are the features, so that both packages only sum. "Gaussian features":
 functions exp(-r^2 / (2 s^2)) at p landmarks, of pairs with d columns; deeptime computes them batch by batch by its
 `observable_transform`, with one product of matrices and in place. Ours is the whole `fit` of Cross(center=True), with
 the solution; deeptime's is `partial_fit` over the batches alone. "solve": its `fetch_model`, which is not counted.

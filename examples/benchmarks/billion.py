@@ -1,9 +1,9 @@
 """A billion points on disk: the first eigenvalues of the Laplacian of a standard normal distribution in R^3.
 
-Writes n rows (float32, zstd, crc32c; a function of n alone) where they are not there yet, fits a Gaussian kernel at
-p = 100 landmarks through the engine, two threads of one BLAS thread each, and compares with the closed form: the
+Writes n rows (float32, zstd, crc32c; a function of n alone) where they are missing, fits a Gaussian kernel at p = 100
+landmarks through the engine, with two threads of one BLAS thread each, and compares with the closed form: the
 eigenvalue k has multiplicity (k + 1)(k + 2) / 2 (Hermite polynomials of total degree k): 0; 1 x 3; 2 x 6; 3 x 10.
-The memory is the peak of the whole process during the fit. With --checkpoint, a run that was stopped goes on.
+The memory is the peak of the whole process during the fit. With --checkpoint, a stopped run goes on.
 
     python examples/benchmarks/billion.py --json billion.json           # 11 GB in --folder
     python examples/benchmarks/billion.py --n 1e7                       # the same in seconds

@@ -1,7 +1,7 @@
 """What the benchmarks share: alternated timings, the machine, peak memory, tables and JSON.
 
-Every benchmark compares inside one run: what is compared runs in turn, several rounds, and the ratio that is shown
-is the median of the rounds' ratios, so that a machine that slows down or speeds up takes both sides along.
+Every benchmark compares inside one run: both sides run in turn, for several rounds, and the ratio that is shown is the
+median of the rounds' ratios, so that a machine that slows down or speeds up affects both sides alike.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Rows = list[dict[str, Any]]
 
 
 def options(repeats: int | None = 5) -> Callable[..., Any]:
-    """The options that benchmarks have: --quick, --json, and --repeats with that default (None: without it)."""
+    """The options that benchmarks have: --quick, --json, and --repeats with a default (None: no such option)."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if repeats is not None:
@@ -80,7 +80,7 @@ def ratio(above: Sequence[float], below: Sequence[float]) -> float:
 
 
 def gemm(size: int, dtype: str = "float64") -> tuple[Callable[[], Any], float]:
-    """A square product of that size in place, and its flops."""
+    """A product of two square matrices of a size, in place, and its flops."""
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((size, size)).astype(dtype) for _ in range(2))
     out = np.empty_like(a)
@@ -108,7 +108,7 @@ def normal_zarr(folder: Path, n: int, d: int, dtype: str = "float32", chunk_rows
 
 
 def forget(path: Path) -> None:
-    """Drop a directory's files from the page cache, so that the next read comes from the disk."""
+    """Drop the files of a directory from the page cache, so that the next read comes from the disk."""
     for file in path.rglob("*"):
         if file.is_file():
             descriptor = os.open(file, os.O_RDONLY)

@@ -1,9 +1,10 @@
 """Predicted against measured peak memory, each fit in a process of its own; and that it does not grow with n.
 
 Measured: the high-water mark of the resident memory (VmHWM) of a process that imports daskspectral and fits one
-`SpectralDecomposition` to a zarr array on disk (float32) on dask's threaded scheduler; against the peak that the fit
-itself predicts, and logs, before it starts. Both less what was resident after the imports. (`getrusage` is not used:
-its ru_maxrss starts from the size of the process that forked this one.) "chunk MB" is what one zarr chunk inflates to.
+`SpectralDecomposition` to a zarr array on disk (float32) on Dask's threaded scheduler, against the peak that the fit
+itself predicts, and logs, before it starts. The memory resident after the imports is taken off both. (`getrusage` is
+not used: its ru_maxrss starts from the size of the process that forked this one.) "chunk MB" is the size of one zarr
+chunk when inflated.
 
     python examples/benchmarks/memory.py --json memory.json
 

@@ -53,7 +53,7 @@ def loop(source: Source, plan: Plan, task: Any) -> np.ndarray:
 
 @contextmanager
 def cluster(workers: int) -> Any:
-    """A LocalCluster of that many processes of one thread as the active scheduler; seconds to start it."""
+    """A LocalCluster of some processes with one thread each as the active scheduler; the seconds to start it."""
     from distributed import Client, LocalCluster
 
     with (

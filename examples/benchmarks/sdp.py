@@ -8,8 +8,8 @@ exact solution. "scaling": two moons in zarr, with n from 10^5 on, embedded and 
     python examples/benchmarks/sdp.py --json sdp.json
     python examples/benchmarks/sdp.py --only scaling --n 10000000
 
-Targets: a tenth of the power method's passes where that needs more than 1000, never more than its elsewhere; 0.1 % and
-1 % at p = 400; seconds a pass linear in n, and memory flat.
+Targets: a tenth of the power method's passes where the power method needs more than 1000, never more passes than it
+elsewhere; 0.1 % and 1 % at p = 400; seconds a pass linear in n, and memory flat.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def paths(case: Case, folder: Path) -> tuple[Path, Path]:
 
 
 def write_data(cases: tuple[Case, ...], folder: Path) -> None:
-    """Uniform points of each sphere and the noisy values of each case, chunk by chunk, where they are not there yet.
+    """Write uniform points of each sphere and the noisy values of each case, chunk by chunk, where they are missing.
 
     Raises ValueError for files of other data.
     """

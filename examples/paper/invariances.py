@@ -2,14 +2,14 @@
 
 Groups: invariance under all d! permutations on the sphere S^(d-1) (Example 1) and under the rotations by 2 pi / k of
 the circle (Example 2), from the generators; the dimensions of the invariant spaces against Molien's count; and the
-time until 100 predictions, against averaging the same projection over the elements of the group.
+time until 100 predictions, against an average of the same projection over the elements of the group.
 
 Rates: the risk of the projection against n, up to 10^7 points read from zarr, for functions at the edge of H^s, in the
-theorem n^(-s / (s + dimension / 2)); and the least-squares solver against the projection without noise.
+theorem n^(-s / (s + dimension / 2)); and the least-squares solver against the projection, without noise.
 
     python examples/paper/invariances.py [--quick] [--most N] [--folder DATA] [--table PATH] [--out FOLDER]
 
-The table is a zarr group that grows as results come; the same command goes on from it after a stop. Its parts open by
+The table is a zarr group that grows as results come; after a stop the same command goes on from it. Its parts open by
 `xarray.open_zarr(TABLE, group="rates", consolidated=False)`, also "groups" and "solvers".
 """
 
@@ -73,8 +73,9 @@ QUICK = Study((3, 4), (3,), 100, (3, 10), 41, 20_000, (10_000,))
 class GroupRow:
     """One group: sizes, seconds of each step, and of averaging over `averaged` of its elements.
 
-    `molien` is the count by Molien of the invariant functions; `difference` that of the two estimators over the largest
-    value, `invariance` the same of |f(g x) - f(x)| for random words g; `evaluation` seconds of the plain projection.
+    `molien` is the count by Molien of the invariant functions; `difference` the largest difference of the two
+    estimators over the largest value, `invariance` the same for |f(g x) - f(x)| with random words g; `evaluation` the
+    seconds of the plain projection.
     """
 
     example: float

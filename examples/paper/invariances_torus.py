@@ -4,8 +4,9 @@ On [-1, 1)^10 with periodic sides and the group of all 1024 changes of sign, f*(
 without noise: the error at 100 points, over the variance of f*, against n. f* has a kink on every side of the box and
 is not in H^s for the smoothness s > d/2 that the estimators need, so no rate is expected.
 A second table compares least squares among the invariant functions (their number D and the penalty by
-cross-validation) with kernel ridge regression whose kernel is averaged over the group (penalty by cross-validation, or
-that of least risk, which no data tell) on the sphere, under permutations of the coordinates, with noise.
+cross-validation) with kernel ridge regression whose kernel is averaged over the group (the penalty by cross-validation,
+or the penalty of least risk, which only the true function tells) on the sphere, under permutations of the coordinates,
+with noise.
 
     python examples/paper/invariances_torus.py [--quick] [--out FOLDER]
 """
@@ -56,7 +57,7 @@ def target(x: np.ndarray) -> np.ndarray:
 
 
 def floor(frequencies: int) -> float:
-    """The share of the variance of x^2 in cosines of more than that many periods: what no function of fewer fits."""
+    """The share of the variance of x^2 in cosines of more periods than given: no function of fewer periods fits it."""
     return float(1 - np.sum(1 / np.arange(1, frequencies + 1) ** 4.0) / (np.pi**4 / 90))
 
 
@@ -178,7 +179,7 @@ def check(
 ) -> None:
     """Least squares no worse than the others, up to a factor `allowed` that the seeds explain.
 
-    Where there is no noise, only kernel ridge without the group is compared: the averaged one has more functions.
+    Without noise only kernel ridge without the group is compared: the averaged kernel has more functions.
     """
     squares = found["least squares"]
     for name, errors in found.items():

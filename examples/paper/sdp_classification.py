@@ -1,7 +1,7 @@
 """Table 1 and Figures 4 and 6 of Fanuel, Aspeel, Delvenne and Suykens (2022): neighbours in the SDP embedding.
 
-Points of a part of the data are embedded in the plane, the rest by the extension (1.5), and the classes of the rest
-are told by five nearest neighbours. Splits are uniform and their seeds are 0, 1, 2, ...
+A part of the data is embedded in the plane, the rest by the extension (1.5); five nearest neighbours predict the
+classes of the rest. Splits are uniform, with the seeds 0, 1, 2, ...
 
 Table 1 and Figure 6 are the HTRU2 pulsars, standardised, 70 % of them embedded: bandwidths 10 and 5, by all pairs of
 points and by landmarks, with the time of either, and diffusion maps for comparison. Figure 4 is the digits 1 and 4 of
@@ -10,7 +10,7 @@ MNIST, pixels from 0 to 1, 30 % of them embedded.
     python examples/paper/sdp_classification.py pulsars --data htru2.npz [--repetitions 3] [--methods exact,lowrank]
     python examples/paper/sdp_classification.py digits --data mnist.npz [--bandwidth 10]
 
-A file holds X (n, d) and y (n,): for the pulsars y is 1 where there is one and 0 elsewhere; of images X is uint8. The
+A file holds X (n, d) and y (n,): y is 1 for a pulsar and 0 for anything else; images X are uint8. The
 table is a zarr group: `xarray.open_zarr(TABLE, consolidated=False)`.
 """
 
@@ -68,7 +68,7 @@ def embedding(name: str, bandwidth: float, method: str, landmarks: int) -> Any:
 def predict(
     model: Any, seen: np.ndarray, classes: np.ndarray, unseen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Classes of the unseen points by five neighbours in the first two coordinates; these of seen and unseen points."""
+    """Classes of the unseen points by five neighbours in the first two coordinates; the coordinates of all points."""
     known, unknown = model.embedding_[:, :2], model.transform(unseen)[:, :2]
     return KNeighborsClassifier(5).fit(known, classes).predict(unknown), known, unknown
 

@@ -24,7 +24,7 @@ def moons(rng: np.random.Generator, n: int = 200) -> tuple[np.ndarray, np.ndarra
 
 
 def on_circle(e: np.ndarray) -> np.ndarray:
-    """Rows divided by their lengths; those of length 0, which underflow can make, stay."""
+    """Rows divided by their lengths; rows of length 0, which underflow can make, stay."""
     length = np.linalg.norm(e, axis=1, keepdims=True)
     return e / np.where(length > 0, length, 1)
 

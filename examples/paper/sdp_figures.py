@@ -2,7 +2,7 @@
 
 Clusters with outliers, points of an interval with the extension to all of it, the wine data at several bandwidths, and
 k-means on two moons. The paper runs k-means once on each embedding; here it also runs from 20 starts, of which the
-best in k-means' own objective counts, because much of what a single start says is about the start.
+best in k-means' own objective counts, because the result of a single start depends much on the start.
 
     python examples/paper/sdp_figures.py [--quick] [--figures 1,3,5,7,8] [--table PATH] [--out FOLDER]
 

@@ -8,7 +8,7 @@ equation (16) with Gaussian weights of several scales, rescaled by the true eige
 
     python examples/paper/spherical_harmonics.py [--quick | --paper] [--scheduler ADDRESS] [--table PATH] [--out FOLDER]
 
-The table is a zarr group that grows as results come; the same command goes on from it after a stop. It opens by
+The table is a zarr group that grows as results come; after a stop the same command goes on from it. It opens by
 `xarray.open_zarr(TABLE, consolidated=False)`. Landmarks are points of their own, drawn besides the n that are measured.
 """
 
@@ -119,7 +119,7 @@ def basis(d: int, kernel: tuple[str, float], landmarks: np.ndarray) -> Concatena
 
 
 def error(d: int, values: np.ndarray) -> float:
-    """Equation (21) over the 24 eigenvalues after the constant; those that were not found count as infinite."""
+    """Equation (21) over the 24 eigenvalues after the constant; missing eigenvalues count as infinite."""
     exact = 1 / Sphere(d).eigenvalues(EIGENVALUES)[1:]
     inverse = np.zeros_like(exact)
     with np.errstate(divide="ignore"):
@@ -130,8 +130,8 @@ def error(d: int, values: np.ndarray) -> float:
 def galerkin(grid: Grid, d: int, trial: int) -> dict[str, np.ndarray]:
     """The errors of both forms, (kernels, n, p) each, from one pass over one sample.
 
-    Moments add, so that those of n points are a step on the way to more; those of p landmarks are the upper left
-    corner of those of more. All kernels share the distances.
+    Moments add, so that the moments of n points are a step on the way to more points; the moments of p landmarks are
+    the upper left corner of the moments of more landmarks. All kernels share the distances.
     """
     landmarks, points = sample(grid, d, trial)
     operators = {"ambient": Laplacian(), "tangential": Laplacian(Sphere(d))}
@@ -163,7 +163,7 @@ def galerkin(grid: Grid, d: int, trial: int) -> dict[str, np.ndarray]:
 def graph(grid: Grid, d: int, trial: int, scale: float) -> dict[str, np.ndarray]:
     """The errors of the graph Laplacian with Gaussian weights of one scale, (kernels, n, p); all kernels share them.
 
-    Both passes over the pairs are those of `GraphLaplacian`, for every kernel at once.
+    Both passes over the pairs are as in `GraphLaplacian`, for every kernel at once.
     """
     landmarks, points = sample(grid, d, trial)
     bases = [basis(d, kernel, landmarks[: grid.graph_p]) for kernel in grid.kernels]
