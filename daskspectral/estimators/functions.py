@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Arena, Basis, Block
 from daskspectral.basis.base import VALUE
 from daskspectral.data.source import Preparation
+from daskspectral.errors import renumbered
 from daskspectral.moments import block_rows
 
 Array = NDArray[np.floating[Any]]
@@ -55,7 +58,8 @@ class Eigenfunctions:
                     continue
                 x = np.where(valid[:, None], x, x[valid.argmax()])  # 0 may be no point of the basis' manifold
             block = Block({"x": x}, np.dtype(float), arena)
-            feature = self.basis.at(block, [VALUE]).feature(VALUE)
+            with renumbered(partial(operator.add, start)):
+                feature = self.basis.at(block, [VALUE]).feature(VALUE)
             result[start : start + step] = feature.T @ self.coefficients
             if self.means is not None:
                 result[start : start + step] -= self.means

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.errors import renumbered
 from daskspectral.estimators.common import check_head
 from daskspectral.estimators.functions import Eigenfunctions
 from daskspectral.estimators.measuring import Store, open_checkpoint, run_identity
@@ -126,7 +127,9 @@ class InvariantRegressor(Saved, RegressorMixin, BaseEstimator):  # type: ignore[
         most = self._most(source)
         source = source.allowing_missing(allow_missing)
         first = np.asarray(source.readers["x"].read(0, min(1000, source.n)), dtype=float)
-        self.manifold.check(first[np.isfinite(first).all(axis=1)], tolerance=TOLERANCE)
+        finite = np.flatnonzero(np.isfinite(first).all(axis=1))
+        with renumbered(lambda k: finite[k]):
+            self.manifold.check(first[finite], tolerance=TOLERANCE)
         store = Store(source, allow_missing=allow_missing)
         identity: dict[str, Any] = {}
         if checkpoint is not None:

@@ -19,7 +19,7 @@ from daskspectral.engine import Run
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import check_memory, local_threads, predict_memory, release
 from daskspectral.estimators.measuring import Store, plan_of
-from daskspectral.moments import Measure, Moments, block_rows
+from daskspectral.moments import NUMBER, Measure, Moments, block_rows
 from daskspectral.operators.regression import Regression
 
 Array = NDArray[np.floating[Any]]
@@ -70,7 +70,7 @@ class MeasureRegression:
         return sums | ({"slopes": np.column_stack(slopes)} if slopes else {}) | totals
 
     def _fields(self, batch: Mapping[str, Array]) -> dict[str, Array]:
-        fields = {name: values for name, values in batch.items() if name in ("x", "weight")}
+        fields = {name: values for name, values in batch.items() if name in ("x", "weight", NUMBER)}
         fields["y"] = np.asarray(batch["y"], dtype=float).reshape(len(batch["y"]), -1)
         if "gradients" in batch:
             t = np.asarray(batch["gradients"], dtype=float)

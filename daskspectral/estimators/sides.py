@@ -18,6 +18,7 @@ from daskspectral.basis import (
     MonomialBasis,
 )
 from daskspectral.data.source import Source, label_of
+from daskspectral.errors import renumbered
 from daskspectral.estimators.common import choose_landmarks, standardized
 from daskspectral.estimators.measuring import Ground, rows_of
 from daskspectral.estimators.parameters import (
@@ -118,9 +119,10 @@ class Side:
             progress=progress,
         )
         if rows is not None and not self.prefix:
-            operator.check_points(points)
+            with renumbered(lambda k: rows[k]):
+                operator.check_points(points)
         basis = LandmarkBasis(kernel, points)
-        return _with_constant(basis) if self.constant else basis, rows
+        return _with_constant(basis) if self.constant else basis, None if rows is None else np.sort(rows)
 
     def _adds_constant(self, basis: Basis) -> bool:
         return self.constant and not any(
