@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
-from daskspectral.data.source import Source, open_source
+from daskspectral.data.source import Source, as_reader, open_source
 from daskspectral.engine import Run
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import check_memory
@@ -375,7 +375,8 @@ class SDPEmbedding(Saved, TransformerMixin, BaseEstimator):  # type: ignore[misc
 
 
 def _bounds(diagonal: Any, n: int, on_invalid: str) -> Array:
-    bounds = np.asarray(diagonal, dtype=float)
+    reader = as_reader(diagonal, "diagonal")
+    bounds = np.asarray(reader.read(0, n), dtype=float) if reader.shape == (n,) else np.empty(0)
     if bounds.shape != (n,) or not ((bounds > 0) | (np.isnan(bounds) & (on_invalid == "skip"))).all():
-        raise ValueError(f"diagonal must be {n} positive numbers, a bound for each row; it has shape {bounds.shape}")
+        raise ValueError(f"diagonal must be {n} positive numbers, a bound for each row; it has shape {reader.shape}")
     return bounds
