@@ -314,7 +314,8 @@ class MeasureMany:
             yield 0, batch
             return
         if "fold" not in batch:
-            raise ValueError(f"the rows of {self.folds} folds need a field `fold`, and the data have {sorted(batch)}")
+            has = sorted({*batch} - {NUMBER})
+            raise ValueError(f"the rows of {self.folds} folds need a field `fold`, and the data have {has}")
         numbers = batch["fold"]
         outside = np.flatnonzero((numbers != np.floor(numbers)) | (numbers < 0) | (numbers >= self.folds))
         if len(outside):

@@ -25,7 +25,7 @@ from daskspectral.engine.plan import Plan
 from daskspectral.estimators.common import check_head
 from daskspectral.estimators.weighing import banded_squares
 from daskspectral.forms import Atom
-from daskspectral.moments import Measure, Moments, block_rows, update_digest
+from daskspectral.moments import Measure, Moments, block_rows, numbered, update_digest
 from daskspectral.operators import Operator
 
 Array = NDArray[np.floating[Any]]
@@ -249,16 +249,22 @@ def _chunk_bytes(reader: Reader, rows: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class MeasureWeighted:
-    """The sums of one range, and `weight_squares` (3,), the `banded_squares` of the weights."""
+    """The sums of one range, and `weight_squares` (3,), the `banded_squares` of the weights.
+
+    Raises PointError for a point that the operator does not take.
+    """
 
     measure: Measure
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches."""
-        squares = np.zeros(3)
+        squares, operator = np.zeros(3), self.measure.operator
 
         def weighed() -> Iterator[Mapping[str, Array]]:
             for batch in batches:
+                if operator is not None:
+                    with numbered(batch):
+                        operator.check_points(batch["x"])
                 squares[:] += banded_squares(batch["weight"] if "weight" in batch else np.ones(len(batch["x"])))
                 yield batch
 

@@ -71,13 +71,12 @@ class Laplacian(Operator):
 
     def check_points(self, x: Array) -> None:
         if self.manifold is not None:
-            self.manifold.check(x, tolerance=1e-5)
+            self.manifold.check(np.asarray(x, dtype=float), tolerance=1e-5)
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         if self.manifold is None:
             return {}
         points = np.asarray(fields["x"], dtype=float)
-        self.check_points(points)
         if self.tangents:
             tangents = self.manifold.tangents(points)
             assert tangents is not None
