@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["InvalidRowError", "RankWarning", "SmoothnessError", "Stopped", "UntrustedError", "raise_on_signals"]
+__all__ = [
+    "InvalidRowError",
+    "PointError",
+    "RankWarning",
+    "SmoothnessError",
+    "Stopped",
+    "UntrustedError",
+    "raise_on_signals",
+    "renumbered",
+]
 
 
 class RankWarning(UserWarning):
@@ -46,6 +55,33 @@ class UntrustedError(ValueError):
             f"know this code and where the file comes from, load it with trusted={list(self.names)!r} (in the shell "
             f"{' '.join(f'--trust {name}' for name in self.names)})"
         )
+
+
+class PointError(ValueError):
+    """A point that a manifold does not take; `row` is its number: in a run in the data, of a field of points.
+
+    The message is `before`, "row" and its number, `after`.
+    """
+
+    def __init__(self, before: str, row: int, after: str, field: str = "x"):
+        super().__init__(before, row, after, field)
+        self.before, self.row, self.after, self.field = before, row, after, field
+
+    def __str__(self) -> str:
+        return f"{self.before} row {self.row}{self.after}"
+
+    def at(self, row: int, field: str | None = None) -> PointError:
+        """The same of another row, or of another field."""
+        return PointError(self.before, row, self.after, field or self.field)
+
+
+@contextmanager
+def renumbered(number: Callable[[int], int], field: str | None = None) -> Iterator[None]:
+    """A PointError inside becomes one of the row number(row); with `field`, of the points of that name."""
+    try:
+        yield
+    except PointError as error:
+        raise error.at(int(number(error.row)), field) from None
 
 
 class Stopped(BaseException):

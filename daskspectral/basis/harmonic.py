@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from daskspectral.basis.base import Array, Basis, Block, Evaluation
-from daskspectral.errors import SmoothnessError
+from daskspectral.errors import SmoothnessError, renumbered
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import check_index, is_number
 from daskspectral.manifolds import Eigenspace, Manifold
@@ -132,10 +132,8 @@ class HarmonicEvaluation(Evaluation):
         self.harmonic, self.parts, self.block = harmonic, parts, block
         self.points = block.x.astype(float, copy=False)
         if np.isfinite(harmonic.tolerance):
-            try:
+            with renumbered(int, block.points):
                 harmonic.manifold.check(self.points, tolerance=harmonic.tolerance)
-            except ValueError as error:
-                raise ValueError(f"{error} (row counted within a block of {len(self.points)} rows)") from None
         self._value: Array | None = None
 
     def feature(self, atom: Atom) -> Array:

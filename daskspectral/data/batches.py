@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from daskspectral.data.readers import Reader
 from daskspectral.data.source import Preparation
+from daskspectral.errors import PointError
+from daskspectral.moments import NUMBER
 
 Array = NDArray[Any]
 BATCH_ROWS = 1 << 15
@@ -20,11 +22,15 @@ READ_BYTES = 1 << 20  # whole chunks are read together up to this size
 
 @dataclass(frozen=True)
 class Bad:
-    """A row that cannot be used: its global number, what is wrong with it, and in which field."""
+    """A row that cannot be used: its global number, what is wrong with it, and in which field.
+
+    `error` is that of a point which a manifold does not take, whatever is done about invalid rows.
+    """
 
     row: int
     reason: str
     field: str = "x"
+    error: PointError | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +38,7 @@ class Rows:
     """What every range of a run shares: how points are prepared, which rows are taken, what invalid ones mean.
 
     `preparations` has every field of points, `x` and other views. `excluded` and `selected` are sorted global row
-    numbers; with `selected`, only these rows are taken and each batch has their numbers as the field `row`.
+    numbers; with `selected`, only these rows are taken. Each batch has the numbers of its rows as the field NUMBER.
     `on_invalid` is "raise", "skip", or "keep" (not looked at).
     """
 
@@ -85,24 +91,26 @@ class Batches:
         selected = self.rows.selected
         for a, b in pairwise(borders):
             if selected is None:
-                yield a, {name: reader.read(a, b) for name, reader in self.readers.items()}
+                yield a, {**self._read(a, b), NUMBER: np.arange(a, b)}
                 continue
             numbers = selected[slice(*np.searchsorted(selected, [a, b]))]
             if len(numbers):
-                chunk = {name: reader.read(a, b)[numbers - a] for name, reader in self.readers.items()}
-                yield a, {**chunk, "row": numbers}
+                yield a, {**{k: v[numbers - a] for k, v in self._read(a, b).items()}, NUMBER: numbers}
+
+    def _read(self, start: int, stop: int) -> dict[str, Array]:
+        return {name: reader.read(start, stop) for name, reader in self.readers.items()}
 
     def _clean(self, batch: dict[str, Array], first: int) -> dict[str, Array]:
         """The batch without its invalid and excluded rows."""
         columns = {name: p.columns for name, p in self.rows.preparations.items() if p.columns is not None}
-        checked = {**batch, **{name: batch[name][:, list(chosen)] for name, chosen in columns.items()}}
+        checked = {name: batch[name] for name in self.readers}
+        checked |= {name: batch[name][:, list(chosen)] for name, chosen in columns.items()}
         valid = None if self.rows.on_invalid == "keep" else valid_rows(checked)
         if valid is not None:
             if self.rows.on_invalid == "raise":
                 bad = first_invalid(checked, columns)
                 assert bad is not None
-                row = int(batch["row"][bad.row]) if "row" in batch else first + bad.row
-                self.bad = replace(bad, row=row)
+                self.bad = replace(bad, row=int(batch[NUMBER][bad.row]))
                 return batch
             self.skipped += int(np.count_nonzero(~valid))
         excluded = self.rows.excluded

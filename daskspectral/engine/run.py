@@ -37,7 +37,7 @@ from daskspectral.engine.tasks import (
     together,
 )
 from daskspectral.engine.threads import one_blas_thread, warn_slow_blas
-from daskspectral.errors import InvalidRowError, Stopped, raise_on_signals
+from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_signals
 
 logger = logging.getLogger(__name__)
 Array = NDArray[Any]
@@ -61,7 +61,7 @@ class Run:
         SIGHUP, SIGUSR1) leaves one behind; after a signal it is written, then the epoch under way is finished first.
 
         Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), whatever finished first, and ValueError
-        where the checkpoint holds sums by another plan.
+        where the checkpoint holds sums by another plan; PointError for a point that a manifold does not take.
         """
         first, total = (0, None) if checkpoint is None else (checkpoint.epochs, checkpoint.total)
         urgent = None if checkpoint is None else checkpoint.write
@@ -100,13 +100,15 @@ class Run:
                 pieces.extend(r for r, _ in part if r is not None)
         return np.concatenate(pieces) if pieces else None
 
-    def _error(self, bad: Bad) -> InvalidRowError:
-        row, which = bad.row, f"row {bad.row} is the first that cannot be used"
+    def _error(self, bad: Bad) -> InvalidRowError | PointError:
+        row, of, which = bad.row, "", f"row {bad.row} is the first that cannot be used"
         lagged = self.source.lagged
         if lagged is not None:
             trajectory, row = lagged.place(bad.field, bad.row)
             of = f" of trajectory {trajectory}" if len(lagged.borders) > 2 else ""
             which = f"row {row}{of} cannot be used"
+        if bad.error is not None:
+            return PointError(bad.error.before, row, of + bad.error.after, bad.field)
         return InvalidRowError(
             f"{which}: {bad.reason}. Mend the data, or leave such rows out with on_invalid='skip' "
             "(--on-invalid skip in the shell)",

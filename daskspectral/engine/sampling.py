@@ -13,6 +13,7 @@ from daskspectral.data.source import Source
 from daskspectral.engine.plan import Plan, plan_rows
 from daskspectral.engine.run import Run
 from daskspectral.errors import InvalidRowError
+from daskspectral.moments import NUMBER
 
 Array = NDArray[Any]
 
@@ -24,7 +25,7 @@ class _Take:
     view: str
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        return np.column_stack([batch["row"].astype(float), np.asarray(batch[self.view], dtype=float)])
+        return np.column_stack([batch[NUMBER].astype(float), np.asarray(batch[self.view], dtype=float)])
 
 
 @dataclass(frozen=True)

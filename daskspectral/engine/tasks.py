@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.data.batches import Bad, Batches, Rows
 from daskspectral.data.readers import ArrayReader, Reader
 from daskspectral.engine.threads import limit_worker
+from daskspectral.errors import PointError
 
 Array = NDArray[Any]
 stopped: set[str] = set()  # runs of this process that were interrupted; their tasks end at the next batch
@@ -83,6 +84,8 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
     batches = shared.batches(_readers(parts, start), start, stop)
     try:
         sums = shared.task(batches, state)
+    except PointError as error:
+        return Total({}, bad=Bad(error.row, str(error), error.field, error))
     except BaseException as error:
         error.add_note(f"while summing rows {start} to {stop}")
         raise
@@ -97,6 +100,8 @@ def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) ->
     batches = shared.batches(_readers(parts, start), start, stop)
     try:
         results = [shared.task(batch, state) for batch in batches]
+    except PointError as error:
+        return None, Bad(error.row, str(error), error.field, error)
     except BaseException as error:
         error.add_note(f"while working on rows {start} to {stop}")
         raise

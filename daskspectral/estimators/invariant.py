@@ -14,6 +14,7 @@ from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.data.opening import open_regression
 from daskspectral.data.source import Source
 from daskspectral.engine.checkpoint import leased
+from daskspectral.errors import renumbered
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
@@ -234,7 +235,9 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
     def _check_first(self, source: Source) -> None:
         """Raise ValueError where the first rows are off the manifold, before the functions are made."""
         first = np.asarray(source.readers["x"].read(0, min(1000, source.n)), dtype=float)
-        self.manifold.check(first[np.isfinite(first).all(axis=1)], tolerance=TOLERANCE)
+        finite = np.flatnonzero(np.isfinite(first).all(axis=1))
+        with renumbered(lambda k: finite[k]):
+            self.manifold.check(first[finite], tolerance=TOLERANCE)
 
     def _basis(self, most: int) -> InvariantBasis:
         harmonic = HarmonicBasis(self.manifold, most, tolerance=TOLERANCE)

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from daskspectral.errors import PointError
 from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
 from daskspectral.registry import Registered
@@ -116,7 +117,7 @@ class Manifold(Registered, ABC):
 
     @final
     def check(self, x: ArrayLike, *, tolerance: float = 1e-6) -> None:
-        """Raise ValueError unless the rows of x (c, d) lie on the manifold to within ``tolerance``.
+        """Raise PointError, a ValueError, unless the rows of x (c, d) lie on the manifold to within ``tolerance``.
 
         The error names the row that is farthest off (or not finite). Where `distance` is unknown only the
         shape is checked.
@@ -126,9 +127,10 @@ class Manifold(Registered, ABC):
             return
         worst = int(np.argmax(distance))  # NaN counts as the largest
         if not distance[worst] <= tolerance:
-            raise ValueError(
-                f"expected points on {self!r} to within {tolerance:g}, received row {worst} at distance "
-                f"{distance[worst]:.3g}; project the rows onto the manifold"
+            raise PointError(
+                f"expected points on {self!r} to within {tolerance:g}, received",
+                worst,
+                f" at distance {distance[worst]:.3g}; project the rows onto the manifold",
             )
 
     @final

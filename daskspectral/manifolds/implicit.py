@@ -10,6 +10,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Manifold
 from daskspectral.manifolds.isometry import Isometry
 from daskspectral.registry import Function
@@ -88,16 +89,20 @@ class Implicit(Manifold):
         if off.size and not off.max() <= tolerance:  # NaN and infinity fail too
             row, a, b = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
             if not np.isfinite(off[row, a, b]):
-                raise ValueError(f"expected finite normals of {self!r}, received {normals[a, row]} in row {row}")
+                raise PointError(f"expected finite normals of {self!r}, received {normals[a, row]} in", row, "")
             if a == b:
                 norms = np.sqrt(products[:, a, a])
-                raise ValueError(
+                raise PointError(
                     f"expected unit normals of {self!r}, received norms from {norms.min():.6g} "
-                    f"to {norms.max():.6g}, {norms[row]:.6g} in row {row}; divide each normal by its norm"
+                    f"to {norms.max():.6g}, {norms[row]:.6g} in",
+                    row,
+                    "; divide each normal by its norm",
                 )
-            raise ValueError(
+            raise PointError(
                 f"expected orthogonal normals of {self!r}, received normals {a} and {b} with inner product "
-                f"{products[row, a, b]:.6g} in row {row}; orthonormalise them at each point (numpy.linalg.qr)"
+                f"{products[row, a, b]:.6g} in",
+                row,
+                "; orthonormalise them at each point (numpy.linalg.qr)",
             )
         return normals
 

@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Manifold, embedded_fault
 from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.isometry import Isometry
@@ -62,7 +63,7 @@ class Sphere(Manifold):
     def _normals(self, x: Array) -> Array:
         radius = np.linalg.norm(x, axis=1, keepdims=True)
         if not radius.all():
-            raise ValueError(f"expected points of {self!r}, received the origin in row {radius.argmin()}")
+            raise PointError(f"expected points of {self!r}, received the origin in", int(radius.argmin()), "")
         normal: Array = x / radius
         return normal[None]
 

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Manifold, embedded_fault
 from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.isometry import Isometry
@@ -92,7 +93,7 @@ class FlatTorus(Manifold):
         radius = np.linalg.norm(circles, axis=2, keepdims=True)
         if not radius.all():
             row, circle, _ = np.unravel_index(radius.argmin(), radius.shape)
-            raise ValueError(f"expected points of {self!r}, received the origin of circle {circle} in row {row}")
+            raise PointError(f"expected points of {self!r}, received the origin of circle {circle} in", int(row), "")
         unit: Array = circles / radius
         return unit
 

@@ -13,6 +13,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf
 
+from daskspectral.errors import PointError
 from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Array, Eigenspace
 from daskspectral.manifolds.isometry import Isometry
 
@@ -98,7 +99,7 @@ class SphereKernel(ZonalKernel):
     def _radius(self, x: Array) -> Array:
         radius = np.linalg.norm(x, axis=1, keepdims=True)
         if not radius.all():
-            raise ValueError(f"expected points of the sphere, received the origin in row {radius.argmin()}")
+            raise PointError("expected points of the sphere, received the origin in", int(radius.argmin()), "")
         return np.asarray(radius)
 
 

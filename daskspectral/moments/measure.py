@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,11 +13,15 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Basis, Block, Evaluation
 from daskspectral.basis.base import pair_with_field
+from daskspectral.errors import renumbered
 from daskspectral.forms import Atom, Form, Functional, Pairing, Product
 from daskspectral.operators import Operator
 
 Array = NDArray[np.floating[Any]]
 Sides = tuple[str, str]
+
+NUMBER = "row number"
+"""The field of a batch that holds the numbers of its rows in the data; no form reads a field of such a name."""
 
 MODERATE = 30  # powers of two by which the roots of weights may differ from 1 in float32
 
@@ -64,7 +69,8 @@ class Measure:
         for start in range(0, max(1, len(batch["x"])), self.block_rows):
             fields = {k: v[start : start + self.block_rows] for k, v in batch.items()}
             if self.operator is not None:
-                fields |= self.operator.derived_fields(fields)
+                with numbered(fields):
+                    fields |= self.operator.derived_fields(fields)
             weight = fields.pop("weight", None)
             scale = None if weight is None else np.sqrt(weight, dtype=float)
             yield Block(fields, np.dtype(self.dtype), arena, scale)
@@ -112,7 +118,10 @@ class Measurement:
 
     def add(self, block: Block) -> None:
         """Add one block of rows."""
-        block = self._in_range(block)
+        with numbered(block.fields):
+            self._add(self._in_range(block))
+
+    def _add(self, block: Block) -> None:
         at = {side: evaluate(b, block.part(side), list(self._atoms[side])) for side, b in self._bases.items()}
         for side, pairing in self._pairings:
             part = pair_with_field(at[side][pairing.atom.view], pairing, block, self._bases[side].dimension)
@@ -182,7 +191,8 @@ class MeasureMany:
                             started[name, fold] = Measurement(measure, arena)
                         fields = dict(block.fields)
                         if measure.operator is not None:
-                            fields |= measure.operator.derived_fields(fields)
+                            with numbered(fields):
+                                fields |= measure.operator.derived_fields(fields)
                         dtype = np.dtype(measure.dtype)
                         started[name, fold].add(replace(block, fields=fields, dtype=dtype, shared=shared))
         sums = {
@@ -198,7 +208,8 @@ class MeasureMany:
             yield 0, batch
             return
         if "fold" not in batch:
-            raise ValueError(f"the rows of {self.folds} folds need a field `fold`, and the data have {sorted(batch)}")
+            has = sorted({*batch} - {NUMBER})
+            raise ValueError(f"the rows of {self.folds} folds need a field `fold`, and the data have {has}")
         numbers = batch["fold"]
         outside = np.flatnonzero((numbers != np.floor(numbers)) | (numbers < 0) | (numbers >= self.folds))
         if len(outside):
@@ -208,6 +219,12 @@ class MeasureMany:
             rows = np.flatnonzero(numbers == fold)
             if len(rows) or whole:
                 yield fold, {k: v[rows] for k, v in fields.items()}
+
+
+def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
+    """A PointError inside is of the row's number in the data, where the fields have it."""
+    numbers = fields.get(NUMBER)
+    return nullcontext() if numbers is None else renumbered(numbers.__getitem__)
 
 
 def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Arena, Block, Evaluation
 from daskspectral.basis.base import scalar_feature, scalar_pairs
 from daskspectral.forms import Form
-from daskspectral.moments.measure import Measure, evaluate
+from daskspectral.moments.measure import Measure, evaluate, numbered
 from daskspectral.solve.extremes import Largest
 
 Array = NDArray[np.floating[Any]]
@@ -48,7 +48,8 @@ class FormSpread:
         arena = Arena()
         for batch in batches:
             for block in self.measure.blocks(batch, arena):
-                at = evaluate(self.measure.left, block, atoms)
+                with numbered(block.fields):
+                    at = evaluate(self.measure.left, block, atoms)
                 left, right = _factors(form, at, block, both)
                 change = _diagonal(left[:, r:], right[:, r:])
                 change -= self.values[:, None] * _diagonal(*_factors(gram, at, block, self.functions))

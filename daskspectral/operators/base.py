@@ -188,7 +188,10 @@ class Operator(Registered, ABC):
                 check_rows(field, shapes[field.name], tail)
 
     def check_points(self, x: Array) -> None:
-        """Raise ValueError where points (c, d) of the data show that the operator does not fit them."""
+        """Raise ValueError where points (c, d) of the data show that the operator does not fit them.
+
+        It is a PointError where one of them does not.
+        """
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         """Fields that the operator computes from those of a block, (c, ...)."""

@@ -83,10 +83,7 @@ class Laplacian(Operator):
 
     def check_points(self, x: Array) -> None:
         if self.manifold is not None:
-            try:
-                self.manifold.check(x, tolerance=1e-5)
-            except ValueError as error:
-                raise ValueError(f"the data do not lie on the manifold; among the landmarks, {error}") from None
+            self.manifold.check(np.asarray(x, dtype=float), tolerance=1e-5)
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         if self.manifold is None:

@@ -65,7 +65,7 @@ class Regression(Operator):
 
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
         """Targets (c, m), and gradients (c, m, d), given in the raw columns of X, by the chain rule."""
-        found = {name: values for name, values in fields.items() if name in ("x", "weight")}
+        found = {name: values for name, values in fields.items() if name not in ("y", "gradients")}
         found["y"] = np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1)
         if "gradients" in fields:
             t = np.asarray(fields["gradients"], dtype=float)

@@ -20,7 +20,8 @@ from daskspectral.data.readers import ZarrReader, refuse_input
 from daskspectral.data.source import Source, open_source
 from daskspectral.data.writer import create_array, default_chunk_rows, refuse_existing
 from daskspectral.engine import Plan, Run, plan_rows
-from daskspectral.errors import InvalidRowError
+from daskspectral.errors import InvalidRowError, renumbered
+from daskspectral.moments import NUMBER
 from daskspectral.passes.rows import RowFunction
 
 Array = NDArray[Any]
@@ -33,7 +34,8 @@ class _MapRows:
     function: RowFunction
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        return self.function.of_prepared(batch["x"])
+        with renumbered(batch[NUMBER].__getitem__):
+            return self.function.of_prepared(batch["x"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +45,18 @@ class _LazyRows:
     function: RowFunction
 
     def __call__(self, rows: Array, block_info: Any = None) -> Array:
+        start = block_info[0]["array-location"][0][0] if block_info else 0
         if not self.function.nan_rows:
             columns = self.function.preparation.columns
             used = rows if columns is None else rows[:, list(columns)]
             bad = first_invalid({"x": used}, None if columns is None else {"x": columns})
             if bad is not None:
-                start = block_info[0]["array-location"][0][0] if block_info else 0
                 raise InvalidRowError(
                     f"row {start + bad.row} cannot be used: {bad.reason}. With on_invalid='skip' such rows become NaN",
                     start + bad.row,
                 )
-        return self.function(rows)
+        with renumbered(lambda k: start + k):
+            return self.function(rows)
 
 
 def apply_rows(

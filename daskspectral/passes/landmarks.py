@@ -33,7 +33,7 @@ def choose_landmarks(
     on_invalid: str,
     progress: bool | None,
 ) -> tuple[Kernel, Array, NDArray[np.int64] | None]:
-    """The kernel with its scale resolved, the landmarks (p, d), and their sorted row numbers where they are rows.
+    """The kernel with its scale resolved, the landmarks (p, d), and their row numbers (p,) where they are rows.
 
     Both are found among the points of a view. One cheap pass at most: one draw of global row numbers serves the
     landmarks and the median distance.
@@ -72,7 +72,7 @@ def choose_landmarks(
             RankWarning,
             stacklevel=4,
         )
-    return kernel, points[chosen], np.sort(rows[chosen])
+    return kernel, points[chosen], rows[chosen]
 
 
 def default_sample(p: int) -> int:

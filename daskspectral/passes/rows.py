@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.source import Preparation
+from daskspectral.errors import renumbered
 
 Array = NDArray[Any]
 
@@ -69,7 +72,8 @@ class RowFunction(ABC):
                 continue
             if not valid.all():
                 x = np.where(valid[:, None], x, x[valid.argmax()])  # 0 may be no point of a manifold
-            self.block(x, out)
+            with renumbered(partial(operator.add, start)):
+                self.block(x, out)
             lost = valid & np.isnan(out).any(axis=1)
             if lost.any() and not self.nan_rows:
                 raise ValueError(self.undefined(x[lost], len(x)))

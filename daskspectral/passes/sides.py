@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.source import Source, label_of
+from daskspectral.errors import renumbered
 from daskspectral.kernels import Kernel, Periodic
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
@@ -105,9 +106,10 @@ class Side:
             progress=progress,
         )
         if rows is not None and not self.prefix:
-            operator.check_points(points)
+            with renumbered(lambda k: rows[k]):
+                operator.check_points(points)
         basis = LandmarkBasis(kernel, points)
-        return _with_constant(basis) if self.constant else basis, rows
+        return _with_constant(basis) if self.constant else basis, None if rows is None else np.sort(rows)
 
     def _kernel(self, operator: Operator) -> Kernel:
         """A copy of the kernel, periodic where the operator's manifold is."""

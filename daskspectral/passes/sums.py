@@ -19,7 +19,7 @@ from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release
 from daskspectral.engine.tasks import add_sums
 from daskspectral.forms import Atom
-from daskspectral.moments import Measure, Moments, block_rows
+from daskspectral.moments import Measure, Moments, block_rows, numbered
 from daskspectral.operators import Operator
 from daskspectral.registry import Registered
 
@@ -154,12 +154,14 @@ class SumTask:
     preparation: Preparation
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
-        """The sums over the rows of these batches."""
+        """The sums over the rows of these batches. Raises PointError for a point that the operator does not take."""
         statistics: dict[str, Array] = {}
 
         def prepared() -> Iterator[Mapping[str, Array]]:
             nonlocal statistics
             for batch in batches:
+                with numbered(batch):
+                    self.operator.check_points(batch["x"])
                 fields = self.operator.prepared(batch, self.preparation.scale, self.preparation.columns)
                 statistics = add_sums(statistics, self.operator.statistics(fields))
                 yield fields

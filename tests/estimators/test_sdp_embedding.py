@@ -281,6 +281,15 @@ def test_kernel_values_in_a_scratch_array(tmp_path: Path) -> None:
         make(cache_path=path).fit(X, on_invalid="skip")
 
 
+def test_masked_bounds_are_not_used_in_silence() -> None:
+    d = np.random.default_rng(0).uniform(0.5, 2, 300)
+    masked = da.from_array(np.ma.masked_array(d, mask=np.arange(300) == 17), chunks=100, asarray=False)
+    fitted = make().fit(X, diagonal=d)
+    np.testing.assert_array_equal(fitted.transform(X, diagonal=da.from_array(d, chunks=100)), fitted.embedding_)
+    with pytest.raises(ValueError, match=r"diagonal must be 300 positive numbers"):
+        fitted.transform(X, diagonal=masked)
+
+
 def test_cache_is_a_word_and_cache_path_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for cache in ("always", "auto", "never"):
