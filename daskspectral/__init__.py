@@ -1,4 +1,38 @@
-"""Spectral decompositions of operators, learned from data that does not fit in memory."""
+"""Spectral decompositions of operators, learned from data that does not fit in memory.
+
+How to work on it
+-----------------
+Imports run downward: cli > plot, testing > estimators > passes > engine > store > data > moments, pairs > operators >
+basis > forms > landmarks > solve > groups > manifolds > kernels > registry > errors. Everything from `moments` down is
+mathematics, and knows numpy and scipy only.
+
+The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
+
+1. `cli.entry.main`, `cli.spectral.fit`: outputs are refused that cannot be written, then the array is opened, once.
+2. `SpectralDecomposition.fit`: `passes.sides.choose_functions` reads the parameters, `data.opening.open_data` makes a
+   `Source` of named fields of rows, and `Choice.check_against` compares the two; nothing but metadata is read.
+3. `MeasuredEstimator._fit_source`, the steps of every fit that is solved from moments:
+   a. `passes.sums.plan_sums`: the ranges of rows of each task, and the memory that they need.
+   b. `data.integrity.Snapshot`: a listing of the stores, compared after the pass.
+   c. `Choice.discretise`: `passes.scale` scales the columns, `passes.landmarks` draws landmarks: a `Discretisation`.
+      A checkpoint keeps it (`engine.checkpoint.Checkpoint.take_up`).
+   d. `passes.sums.measure` hands a `SumTask` to `engine.run.Run.reduce`.
+4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.measure.Measure` cuts it into
+   blocks; `Basis.at` evaluates the functions of a block, and `Basis.contraction` adds their products to p x p sums.
+5. `Run.reduce` adds the sums of all tasks in a fixed tree, epoch by epoch: `moments.Moments`.
+6. `SpectralDecomposition.fit_moments`: `moments.problem.solve_moments` makes a `Problem` of the means and gives it to
+   the operator's `Solver`; its `Spectrum` becomes `eigenvalues_`, `coefficients_` and what else the solver names.
+7. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
+
+How to add to it. Each is one class in one file; it registers itself, is saved and loaded, and nothing else changes
+(`tests/test_adding.py` adds one of each):
+
+- an operator: inherit from `operators.Operator`, a dataclass with a `form`;
+- a kernel: `kernels.RadialKernel` (`profile`, `smoothness`), `kernels.DotKernel`, or `kernels.ParameterKernel`;
+- a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
+- a solver: `solve.Solver` (`name`, `solve`, and the attributes that it gives); operators name it, by its name too;
+- an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`fit_moments`).
+"""
 
 from __future__ import annotations
 

@@ -94,7 +94,16 @@ def test_options_reach_the_estimator() -> None:
     zarr.create_array("weights.zarr", data=np.arange(400.0), chunks=(90,))
     done(
         *("fit", "points.zarr", "--kernel", "matern:2.5:median+gaussian:2", "--landmarks", "3e1", "--components", "4"),
-        *("--method", "kmeans++", "--landmark-sample", "200", "--columns", "0,2:3", "--standardize", "--no-constant"),
+        *(
+            "--landmark-method",
+            "kmeans++",
+            "--landmark-sample",
+            "200",
+            "--columns",
+            "0,2:3",
+            "--standardize",
+            "--no-constant",
+        ),
         *("--weights", "weights.zarr", "--ridge", "1e-6", "--rtol", "1e-8", "--seed", "7", "--out", "model.zarr"),
     )
     model = dsp.load("model.zarr")
@@ -272,7 +281,10 @@ def test_errors(line: str, error: type[Exception], message: str) -> None:
 
 USAGE = [
     ("sample cube --out s.zarr", "'two-moons', 'sphere', .*'gaussian', 'torus'"),
-    ("fit points.zarr --out m.zarr --method best", r"'uniform', 'kmeans\+\+', 'cholesky', 'farthest', 'leverage'"),
+    (
+        "fit points.zarr --out m.zarr --landmark-method best",
+        r"'uniform', 'kmeans\+\+', 'cholesky', 'farthest', 'leverage'",
+    ),
     ("fit points.zarr --out m.zarr --landmarks 1.5", "'1.5' is not a whole number"),
     ("fit points.zarr --out m.zarr --landmarks many", "'many' is not a number"),
     ("fit points.zarr --out m.zarr --landmarks nan", "'nan' is not a whole number"),

@@ -19,6 +19,7 @@ from daskspectral.estimators import (
     SDPEmbedding,
     SpectralDecomposition,
 )
+from daskspectral.estimators.base import Estimator
 from daskspectral.moments import Moments
 
 
@@ -26,6 +27,16 @@ from daskspectral.moments import Moments
 def describe(what: Any) -> str:
     """A table of a fitted model, or a summary of moments. Raises TypeError for anything else."""
     raise TypeError(f"a fitted model or moments are wanted, not {type(what).__name__}")
+
+
+@describe.register
+def _(what: Estimator) -> str:
+    """Of an estimator with no table of its own: its parameters, and the attributes that it was saved with."""
+    lines = {"model": what}
+    for name in what.fitted_attributes:
+        value = getattr(what, name, None)
+        lines[name] = f"array {value.shape}" if isinstance(value, np.ndarray) else value
+    return "\n".join(_lines(lines))
 
 
 @describe.register

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -112,7 +113,11 @@ basis_options = _all(
     ),
     click.option("--landmarks", type=Count(), default=500, show_default=True, help="How many."),
     click.option(
-        "--method", type=click.Choice(METHODS), default="uniform", show_default=True, help="How they are chosen."
+        "--landmark-method",
+        type=click.Choice(METHODS),
+        default="uniform",
+        show_default=True,
+        help="How they are chosen.",
     ),
     click.option("--landmark-sample", type=Count(), help="Rows the other methods choose among."),
 )
@@ -143,6 +148,29 @@ def refuse_checkpoint(options: Mapping[str, Any]) -> None:
     """Raise ValueError or OSError, before any work, where there can be no checkpoint at the path that is given."""
     if options["checkpoint"] is not None:
         checkpoint_directory(options["checkpoint"])
+
+
+class _Shown(logging.Handler):
+    """Log records as lines on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the message alone."""
+        click.echo(record.getMessage(), err=True)
+
+
+@contextmanager
+def plan_shown() -> Iterator[None]:
+    """The plan of a fit is printed when it is made."""
+    planning, shown = logging.getLogger("daskspectral.plan"), _Shown()
+    before = planning.level, planning.propagate
+    planning.addHandler(shown)
+    planning.setLevel(logging.INFO)
+    planning.propagate = False
+    try:
+        yield
+    finally:
+        planning.removeHandler(shown)
+        planning.level, planning.propagate = before
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from daskspectral import kernels
 from daskspectral.cli import options as opt
 from daskspectral.cli.describing import describe
 from daskspectral.cli.names import parse_group, parse_manifold
-from daskspectral.data.readers import refuse_input
-from daskspectral.data.source import open_source
+from daskspectral.data.readers import open_zarr, refuse_input
 from daskspectral.data.writer import refuse_existing
 from daskspectral.estimators import HermiteRegressor, InvariantRegressor
 
@@ -42,7 +41,7 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
     estimator = HermiteRegressor(
         kernel,
         n_landmarks=options["landmarks"],
-        landmarks=options["method"],
+        landmarks=options["landmark_method"],
         gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],
         random_state=options["seed"],
         **opt.chosen(options, "alpha", "landmark_sample", "columns", "standardize", "rtol", "dtype"),
@@ -71,7 +70,8 @@ def invariant(points: str, targets: str, **options: Any) -> None:
         raise click.UsageError("--alpha is for --solver least-squares")
     refuse_existing(options["out"], options["overwrite"])
     opt.refuse_checkpoint(options)
-    dimension = open_source(points).dimension
+    array = open_zarr(points)
+    dimension = array.shape[-1]
     estimator = InvariantRegressor(
         parse_manifold(options["manifold"], dimension),
         None if options["group"] is None else parse_group(options["group"], dimension),
@@ -80,7 +80,7 @@ def invariant(points: str, targets: str, **options: Any) -> None:
         solver.replace("-", "_"),
         alpha=alpha,
     )
-    _fit(estimator, points, targets, {}, options)
+    _fit(estimator, points, targets, {}, options, array)
 
 
 def _fit(
@@ -89,8 +89,9 @@ def _fit(
     targets: str,
     fields: dict[str, Any],
     options: dict[str, Any],
+    array: Any = None,
 ) -> None:
-    """Fit, save and describe; outputs are refused first."""
+    """Fit, save and describe; outputs are refused first. `array` is that of the points, where it is open already."""
     out, overwrite, weights = options["out"], options["overwrite"], options["weights"]
     refuse_existing(out, overwrite)
     opt.refuse_checkpoint(options)
@@ -98,7 +99,9 @@ def _fit(
     run = opt.chosen(options, "on_invalid", "allow_missing", "checkpoint", "checkpoint_every")
     with opt.scheduler(options):
         progress = opt.bar(options["progress"])
-        estimator.fit(points, targets, **fields, sample_weight=weights, progress=progress, **run)
+        estimator.fit(
+            points if array is None else array, targets, **fields, sample_weight=weights, progress=progress, **run
+        )
         estimator.save(out, overwrite=overwrite)
     click.echo(describe(estimator))
     click.echo(f"model: {out}")

@@ -9,8 +9,7 @@ import click
 from daskspectral import kernels, operators
 from daskspectral.cli import options as opt
 from daskspectral.cli.describing import describe
-from daskspectral.data.readers import refuse_input
-from daskspectral.data.source import open_source
+from daskspectral.data.readers import open_zarr, refuse_input
 from daskspectral.data.writer import refuse_existing
 from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
 from daskspectral.moments import Moments
@@ -53,29 +52,29 @@ def fit(points: str, **options: Any) -> None:
 
         refuse_picture(picture, overwrite)
     opt.refuse_checkpoint(options)
-    kernel = kernels.parse(options["kernel"])
-    source = open_source(points, columns=options["columns"], weight=options["weights"])
+    kernel, array = kernels.parse(options["kernel"]), open_zarr(points)
+    dimension = len(options["columns"] or range(array.shape[-1]))
     estimator = SpectralDecomposition(
-        _operator(options["operator"], options["lag"], options["manifold"], source.dimension),
+        _operator(options["operator"], options["lag"], options["manifold"], dimension),
         kernel,
         n_components=options["components"],
         n_landmarks=options["landmarks"],
-        landmarks=options["method"],
+        landmarks=options["landmark_method"],
         random_state=options["seed"],
         **opt.chosen(options, "landmark_sample", "columns", "standardize", "constant", "ridge", "rtol", "dtype"),
     )
-    with opt.scheduler(options):
-        click.echo(f"plan: {estimator.plan(points, sample_weight=options['weights'])}", err=True)
+    with opt.scheduler(options), opt.plan_shown():
         if options["only_plan"]:
+            click.echo(f"plan: {estimator.plan(array, sample_weight=options['weights'])}", err=True)
             return
         run = opt.chosen(options, "on_invalid", "allow_missing", "checkpoint", "checkpoint_every")
-        estimator.fit(points, sample_weight=options["weights"], progress=opt.bar(options["progress"]), **run)
+        estimator.fit(array, sample_weight=options["weights"], progress=opt.bar(options["progress"]), **run)
         estimator.save(out, overwrite=overwrite)
         click.echo(describe(estimator))
         if picture:
             from daskspectral.plot import save_eigenfunctions
 
-            save_eigenfunctions(estimator, points, picture, overwrite=overwrite)
+            save_eigenfunctions(estimator, array, picture, overwrite=overwrite)
             click.echo(f"picture: {picture}")
     click.echo(f"model: {out}")
 

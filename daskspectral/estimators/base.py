@@ -32,7 +32,7 @@ from daskspectral.operators import Operator
 from daskspectral.passes.apply import apply_rows
 from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.rows import RowFunction
-from daskspectral.passes.sums import Discretisation, measure, plan_sums
+from daskspectral.passes.sums import Discretisation, PassPlan, measure, plan_sums
 from daskspectral.registry import Function, Registered, Trusted, encode
 from daskspectral.solve import Solver
 from daskspectral.store import load, save
@@ -172,7 +172,7 @@ class MeasuredEstimator(Estimator):
 
         `sizes` are the numbers of functions, where they are known before: the plan is then made before any work.
         """
-        plan = None if sizes is None else plan_sums(source, operator, sizes, self.dtype)
+        plan = None if sizes is None else self._planned(source, operator, sizes)
         source = source.allowing_missing(allow_missing)
         snapshot = Snapshot(source, allow_missing=allow_missing)
 
@@ -188,8 +188,7 @@ class MeasuredEstimator(Estimator):
             known = dict(saved.constants)
         laid: Discretisation = known["discretisation"]
         if plan is None or laid.sizes != sizes:  # fewer landmarks than were asked for
-            plan = plan_sums(source, operator, laid.sizes, self.dtype)
-        planning.info("plan: %s", plan)
+            plan = self._planned(source, operator, laid.sizes)
         moments = measure(
             source,
             laid,
@@ -202,6 +201,12 @@ class MeasuredEstimator(Estimator):
             checkpoint=saved,
         )
         return self.fit_moments(replace(moments, head=known["head"]))
+
+    @final
+    def _planned(self, source: Source, operator: Operator, sizes: tuple[int, int | None]) -> PassPlan:
+        plan = plan_sums(source, operator, sizes, self.dtype)
+        planning.info("plan: %s", plan)
+        return plan
 
     @final
     def _update_source(self, source: Source, *, on_invalid: str, allow_missing: bool, progress: bool | None) -> Self:

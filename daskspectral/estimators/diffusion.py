@@ -95,6 +95,18 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
     method_ : {"exact", "lowrank"}, the one taken
     functions_ : the coordinates as functions of points
     n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.concatenate([np.linspace(0, 1, 30), np.linspace(4, 5, 30)])[:, None]
+    >>> maps = dsp.DiffusionMap(bandwidth=1.0, n_components=2, random_state=0).fit(x)
+    >>> bool(maps.spectrum_[0] > 0.999)  # two clusters: the first eigenvalue is almost 1
+    True
+    >>> sides = np.sign(maps.embedding_[:, 0])
+    >>> bool(np.all(sides[:30] == -sides[30:]))
+    True
     """
 
     fitted_attributes = ("embedding_", "spectrum_", "method_", "functions_", "n_features_in_")

@@ -77,6 +77,19 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
     factor_ : number, by which `rescale` multiplied the eigenvalues
     form_, gram_ : (p, p), the form (not rescaled) and the Gram matrix, as means over pairs and points
     basis_, kernel_, weights_, n_features_in_
+
+    Examples
+    --------
+    The graph Laplacian knows eigenvalues up to a constant; `rescale` gives it their sum.
+
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> t = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+    >>> x = np.column_stack([np.cos(t), np.sin(t)])
+    >>> weights, kernel = dsp.kernels.Gaussian(0.1), dsp.kernels.Polynomial(2)
+    >>> graph = dsp.GraphLaplacian(weights, kernel, n_components=5, n_landmarks=20, rescale=10.0, random_state=0)
+    >>> graph.fit(x).eigenvalues_.round(1) + 0.0  # 0, 1, 1, 4, 4 on the circle
+    array([0., 1., 1., 4., 4.])
     """
 
     fitted_attributes = (

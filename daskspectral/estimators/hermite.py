@@ -89,6 +89,19 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     rank_ : int, directions that the sums resolve
     degrees_of_freedom_ : float, the trace of the hat matrix
     moments_, basis_, kernel_, n_features_in_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.linspace(0, 6, 300)[:, None]
+    >>> h = dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), n_landmarks=30, random_state=0)
+    >>> h = h.fit(x, np.sin(x[:, 0]), gradients=np.cos(x))
+    >>> h.predict([[1.0], [2.0]]).round(2)  # sin(1), sin(2)
+    array([0.84, 0.91])
+    >>> h.predict_gradient([[1.0], [2.0]]).round(2)  # cos(1), cos(2)
+    array([[ 0.54],
+           [-0.42]])
     """
 
     fitted_attributes = ("moments_", "coef_", "alpha_", "gcv_", "gcv_curve_", "rank_", "degrees_of_freedom_")

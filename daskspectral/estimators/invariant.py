@@ -65,6 +65,20 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
     n_eigenfunctions_ : int, D of the levels used
     alpha_, gcv_ : of "least_squares", the penalty and its cross-validation; gcv_curve_ (levels, 3): D, penalty, score
     moments_, basis_, n_features_in_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> sphere, group = dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)
+    >>> x = sphere.sample(500, np.random.default_rng(0))
+    >>> f = dsp.InvariantRegressor(sphere, group, n_eigenfunctions=50, solver="least_squares").fit(x, x.prod(axis=1))
+    >>> f.invariant_dimensions_  # of the harmonics of degree 0, 1, 2, 3, ...
+    array([1, 1, 1, 2, 2, 2, 3])
+    >>> bool(np.allclose(f.predict(x), x.prod(axis=1), atol=1e-4))
+    True
+    >>> bool(np.allclose(f.predict(x[:, ::-1]), f.predict(x), atol=1e-12))  # a permutation changes nothing
+    True
     """
 
     fitted_attributes = ("moments_", "levels_", "alpha_", "gcv_", "gcv_curve_", "_coefficients", "_targets")

@@ -86,6 +86,18 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     learned_kernel_ : b, a kernel: called with points (a, d) and (b, d), it gives the Gram matrix (a, b), so that
         SVC(kernel=est.learned_kernel_) and KernelPCA(kernel=est.learned_kernel_) take it
     kernel_, n_passes_, n_features_in_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.linspace(0, 1, 20)[:, None]
+    >>> est = dsp.KernelEmbedding(dsp.kernels.Matern(1.5, 0.3), regularization=1e-3).fit(x)
+    >>> est.certificate_.optimal, est.embedding_.shape == (20, est.rank_)
+    (True, True)
+    >>> b = est.learned_kernel_(x, x)  # a kernel, as scikit-learn takes it
+    >>> bool(np.allclose(b, est.embedding_ @ est.embedding_.T, atol=1e-4))
+    True
     """
 
     fitted_attributes = (

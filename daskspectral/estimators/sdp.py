@@ -96,6 +96,22 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     n_passes_ : int, products with the kernel in the ascent; objectives_ : the objective at each, steps that were not
         taken included
     method_, extension_, n_features_in_
+
+    Examples
+    --------
+    Two clusters of points on a line: the first coordinate has one sign on each.
+
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.concatenate([np.linspace(0, 1, 30), np.linspace(4, 5, 30)])[:, None]
+    >>> sdp = dsp.SDPEmbedding(bandwidth=1.0, random_state=0).fit(x)
+    >>> sdp.certificate_.optimal, sdp.rank_
+    (True, 1)
+    >>> sides = np.sign(sdp.embedding_[:, 0])
+    >>> bool(np.all(sides[:30] == -sides[30:]))
+    True
+    >>> bool(np.allclose(sdp.transform(x), sdp.embedding_))
+    True
     """
 
     @property

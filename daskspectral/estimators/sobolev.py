@@ -64,6 +64,18 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_elements_ : int, elements visited
     dual_coef_ : (n,) or (n, k) for k targets, of the kernel at the rows, repeated ones too
     n_features_in_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> sphere, group = dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)
+    >>> x = sphere.sample(200, np.random.default_rng(0))
+    >>> ridge = dsp.SobolevRidge(sphere, smoothness=3.0, group=group, alpha=1e-8).fit(x, x.prod(axis=1))
+    >>> ridge.n_elements_
+    6
+    >>> bool(np.allclose(ridge.predict(x[:, ::-1]), ridge.predict(x), atol=1e-9))
+    True
     """
 
     def __init__(

@@ -110,6 +110,20 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     residuals_ : (k,) norms of the whitened problem's residuals
     support_, right_support_ : (p,), (q,) effective points under each basis function
     moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_
+
+    Examples
+    --------
+    A uniform distribution on an interval of length pi has the eigenvalues k^2:
+
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).uniform(0, np.pi, (20_000, 1))
+    >>> kernel = dsp.kernels.Gaussian(1.0)
+    >>> est = dsp.SpectralDecomposition(kernel=kernel, n_landmarks=50, n_components=4, random_state=0)
+    >>> est.fit(x).eigenvalues_.round(1) + 0.0
+    array([0., 1., 4., 9.])
+    >>> est.transform(x).shape
+    (20000, 4)
     """
 
     def __init__(

@@ -204,7 +204,7 @@ class Operator(Registered, ABC):
                 for atom, right in ((p.left, name == "right_gram"), (p.right, name != "gram")):
                     yield from ((a.alpha, right) for a in atom.leaves if a.kind == "partial")
 
-    def _reads(self, dimension: int) -> Iterator[tuple[Field, tuple[int, ...]]]:
+    def _reads(self, dimension: int) -> Iterator[tuple[Field, Tail]]:
         """The fields that the forms read, with the shape of one row of what they read."""
         for bilinear in self.forms.values():
             for p in bilinear.products:
@@ -215,17 +215,23 @@ class Operator(Registered, ABC):
                     yield from ((a.direction, _tail(a, dimension)) for a in atom.leaves if a.direction is not None)
 
 
-def _tail(atom: Atom, dimension: int) -> tuple[int, ...]:
-    return (dimension, dimension) if atom.kind == "second" else (dimension,)
+Tail = tuple[int | None, ...]
+"""The shape of one row of what a form reads of a field; None for any length."""
 
 
-def check_rows(field: Field, shape: tuple[int, ...], tail: tuple[int, ...]) -> None:
+def _tail(atom: Atom, dimension: int) -> Tail:
+    return {"second": (dimension, dimension), "each": (None, dimension)}.get(atom.kind, (dimension,))
+
+
+def check_rows(field: Field, shape: tuple[int, ...], tail: Tail) -> None:
     """Raise ValueError where a field with rows of that shape does not hold what a form reads of it."""
     index = field.path
-    fits = len(shape) == len(index) + len(tail) and shape[len(index) :] == tail
+    fits = len(shape) == len(index) + len(tail)
+    fits = fits and all(wanted in (None, found) for wanted, found in zip(tail, shape[len(index) :], strict=True))
     if not fits or any(not -s <= i < s for i, s in zip(index, shape, strict=False)):
         read = f"{field.name}[{', '.join(map(str, index))}]" if index else field.name
-        what = f"vectors or matrices of shape {tail}" if tail else "numbers"
+        of = f"({', '.join('m' if n is None else str(n) for n in tail)}{',' if len(tail) == 1 else ''})"
+        what = f"vectors or matrices of shape {of}" if tail else "numbers"
         raise ValueError(f"a form reads {read} as {what}, one a row; the field {field.name} has rows of shape {shape}")
 
 

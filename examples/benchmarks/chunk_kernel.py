@@ -27,7 +27,7 @@ from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomi
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure, block_rows
 from daskspectral.operators import Laplacian, Operator
-from daskspectral.solve import Spectrum, resolve_cut, solve_symmetric
+from daskspectral.solve import Problem, Spectrum, Symmetric, resolve_cut
 
 WORK = 4e10  # useful flops of one measurement: half a second to a second
 EIGENVALUES = 25
@@ -62,7 +62,7 @@ def points(operator: Operator, n: int, d: int, seed: int) -> np.ndarray:
 
 def solve(sums: dict[str, np.ndarray], n: int, cut: float) -> Spectrum:
     """The first eigenvalues."""
-    return solve_symmetric(sums["form"] / n, sums["gram"] / n, count=EIGENVALUES, cut=cut)
+    return Symmetric().solve(Problem(sums["form"] / n, sums["gram"] / n, count=EIGENVALUES, cut=cut))
 
 
 def difference(found: Spectrum, exact: Spectrum) -> float | None:

@@ -26,7 +26,7 @@ from sklearn.datasets import load_wine, make_moons
 from daskspectral import SDPEmbedding
 from daskspectral.data.writer import create_array
 from daskspectral.kernels import Gaussian
-from daskspectral.solve.sdp import Deflated, ExactProblem, power_method, solve_sdp
+from daskspectral.solve.sdp import Accelerated, Deflated, ExactProblem, power_method
 
 GAP = 1e-10
 
@@ -49,7 +49,7 @@ def passes(quick: bool, most: int) -> Rows:
         matrix = Deflated(lambda h, gram=gram: gram @ h, gram.sum(axis=1))
         problem = ExactProblem(matrix, matrix.bound, matrix.bound**2)
         start = np.random.default_rng(0).standard_normal((len(x), 6))
-        ours = solve_sdp(problem, start, tolerance=GAP)
+        ours = Accelerated().solve(problem, start, tolerance=GAP, max_passes=10_000)
         reached = ours.certificate.gap / ours.objective
         count, gap = power_to_gap(problem, start, reached, 200 if quick else most)
         rows.append(

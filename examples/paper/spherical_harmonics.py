@@ -42,7 +42,7 @@ from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure, MeasureMany
 from daskspectral.operators import Laplacian
 from daskspectral.pairs import Cloud, CloudGram, PairMeasure, dirichlet_form
-from daskspectral.solve import solve_symmetric
+from daskspectral.solve import Problem, Symmetric
 
 KERNELS: Mapping[str, Callable[[Any], Kernel]] = {
     "polynomial": lambda degree: Polynomial(int(degree)),
@@ -184,9 +184,11 @@ def graph(grid: Grid, d: int, trial: int, scale: float) -> dict[str, np.ndarray]
             for j, p in enumerate(grid.p):
                 if p <= min(n, grid.graph_p):
                     corner = slice(p + 1)
-                    values = solve_symmetric(
-                        form[corner, corner], phi[corner, corner], count=EIGENVALUES, cut=1e-10
-                    ).values
+                    values = (
+                        Symmetric()
+                        .solve(Problem(form[corner, corner], phi[corner, corner], count=EIGENVALUES, cut=1e-10))
+                        .values
+                    )
                     errors[k, i, j] = error(d, values * true[: len(values)].sum() / values.sum())
     return {"graph": errors}
 

@@ -33,7 +33,7 @@ from daskspectral.kernels import Exponential, FunctionKernel, Gaussian, Kernel, 
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 from daskspectral.registry import decode, encode, foreign
-from daskspectral.solve import solve_symmetric
+from daskspectral.solve import Problem, Symmetric
 
 Derivative = Callable[[Any, tuple[int, ...]], Any]  # points (c, d), multi-index -> (p, c), a scalar at a time
 W = np.random.default_rng(0).standard_normal((3, 3)) * 1.7
@@ -284,7 +284,9 @@ def test_the_span_does_not_depend_on_the_origin() -> None:
     forms = {"form": dirichlet, "gram": gram}
     for dtype, tolerance in (("float64", 1e-9), ("float32", 1e-4)):
         sums, moved = (Measure(BASIS, BASIS, forms, dtype=dtype)([b]) for b in (BATCH, shifted))
-        values, others = (solve_symmetric(s["form"], s["gram"], count=6, cut=1e-10).values for s in (sums, moved))
+        values, others = (
+            Symmetric().solve(Problem(s["form"], s["gram"], count=6, cut=1e-10)).values for s in (sums, moved)
+        )
         np.testing.assert_allclose(others, values, rtol=tolerance, atol=0)
 
 
@@ -416,6 +418,6 @@ def test_the_laplacian_of_the_normal_law() -> None:
     x = np.random.default_rng(8).standard_normal((n, 1))
     basis = Concatenated((ConstantBasis(1), FourierBasis.draw(Gaussian(2.0), 1, 30, 0)))
     sums = Measure(basis, basis, Laplacian().forms)([{"x": x}])
-    found = solve_symmetric(sums["form"] / n, sums["gram"] / n, count=4, cut=1e-10)
+    found = Symmetric().solve(Problem(sums["form"] / n, sums["gram"] / n, count=4, cut=1e-10))
     assert abs(found.values[0]) < 1e-12
     np.testing.assert_allclose(found.values[1:], [1, 2, 3], rtol=0.05, atol=0)

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.data.batches import Batches, Rows
+from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.source import Source
 from daskspectral.data.trajectories import JoinedReader, is_several, open_trajectories
 from daskspectral.engine import Plan, Run
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.passes.sums import Store
 
 Array = NDArray[Any]
 LENGTHS = (37, 11, 60)
@@ -257,32 +257,32 @@ def test_points_are_prepared_alike() -> None:
 def test_a_missing_chunk_of_any_trajectory_is_noticed(tmp_path: Path) -> None:
     arrays = in_zarr(tmp_path, chunk=20)
     source = open_trajectories(arrays, 4)
-    Store(source, allow_missing=False)
+    Snapshot(source, allow_missing=False)
     (tmp_path / "2.zarr" / "c" / "1" / "0").unlink()
     with pytest.raises(OSError, match=r"2.zarr is not whole: chunk c/1/0 \(rows 20 to 40\) is missing"):
-        Store(source, allow_missing=False)
-    Store(source, allow_missing=True)
+        Snapshot(source, allow_missing=False)
+    Snapshot(source, allow_missing=True)
 
 
 def test_a_store_that_changes_is_noticed(tmp_path: Path) -> None:
     arrays = in_zarr(tmp_path, chunk=20)
     source = open_trajectories(arrays, 4)
-    store = Store(source, allow_missing=False)
+    store = Snapshot(source, allow_missing=False)
     before = store.identity
     store.check_unchanged()
     arrays[1] = zarr.open_array(tmp_path / "1.zarr", mode="r+")
     arrays[1][3] = 7.0
     with pytest.raises(OSError, match=r"1.zarr changed during the run"):
         store.check_unchanged()
-    after = Store(source, allow_missing=False).identity
+    after = Snapshot(source, allow_missing=False).identity
     assert before != after
     assert before["X"]["parts"][0] == after["X"]["parts"][0]
-    shorter = Store(open_trajectories([*arrays[:2], TRAJECTORIES[2][:50]], 4), allow_missing=False).identity
+    shorter = Snapshot(open_trajectories([*arrays[:2], TRAJECTORIES[2][:50]], 4), allow_missing=False).identity
     assert shorter["X"] != after["X"]
 
 
 def test_a_lag_is_part_of_what_the_data_are() -> None:
-    one, two = (Store(open_trajectories(TRAJECTORIES, lag), allow_missing=False).identity for lag in (1, 2))
+    one, two = (Snapshot(open_trajectories(TRAJECTORIES, lag), allow_missing=False).identity for lag in (1, 2))
     assert one != two
-    again = Store(open_trajectories(TRAJECTORIES, 1), allow_missing=False).identity
+    again = Snapshot(open_trajectories(TRAJECTORIES, 1), allow_missing=False).identity
     assert one == again

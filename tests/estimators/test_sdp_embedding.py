@@ -28,7 +28,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import daskspectral as dsp
 from daskspectral.errors import InvalidRowError
-from daskspectral.estimators import embedding as embedding_module
+from daskspectral.estimators import sdp as embedding_module
 from daskspectral.passes import embedding as embedding_passes
 from daskspectral.passes.embedding import Passes
 

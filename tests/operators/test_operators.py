@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from daskspectral import operators
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.errors import SmoothnessError
-from daskspectral.forms import Field, Form, along, at, form, grad, gram, gram_at, inner, partial
+from daskspectral.estimators import SpectralDecomposition
+from daskspectral.forms import Field, Form, along, along_each, at, form, grad, gram, gram_at, inner, partial
 from daskspectral.kernels import Exponential, FunctionKernel, Gaussian, Matern
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure, MeasureMany
@@ -108,7 +109,7 @@ def test_states_of_equation_10(coefficients: Any) -> None:
     operator = DifferentialOperator(coefficients)
     assert decode(json.loads(json.dumps(encode(operator))), Operator) == operator
     assert operator == DifferentialOperator(list(coefficients.items()))
-    assert operator.solver == ("symmetric" if operator.form.symmetric else "singular")
+    assert operator.solver.name == ("symmetric" if operator.form.symmetric else "singular")
     assert operator.kills_constants == all(any(beta) for _, beta in coefficients)
 
 
@@ -119,7 +120,7 @@ def test_every_operator_is_tried() -> None:
 
 
 def facts(o: Operator) -> tuple[Any, ...]:
-    return o.solver, o.views, o.right_view, o.own_right_basis, set(o.data_fields), o.kills_constants, list(o.forms)
+    return o.solver.name, o.views, o.right_view, o.own_right_basis, set(o.data_fields), o.kills_constants, list(o.forms)
 
 
 ONE, TWO = ["form", "gram"], ["form", "gram", "right_gram"]
@@ -205,20 +206,20 @@ MATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: DifferentialOperator({FIRST: 1j}), "must be a finite number or the name of a field; it is 1j"),  # type: ignore[dict-item]
     (lambda: DifferentialOperator({FIRST: "x"}), "a field cannot be named 'x': fold, weight, x are taken"),
     (lambda: DifferentialOperator({SECOND: 1.0}, solver="symmetric"), "the form differential is not symmetric"),
-    (lambda: DifferentialOperator({FIRST: 1.0}, solver="lanczos"), "solver must be one of symmetric, singular, eigen"),
+    (lambda: DifferentialOperator({FIRST: 1.0}, solver="lanczos"), "solver must be 'eigen' or 'singular' or 'symmetric'; it is"),
     (lambda: PartialDerivative(-1), "axis must be a whole number of 0 or more; it is -1"),
-    (lambda: PartialDerivative(0, solver="symmetric"), "is 'singular' or 'eigen'; it is 'symmetric'"),
+    (lambda: PartialDerivative(0, solver="symmetric"), "is not symmetric: .* take the solver 'eigen' or 'singular'"),
     (lambda: Transfer(0), "lag must be a whole number of 1 or more; it is 0"),
     (lambda: Transfer(1.5), "lag must be a whole number of 1 or more; it is 1.5"),  # type: ignore[arg-type]
     (lambda: Transfer(True), "lag must be a whole number of 1 or more; it is True"),
-    (lambda: Transfer(solver="symmetric"), "is 'singular' or 'eigen'; it is 'symmetric'"),
+    (lambda: Transfer(solver="symmetric"), "is not symmetric: .* take the solver 'eigen' or 'singular'"),
     (lambda: parse("cross", None, 2), r"no operator 'cross'; the operators are laplacian, transfer\[:lag\[:solver\]\]"),
     (lambda: parse("laplacian:2", None, 2), "there is no operator 'laplacian:2'"),
     (lambda: parse("transfer:1:eigen:2", None, 2), "there is no operator 'transfer:1:eigen:2'"),
     (lambda: parse("transfer:", None, 2), "a whole number of rows, as in transfer:10; got 'transfer:'"),
     (lambda: parse("transfer:-1", None, 2), "a whole number of rows, as in transfer:10; got 'transfer:-1'"),
     (lambda: parse("transfer:0", None, 2), "lag must be a whole number of 1 or more; it is 0"),
-    (lambda: parse("transfer:1:qr", None, 2), "is 'singular' or 'eigen'; it is 'qr'"),
+    (lambda: parse("transfer:1:qr", None, 2), "solver must be 'eigen' or .*; it is 'qr'"),
     (lambda: parse("transfer", "sphere", 2), "the manifold 'sphere' is for the laplacian"),
     (lambda: Augmentation(1), "views must be a whole number of 2 or more; it is 1"),
     (lambda: Augmentation(2.0), "views must be a whole number of 2 or more; it is 2.0"),  # type: ignore[arg-type]
@@ -413,3 +414,20 @@ def test_many_measures_share_a_pass_with_derived_fields() -> None:
 def test_forms_are_named_for_messages() -> None:
     names: set[Form] = {form for o in OPERATORS for form in o.forms.values()}
     assert all(form.name.isidentifier() for form in names)
+
+
+def test_an_own_form_reads_several_directions_a_row() -> None:
+    @form
+    def each(f: Any, g: Any, x: Any) -> Any:
+        return inner(along_each(f, x.many), along_each(g, x.many))
+
+    rng = np.random.default_rng(0)
+    x, many = rng.standard_normal((300, 2)), rng.standard_normal((300, 3, 2))
+    options: dict[str, Any] = {"n_landmarks": 15, "n_components": 4, "random_state": 0}
+    own = SpectralDecomposition(SymmetricForm(each, constants=True), **options).fit(x, fields={"many": many})
+    ours = SpectralDecomposition(TangentPropagation("many"), **options).fit(x, fields={"many": many})
+    np.testing.assert_allclose(own.eigenvalues_, 3 * ours.eigenvalues_, rtol=1e-9, atol=1e-12)
+    with pytest.raises(
+        ValueError, match=r"vectors or matrices of shape \(m, 2\), one a row; .* rows of shape \(3, 3\)"
+    ):
+        SpectralDecomposition(SymmetricForm(each), **options).fit(x, fields={"many": np.ones((300, 3, 3))})

@@ -15,19 +15,20 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_wine, make_moons
 
 from daskspectral.solve import sdp
+from daskspectral.solve.extremes import Largest
 from daskspectral.solve.sdp import (
+    Accelerated,
     Deflated,
     ExactProblem,
     Frame,
     Iterate,
-    Largest,
     LowRankProblem,
+    Power,
     Problem,
     Prove,
     Pull,
     accelerated,
     power_method,
-    solve_sdp,
 )
 from daskspectral.solve.sdp.certificate import certify_dense, certify_lanczos
 
@@ -263,7 +264,7 @@ def test_an_ascent_never_falls(columns: int, seed: int, low: bool, passes: int, 
 def test_the_solution_is_optimal(bandwidth: float, own: bool) -> None:
     """Primal feasible, dual feasible, and equal: from the written-out matrices alone."""
     one = case(60, bandwidth, own)
-    found = solve_sdp(one.problem, draw(one.problem, 6), tolerance=1e-10)
+    found = Accelerated().solve(one.problem, draw(one.problem, 6), tolerance=1e-10, max_passes=10_000)
     e = one.problem.embedding(found.point)
     y = np.diag(one.abar @ e @ e.T) / one.d
     least = np.linalg.eigvalsh(np.diag(y) - one.abar)[0]
@@ -281,7 +282,7 @@ def test_the_solution_is_optimal(bandwidth: float, own: bool) -> None:
 @pytest.mark.parametrize("own", [False, True])
 def test_the_low_rank_solution_is_optimal(own: bool) -> None:
     one = low_case(own=own)
-    found = solve_sdp(one.problem, draw(one.problem, 6), tolerance=1e-10)
+    found = Accelerated().solve(one.problem, draw(one.problem, 6), tolerance=1e-10, max_passes=10_000)
     e = np.sqrt(one.d)[:, None] * directions(one.f @ found.point)
     abar = one.f @ one.f.T
     y = np.diag(abar @ e @ e.T) / one.d
@@ -289,7 +290,7 @@ def test_the_low_rank_solution_is_optimal(own: bool) -> None:
     assert found.certificate.optimal
     np.testing.assert_allclose(found.objective, np.trace(abar @ e @ e.T), rtol=1e-11)
     exact = ExactProblem(abar, one.d)
-    dense = solve_sdp(exact, draw(exact, 6), tolerance=1e-10)
+    dense = Accelerated().solve(exact, draw(exact, 6), tolerance=1e-10, max_passes=10_000)
     np.testing.assert_allclose(found.objective, dense.objective, rtol=1e-10)
     np.testing.assert_allclose(found.eigenvalues, dense.eigenvalues, rtol=1e-6)
 
@@ -299,8 +300,8 @@ def test_the_low_rank_solution_is_optimal(own: bool) -> None:
 def test_the_rank_is_found_from_any_start(columns: int, low: bool) -> None:
     """From one column every choice of signs is stationary: only the certificate leads on."""
     problem: Problem = low_case().problem if low else case(60).problem
-    found = solve_sdp(problem, draw(problem, columns), tolerance=1e-9)
-    other = solve_sdp(problem, draw(problem, 6, seed=9), tolerance=1e-9)
+    found = Accelerated().solve(problem, draw(problem, columns), tolerance=1e-9, max_passes=10_000)
+    other = Accelerated().solve(problem, draw(problem, 6, seed=9), tolerance=1e-9, max_passes=10_000)
     assert found.certificate.optimal
     assert other.certificate.optimal
     np.testing.assert_allclose(found.objective, other.objective, rtol=1e-9)
@@ -320,7 +321,7 @@ def certificates(one: Case, point: Array, tolerance: float, patch: pytest.Monkey
 @pytest.mark.parametrize("n", [10, 60, 200])
 def test_lanczos_bounds_the_least_eigenvalue(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     one = case(n, 0.6)
-    found = solve_sdp(one.problem, draw(one.problem, 6), tolerance=1e-10)
+    found = Accelerated().solve(one.problem, draw(one.problem, 6), tolerance=1e-10, max_passes=10_000)
     dense, lanczos = certificates(one, found.point, 1e-8, monkeypatch)
     assert dense.optimal
     assert lanczos.optimal
@@ -331,7 +332,7 @@ def test_lanczos_bounds_the_least_eigenvalue(n: int, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("size", [1e-1, 1e-3, 1e-5])
 def test_a_perturbed_solution_is_not_optimal(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
     one = case(60, 0.5)
-    best = solve_sdp(one.problem, draw(one.problem, 6), tolerance=1e-11)
+    best = Accelerated().solve(one.problem, draw(one.problem, 6), tolerance=1e-11, max_passes=10_000)
     point = directions(best.point)
     point = point + size * np.random.default_rng(3).standard_normal(point.shape)
     lost = best.objective - one.problem.evaluate(point).objective
@@ -345,7 +346,7 @@ def test_a_perturbed_solution_is_not_optimal(size: float, monkeypatch: pytest.Mo
 @given(columns=st.integers(1, 5), seed=st.integers(0, 1000), passes=st.integers(1, 40))
 def test_the_gap_is_a_bound_at_every_point(columns: int, seed: int, passes: int) -> None:
     one = case(60, 0.5)
-    best = solve_sdp(one.problem, draw(one.problem, 6), tolerance=1e-11).objective
+    best = Accelerated().solve(one.problem, draw(one.problem, 6), tolerance=1e-11, max_passes=10_000).objective
     for ascent in (accelerated, power_method):
         last = ascent(one.problem, draw(one.problem, columns, seed), residual=1e-11, max_passes=passes).last
         with pytest.MonkeyPatch.context() as patch:
@@ -362,7 +363,7 @@ def test_the_gap_is_a_bound_at_every_point(columns: int, seed: int, passes: int)
 )
 def test_the_low_rank_gap_is_a_bound_at_every_point(columns: int, seed: int, passes: int, scale: float) -> None:
     one = low_case()
-    best = solve_sdp(one.problem, draw(one.problem, 6), tolerance=1e-11).objective
+    best = Accelerated().solve(one.problem, draw(one.problem, 6), tolerance=1e-11, max_passes=10_000).objective
     for ascent in (accelerated, power_method):
         last = ascent(one.problem, scale * draw(one.problem, columns, seed), residual=1e-11, max_passes=passes).last
         e = np.sqrt(one.d)[:, None] * directions(one.f @ last.point)
@@ -378,7 +379,7 @@ def test_the_low_rank_gap_is_a_bound_at_every_point(columns: int, seed: int, pas
 def test_points_of_second_order_of_too_small_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     """No step from them rises, and they are no optimum: neither certificate is deceived."""
     one = case(60, 0.5)
-    best = solve_sdp(one.problem, draw(one.problem, 6), tolerance=1e-11).objective
+    best = Accelerated().solve(one.problem, draw(one.problem, 6), tolerance=1e-11, max_passes=10_000).objective
     count = 0
     for seed in range(5):
         last = power_method(one.problem, draw(one.problem, 1, seed), residual=0.0, max_passes=200).last
@@ -396,7 +397,7 @@ def test_a_certificate_is_that_of_written_out_matrices() -> None:
     rng = np.random.default_rng(0)
     for _ in range(5):
         one = case(60, float(rng.uniform(0.3, 1)))
-        found = solve_sdp(one.problem, draw(one.problem, 6), tolerance=1e-11)
+        found = Accelerated().solve(one.problem, draw(one.problem, 6), tolerance=1e-11, max_passes=10_000)
         e = one.problem.embedding(found.point)
         y = one.problem.dual(e)
         tight = certify_dense(one.abar, y, one.d, 1e-8)
@@ -449,8 +450,8 @@ CASES = {f"wine {b:g}": lambda b=b: wine(b) for b in (1.5, 2.0, 3.0, 4.0, 10.0)}
 def test_passes_are_a_tenth_of_the_power_methods(name: str) -> None:
     problem = CASES[name]()
     start = draw(problem, 6)
-    fast = solve_sdp(problem, start, tolerance=1e-10)
-    slow = solve_sdp(problem, start, solver="power", tolerance=1e-10, max_passes=20_000)
+    fast = Accelerated().solve(problem, start, tolerance=1e-10, max_passes=10_000)
+    slow = Power().solve(problem, start, tolerance=1e-10, max_passes=20_000)
     assert fast.certificate.optimal
     assert fast.passes <= slow.passes
     if slow.passes > 1000:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.kernels import Gaussian, Polynomial
-from daskspectral.solve import solve_singular, solve_symmetric, whiten
+from daskspectral.solve import Problem, Singular, Symmetric, whiten
 
 CUT = 1e-10
 
@@ -33,7 +33,7 @@ def test_nonsingular_problems_are_scipys(p: int, q: int, count: int, seed: int) 
     phi, psi, form = spd(p, rng), spd(q, rng), rng.standard_normal((p, q))
     a, b = inverse_root(phi), inverse_root(psi)
     u, expected, vt = scipy.linalg.svd(a @ form @ b)
-    found = solve_singular(form, phi, psi, count=count, cut=CUT)
+    found = Singular().solve(Problem(form, phi, right_gram=psi, count=count, cut=CUT))
     k = min(count, p, q)
     assert found.rank == (p, q)
     assert (found.left.shape, found.right.shape, found.residuals.shape) == ((p, k), (q, k), (k,))
@@ -59,10 +59,10 @@ def test_singular_problems_are_solved_on_both_ranges(r: int, s: int, extra: int,
     a, b = rng.standard_normal((r, r + extra)), rng.standard_normal((s, s + 2 * extra))
     left_norms, right_norms = 10.0 ** rng.uniform(-5, 5, r + extra), 10.0 ** rng.uniform(-5, 5, s + 2 * extra)
     a, b = a * left_norms, b * right_norms
-    found = solve_singular(a.T @ form @ b, a.T @ phi @ a, b.T @ psi @ b, count=20, cut=CUT)
+    found = Singular().solve(Problem(a.T @ form @ b, a.T @ phi @ a, right_gram=b.T @ psi @ b, count=20, cut=CUT))
     assert found.rank == (r, s)
     assert len(found.values) == min(r, s)
-    plain = solve_singular(form, phi, psi, count=20, cut=CUT)
+    plain = Singular().solve(Problem(form, phi, right_gram=psi, count=20, cut=CUT))
     np.testing.assert_allclose(found.values, plain.values, rtol=0, atol=1e-5)
     np.testing.assert_allclose(
         found.values, scipy.linalg.svdvals(inverse_root(phi) @ form @ inverse_root(psi)), atol=1e-5
@@ -72,11 +72,11 @@ def test_singular_problems_are_solved_on_both_ranges(r: int, s: int, extra: int,
 def test_the_largest_whitened_coefficient_of_the_left_is_positive_and_the_right_follows() -> None:
     rng = np.random.default_rng(7)
     phi, psi, form = spd(8, rng), spd(6, rng), rng.standard_normal((8, 6))
-    found = solve_singular(form, phi, psi, count=6, cut=CUT)
+    found = Singular().solve(Problem(form, phi, right_gram=psi, count=6, cut=CUT))
     whitened = np.linalg.lstsq(whiten(phi, CUT).matrix, found.left, rcond=None)[0]
     assert (whitened[np.abs(whitened).argmax(axis=0), np.arange(6)] > 0).all()
     assert (np.einsum("ik,ij,jk->k", found.left, form, found.right) > 0).all()
-    flipped = solve_singular(-form, phi, psi, count=6, cut=CUT)
+    flipped = Singular().solve(Problem(-form, phi, right_gram=psi, count=6, cut=CUT))
     np.testing.assert_allclose(flipped.left, found.left, rtol=0, atol=1e-11)
     np.testing.assert_allclose(flipped.right, -found.right, rtol=0, atol=1e-11)
 
@@ -85,16 +85,16 @@ def test_symmetric_forms_have_their_absolute_eigenvalues() -> None:
     rng = np.random.default_rng(3)
     phi, form = spd(7, rng), rng.standard_normal((7, 7))
     form = form + form.T
-    expected = np.abs(solve_symmetric(form, phi, count=7, cut=CUT).values)
-    found = solve_singular(form, phi, phi, count=7, cut=CUT)
+    expected = np.abs(Symmetric().solve(Problem(form, phi, count=7, cut=CUT)).values)
+    found = Singular().solve(Problem(form, phi, right_gram=phi, count=7, cut=CUT))
     np.testing.assert_allclose(found.values, np.sort(expected)[::-1], rtol=0, atol=1e-12)
 
 
 def test_the_transposed_form_exchanges_the_sides() -> None:
     rng = np.random.default_rng(4)
     phi, psi, form = spd(5, rng), spd(9, rng), rng.standard_normal((5, 9))
-    found = solve_singular(form, phi, psi, count=4, cut=CUT)
-    other = solve_singular(form.T, psi, phi, count=4, cut=CUT)
+    found = Singular().solve(Problem(form, phi, right_gram=psi, count=4, cut=CUT))
+    other = Singular().solve(Problem(form.T, psi, right_gram=phi, count=4, cut=CUT))
     np.testing.assert_allclose(other.values, found.values, rtol=0, atol=1e-12)
     signs = np.sign(np.einsum("ik,ij,jk->k", other.right, phi, found.left))
     np.testing.assert_allclose(other.right * signs, found.left, rtol=0, atol=1e-10)
@@ -115,7 +115,9 @@ def cross(left: Basis, right: Basis, x: Any, y: Any, count: int = 30, center: bo
     f, g = left.values(x), right.values(y)
     n = len(x)
     means = (f.mean(axis=1), g.mean(axis=1)) if center else None
-    return solve_singular(f @ g.T / n, f @ f.T / n, g @ g.T / n, count=count, cut=CUT, means=means)
+    return Singular().solve(
+        Problem(f @ g.T / n, f @ f.T / n, right_gram=g @ g.T / n, count=count, cut=CUT, means=means)
+    )
 
 
 def canonical_correlations(f: Any, g: Any) -> Any:
@@ -177,8 +179,8 @@ def test_functions_that_are_almost_constant_add_no_noise(scale: float, constant:
 def test_means_of_zero_change_nothing() -> None:
     rng = np.random.default_rng(5)
     phi, psi, form = spd(4, rng), spd(5, rng), rng.standard_normal((4, 5))
-    plain = solve_singular(form, phi, psi, count=4, cut=CUT)
-    found = solve_singular(form, phi, psi, count=4, cut=CUT, means=(np.zeros(4), np.zeros(5)))
+    plain = Singular().solve(Problem(form, phi, right_gram=psi, count=4, cut=CUT))
+    found = Singular().solve(Problem(form, phi, right_gram=psi, count=4, cut=CUT, means=(np.zeros(4), np.zeros(5))))
     assert np.array_equal(found.values, plain.values)
     assert np.array_equal(found.left, plain.left)
     assert np.array_equal(found.right, plain.right)
@@ -193,7 +195,7 @@ def test_centred_features_of_any_offset(n: int, p: int, q: int, shift: float, se
     f, g = rng.standard_normal((p, n)) + shift, rng.standard_normal((q, n)) - shift
     f, g = f * rng.uniform(0.1, 10, (p, 1)), g * rng.uniform(0.1, 10, (q, 1))
     means = f.mean(axis=1), g.mean(axis=1)
-    found = solve_singular(f @ g.T / n, f @ f.T / n, g @ g.T / n, count=5, cut=1e-12, means=means)
+    found = Singular().solve(Problem(f @ g.T / n, f @ f.T / n, right_gram=g @ g.T / n, count=5, cut=1e-12, means=means))
     assert found.rank == (p, q)
     np.testing.assert_allclose(found.values, canonical_correlations(f, g)[: min(p, q)], rtol=0, atol=1e-6)
 
@@ -206,4 +208,4 @@ def test_a_basis_of_constants_has_nothing_left() -> None:
         with pytest.raises(ValueError, match=r"nothing is left of the basis once the means are taken off"):
             cross(LandmarkBasis(Gaussian(), x[:3]), basis, x, y)
     with pytest.raises(ValueError, match=r"every basis function is zero on every point"):
-        solve_singular(np.zeros((2, 2)), np.eye(2), np.zeros((2, 2)), count=1, cut=CUT)
+        Singular().solve(Problem(np.zeros((2, 2)), np.eye(2), right_gram=np.zeros((2, 2)), count=1, cut=CUT))

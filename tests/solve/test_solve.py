@@ -15,7 +15,7 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.kernels import Polynomial
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
-from daskspectral.solve import resolve_cut, solve_symmetric, whiten
+from daskspectral.solve import Problem, Symmetric, resolve_cut, whiten
 from daskspectral.solve.signs import fix_signs
 
 
@@ -72,7 +72,7 @@ def test_nonsingular_problems_are_scipys(p: int, seed: int, count: int) -> None:
     phi, form = spd(p, rng), rng.standard_normal((p, p))
     form = form + form.T
     expected, vectors = scipy.linalg.eigh(form, phi)
-    found = solve_symmetric(form, phi, count=count, cut=1e-10)
+    found = Symmetric().solve(Problem(form, phi, count=count, cut=1e-10))
     k = min(count, p)
     assert found.rank == p
     np.testing.assert_allclose(found.values, expected[:k], rtol=0, atol=1e-12 * p)
@@ -93,7 +93,7 @@ def test_singular_problems_are_solved_on_the_range(p: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     r = p // 2
     phi, form, mix = spd(r, rng), spd(r, rng), rng.standard_normal((r, p))
-    found = solve_symmetric(mix.T @ form @ mix, mix.T @ phi @ mix, count=p, cut=1e-10)
+    found = Symmetric().solve(Problem(mix.T @ form @ mix, mix.T @ phi @ mix, count=p, cut=1e-10))
     assert found.rank == r
     np.testing.assert_allclose(found.values, scipy.linalg.eigvalsh(form, phi), rtol=0, atol=1e-7)
 
@@ -101,10 +101,10 @@ def test_singular_problems_are_solved_on_the_range(p: int, seed: int) -> None:
 def test_the_largest_whitened_coefficient_is_positive() -> None:
     rng = np.random.default_rng(7)
     phi, form = spd(8, rng), spd(8, rng)
-    found = solve_symmetric(form, phi, count=8, cut=1e-10)
+    found = Symmetric().solve(Problem(form, phi, count=8, cut=1e-10))
     whitened = np.linalg.lstsq(whiten(phi, 1e-10).matrix, found.left, rcond=None)[0]
     assert (whitened[np.abs(whitened).argmax(axis=0), np.arange(8)] > 0).all()
-    again = solve_symmetric(form[::-1, ::-1], phi[::-1, ::-1], count=8, cut=1e-10)
+    again = Symmetric().solve(Problem(form[::-1, ::-1], phi[::-1, ::-1], count=8, cut=1e-10))
     np.testing.assert_allclose(np.abs(again.left), np.abs(found.left[::-1]), rtol=0, atol=1e-12)
 
 
@@ -119,10 +119,10 @@ def test_signs() -> None:
 def test_the_ridge_goes_on_the_form() -> None:
     rng = np.random.default_rng(2)
     phi, form = spd(6, rng), spd(6, rng)
-    found = solve_symmetric(form, phi, count=6, cut=1e-10, ridge=0.1)
+    found = Symmetric().solve(Problem(form, phi, count=6, cut=1e-10, ridge=0.1))
     expected = scipy.linalg.eigvalsh(form + 0.1 * np.trace(form) / 6 * np.eye(6), phi)
     np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-12)
-    plain = solve_symmetric(form, phi, count=6, cut=1e-10)
+    plain = Symmetric().solve(Problem(form, phi, count=6, cut=1e-10))
     assert (found.values > plain.values).all()
 
 
@@ -154,11 +154,11 @@ def test_functions_that_the_form_kills_have_the_eigenvalue_zero() -> None:
     phi = root @ root.T
     for killed in ([0], [0, 4], range(6)):
         form[killed] = form[:, killed] = 0
-        found = solve_symmetric(form, phi, count=6, cut=1e-6)
+        found = Symmetric().solve(Problem(form, phi, count=6, cut=1e-6))
         zeros = found.rank if killed == range(6) else len(killed)
         assert np.abs(found.values[:zeros]).max() < 1e-13
         assert not (found.values[zeros:] < 1e-3).any()
-    assert not solve_symmetric(np.zeros((1, 1)), np.ones((1, 1)), count=3, cut=1e-10).values.any()
+    assert not Symmetric().solve(Problem(np.zeros((1, 1)), np.ones((1, 1)), count=3, cut=1e-10)).values.any()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_polynomials_of_normal_data(d: int, degree: int, extra: int, seed: int) 
     x, y = rng.standard_normal((n, d)), rng.standard_normal((p, d))
     basis = LandmarkBasis(Polynomial(degree), y)
     sums = Measure(basis, basis, Laplacian().forms)([{"x": x}])
-    found = solve_symmetric(sums["form"] / n, sums["gram"] / n, count=p, cut=1e-10)
+    found = Symmetric().solve(Problem(sums["form"] / n, sums["gram"] / n, count=p, cut=1e-10))
     assert found.rank == rank == len(found.values)
     assert abs(found.values[0]) < 1e-8 * max(1, found.values[-1])  # the constant
     assert found.values[1] > 0.5

@@ -18,10 +18,10 @@ from daskspectral.forms import form, inner, partial
 from daskspectral.kernels import Gaussian
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure
+from daskspectral.moments.spread import FormSpread
 from daskspectral.operators import Augmentation, Generator, Laplacian, Operator, Schroedinger, SymmetricForm
+from daskspectral.solve.extremes import Largest
 from daskspectral.solve.variance import (
-    FormSpread,
-    Largest,
     bernstein_deviation,
     energy_basis,
     theorem_term,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from daskspectral.basis import MonomialBasis
 from daskspectral.forms import Form, along, form, gram, inner, partial
 from daskspectral.moments import Measure
-from daskspectral.solve import solve_eigen, solve_symmetric, whiten
-from daskspectral.solve.nonsymmetric import fix_phases
+from daskspectral.solve import Eigen, Problem, Symmetric, whiten
+from daskspectral.solve.eigen import fix_phases
 
 CUT = 1e-10
 
@@ -36,7 +36,11 @@ def polynomial_generator(drift: Any, degree: int, seed: int = 0, **options: Any)
     basis = MonomialBasis(2, degree)
     forms: dict[str, Form] = {"form": ito, "gram": gram}
     sums = Measure(basis, basis, forms)([{"x": x, "drift": x @ np.asarray(drift).T}])
-    return solve_eigen(sums["form"] / len(x), sums["gram"] / len(x), cut=CUT, **options), sums["gram"] / len(x), x
+    return (
+        Eigen().solve(Problem(sums["form"] / len(x), sums["gram"] / len(x), cut=CUT, **options)),
+        sums["gram"] / len(x),
+        x,
+    )
 
 
 def test_the_rotating_ornstein_uhlenbeck_process() -> None:
@@ -73,7 +77,7 @@ def test_nonsingular_problems_are_scipys(p: int, count: int, seed: int, order: A
     rng = np.random.default_rng(seed)
     phi, matrix = spd(p, rng), rng.standard_normal((p, p))
     expected = scipy.linalg.eigvals(matrix, phi)
-    found = solve_eigen(matrix, phi, count=count, cut=CUT, order=order)
+    found = Eigen().solve(Problem(matrix, phi, count=count, cut=CUT, ranking=order))
     k = min(count, p)
     assert found.rank == p
     assert found.values.dtype == found.left.dtype == found.right.dtype == np.complex128
@@ -96,7 +100,7 @@ def test_nonsingular_problems_are_scipys(p: int, count: int, seed: int, order: A
 def test_singular_problems_are_solved_on_the_range(r: int, extra: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     phi, matrix, mix = spd(r, rng), rng.standard_normal((r, r)), rng.standard_normal((r, r + extra))
-    found = solve_eigen(mix.T @ matrix @ mix, mix.T @ phi @ mix, count=20, cut=CUT)
+    found = Eigen().solve(Problem(mix.T @ matrix @ mix, mix.T @ phi @ mix, count=20, cut=CUT))
     assert found.rank == r == len(found.values)
     expected = scipy.linalg.eigvals(matrix, phi)
     condition = np.linalg.cond(scipy.linalg.eig(matrix, phi)[1])
@@ -106,7 +110,7 @@ def test_singular_problems_are_solved_on_the_range(r: int, extra: int, seed: int
 def test_conjugate_values_have_conjugate_functions_with_a_definite_phase() -> None:
     rng = np.random.default_rng(11)
     phi, matrix = spd(9, rng), rng.standard_normal((9, 9))
-    found = solve_eigen(matrix, phi, count=9, cut=CUT)
+    found = Eigen().solve(Problem(matrix, phi, count=9, cut=CUT))
     whitened = np.linalg.lstsq(whiten(phi, CUT).matrix, found.right, rcond=None)[0]
     largest = whitened[np.abs(whitened).argmax(axis=0), np.arange(9)]
     assert (largest.real > 0).all()
@@ -120,7 +124,7 @@ def test_conjugate_values_have_conjugate_functions_with_a_definite_phase() -> No
     alone = found.values.imag == 0
     assert alone.any()
     assert not found.right[:, alone].imag.any()
-    again = solve_eigen(matrix, phi, count=9, cut=CUT)
+    again = Eigen().solve(Problem(matrix, phi, count=9, cut=CUT))
     assert np.array_equal(again.right, found.right)
 
 
@@ -134,11 +138,11 @@ def test_phases() -> None:
 
 def test_orders() -> None:
     blocks = scipy.linalg.block_diag([[0.5]], [[-0.9]], [[0.3, -0.7], [0.7, 0.3]], [[0.9]], [[0.5, 0.1], [-0.1, 0.5]])
-    real = solve_eigen(blocks, np.eye(7), count=7, cut=CUT)
+    real = Eigen().solve(Problem(blocks, np.eye(7), count=7, cut=CUT))
     np.testing.assert_allclose(
         real.values, [0.9, 0.5 + 0.1j, 0.5, 0.5 - 0.1j, 0.3 + 0.7j, 0.3 - 0.7j, -0.9], rtol=0, atol=1e-15
     )
-    modulus = solve_eigen(blocks, np.eye(7), count=6, cut=CUT, order="modulus")
+    modulus = Eigen().solve(Problem(blocks, np.eye(7), count=6, cut=CUT, ranking="modulus"))
     np.testing.assert_allclose(
         modulus.values, [0.9, -0.9, 0.3 + 0.7j, 0.3 - 0.7j, 0.5 + 0.1j, 0.5 - 0.1j], rtol=0, atol=1e-15
     )
@@ -149,7 +153,7 @@ def test_functions_that_the_operator_kills_have_the_eigenvalue_zero() -> None:
     root, matrix = rng.standard_normal((6, 6)), -spd(6, rng) + 0.1 * rng.standard_normal((6, 6))
     root[2] = root[0] + 1e-4 * root[2]  # almost the function 0: the cut takes their difference away
     matrix[:, 0] = 0
-    found = solve_eigen(matrix, root @ root.T, count=6, cut=1e-6)
+    found = Eigen().solve(Problem(matrix, root @ root.T, count=6, cut=1e-6))
     kernel = np.abs(found.values).argmin()
     assert abs(found.values[kernel]) < 1e-13
     direction = found.right[:, kernel] / found.right[0, kernel]
@@ -158,8 +162,8 @@ def test_functions_that_the_operator_kills_have_the_eigenvalue_zero() -> None:
 
 def test_a_defective_operator_is_named() -> None:
     with pytest.raises(np.linalg.LinAlgError, match=r"defective on this basis: at the eigenvalue -1\+0j"):
-        solve_eigen(np.array([[-1.0, 1.0], [0.0, -1.0]]), np.eye(2), count=2, cut=CUT)
-    repeated = solve_eigen(-np.eye(3), np.eye(3), count=3, cut=CUT)  # repeated, and not defective
+        Eigen().solve(Problem(np.array([[-1.0, 1.0], [0.0, -1.0]]), np.eye(2), count=2, cut=CUT))
+    repeated = Eigen().solve(Problem(-np.eye(3), np.eye(3), count=3, cut=CUT))  # repeated, and not defective
     np.testing.assert_allclose(repeated.left.conj().T @ repeated.right, np.eye(3), rtol=0, atol=1e-14)
 
 
@@ -169,11 +173,11 @@ def test_symmetric_problems_from_the_top(p: int, count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     phi, negative = spd(p, rng), -spd(p, rng)
     expected = scipy.linalg.eigvalsh(negative, phi)[::-1][: min(count, p)]
-    found = solve_symmetric(negative, phi, count=count, cut=CUT, descending=True)
+    found = Symmetric().solve(Problem(negative, phi, count=count, cut=CUT, descending=True))
     np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-12 * p)
     np.testing.assert_allclose(negative @ found.left, phi @ found.left * found.values, rtol=0, atol=1e-11)
-    opposite = solve_symmetric(-negative, phi, count=count, cut=CUT)
+    opposite = Symmetric().solve(Problem(-negative, phi, count=count, cut=CUT))
     np.testing.assert_allclose(found.values, -opposite.values, rtol=0, atol=1e-12 * p)
     assert found.residuals.max() < 1e-12 * p
-    general = solve_eigen(negative, phi, count=count, cut=CUT)
+    general = Eigen().solve(Problem(negative, phi, count=count, cut=CUT))
     np.testing.assert_allclose(general.values, expected, rtol=0, atol=1e-8)

@@ -1,0 +1,208 @@
+"""An operator, a kernel, a basis, a solver and an estimator of a user's own, each in a file of its own."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import daskspectral as dsp
+from daskspectral.cli import main
+
+X = np.random.default_rng(0).uniform(0, np.pi, (4000, 1))
+SMALL: dict[str, Any] = {"n_landmarks": 25, "n_components": 4, "random_state": 0}
+
+
+@pytest.fixture
+def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], Any]]:
+    """A module with this name and text, which a user wrote."""
+    names = []
+
+    def write(name: str, text: str) -> Any:
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+        names.append(name)
+        return importlib.import_module(name)
+
+    yield write
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def saved_and_described(model: Any, path: Path, capsys: pytest.CaptureFixture[str], *names: str) -> tuple[Any, str]:
+    """The model saved, loaded with trust, and what `daskspectral info` says of it; without trust neither does."""
+    dsp.save(model, path)
+    assert dsp.untrusted(path) == sorted(names)
+    with pytest.raises(dsp.UntrustedError):
+        dsp.load(path)
+    main(["info", str(path), *(word for name in names for word in ("--trust", name))])
+    return dsp.load(path, trusted=list(names)), capsys.readouterr().out
+
+
+OPERATOR = """
+from dataclasses import dataclass, field
+from daskspectral import form, grad, inner
+from daskspectral.operators import Operator
+
+@dataclass(frozen=True)
+class Twice(Operator):
+    factor: float = 2.0
+    name: str = field(default="twice", init=False, repr=False)
+
+    @property
+    def form(self):
+        return form(lambda f, g, x: self.factor * inner(grad(f), grad(g)))
+
+    @property
+    def kills_constants(self):
+        return True
+"""
+
+
+def test_an_operator(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = added("my_operator", OPERATOR)
+    model = dsp.SpectralDecomposition(mine.Twice(), dsp.kernels.Gaussian(1.0), **SMALL).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_[:3], [0, 2, 8], atol=0.2)
+    again, text = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_operator.Twice")
+    assert again.moments_.operator == mine.Twice()
+    assert "Twice(factor=2.0)" in text
+    assert (again.moments_ + model.moments_).count == 2 * model.moments_.count
+
+
+KERNEL = """
+from dataclasses import dataclass
+import math
+import numpy as np
+from daskspectral.kernels import RadialKernel
+
+@dataclass
+class Bell(RadialKernel):
+    rate: float = 0.5
+
+    @property
+    def smoothness(self):
+        return math.inf
+
+    def profile(self, s, order, out):
+        np.exp(-self.rate * s, out=out)
+        out *= (-self.rate) ** order
+        return out
+"""
+
+
+def test_a_kernel(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = added("my_kernel", KERNEL)
+    dsp.testing.check_kernel(mine.Bell(0.7))
+    model = dsp.SpectralDecomposition(kernel=mine.Bell(0.5), **SMALL).fit(X)
+    ours = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), **SMALL).fit(X)  # the same kernel
+    np.testing.assert_allclose(model.eigenvalues_, ours.eigenvalues_, rtol=1e-6, atol=1e-12)
+    again, text = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_kernel.Bell")
+    np.testing.assert_array_equal(again.transform(X[:9]), model.transform(X[:9]))
+    assert "Bell(rate=0.5)" in text
+
+
+BASIS = """
+from dataclasses import dataclass
+import numpy as np
+from daskspectral.basis import Basis, Evaluation
+
+@dataclass(frozen=True)
+class Cosines(Basis):
+    count: int = 6
+
+    size = property(lambda self: self.count)
+    dimension = property(lambda self: 1)
+    order = property(lambda self: 1)
+    description = property(lambda self: f"{self.count} cosines")
+    holds_constant = property(lambda self: True)
+
+    def at(self, block, atoms):
+        return Waves(block, np.arange(self.count)[:, None])
+
+class Waves(Evaluation):
+    def __init__(self, block, k):
+        self.scale, self.k, self.x = 1.0 if block.scale is None else block.scale, k, block.x[:, 0]
+
+    def feature(self, atom):
+        return self.scale * (np.cos(self.k * self.x) if atom.order == 0 else -self.k * np.sin(self.k * self.x))
+"""
+
+
+def test_a_basis(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = added("my_basis", BASIS)
+    model = dsp.SpectralDecomposition(basis=mine.Cosines(6), n_components=4).fit(X)
+    np.testing.assert_allclose(model.eigenvalues_, [0, 1, 4, 9], rtol=0.1, atol=1e-10)
+    again, text = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_basis.Cosines")
+    np.testing.assert_array_equal(again.transform(X[:9]), model.transform(X[:9]))
+    assert "6 cosines: 6 functions of 1 variables" in text
+
+
+SOLVER = """
+from dataclasses import dataclass
+import numpy as np
+from daskspectral.solve import Solver, Spectrum, whiten
+
+@dataclass(frozen=True, repr=False)
+class Rates(Solver):
+    name = "rates"
+    values = "rates_"
+
+    def solve(self, problem):
+        w, k = whiten(problem.gram, 1e-8).matrix, problem.count
+        values, vectors = np.linalg.eigh(w.T @ problem.form @ w)
+        modes = w @ vectors[:, :k]
+        return Spectrum(values[:k], modes, modes, w.shape[1], np.zeros(k), "found by a plain eigh")
+"""
+
+
+def test_a_solver(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    added("my_solver", SOLVER)
+    stiffness = dsp.form(lambda f, g, x: dsp.inner(dsp.grad(f), dsp.grad(g)))
+    operator = dsp.operators.BilinearForm(stiffness, "rates", constants=True)  # asked for by its name
+    model = dsp.SpectralDecomposition(operator, dsp.kernels.Gaussian(1.0), **SMALL).fit(X)
+    np.testing.assert_allclose(model.rates_[:3], [0, 1, 4], atol=0.1)
+    assert model.transform(X).shape == (4000, 4)
+    assert not hasattr(model, "eigenvalues_")
+    again, text = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_solver.Rates")
+    np.testing.assert_array_equal(again.rates_, model.rates_)
+    assert "found by a plain eigh" in text
+    with pytest.raises(ValueError, match=r"solver must be 'eigen' or .*'symmetric' or 'rates'; it is 'best'"):
+        dsp.operators.BilinearForm(stiffness, "best")
+
+
+ESTIMATOR = """
+import numpy as np
+from daskspectral.data.source import open_source
+from daskspectral.engine import Run, plan_rows
+from daskspectral.estimators.base import Estimator
+
+class Largest(Estimator):
+    fitted_attributes = ("largest_", "n_features_in_")
+
+    def __init__(self, power=1.0):
+        self.power = power
+
+    def fit(self, X, y=None):
+        source = open_source(X)
+        found = Run(source, plan_rows(source, 10.0)).map(self._norms)
+        self.largest_, self.n_features_in_ = float(found.max()), source.n_features_in
+        return self
+
+    def _norms(self, batch, state=None):
+        return np.linalg.norm(batch["x"], axis=1) ** self.power
+"""
+
+
+def test_an_estimator(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = added("my_estimator", ESTIMATOR)
+    model = mine.Largest(power=2.0).fit(X)
+    assert model.largest_ == pytest.approx(float(X.max()) ** 2)
+    again, text = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_estimator.Largest")
+    assert (again.largest_, again.power) == (model.largest_, 2.0)
+    assert "Largest(power=2.0)" in text
+    assert "largest_" in text
