@@ -32,7 +32,7 @@ def describe(what: Any) -> str:
 @describe.register
 def _(what: Estimator) -> str:
     """Of an estimator with no table of its own: its parameters, and the attributes that it was saved with."""
-    lines = {"model": what}
+    lines: dict[str, Any] = {"model": what}
     for name in what.fitted_attributes:
         value = getattr(what, name, None)
         lines[name] = f"array {value.shape}" if isinstance(value, np.ndarray) else value
@@ -154,7 +154,7 @@ def _(what: KernelEmbedding) -> str:
         "objective": f"{what.objective_:.10g}",
         "gap": f"{certificate.gap / abs(what.objective_):.1e} of the objective, {proof}",
         "diagonal": f"within {certificate.error:.1e}",
-        "steps": what.n_iter_,
+        "steps": what.n_passes_,
     }
     return "\n".join([*_lines(lines), "", *_values("eigenvalue", what.spectrum_)])
 

@@ -139,6 +139,11 @@ def chosen(options: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: options[name] for name in names}
 
 
+def width(array: Any) -> int:
+    """The columns of an array (n, d); 0 of any other, which the estimator refuses."""
+    return int(array.shape[1]) if array.ndim == 2 else 0
+
+
 def bar(wanted: bool) -> bool | None:
     """A bar on a terminal, none elsewhere or with --no-progress."""
     return None if wanted else False

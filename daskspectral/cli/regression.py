@@ -71,7 +71,7 @@ def invariant(points: str, targets: str, **options: Any) -> None:
     refuse_existing(options["out"], options["overwrite"])
     opt.refuse_checkpoint(options)
     array = open_zarr(points)
-    dimension = array.shape[-1]
+    dimension = opt.width(array)
     estimator = InvariantRegressor(
         parse_manifold(options["manifold"], dimension),
         None if options["group"] is None else parse_group(options["group"], dimension),

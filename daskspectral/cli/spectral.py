@@ -53,7 +53,7 @@ def fit(points: str, **options: Any) -> None:
         refuse_picture(picture, overwrite)
     opt.refuse_checkpoint(options)
     kernel, array = kernels.parse(options["kernel"]), open_zarr(points)
-    dimension = len(options["columns"] or range(array.shape[-1]))
+    dimension = len(options["columns"] or range(opt.width(array)))
     estimator = SpectralDecomposition(
         _operator(options["operator"], options["lag"], options["manifold"], dimension),
         kernel,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +45,8 @@ def one_blas_thread() -> Iterator[None]:
 @cache
 def limit_worker() -> None:
     """BLAS on one thread in a worker process, from its first task on; a driver's own process is left alone."""
-    if _users == 0:
+    called_here = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
+    if _users == 0 and not called_here:
         _controller().limit(limits=1, user_api="blas")
         logger.debug("BLAS limited to one thread in this worker")
 

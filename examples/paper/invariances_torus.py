@@ -38,8 +38,8 @@ MODELS: dict[str, Callable[[int], Any]] = {
     "least squares, D = 4541": lambda n: InvariantRegressor(
         TORUS, SignFlips(D), SMOOTHNESS, n_eigenfunctions=4541, solver="least_squares"
     ),
-    "kernel ridge": lambda n: SobolevRidge(TORUS, SMOOTHNESS),
-    "averaged kernel ridge": lambda n: SobolevRidge(TORUS, SMOOTHNESS, SignFlips(D)),
+    "kernel ridge": lambda n: SobolevRidge(TORUS, smoothness=SMOOTHNESS),
+    "averaged kernel ridge": lambda n: SobolevRidge(TORUS, SignFlips(D), SMOOTHNESS),
 }
 TORUS = Box([-1] * D, [1] * D)
 RANGES = {  # least and most rows of each, and the rows from which few seeds are run
@@ -124,10 +124,10 @@ def sphere(
                         return float(np.mean((model.predict(test) - truth) ** 2) / truth.var())
 
                     squares = InvariantRegressor(manifold, group, 2.0, solver="least_squares")
-                    ridge = SobolevRidge(manifold, 2.0, group).fit(x, y)
+                    ridge = SobolevRidge(manifold, group).fit(x, y)
                     chosen = {
                         "least squares": risk(squares.fit(x, y, progress=False)),
-                        "kernel ridge": risk(SobolevRidge(manifold, 2.0).fit(x, y)),
+                        "kernel ridge": risk(SobolevRidge(manifold).fit(x, y)),
                         "averaged kernel ridge": risk(ridge),
                         "best penalty": least_risk(ridge, x, y, test, truth),
                     }

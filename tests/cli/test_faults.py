@@ -37,7 +37,7 @@ ERRORS = {
 
 
 def failed(arguments: list[str], error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(path: str) -> None:
+    def fail(path: str, trusted: object = ()) -> None:
         raise error
 
     monkeypatch.setattr("daskspectral.cli.using.load", fail)

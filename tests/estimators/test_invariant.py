@@ -589,9 +589,9 @@ def test_a_checkpoint_is_of_one_manifold_and_group(tmp_path: Path) -> None:
     """Also where two groups have the same name."""
     groups = [Orthogonal([m]) for m in (np.diag([-1.0, 1, 1]), np.diag([1.0, -1, 1]))]
     make(group=groups[0]).fit(X, Y, checkpoint=tmp_path / "run")
-    with pytest.raises(ValueError, match=r"is of another run: parameter generators"):
+    with pytest.raises(ValueError, match=r"is of another run: parameter group"):
         make(group=groups[1]).fit(X, Y, checkpoint=tmp_path / "run")
-    with pytest.raises(ValueError, match=r"is of another run: parameter generators .*; parameter group "):
+    with pytest.raises(ValueError, match=r"is of another run: parameter group "):
         make(group=None).fit(X, Y, checkpoint=tmp_path / "run")
     with pytest.raises(ValueError, match=r"is of another run: parameter manifold "):
         make(manifold=Box([0] * 3, [1] * 3), group=groups[0]).fit(X, Y, checkpoint=tmp_path / "run")
@@ -868,5 +868,5 @@ def test_moments_of_something_else(fitted: dsp.InvariantRegressor) -> None:
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 def test_targets_that_overflow(fitted: dsp.InvariantRegressor) -> None:
-    with pytest.raises(ValueError, match=r"the moments are not finite: the targets overflow; scale them"):
+    with pytest.raises(ValueError, match=r"the moments are not finite: .* or the targets overflow"):
         clone(fitted).fit(X, 1e200 * Y)

@@ -141,6 +141,6 @@ def test_loading_something_else(make_bad: Any, error: type[Exception], message: 
 
 def test_damaged_model(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
     fitted.save(tmp_path / "m.zarr")
-    shutil.rmtree(tmp_path / "m.zarr" / "solution.coefficients_" / "c")
-    with pytest.raises(OSError, match=r"damaged: its array solution.coefficients_"):
+    shutil.rmtree(tmp_path / "m.zarr" / "fitted.coefficients_" / "c")
+    with pytest.raises(OSError, match=r"damaged: its array fitted.coefficients_"):
         dsp.load(tmp_path / "m.zarr")

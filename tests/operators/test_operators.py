@@ -206,7 +206,10 @@ MATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: DifferentialOperator({FIRST: 1j}), "must be a finite number or the name of a field; it is 1j"),  # type: ignore[dict-item]
     (lambda: DifferentialOperator({FIRST: "x"}), "a field cannot be named 'x': fold, weight, x are taken"),
     (lambda: DifferentialOperator({SECOND: 1.0}, solver="symmetric"), "the form differential is not symmetric"),
-    (lambda: DifferentialOperator({FIRST: 1.0}, solver="lanczos"), "solver must be 'eigen' or 'singular' or 'symmetric'; it is"),
+    (
+        lambda: DifferentialOperator({FIRST: 1.0}, solver="lanczos"),
+        "solver must be 'eigen' or 'singular' or 'symmetric'; it is",
+    ),
     (lambda: PartialDerivative(-1), "axis must be a whole number of 0 or more; it is -1"),
     (lambda: PartialDerivative(0, solver="symmetric"), "is not symmetric: .* take the solver 'eigen' or 'singular'"),
     (lambda: Transfer(0), "lag must be a whole number of 1 or more; it is 0"),
