@@ -16,7 +16,14 @@ from daskspectral.manifolds import Manifold
 from daskspectral.operators import Operator
 
 OFFERED = {"kernels": Kernel, "manifolds": Manifold, "groups": Group, "basis": Basis, "operators": Operator}
-MODULES = [*OFFERED, "forms", "landmarks", "moments", "testing", *(f"testing.{k}" for k in ("basis", "form", "kernel"))]
+MODULES = [
+    *OFFERED,
+    "forms",
+    "landmarks",
+    "moments.moments",
+    "testing",
+    *(f"testing.{k}" for k in ("basis", "form", "kernel")),
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

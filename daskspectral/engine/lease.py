@@ -15,6 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from daskspectral.data.storage import room_at
+
 NAME = ".lease"
 PATIENCE = 3  # intervals without renewal, after which a run counts as dead
 SHORTEST, LONGEST = 1.0, 600.0  # seconds from one renewal to the next
@@ -45,7 +47,8 @@ class Lease:
         """
         lease = cls(directory, min(max(every, SHORTEST), LONGEST))
         lease._made = not directory.exists()
-        directory.mkdir(exist_ok=True)
+        with room_at(directory):
+            directory.mkdir(exist_ok=True)
         try:
             while not lease._created():
                 lease._bury(_holder(directory))
@@ -100,8 +103,8 @@ class Lease:
             }
         )
         try:
-            with (self.directory / NAME).open("x") as file:
-                file.write(text)
+            with room_at(self.directory), (self.directory / NAME).open("xb") as file:
+                file.write(text.encode())
         except FileExistsError:
             return False
         return True

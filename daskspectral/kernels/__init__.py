@@ -13,6 +13,7 @@ median distance between rows.
     Radial(q, derivatives)              q(r^2), your function with its derivatives
     Dot(q, derivatives)                 q(x.y), likewise
     FunctionKernel(function, gradient)  any function(x (c, d), y (p, d)) -> (p, c); gradient(x, y, axis) likewise
+    Periodic(kernel, periods)           a kernel on columns with a period each, or None: angles, periodic boxes
 
 In a shell, terms join by +, as in gaussian:median+linear. A kernel of your own is a subclass of `RadialKernel` or
 `DotKernel`; `daskspectral.testing.check_kernel` tries it.

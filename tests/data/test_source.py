@@ -20,6 +20,7 @@ from zarr.storage import MemoryStore
 from daskspectral.data.batches import Batches, Rows, first_invalid, valid_rows
 from daskspectral.data.readers import ArrayReader, Reader, ZarrReader, open_zarr, refuse_input, zarr_reader
 from daskspectral.data.source import DaskReader, Preparation, Source, as_reader, open_source
+from daskspectral.moments import NUMBER
 
 N, D = 1000, 3
 X = np.random.default_rng(0).standard_normal((N, D))
@@ -402,7 +403,7 @@ def test_excluded_and_selected_rows(tmp_path: Path) -> None:
     np.testing.assert_array_equal(joined(excluded), np.delete(X, some, axis=0))
     assert (excluded.count, excluded.skipped) == (N - 5, 0)
     chosen = list(batches(source, selected=some))
-    np.testing.assert_array_equal(np.concatenate([b["row"] for b in chosen]), some)
+    np.testing.assert_array_equal(np.concatenate([b[NUMBER] for b in chosen]), some)
     np.testing.assert_array_equal(np.concatenate([b["x"] for b in chosen]), X[some])
 
 

@@ -17,6 +17,7 @@ from daskspectral import InvariantRegressor
 from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.groups import Isometry, Permutations, Rotations, SignFlips
 from daskspectral.manifolds import Sphere
+from daskspectral.solve.invariant import Projection
 
 FOLDER = Path(__file__).parents[2] / "examples" / "paper"
 
@@ -75,8 +76,9 @@ def test_all_n_complete_whole_levels(rates, case):
     case = rates.CASES[case]
     for levels in case.levels:
         n, total = case.rows(levels), int(rates.cumulative(case.d, levels)[-1])
-        model = InvariantRegressor(case.sphere, case.group, case.smoothness)
-        assert model._default(n) == total == model._default(n - 1) + 1
+        exponent = 2 * case.smoothness / case.sphere.dimension
+        default = Projection().default(n, exponent, True)
+        assert default == total == Projection().default(n - 1, exponent, True) + 1
         assert case.functions(levels - 1) > 0
         basis = InvariantBasis(HarmonicBasis(case.sphere, min(total, 169)), case.group)
         assert [u.shape[1] for u in basis.vectors] == [case.functions(i) for i in range(len(basis.vectors))]

@@ -85,7 +85,7 @@ def test_proved_optimal(n: int, weight: float) -> None:
     assert float(np.vdot(cost, b)) == pytest.approx(found.objective, abs=1e-7)
     assert found.dual @ problem.d - found.objective < 1e-7 * found.objective
     assert found.merit < 1e-7
-    assert found.iterations < 25
+    assert found.passes < 25
 
 
 def test_the_gap_holds_for_any_matrices() -> None:
