@@ -212,7 +212,8 @@ class Operator(Registered, ABC):
                     yield p.weight, ()
                 for atom in (p.left, p.right):
                     yield from ((weight, ()) for weight in atom.weights)
-                    yield from ((a.direction, _tail(a, dimension)) for a in atom.leaves if a.direction is not None)
+                    read = (atom,) if atom.kind == "each" else atom.leaves
+                    yield from ((a.direction, _tail(a, dimension)) for a in read if a.direction is not None)
 
 
 Tail = tuple[int | None, ...]
