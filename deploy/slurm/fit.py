@@ -101,7 +101,7 @@ def lifetime(walltime: str) -> int | None:
 def main(arguments: tuple[str, ...], checkpoint: str, **options: Any) -> None:
     """Run `daskspectral fit ARGUMENTS` on SLURM jobs that this process submits, replaces and ends.
 
-    SIGUSR1 and SIGTERM write the checkpoint and exit with 128 + the signal's number.
+    SIGUSR1, SIGTERM and SIGHUP write the checkpoint and exit with 128 + the signal's number.
     """
     if options["workers_min"] > options["workers_max"]:
         raise click.UsageError("--workers-min is more than --workers-max")
@@ -111,7 +111,7 @@ def main(arguments: tuple[str, ...], checkpoint: str, **options: Any) -> None:
 
 if __name__ == "__main__":
     try:
-        with raise_on_signals(signal.SIGTERM, signal.SIGUSR1):
+        with raise_on_signals(signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
             main()
     except Stopped as stopped:
         sys.exit(128 + stopped.number)

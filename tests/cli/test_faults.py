@@ -71,7 +71,7 @@ def test_a_terminal_that_goes_away_ends_a_run_as_sigterm_does(tmp_path: Path) ->
     code = (
         "import os, signal, sys, time\n"
         "import daskspectral.cli as cli, daskspectral.cli.using as using\n"
-        "def load(path):\n"
+        "def load(path, trusted=()):\n"
         "    open('started', 'w').close(); time.sleep(30)\n"
         "using.load = load\n"
         "try:\n"
