@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import comb
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -15,11 +14,7 @@ from daskspectral.kernels import Polynomial
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 from daskspectral.solve import Problem, Symmetric, whiten
-
-
-def spd(p: int, rng: np.random.Generator, least: float = 0.1) -> Any:
-    q = np.linalg.qr(rng.standard_normal((p, p)))[0]
-    return q * rng.uniform(least, 1, p) @ q.T
+from tests.solve.common import spd
 
 
 @settings(max_examples=50, deadline=None)
