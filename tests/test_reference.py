@@ -8,7 +8,6 @@ lowest eigenvalues of the latter (`ev_tangential`). Kernels: (1 + x.y)^3, exp(-r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,14 @@ from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 from daskspectral.solve import Problem, Symmetric
+from tests.common import assert_close, reference_arrays
 
 KERNELS: dict[str, Kernel] = {"poly3": Polynomial(3), "gauss1": Gaussian(np.sqrt(0.5)), "exp1": Exponential()}
 
 
 @pytest.fixture(scope="module")
 def reference() -> Mapping[str, Any]:
-    with np.load(Path(__file__).parent / "data_reference" / "galerkin_small.npz") as arrays:
-        return dict(arrays)
+    return reference_arrays("galerkin_small")
 
 
 def means(kernel: Kernel, x: Any, operator: Laplacian, constant: bool = False) -> tuple[Any, Any]:
@@ -35,10 +34,6 @@ def means(kernel: Kernel, x: Any, operator: Laplacian, constant: bool = False) -
     basis = Concatenated((ConstantBasis(3), part)) if constant else part
     sums = Measure(basis, basis, operator.forms, operator=operator)([{"x": x}])
     return sums["form"] / len(x), sums["gram"] / len(x)
-
-
-def assert_close(found: Any, expected: Any, tolerance: float) -> None:
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -94,12 +94,9 @@ def test_invariant_regression(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_cluster_of_processes(tmp_path: Path) -> None:
+def test_a_cluster_of_processes(tmp_path: Path, cluster: LocalCluster) -> None:
     path = str(tmp_path / "points.zarr")
     zarr.create_array(path, data=X, chunks=(500, 2))
     expected = spectral().fit(path).eigenvalues_
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as cluster,
-        Client(cluster),
-    ):
+    with Client(cluster):
         np.testing.assert_array_equal(spectral().fit(path).eigenvalues_, expected)

@@ -46,6 +46,7 @@ from daskspectral.kernels import Dot, Exponential, FunctionKernel, Gaussian, Ker
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian, Operator, SymmetricForm
+from tests.common import assert_close
 
 Index = tuple[int, ...]
 D, TOP = 3, 3
@@ -352,12 +353,6 @@ def triple_loop(left: list[list[Function]], right: list[list[Function]], scalar:
     return total
 
 
-def assert_close(found: Any, expected: Any, what: str = "") -> None:
-    assert found.shape == expected.shape
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * max(np.abs(expected).max(), 1e-300), err_msg=what)
-
-
 # products of any two derivatives
 
 
@@ -373,7 +368,7 @@ def test_products_of_any_two_partial_derivatives(name: str) -> None:
     cases = list(derivatives(int(min(basis.order, TOP))))
     found = Measure(basis, basis, {key: bilinear for key, bilinear, _ in cases}, rows=3)([BATCH])
     for key, _, scalar in cases:
-        assert_close(found[key][np.ix_(some, some)], triple_loop(functions, functions, scalar), key)
+        assert_close(found[key][np.ix_(some, some)], triple_loop(functions, functions, scalar), what=key)
 
 
 # forms of every kind
@@ -478,7 +473,7 @@ def test_forms_of_every_kind(name: str) -> None:
     cases = FORMS | (HIGHER if basis.order >= TOP else {})
     found = Measure(basis, basis, {key: bilinear for key, (bilinear, _) in cases.items()}, rows=3)([BATCH])
     for key, (_, scalar) in cases.items():
-        assert_close(found[key][np.ix_(some, some)], triple_loop(functions, functions, scalar), key)
+        assert_close(found[key][np.ix_(some, some)], triple_loop(functions, functions, scalar), what=key)
 
 
 @pytest.mark.parametrize(
@@ -498,9 +493,9 @@ def test_forms_of_two_bases(name: str, other: str) -> None:
         found = Measure(basis, another, {f"form {key}": b for key, (b, _) in cases.items()}, rows=5)([BATCH])
         for key, (_, scalar) in cases.items():
             if basis is left:
-                assert_close(found[f"form {key}"][np.ix_(some, few)], triple_loop(fs, gs, scalar), key)
+                assert_close(found[f"form {key}"][np.ix_(some, few)], triple_loop(fs, gs, scalar), what=key)
             else:
-                assert_close(found[f"form {key}"][np.ix_(few, some)], triple_loop(gs, fs, scalar), key)
+                assert_close(found[f"form {key}"][np.ix_(few, some)], triple_loop(gs, fs, scalar), what=key)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "matern 7/2", "dot sum", "mixed sum"])
@@ -523,7 +518,7 @@ def test_functions_of_different_variables(kernel: str) -> None:
     }
     found = Measure(left, right, {key: bilinear for key, (bilinear, _) in cases.items()}, rows=3)([BATCH])
     for key, (_, scalar) in cases.items():
-        assert_close(found[key][some], triple_loop(functions, others, scalar), key)
+        assert_close(found[key][some], triple_loop(functions, others, scalar), what=key)
 
 
 @pytest.mark.parametrize("name", [name for name in BASES if BASES[name]()[0].order >= TOP])

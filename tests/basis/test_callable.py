@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,12 @@ from daskspectral.basis import (
     MonomialBasis,
 )
 from daskspectral.errors import SmoothnessError
-from daskspectral.forms import Form, along, at, dirichlet, form, functional, grad, gram, inner, partial
+from daskspectral.forms import Form, along, dirichlet, form, functional, grad, gram, inner, partial
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
-from daskspectral.registry import decode, encode, foreign
+from daskspectral.registry import encode
+from tests.basis.common import later, triple_loop
+from tests.common import assert_close, copied
 
 RNG = np.random.default_rng(0)
 BATCH: dict[str, Any] = {
@@ -32,11 +33,6 @@ BATCH: dict[str, Any] = {
 for _array in BATCH.values():
     _array.flags.writeable = False
 UNIT = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
-
-
-def copied(basis: Any) -> Any:
-    state = encode(basis)
-    return decode(state, type(basis), trusted=foreign(state))
 
 
 def features(x: Any) -> Any:
@@ -79,13 +75,6 @@ def with_others(points: Any, axis: int | None) -> Any:
 MIXED = Concatenated((ConstantBasis(3), LandmarkBasis(Gaussian(1.0), BATCH["x"][:2] + 0.4), BASIS))
 
 
-def triple_loop(left: Any, right: Any, weight: Any) -> Any:
-    total = np.zeros((len(left), len(right)))
-    for i, j, k in itertools.product(range(len(left)), range(len(right)), range(len(weight))):
-        total[i, j] += weight[k] * left[i, k] * right[j, k]
-    return total
-
-
 @form
 def gradients_one_by_one(f: Any, g: Any, x: Any) -> Any:
     return sum(inner(partial(f, *e), partial(g, *e)) for e in UNIT)
@@ -99,11 +88,6 @@ def weighted(f: Any, g: Any, x: Any) -> Any:
 @form
 def drifting(f: Any, g: Any, x: Any) -> Any:
     return inner(along(f, x.drift) - f, along(g, x.drift)) + inner(f, partial(g, 0, 1, 0))
-
-
-@form
-def later(f: Any, g: Any, x: Any) -> Any:
-    return inner(grad(at(f, x.future)), grad(at(g, x.future))) + inner(f, at(g, x.future))
 
 
 FORMS: dict[str, Form] = {f.name: f for f in (gram, dirichlet, gradients_one_by_one, weighted, drifting, later)}
@@ -129,12 +113,6 @@ def expected(name: str, f: Any, g: Any, batch: dict[str, Any]) -> Any:
     if name == "later":
         return gradients(future, w) + triple_loop(f(x, None), g(future, None), w)
     return triple_loop(f(x, None), g(x, None), w)
-
-
-def assert_close(found: Any, wanted: Any, tolerance: float = 1e-12) -> None:
-    assert found.shape == wanted.shape
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -44,14 +44,10 @@ from daskspectral.kernels import (
 from daskspectral.manifolds import Circle, FlatTorus, Implicit, Sphere
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
-from daskspectral.registry import decode, encode, foreign
+from daskspectral.registry import decode
+from tests.common import assert_close, copied
 
 Plain = Callable[[Any, Any], Any]
-
-
-def copied(basis: Any) -> Any:
-    state = encode(basis)
-    return decode(state, type(basis), trusted=foreign(state))
 
 
 def sq(x: Any, y: Any) -> Any:
@@ -278,12 +274,6 @@ Y2 = np.random.default_rng(2).standard_normal((3, 3)) + 0.5
 def expected_sum(name: str, a: Loop, b: Loop, batch: dict[str, Any]) -> Any:
     weight = batch.get("weight", np.ones(len(batch["x"])))
     return sum(c * triple_loop(f, g, w * weight) for c, f, g, w in expected_terms(name, a, b, batch))
-
-
-def assert_close(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
-    assert found.shape == expected.shape
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(np.abs(expected).max(), 1e-300))
 
 
 def measure_one(left: Basis, right: Basis, what: Form, batch: dict[str, Any], **options: Any) -> Any:

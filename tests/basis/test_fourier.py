@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import pickle
 import tracemalloc
@@ -19,7 +18,6 @@ from daskspectral.forms import (
     Form,
     along,
     along_each,
-    at,
     dirichlet,
     form,
     functional,
@@ -32,18 +30,14 @@ from daskspectral.forms import (
 from daskspectral.kernels import Exponential, FunctionKernel, Gaussian, Kernel, Linear, Matern, Radial
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
-from daskspectral.registry import decode, encode, foreign
 from daskspectral.solve import Problem, Symmetric
+from tests.basis.common import later, triple_loop
+from tests.common import assert_close, copied
 
 Derivative = Callable[[Any, tuple[int, ...]], Any]  # points (c, d), multi-index -> (p, c), a scalar at a time
 W = np.random.default_rng(0).standard_normal((3, 3)) * 1.7
 Y = np.random.default_rng(1).standard_normal((2, 3))
 UNIT = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
-
-
-def copied(basis: Any) -> Any:
-    state = encode(basis)
-    return decode(state, type(basis), trusted=foreign(state))
 
 
 def make_batch(n: int = 11, seed: int = 2) -> dict[str, Any]:
@@ -96,13 +90,6 @@ def mixed(x: Any, alpha: tuple[int, ...]) -> Any:
     return np.vstack([part(x, alpha) for part in (one, gaussians, waves)])
 
 
-def triple_loop(left: Any, right: Any, weight: Any) -> Any:
-    total = np.zeros((len(left), len(right)))
-    for i, j, k in itertools.product(range(len(left)), range(len(right)), range(len(weight))):
-        total[i, j] += weight[k] * left[i, k] * right[j, k]
-    return total
-
-
 def slope(f: Derivative, points: Any, direction: Any) -> Any:
     return sum(f(points, e) * direction[:, a] for a, e in enumerate(UNIT))
 
@@ -130,11 +117,6 @@ def second_order(f: Any, g: Any, x: Any) -> Any:
 @form
 def third(f: Any, g: Any, x: Any) -> Any:
     return inner(partial(f, 1, 1, 1), partial(g, 0, 0, 3)) + inner(partial(f, 2, 1, 0), partial(g, 0, 1, 0))
-
-
-@form
-def later(f: Any, g: Any, x: Any) -> Any:
-    return inner(grad(at(f, x.future)), grad(at(g, x.future))) + inner(f, at(g, x.future))
 
 
 @form
@@ -179,12 +161,6 @@ def expected(name: str, f: Derivative, g: Derivative, batch: dict[str, Any]) -> 
         "later": lambda: gradients(future) + loop(f(x, o), g(future, o)),
     }
     return sums[name]()
-
-
-def assert_close(found: Any, wanted: Any, tolerance: float = 1e-12) -> None:
-    assert found.shape == wanted.shape
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -34,8 +34,8 @@ from daskspectral.manifolds import SO3, Box, Circle, FlatTorus, Implicit, Manifo
 from daskspectral.manifolds import Product as ProductManifold
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
-from daskspectral.registry import decode, encode, foreign
 from daskspectral.testing import check_basis
+from tests.common import copied
 
 Array = NDArray[Any]
 CUBE = Generated([Permutations(3), SignFlips(3)])
@@ -78,11 +78,6 @@ PAIRS: dict[str, tuple[Manifold, Group, int]] = {
     ),
 }
 _BASES: dict[str, InvariantBasis] = {}
-
-
-def copied(basis: Any) -> Any:
-    state = encode(basis)
-    return decode(state, type(basis), trusted=foreign(state))
 
 
 def basis_of(name: str) -> InvariantBasis:

@@ -14,18 +14,14 @@ from hypothesis import strategies as st
 from numpy.polynomial import polynomial
 
 from daskspectral.basis import Concatenated, ConstantBasis, FourierBasis, LandmarkBasis, MonomialBasis
-from daskspectral.forms import Form, along, at, dirichlet, form, functional, grad, gram, inner, partial, second
+from daskspectral.forms import Form, along, dirichlet, form, functional, grad, gram, inner, partial, second
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
-from daskspectral.registry import decode, encode, foreign
+from tests.basis.common import later, triple_loop
+from tests.common import assert_close, copied
 
 Derivative = Callable[[Any, tuple[int, ...]], Any]
 UNIT = [(1, 0), (0, 1)]
-
-
-def copied(basis: Any) -> Any:
-    state = encode(basis)
-    return decode(state, type(basis), trusted=foreign(state))
 
 
 def make_batch(n: int = 12, seed: int = 0) -> dict[str, Any]:
@@ -56,13 +52,6 @@ def monomials(basis: MonomialBasis) -> Derivative:
     return lambda x, alpha: np.array([[entry(e, point, alpha) for point in x] for e in basis.exponents])
 
 
-def triple_loop(left: Any, right: Any, weight: Any) -> Any:
-    total = np.zeros((len(left), len(right)))
-    for i, j, k in itertools.product(range(len(left)), range(len(right)), range(len(weight))):
-        total[i, j] += weight[k] * left[i, k] * right[j, k]
-    return total
-
-
 def slope(f: Derivative, points: Any, direction: Any) -> Any:
     return sum(f(points, e) * direction[:, a] for a, e in enumerate(UNIT))
 
@@ -90,11 +79,6 @@ def second_order(f: Any, g: Any, x: Any) -> Any:
 @form
 def third(f: Any, g: Any, x: Any) -> Any:
     return inner(partial(f, 1, 2), partial(g, 0, 3)) + inner(partial(f, 2, 1), partial(g, 0, 1))
-
-
-@form
-def later(f: Any, g: Any, x: Any) -> Any:
-    return inner(grad(at(f, x.future)), grad(at(g, x.future))) + inner(f, at(g, x.future))
 
 
 @form
@@ -135,12 +119,6 @@ def expected(name: str, f: Derivative, g: Derivative, batch: dict[str, Any]) -> 
         "later": lambda: gradients(future) + loop(f(x, o), g(future, o)),
     }
     return sums[name]()
-
-
-def assert_close(found: Any, wanted: Any, tolerance: float = 1e-12) -> None:
-    assert found.shape == wanted.shape
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * np.abs(wanted).max())
 
 
 BASES = [MonomialBasis(2, 3), MonomialBasis(2, 3, constant=False), MonomialBasis(2, 4, scale=1.7)]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from click.testing import CliRunner
 
 import daskspectral as dsp
-from daskspectral.cli import command, describe, main
+from daskspectral.cli import describe, main
+from tests.cli.common import done, everything
 
 RNG = np.random.default_rng(0)
 PLANE = RNG.uniform(-2, 2, (300, 2))
@@ -35,26 +35,13 @@ ARRAYS = {
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def arrays(folder: Path) -> None:
     for name, data in ARRAYS.items():
         zarr.create_array(f"{name}.zarr", data=data, chunks=(100, *data.shape[1:]))
-    return tmp_path
-
-
-def done(line: str) -> str:
-    result = CliRunner().invoke(command, line.split())
-    if result.exception is not None:
-        raise result.exception
-    return result.output
 
 
 def array(path: str) -> np.ndarray:
     return np.asarray(zarr.open_array(path, mode="r")[:])
-
-
-def everything() -> list[tuple[str, int]]:
-    return sorted((str(p), p.stat().st_mtime_ns) for p in Path().rglob("*"))
 
 
 @pytest.mark.parametrize("method", ["exact", "lowrank"])

@@ -42,13 +42,11 @@ PLACES = {
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def places(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("file").touch()
     Path("locked").mkdir()
     access = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: "locked" not in str(path) and access(path, mode))
-    return tmp_path
 
 
 def refused(line: str) -> BaseException:

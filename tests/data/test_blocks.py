@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import daskspectral as dsp
 from daskspectral.data.source import as_reader, open_source
@@ -29,21 +27,6 @@ PROMISE = {"dtype": float, "meta": np.empty((0, 0))}
 
 def estimator(**changes: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(**{"n_landmarks": 20, "n_components": 4, "random_state": 0} | changes)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as started:
-        yield started
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
-
-
-@pytest.fixture
-def client(cluster: LocalCluster) -> Iterator[Client]:
-    with Client(cluster) as client:
-        yield client
 
 
 def hidden(rows: tuple[int, ...] = (7, 431), kind: Any = float) -> np.ma.MaskedArray:

@@ -13,35 +13,22 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import daskspectral as dsp
 from daskspectral.data.readers import ArrayReader, ZarrReader
 from daskspectral.data.source import open_source
-from daskspectral.data.writer import create_array
 from daskspectral.engine import Run, plan_run
 from daskspectral.engine import plan as planning
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.errors import Stopped
+from tests.common import assert_same_bits, local_cluster
 
 N, CHUNK = 16_000, 1000
 X = np.random.default_rng(5).standard_normal((N, 2))
-
-
-@pytest.fixture(autouse=True)
-def short_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("EPOCH", 2), ("TASK_FLOPS", 3e6), ("LEAST_FLOPS", 3e6)):
-        monkeypatch.setattr(planning, name, value)
-
-
-@pytest.fixture
-def points(tmp_path: Path) -> Path:
-    path = tmp_path / "points.zarr"
-    with create_array(path, X.shape, "float64", chunk_rows=CHUNK) as array:
-        array[:] = X
-    return path
+pytestmark = pytest.mark.usefixtures("short_epochs")
 
 
 @pytest.fixture
@@ -75,12 +62,6 @@ def halted(x: object, run: Path, after: int = 3, every: float = 0.0) -> None:
             fit(x, run, checkpoint_every=every)
 
 
-def same_bits(a: dsp.Moments, b: dsp.Moments) -> None:
-    assert (a.weight, a.count, a.rows) == (b.weight, b.count, b.rows)
-    for name, value in a.arrays.items():
-        assert np.array_equal(value, b.arrays[name])
-
-
 def blocks(x: np.ndarray, rows: int = CHUNK) -> da.Array:
     return da.from_array(x, chunks=(rows, 2))
 
@@ -90,7 +71,7 @@ def test_other_data_in_memory_are_refused(wrap: Callable[..., object], run: Path
     halted(wrap(X), run)
     with pytest.raises(ValueError, match=r"another run: X (contents|name in dask) \(then"):
         fit(wrap(X + 1), run)
-    same_bits(fit(wrap(X.copy()), run), fit(wrap(X)))
+    assert_same_bits(fit(wrap(X.copy()), run), fit(wrap(X)))
 
 
 def test_other_weights_are_refused(run: Path) -> None:
@@ -201,10 +182,10 @@ def test_a_damaged_epoch_gives_way_to_the_one_before(damage: str, run: Path, cap
     halted(X, run)
     assert sorted(p.name for p in run.iterdir()) == ["epoch-00000002", "epoch-00000003"]
     DAMAGES[damage](run / "epoch-00000003")
-    same_bits(fit(X, run), fit(X))
+    assert_same_bits(fit(X, run), fit(X))
     assert "is damaged" in caplog.text
     caplog.clear()
-    same_bits(fit(X, run), fit(X))
+    assert_same_bits(fit(X, run), fit(X))
     assert "is damaged" not in caplog.text
 
 
@@ -255,7 +236,7 @@ def test_a_signal_writes_before_the_epoch_ends(points: Path, run: Path, monkeypa
     with pytest.raises(Stopped):
         fit(str(points), run, checkpoint_every=1e9)
     assert written == [True]
-    same_bits(fit(str(points), run), fit(str(points)))
+    assert_same_bits(fit(str(points), run), fit(str(points)))
 
 
 def test_a_disk_that_is_full_hides_no_error(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +268,7 @@ def test_a_task_that_kills_its_workers_is_named() -> None:
     plan = plan_run(np.arange(0, 8001, 1000), flops_per_row=2e6, row_bytes=8)
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, processes=True) as cluster,
+        local_cluster(n_workers=1) as cluster,
         Client(cluster),
         pytest.raises(RuntimeError, match=r"rows \d+ to \d+: 1 workers died .*more memory, fewer threads") as caught,
     ):
@@ -300,7 +281,7 @@ def test_a_task_that_kills_its_workers_is_named() -> None:
 def test_a_scheduler_that_is_lost_is_one_message(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add = Checkpoint.add
     with (
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, processes=True) as cluster,
+        local_cluster(n_workers=1) as cluster,
         Client(cluster),
     ):
 

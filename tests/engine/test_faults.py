@@ -26,35 +26,16 @@ from daskspectral.engine import plan as planning
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Memory, check_memory
 from daskspectral.engine.tasks import Total
+from tests.common import assert_same_bits, local_cluster
 
 N, CHUNK = 40_000, 1000
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((N, 2))
 
 
-@pytest.fixture
-def points(tmp_path: Path) -> Path:
-    path = tmp_path / "points.zarr"
-    with create_array(path, X.shape, "float64", chunk_rows=CHUNK) as array:
-        array[:] = X
-    return path
-
-
-@pytest.fixture
-def short_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("EPOCH", 2), ("TASK_FLOPS", 3e6), ("LEAST_FLOPS", 3e6)):
-        monkeypatch.setattr(planning, name, value)
-
-
 def estimator(**changes: object) -> dsp.SpectralDecomposition:
     settings = {"n_landmarks": 20, "n_components": 4, "standardize": True, "random_state": 0} | changes
     return dsp.SpectralDecomposition(kernel=dsp.kernels.Exponential(1.0), **settings)
-
-
-def same_bits(a: dsp.Moments, b: dsp.Moments) -> None:
-    assert (a.weight, a.count, a.rows) == (b.weight, b.count, b.rows)
-    for name, value in a.arrays.items():
-        assert np.array_equal(value, b.arrays[name])
 
 
 def driver(points: Path, folder: Path, pause: float) -> subprocess.Popen[bytes]:
@@ -93,7 +74,7 @@ def test_a_driver_killed_at_any_moment_goes_on_to_the_same_bits(
     before = len(reads(folder))
     last = driver(points, folder, 0.0)
     assert last.wait(60) == 0, (folder / "errors").read_text()
-    same_bits(whole, dsp.load(folder / "moments.zarr"))
+    assert_same_bits(whole, dsp.load(folder / "moments.zarr"))
     ranges = planning.plan_run(np.arange(0, N + 1, CHUNK), flops_per_row=4 * 21 * 21 + 4 * 21 + 50 * 21, row_bytes=16)
     finished = ranges.ranges[min(2 * done, len(ranges.ranges)) - 1][1]
     again = [start for _, start in reads(folder)[before:]]
@@ -113,7 +94,7 @@ def test_a_signal_finishes_the_epoch_and_leaves_a_checkpoint(points: Path, tmp_p
     assert done >= 1
     assert "are in the checkpoint" in (tmp_path / "errors").read_text()
     assert driver(points, tmp_path, 0.0).wait(60) == 0
-    same_bits(dsp.load(tmp_path / "moments.zarr"), _plainly(points))
+    assert_same_bits(dsp.load(tmp_path / "moments.zarr"), _plainly(points))
 
 
 def _plainly(points: Path) -> dsp.Moments:
@@ -219,19 +200,17 @@ def test_appended_rows_alone_are_read(points: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
-def cluster() -> Iterator[tuple[LocalCluster, Client]]:
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as cluster,
-        Client(cluster) as client,
-    ):
+def own_cluster() -> Iterator[tuple[LocalCluster, Client]]:
+    """Two processes, to kill and to freeze."""
+    with local_cluster(n_workers=2) as cluster, Client(cluster) as client:
         yield cluster, client
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_killed_mid_run_changes_no_bit(
-    cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, tmp_path: Path
+    own_cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, tmp_path: Path
 ) -> None:
-    _, client = cluster
+    _, client = own_cluster
     with dask.config.set(scheduler="threads"):
         expected = estimator().fit(str(points)).moments_
     victims = iter(client.run(os.getpid).values())
@@ -245,14 +224,14 @@ def test_a_worker_killed_mid_run_changes_no_bit(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpoint, "add", add_and_kill)
         got = estimator().fit(str(points), checkpoint=tmp_path / "run.zarr").moments_
-    same_bits(expected, got)
+    assert_same_bits(expected, got)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_workers_that_are_gone_do_not_hang_the_run(
-    cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, tmp_path: Path
+    own_cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, tmp_path: Path
 ) -> None:
-    local, client = cluster
+    local, client = own_cluster
     add = Checkpoint.add
 
     def add_and_leave(self: Checkpoint, epochs: int, total: Total) -> None:
@@ -270,14 +249,14 @@ def test_workers_that_are_gone_do_not_hang_the_run(
     assert epochs(tmp_path) >= 2
     with dask.config.set(scheduler="threads"):
         resumed = estimator().fit(str(points), checkpoint=tmp_path / "run.zarr").moments_
-        same_bits(resumed, estimator().fit(str(points)).moments_)
+        assert_same_bits(resumed, estimator().fit(str(points)).moments_)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_workers_that_are_frozen_are_named(
-    cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, tmp_path: Path
+    own_cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, tmp_path: Path
 ) -> None:
-    _, client = cluster
+    _, client = own_cluster
     workers = client.run(os.getpid)
     add = Checkpoint.add
 
@@ -301,14 +280,14 @@ def test_workers_that_are_frozen_are_named(
     assert "are in the checkpoint" in caught.value.__notes__[-1]
     resumed = estimator().fit(str(points), checkpoint=tmp_path / "run.zarr").moments_  # thawed
     with dask.config.set(scheduler="threads"):
-        same_bits(resumed, estimator().fit(str(points)).moments_)
+        assert_same_bits(resumed, estimator().fit(str(points)).moments_)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_one_worker_that_is_frozen_is_warned_about(
-    cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, caplog: pytest.LogCaptureFixture
+    own_cluster: tuple[LocalCluster, Client], points: Path, short_epochs: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _, client = cluster
+    _, client = own_cluster
     address, pid = next(iter(client.run(os.getpid).items()))
     os.kill(pid, signal.SIGSTOP)
     thaw = threading.Timer(8, os.kill, (pid, signal.SIGCONT))

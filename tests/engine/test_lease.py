@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.data.writer import create_array
 from daskspectral.engine import lease as leasing
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.lease import Lease
@@ -23,14 +22,6 @@ from daskspectral.engine.tasks import Total
 
 X = np.random.default_rng(5).standard_normal((40_000, 2))
 Y = X[:, 0]
-
-
-@pytest.fixture
-def points(tmp_path: Path) -> Path:
-    path = tmp_path / "points.zarr"
-    with create_array(path, X.shape, "float64", chunk_rows=1000) as array:
-        array[:] = X
-    return path
 
 
 @contextmanager

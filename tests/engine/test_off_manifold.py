@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from distributed import Client, LocalCluster
 
 import daskspectral as dsp
 from daskspectral.basis import HarmonicBasis
@@ -143,17 +140,14 @@ def test_the_origin_and_normals_that_are_no_unit_vectors_are_named() -> None:
         tangential(operator=torus, landmarks=pairs[:30]).fit(pairs)
 
 
+@pytest.mark.usefixtures("client")
 def test_an_off_manifold_row_is_named_on_a_cluster() -> None:
     x = da.from_array(OFF, chunks=(700, 3))
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
-        with named() as caught:
-            regressor().fit(x, Y)
-        with named():
-            regressor().fit(X, Y).predict(x[: ROW + 100]).compute()
+    with named() as caught:
+        regressor().fit(x, Y)
+    with named():
+        regressor().fit(X, Y).predict(x[: ROW + 100]).compute()
     assert caught.value.row == ROW
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 def test_a_point_error_travels() -> None:

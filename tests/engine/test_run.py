@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,10 +30,7 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.forms import form, functional, grad, inner, partial
 from daskspectral.kernels import Gaussian, Polynomial
 from daskspectral.moments import Measure
-
-# distributed now and then leaves a socket to the garbage collector
-SOCKETS = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
-pytestmark = pytest.mark.filterwarnings(SOCKETS)
+from tests.common import Scheduling, assert_close, assert_same_arrays
 
 N, P = 2000, 12
 RNG = np.random.default_rng(7)
@@ -81,18 +75,6 @@ def in_numpy(x: np.ndarray, y: np.ndarray, target: np.ndarray, weight: np.ndarra
     }
 
 
-def assert_close(found: Mapping[str, Any], wanted: Mapping[str, Any], tolerance: float = 1e-13) -> None:
-    assert found.keys() == wanted.keys()
-    for name in wanted:
-        assert np.abs(found[name] - wanted[name]).max() <= tolerance * np.abs(wanted[name]).max(), name
-
-
-def assert_same_bits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    assert found.keys() == wanted.keys()
-    for name in wanted:
-        np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
-
-
 def small_plan(source: Source) -> Plan:
     """Many small ranges, in several epochs with trees of several levels."""
     flops = plan_module.TASK_FLOPS / 100
@@ -103,36 +85,6 @@ def small_plan(source: Source) -> Plan:
 def run_of(x: Any, rules: Mapping[str, Any] | None = None, **fields: Any) -> Run:
     source = open_source(x, **fields)
     return Run(source, small_plan(source), **(rules or {}))
-
-
-@contextmanager
-def local_cluster(**options: Any) -> Iterator[LocalCluster]:
-    """A cluster whose forgotten sockets are collected before the next test."""
-    with LocalCluster(threads_per_worker=1, dashboard_address=None, **options) as started:
-        yield started
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    with local_cluster(n_workers=2) as two_processes:
-        yield two_processes
-
-
-@contextmanager
-def scheduling(name: str, request: pytest.FixtureRequest) -> Iterator[None]:
-    if name == "cluster":
-        with Client(request.getfixturevalue("cluster")):
-            yield
-    elif name == "own pool":
-        with ThreadPoolExecutor(3) as pool, dask.config.set(pool=pool):
-            yield
-    else:
-        scheduler, _, workers = name.partition(" ")
-        with dask.config.set({"scheduler": scheduler, **({"num_workers": int(workers)} if workers else {})}):
-            yield
 
 
 SCHEDULERS = ["synchronous", "threads", "threads 5", "own pool", "cluster"]
@@ -152,34 +104,34 @@ def measured(kind: str, weight: np.ndarray | None = None) -> dict[str, np.ndarra
 
 @pytest.mark.parametrize("kind", CHUNKS)
 def test_form_and_functional_are_those_of_numpy(kind: str) -> None:
-    assert_close(measured(kind), in_numpy(X, Y, TARGET, np.ones(N)))
-    assert_close(measured(kind, WEIGHT), in_numpy(X, Y, TARGET, WEIGHT))
+    assert_close(measured(kind), in_numpy(X, Y, TARGET, np.ones(N)), 1e-13)
+    assert_close(measured(kind, WEIGHT), in_numpy(X, Y, TARGET, WEIGHT), 1e-13)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_any_scheduler_gives_the_same_bits(scheduler: str, request: pytest.FixtureRequest) -> None:
+def test_any_scheduler_gives_the_same_bits(scheduler: str, scheduling: Scheduling) -> None:
     for kind in ("numpy", "dask blocks"):
         with dask.config.set(scheduler="synchronous"):
             wanted = measured(kind)
-        with scheduling(scheduler, request):
-            assert_same_bits(measured(kind), wanted)
+        with scheduling(scheduler):
+            assert_same_arrays(measured(kind), wanted)
 
 
 def test_processes_give_the_same_bits(tmp_path: Path) -> None:
     x = zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(700, 2))
     wanted = run_of(x, y=Y, target=TARGET).reduce(MEASURE).sums
     with dask.config.set(scheduler="processes", num_workers=2):
-        assert_same_bits(run_of(x, y=Y, target=TARGET).reduce(MEASURE).sums, wanted)
+        assert_same_arrays(run_of(x, y=Y, target=TARGET).reduce(MEASURE).sums, wanted)
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "cluster"])
-def test_zarr_is_read_in_the_tasks(scheduler: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_zarr_is_read_in_the_tasks(scheduler: str, scheduling: Scheduling, tmp_path: Path) -> None:
     options: list[dict[str, Any]] = [{"chunks": (77, 2)}, {"chunks": (50, 1), "shards": (500, 2)}, {"chunks": (N, 1)}]
     for i, chunks in enumerate(options):
         zarr.create_array(tmp_path / f"{i}.zarr", data=X, **chunks)
-        with scheduling(scheduler, request):
+        with scheduling(scheduler):
             sums = run_of(f"{tmp_path}/{i}.zarr", y=Y, target=TARGET, weight=WEIGHT).reduce(MEASURE).sums
-        assert_close(sums, in_numpy(X, Y, TARGET, WEIGHT))
+        assert_close(sums, in_numpy(X, Y, TARGET, WEIGHT), 1e-13)
 
 
 def test_weight_two_is_the_row_twice() -> None:
@@ -187,7 +139,7 @@ def test_weight_two_is_the_row_twice() -> None:
     twice = [np.repeat(a, counts, axis=0) for a in (X, Y, TARGET)]
     weighted = run_of(X, y=Y, target=TARGET, weight=WEIGHT).reduce(MEASURE)
     repeated = run_of(twice[0], y=twice[1], target=twice[2]).reduce(MEASURE)
-    assert_close(weighted.sums, repeated.sums)
+    assert_close(weighted.sums, repeated.sums, 1e-13)
     assert (weighted.weight, weighted.count) == (repeated.weight, N)
 
 
@@ -223,7 +175,7 @@ def embedding_task(basis: LandmarkBasis, whitening: np.ndarray) -> Any:
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "cluster"])
-def test_sdp_iteration_on_a_small_state(scheduler: str, request: pytest.FixtureRequest) -> None:
+def test_sdp_iteration_on_a_small_state(scheduler: str, scheduling: Scheduling) -> None:
     """Z <- sum sqrt(d_i / m_i) psi_i h_i^T, with h_i = normalise(psi_i^T P Z): repeated `reduce`."""
     basis = LandmarkBasis(Gaussian(2.0), LANDMARKS)
     k = basis.values(LANDMARKS)
@@ -240,7 +192,7 @@ def test_sdp_iteration_on_a_small_state(scheduler: str, request: pytest.FixtureR
         return z, objective
 
     run = run_of(da.from_array(X, chunks=(300, 2)))
-    with scheduling(scheduler, request):
+    with scheduling(scheduler):
         z, objective = iterate(lambda t, state: run.reduce(t, state).sums["z"])
     whole, _ = iterate(lambda t, state: t([{"x": X}], state)["z"])
     np.testing.assert_allclose(z, whole, rtol=1e-10, atol=1e-12 * np.abs(whole).max())
@@ -289,11 +241,11 @@ def broken(*rows: int) -> np.ndarray:
     + [("cluster", (650, 651, 120))],
 )
 def test_lowest_bad_row_whatever_finished_first(
-    scheduler: str, rows: tuple[int, ...], request: pytest.FixtureRequest, tmp_path: Path
+    scheduler: str, rows: tuple[int, ...], scheduling: Scheduling, tmp_path: Path
 ) -> None:
     task = count_task(lambda start: 0.2 if start <= 120 else 0.0)  # the early ranges are the last to end
     zarr.create_array(tmp_path / "x.zarr", data=broken(*rows), chunks=(90, 2))
-    with scheduling(scheduler, request):
+    with scheduling(scheduler):
         for x in (broken(*rows), f"{tmp_path}/x.zarr", da.from_array(broken(*rows), chunks=(110, 1))):
             with pytest.raises(
                 InvalidRowError, match=f"row {min(rows)} is the first .*X holds nan in column 1"
@@ -342,9 +294,9 @@ def double(delay: float = 0.0) -> Any:
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_map_keeps_the_order_of_the_rows(scheduler: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_map_keeps_the_order_of_the_rows(scheduler: str, scheduling: Scheduling, tmp_path: Path) -> None:
     some = np.array([0, 5, 700, 1999])
-    with scheduling(scheduler, request):
+    with scheduling(scheduler):
         for make in CHUNKS.values():
             np.testing.assert_array_equal(run_of(make(X)).map(double()), 2 * X)
             np.testing.assert_array_equal(run_of(make(X)).map(double(), selected=some), 2 * X[some])
@@ -414,8 +366,8 @@ def failing_task(error: BaseException, row: int = 1234) -> Any:
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_errors_of_a_task_come_through(scheduler: str, request: pytest.FixtureRequest) -> None:
-    with scheduling(scheduler, request):
+def test_errors_of_a_task_come_through(scheduler: str, scheduling: Scheduling) -> None:
+    with scheduling(scheduler):
         for x in (X, da.from_array(X, chunks=(90, 2))):
             with pytest.raises(ZeroDivisionError, match="of the task"):
                 run_of(x).reduce(failing_task(ZeroDivisionError("of the task")))
@@ -459,7 +411,7 @@ def interrupted_after(started: threading.Event) -> Iterator[None]:
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "own pool"])
 @pytest.mark.parametrize("verb", ["reduce", "map"])
 def test_interrupt_leaves_nothing_running_and_nothing_written(
-    verb: str, scheduler: str, request: pytest.FixtureRequest, tmp_path: Path
+    verb: str, scheduler: str, scheduling: Scheduling, tmp_path: Path
 ) -> None:
     started, calls = threading.Event(), []
 
@@ -472,7 +424,7 @@ def test_interrupt_leaves_nothing_running_and_nothing_written(
 
     source = open_source(X)
     run = Run(source, Plan(tuple((i, i + 10) for i in range(0, N, 10)), epoch=100))
-    with scheduling(scheduler, request), interrupted_after(started):
+    with scheduling(scheduler), interrupted_after(started):
         if verb == "reduce":
             run.reduce(Slow())
         else:
@@ -488,8 +440,8 @@ def test_interrupt_leaves_nothing_running_and_nothing_written(
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "own pool"])
-def test_keyboard_interrupt_in_a_task(scheduler: str, request: pytest.FixtureRequest) -> None:
-    with scheduling(scheduler, request):
+def test_keyboard_interrupt_in_a_task(scheduler: str, scheduling: Scheduling) -> None:
+    with scheduling(scheduler):
         for x in (X, da.from_array(X, chunks=(90, 2))):
             with pytest.raises(KeyboardInterrupt):
                 run_of(x).reduce(failing_task(KeyboardInterrupt(), row=0))
@@ -534,12 +486,10 @@ def test_blas_threads_come_back() -> None:
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_progress_counts_every_row(
-    scheduler: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_counts_every_row(scheduler: str, scheduling: Scheduling, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
     monkeypatch.setattr(Progress, "advance", lambda self, n: rows.append(n))
-    with scheduling(scheduler, request):
+    with scheduling(scheduler):
         for x in (X, da.from_array(X, chunks=(90, 2))):
             rows.clear()
             run_of(x, {"progress": True}).reduce(count_task())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,10 @@ from daskspectral import RankWarning, SpectralDecomposition
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Laplacian
+from tests.common import reference_arrays
 
 Array = NDArray[Any]
-LIMITS = np.load(Path(__file__).parent.parent / "data_reference" / "limits.npz")
+LIMITS = reference_arrays("limits")
 
 
 def multiplicity(d: int, s: int) -> int:
@@ -82,7 +82,7 @@ def reference_kernel(name: str, parameter: float) -> Kernel:
     return Gaussian(parameter / math.sqrt(2)) if name == "gaussian" else Exponential(parameter)
 
 
-@pytest.mark.parametrize("key", LIMITS.files)
+@pytest.mark.parametrize("key", LIMITS)
 def test_biased_limits_of_the_ambient_form(key: str) -> None:
     """s(s+d-2) + (g'/g)^2 for degree s, as the mean over each multiplet, n = 5e4."""
     _, dimension, name, parameter = key.split("_")
@@ -109,7 +109,7 @@ def test_biased_limits_of_the_ambient_form(key: str) -> None:
 
 
 def test_the_limits_hold_the_formula() -> None:
-    for key in LIMITS.files:
+    for key in LIMITS:
         d = int(key.split("_")[1][1:])
         s, plain, slope, biased = LIMITS[key].T
         np.testing.assert_allclose(plain, s * (s + d - 2))

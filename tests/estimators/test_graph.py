@@ -13,15 +13,16 @@ import pytest
 import scipy.linalg
 import xarray as xr
 import zarr
+from distributed import Client, LocalCluster
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 from sklearn.neighbors import kneighbors_graph
 
 import daskspectral as dsp
-from daskspectral.engine import Run
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.passes import pairs as pairing
+from tests.common import assert_close
 
 Array = NDArray[Any]
 N = 200
@@ -61,11 +62,6 @@ def symmetrically_normalized(w: Array, mass: Array | None = None) -> Array:
     mass = np.ones(len(w)) if mass is None else mass
     degree = w @ mass
     return mass.sum() * w / np.sqrt(np.outer(degree, degree))
-
-
-def assert_close(actual: Array, wanted: Array, tolerance: float = 1e-12) -> None:
-    assert actual.shape == wanted.shape
-    assert np.abs(actual - wanted).max() <= tolerance * np.abs(wanted).max()
 
 
 KERNELS = [
@@ -217,14 +213,12 @@ def test_same_bits_whatever_holds_the_rows(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_tiles")
-def test_same_bits_on_any_scheduler(tmp_path: Path) -> None:
-    from distributed import Client
-
+def test_same_bits_on_any_scheduler(tmp_path: Path, cluster: LocalCluster) -> None:
     with dask.config.set(scheduler="threads", num_workers=3):
         wanted = make().fit(X).form_
     with dask.config.set(scheduler="synchronous"):
         np.testing.assert_array_equal(make().fit(X).form_, wanted)
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"):
+    with Client(cluster):
         np.testing.assert_array_equal(make().fit(X).form_, wanted)
         np.testing.assert_array_equal(make().fit(as_path(tmp_path)).form_, wanted)
 
@@ -278,15 +272,6 @@ def test_parameters() -> None:
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Run, *args: Any, **options: Any) -> None:
-        raise AssertionError("a run was started")
-
-    monkeypatch.setattr(Run, "reduce", fail)
-    monkeypatch.setattr(Run, "map", fail)
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [

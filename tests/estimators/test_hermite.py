@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
-import xarray as xr
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +24,8 @@ from daskspectral.cli import describe
 from daskspectral.engine import Run
 from daskspectral.engine import plan as plan_module
 from daskspectral.kernels import Dot, Exponential, Gaussian, Kernel, Matern, Polynomial, Radial
+from tests.common import reference_arrays
+from tests.estimators.common import CONTAINERS, as_chunked, as_path
 
 Array = NDArray[Any]
 N = 600
@@ -90,8 +90,7 @@ def test_sums_equal_a_triple_loop(name: str, weighted: bool) -> None:
 @pytest.fixture(scope="module")
 def reference() -> Mapping[str, Array]:
     """A, b and predictions at (i / 99.9, 1/2) of independent code: exp(-r^2), the first 100 of 1000 points."""
-    with np.load(Path(__file__).parents[1] / "data_reference" / "hermite_small.npz") as arrays:
-        return dict(arrays)
+    return reference_arrays("hermite_small")
 
 
 CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array], float]] = {
@@ -305,45 +304,6 @@ def test_single_precision(fitted: dsp.HermiteRegressor) -> None:
 # -- containers --------------------------------------------------------------------------------------------------------
 
 
-def as_numpy(path: Path, name: str, a: Array) -> Array:
-    return a
-
-
-def as_dask(path: Path, name: str, a: Array) -> da.Array:
-    return da.from_array(a, chunks=(170,) + (2,) * (a.ndim - 1))
-
-
-def as_zarr(path: Path, name: str, a: Array) -> zarr.Array[Any]:
-    return zarr.create_array(path / f"{name}.zarr", data=a, chunks=(170, *a.shape[1:]))
-
-
-def as_path(path: Path, name: str, a: Array) -> str:
-    as_zarr(path, name, a)
-    return f"{path}/{name}.zarr"
-
-
-def as_xarray(path: Path, name: str, a: Array) -> xr.DataArray:
-    dims = ("row", "feature") if name == "x" else ("row", "j", "i")[: a.ndim]
-    coords: dict[str, Any] = {"row": 2 * np.arange(len(a))}
-    if name == "x":
-        coords["feature"] = ["a", "b", "c"]
-    return xr.DataArray(a, dims=dims, coords=coords)
-
-
-def as_chunked(path: Path, name: str, a: Array) -> xr.DataArray:
-    return as_xarray(path, name, a).chunk({"row": 170})
-
-
-CONTAINERS: dict[str, tuple[Callable[..., Any], type]] = {
-    "numpy": (as_numpy, np.ndarray),
-    "dask": (as_dask, da.Array),
-    "zarr": (as_zarr, da.Array),
-    "path": (as_path, da.Array),
-    "xarray": (as_xarray, xr.DataArray),
-    "xarray, chunked": (as_chunked, xr.DataArray),
-}
-
-
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_same_bits_from_every_container(kind: str, tmp_path: Path, fitted: dsp.HermiteRegressor) -> None:
     convert, out = CONTAINERS[kind]
@@ -487,17 +447,6 @@ def test_grid_search_and_pipeline() -> None:
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No task may be sent."""
-
-    def sent(*args: Any, **kwargs: Any) -> None:
-        pytest.fail("a task was sent")
-
-    monkeypatch.setattr(Run, "reduce", sent)
-    monkeypatch.setattr(Run, "map", sent)
 
 
 BAD_DATA: list[tuple[tuple[Any, ...], type[Exception], str]] = [

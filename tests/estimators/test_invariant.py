@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.special
-import xarray as xr
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +38,7 @@ from daskspectral.groups import (
 )
 from daskspectral.manifolds import SO3, Box, FlatTorus, Implicit, Manifold, Sphere
 from daskspectral.manifolds import Product as ProductManifold
+from tests.estimators.common import CONTAINERS, as_chunked, as_path
 
 Array = NDArray[Any]
 SOLVERS = ("projection", "least_squares")
@@ -454,42 +453,6 @@ def test_few_rows_of_positive_weight() -> None:
 # -- containers --------------------------------------------------------------------------------------------------------
 
 
-def as_numpy(path: Path, name: str, a: Array) -> Array:
-    return a
-
-
-def as_dask(path: Path, name: str, a: Array) -> da.Array:
-    return da.from_array(a, chunks=(130,) + (2,) * (a.ndim - 1))
-
-
-def as_zarr(path: Path, name: str, a: Array) -> zarr.Array[Any]:
-    return zarr.create_array(path / f"{name}.zarr", data=a, chunks=(130, *a.shape[1:]))
-
-
-def as_path(path: Path, name: str, a: Array) -> str:
-    as_zarr(path, name, a)
-    return f"{path}/{name}.zarr"
-
-
-def as_xarray(path: Path, name: str, a: Array) -> xr.DataArray:
-    dims = ("row", "feature" if name == "x" else "j")[: a.ndim]
-    return xr.DataArray(a, dims=dims, coords={"row": 2 * np.arange(len(a))})
-
-
-def as_chunked(path: Path, name: str, a: Array) -> xr.DataArray:
-    return as_xarray(path, name, a).chunk({"row": 130})
-
-
-CONTAINERS: dict[str, tuple[Callable[..., Any], type]] = {
-    "numpy": (as_numpy, np.ndarray),
-    "dask": (as_dask, da.Array),
-    "zarr": (as_zarr, da.Array),
-    "path": (as_path, da.Array),
-    "xarray": (as_xarray, xr.DataArray),
-    "xarray, chunked": (as_chunked, xr.DataArray),
-}
-
-
 @pytest.mark.parametrize("kind", CONTAINERS)
 def test_same_bits_from_every_container(kind: str, tmp_path: Path, fitted: dsp.InvariantRegressor) -> None:
     convert, out = CONTAINERS[kind]
@@ -712,17 +675,6 @@ def test_cross_validation_scores_and_grid_search() -> None:
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No task may be sent."""
-
-    def sent(*args: Any, **kwargs: Any) -> None:
-        pytest.fail("a task was sent")
-
-    monkeypatch.setattr(Run, "reduce", sent)
-    monkeypatch.setattr(Run, "map", sent)
 
 
 OFF = X.copy()

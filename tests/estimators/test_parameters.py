@@ -11,59 +11,24 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import daskspectral as dsp
-from daskspectral.engine import plan as plan_module
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import form, grad, inner
 from daskspectral.kernels import Exponential, Gaussian, Matern
 from daskspectral.landmarks import METHODS
-from daskspectral.moments import Moments
 from daskspectral.passes import landmarks as common
-
-Array = NDArray[Any]
-N = 3000
-X = np.random.default_rng(0).standard_normal((N, 3)) * [1.0, 0.7, 0.4] + [0.0, 1.0, -2.0]
-
-
-def make(**changes: Any) -> dsp.SpectralDecomposition:
-    defaults = {"kernel": Gaussian(1.0), "n_landmarks": 20, "n_components": 5, "random_state": 0}
-    return dsp.SpectralDecomposition(**(defaults | changes))
-
-
-@pytest.fixture(scope="module")
-def fitted() -> dsp.SpectralDecomposition:
-    return make().fit(X)
-
-
-@pytest.fixture
-def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of several tasks for small data too."""
-    monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e5)
-
-
-def assert_close(a: Moments, b: Moments, tolerance: float = 1e-13) -> None:
-    assert a.arrays.keys() == b.arrays.keys()
-    for name in b.arrays:
-        assert np.abs(a.arrays[name] - b.arrays[name]).max() <= tolerance * np.abs(b.arrays[name]).max(), name
-    assert (a.count, a.skipped, a.weight) == (b.count, b.skipped, b.weight)
-
-
-def assert_same_bits(a: Moments, b: Moments) -> None:
-    assert a.fingerprint == b.fingerprint
-    for name in b.arrays:
-        np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
-    assert (a.count, a.skipped, a.weight) == (b.count, b.skipped, b.weight)
+from tests.common import assert_same_bits, assert_same_moments
+from tests.estimators.common import Array, N, X, make
 
 
 def test_float32_is_close_to_float64(fitted: dsp.SpectralDecomposition) -> None:
     single = make(dtype="float32").fit(X)
-    assert_close(single.moments_, fitted.moments_, 1e-5)
+    assert_same_moments(single.moments_, fitted.moments_, 1e-5)
     assert {a.dtype for a in single.moments_.arrays.values()} == {np.dtype(float)}
     same_cut = make(dtype="float32", rtol=1e-4).fit(X), make(rtol=1e-4).fit(X)
     np.testing.assert_allclose(same_cut[0].eigenvalues_, same_cut[1].eigenvalues_, rtol=1e-3, atol=1e-5)
@@ -78,7 +43,7 @@ def test_standardize_and_columns_are_manual_preprocessing(chunks: Any) -> None:
     estimator = make(standardize=True, columns=[2, 0], kernel=Gaussian(0.8)).fit(x)
     z = (X - X.mean(axis=0)) / X.std(axis=0)
     manual = make(kernel=Gaussian(0.8)).fit(z[:, [2, 0]])
-    assert_close(estimator.moments_, manual.moments_, 1e-11)
+    assert_same_moments(estimator.moments_, manual.moments_, 1e-11)
     embeddings = np.abs(estimator.transform(X)), np.abs(manual.transform(z[:, [2, 0]]))
     np.testing.assert_allclose(*embeddings, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(estimator.preparation_.mean, X.mean(axis=0)[[2, 0]], rtol=1e-13)

@@ -11,40 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 import daskspectral as dsp
 from daskspectral.kernels import Gaussian, Matern, Polynomial, Radial
-from daskspectral.moments import Moments
-
-Array = NDArray[Any]
-N = 3000
-X = np.random.default_rng(0).standard_normal((N, 3)) * [1.0, 0.7, 0.4] + [0.0, 1.0, -2.0]
-
-
-def make(**changes: Any) -> dsp.SpectralDecomposition:
-    defaults = {"kernel": Gaussian(1.0), "n_landmarks": 20, "n_components": 5, "random_state": 0}
-    return dsp.SpectralDecomposition(**(defaults | changes))
-
-
-@pytest.fixture(scope="module")
-def fitted() -> dsp.SpectralDecomposition:
-    return make().fit(X)
-
-
-def assert_close(a: Moments, b: Moments, tolerance: float = 1e-13) -> None:
-    assert a.arrays.keys() == b.arrays.keys()
-    for name in b.arrays:
-        assert np.abs(a.arrays[name] - b.arrays[name]).max() <= tolerance * np.abs(b.arrays[name]).max(), name
-    assert (a.count, a.skipped, a.weight) == (b.count, b.skipped, b.weight)
-
-
-def assert_same_bits(a: Moments, b: Moments) -> None:
-    assert a.fingerprint == b.fingerprint
-    for name in b.arrays:
-        np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
-    assert (a.count, a.skipped, a.weight) == (b.count, b.skipped, b.weight)
+from tests.common import assert_same_bits, assert_same_moments
+from tests.estimators.common import X, make
 
 
 def saved(estimator: Any, path: Path) -> Any:
@@ -85,7 +57,7 @@ def test_moments_round_trip_and_add(tmp_path: Path, fitted: dsp.SpectralDecompos
     np.testing.assert_array_equal(make().fit_moments(moments).coefficients_, fitted.coefficients_)
     halves = [make(landmarks=X[:20]).fit(x).moments_ for x in (X[:1000], X[1000:])]
     whole = make(landmarks=X[:20]).fit(X).moments_
-    assert_close(saved(halves[0], tmp_path / "a.zarr") + halves[1], whole)
+    assert_same_moments(saved(halves[0], tmp_path / "a.zarr") + halves[1], whole)
     with pytest.raises(ValueError, match="different bases"):
         halves[0] + fitted.moments_
 

@@ -10,39 +10,13 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import daskspectral as dsp
-from daskspectral.engine import Run
 from daskspectral.forms import form, inner
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomial
-
-Array = NDArray[Any]
-N = 3000
-X = np.random.default_rng(0).standard_normal((N, 3)) * [1.0, 0.7, 0.4] + [0.0, 1.0, -2.0]
-
-
-def make(**changes: Any) -> dsp.SpectralDecomposition:
-    defaults = {"kernel": Gaussian(1.0), "n_landmarks": 20, "n_components": 5, "random_state": 0}
-    return dsp.SpectralDecomposition(**(defaults | changes))
-
-
-@pytest.fixture(scope="module")
-def fitted() -> dsp.SpectralDecomposition:
-    return make().fit(X)
-
-
-@pytest.fixture
-def no_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No task may be sent."""
-
-    def sent(*args: Any, **kwargs: Any) -> None:
-        pytest.fail("a task was sent")
-
-    monkeypatch.setattr(Run, "reduce", sent)
-    monkeypatch.setattr(Run, "map", sent)
+from tests.estimators.common import N, X, make
 
 
 def unknown_blocks(path: Path) -> da.Array:

@@ -13,47 +13,12 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.basis import LandmarkBasis
-from daskspectral.engine import plan as plan_module
 from daskspectral.kernels import Gaussian
-from daskspectral.moments import Moments
-
-Array = NDArray[Any]
-N = 3000
-X = np.random.default_rng(0).standard_normal((N, 3)) * [1.0, 0.7, 0.4] + [0.0, 1.0, -2.0]
-
-
-def make(**changes: Any) -> dsp.SpectralDecomposition:
-    defaults = {"kernel": Gaussian(1.0), "n_landmarks": 20, "n_components": 5, "random_state": 0}
-    return dsp.SpectralDecomposition(**(defaults | changes))
-
-
-@pytest.fixture(scope="module")
-def fitted() -> dsp.SpectralDecomposition:
-    return make().fit(X)
-
-
-@pytest.fixture
-def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of several tasks for small data too."""
-    monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e5)
-
-
-def assert_close(a: Moments, b: Moments, tolerance: float = 1e-13) -> None:
-    assert a.arrays.keys() == b.arrays.keys()
-    for name in b.arrays:
-        assert np.abs(a.arrays[name] - b.arrays[name]).max() <= tolerance * np.abs(b.arrays[name]).max(), name
-    assert (a.count, a.skipped, a.weight) == (b.count, b.skipped, b.weight)
-
-
-def assert_same_bits(a: Moments, b: Moments) -> None:
-    assert a.fingerprint == b.fingerprint
-    for name in b.arrays:
-        np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
-    assert (a.count, a.skipped, a.weight) == (b.count, b.skipped, b.weight)
+from tests.common import assert_same_bits, assert_same_moments
+from tests.estimators.common import Array, N, X, make
 
 
 def as_dask(path: Path, x: Array = X) -> da.Array:
@@ -104,7 +69,7 @@ def test_container_in_container_out(kind: str, tmp_path: Path, fitted: dsp.Spect
     convert, out = CONTAINERS[kind]
     x = convert(tmp_path)
     estimator = make().fit(x)
-    assert_close(estimator.moments_, fitted.moments_)
+    assert_same_moments(estimator.moments_, fitted.moments_)
     np.testing.assert_allclose(estimator.eigenvalues_, fitted.eigenvalues_, rtol=1e-9, atol=1e-9)
     embedding = fitted.transform(x)
     assert isinstance(embedding, out)
@@ -202,7 +167,7 @@ def test_invalid_rows_in_fit(kind: str, tmp_path: Path) -> None:
 def test_other_numbers(dtype: str) -> None:
     x = X > 0 if dtype == "bool" else (3 * np.abs(X)).astype(dtype)
     a, b = (make(n_components=2).fit(rows) for rows in (x, x.astype(float)))
-    assert_close(a.moments_, b.moments_)
+    assert_same_moments(a.moments_, b.moments_)
     np.testing.assert_allclose(a.transform(x), b.transform(x.astype(float)), rtol=1e-6, atol=1e-8)
     assert a.transform(x).dtype == np.float64
 

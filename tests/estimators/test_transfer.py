@@ -27,8 +27,9 @@ from daskspectral.data.trajectories import open_trajectories
 from daskspectral.engine import Plan, Run
 from daskspectral.engine import plan as plan_module
 from daskspectral.kernels import Gaussian
-from daskspectral.moments import Measure, Moments
+from daskspectral.moments import Measure
 from daskspectral.operators import Transfer
+from tests.common import assert_same_bits
 
 Array = NDArray[Any]
 STEP = 0.5
@@ -199,14 +200,6 @@ def test_additivity_over_chunks_and_trajectories(
 def make(**changes: Any) -> dsp.SpectralDecomposition:
     defaults = {"kernel": Gaussian(1.0), "landmarks": BASIS.landmarks, "n_components": 4, "min_support": 0.0}
     return dsp.SpectralDecomposition(Transfer(5), **(defaults | changes))
-
-
-def assert_same_bits(a: Moments, b: Moments) -> None:
-    assert a.fingerprint == b.fingerprint
-    assert a.arrays.keys() == b.arrays.keys()
-    for name in b.arrays:
-        np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
-    assert (a.count, a.skipped, a.weight, a.rows) == (b.count, b.skipped, b.weight, b.rows)
 
 
 KINDS: dict[str, Any] = {

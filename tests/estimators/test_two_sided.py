@@ -21,11 +21,9 @@ from sklearn.exceptions import NotFittedError
 import daskspectral as dsp
 from daskspectral import plot
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
-from daskspectral.engine import plan as plan_module
 from daskspectral.forms import at, form, grad, inner, partial, second
 from daskspectral.kernels import Exponential, Gaussian, Linear
 from daskspectral.manifolds import Sphere
-from daskspectral.moments import Moments
 from daskspectral.operators import (
     AnisotropicDiffusion,
     Augmentation,
@@ -39,6 +37,7 @@ from daskspectral.operators import (
     SymmetricForm,
     Transfer,
 )
+from tests.common import assert_same_bits
 
 Array = NDArray[Any]
 N = 2000
@@ -62,20 +61,6 @@ def linear(**changes: Any) -> dsp.SpectralDecomposition:
 @pytest.fixture(scope="module")
 def fitted() -> dsp.SpectralDecomposition:
     return make(constant=True, min_support=0.0).fit((X, Y))
-
-
-@pytest.fixture
-def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of several tasks for small data too."""
-    monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e5)
-
-
-def assert_same_bits(a: Moments, b: Moments) -> None:
-    assert a.fingerprint == b.fingerprint
-    assert a.arrays.keys() == b.arrays.keys()
-    for name in b.arrays:
-        np.testing.assert_array_equal(a.arrays[name], b.arrays[name])
-    assert (a.count, a.skipped, a.weight) == (b.count, b.skipped, b.weight)
 
 
 # -- canonical correlations --------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from daskspectral.operators import (
     TangentPropagation,
     Transfer,
 )
+from tests.common import assert_close
 
 N, D = 9, 2
 RNG = np.random.default_rng(7)
@@ -263,10 +264,6 @@ def triple_loop(size: tuple[int, int], summand: Callable[[int, int, int], float]
             for j in range(size[1]):
                 total[i, j] += FIELDS["weight"][k] * summand(k, i, j)
     return total
-
-
-def assert_close(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
 
 
 def test_the_fields_are_those_that_the_operators_read() -> None:

@@ -15,13 +15,9 @@ from daskspectral.forms import Form, along, form, gram, inner, partial
 from daskspectral.moments import Measure
 from daskspectral.solve import Eigen, Problem, Symmetric, whiten
 from daskspectral.solve.eigen import fix_phases
+from tests.solve.common import spd
 
 CUT = 1e-10
-
-
-def spd(p: int, rng: np.random.Generator, least: float = 0.1) -> Any:
-    q = np.linalg.qr(rng.standard_normal((p, p)))[0]
-    return q * rng.uniform(least, 1, p) @ q.T
 
 
 @form

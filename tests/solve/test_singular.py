@@ -13,13 +13,9 @@ from hypothesis import strategies as st
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.kernels import Gaussian, Polynomial
 from daskspectral.solve import Problem, Singular, Symmetric, whiten
+from tests.solve.common import spd
 
 CUT = 1e-10
-
-
-def spd(p: int, rng: np.random.Generator, least: float = 0.1) -> Any:
-    q = np.linalg.qr(rng.standard_normal((p, p)))[0]
-    return q * rng.uniform(least, 1, p) @ q.T
 
 
 def inverse_root(a: Any) -> Any:

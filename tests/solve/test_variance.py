@@ -26,13 +26,9 @@ from daskspectral.solve.variance import (
     energy_basis,
     theorem_term,
 )
+from tests.solve.common import spd
 
 CUT = 1e-12
-
-
-def spd(p: int, rng: np.random.Generator) -> Any:
-    q = np.linalg.qr(rng.standard_normal((p, p)))[0]
-    return q * rng.uniform(0.2, 2, p) @ q.T
 
 
 def symmetric(p: int, rng: np.random.Generator) -> Any:
@@ -45,7 +41,7 @@ def symmetric(p: int, rng: np.random.Generator) -> Any:
 @given(p=st.integers(1, 8), killed=st.integers(0, 3), seed=st.integers(0, 1000))
 def test_the_form_is_diagonal_in_the_energy_basis_and_what_it_kills_is_off(p: int, killed: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    gram, form = spd(p + killed, rng), np.zeros((p + killed, p + killed))
+    gram, form = spd(p + killed, rng, 0.2, 2), np.zeros((p + killed, p + killed))
     form[killed:, killed:] = symmetric(p, rng)
     order = rng.permutation(p + killed)
     gram, form = gram[np.ix_(order, order)], form[np.ix_(order, order)]
@@ -83,7 +79,7 @@ def test_a_form_that_is_not_invertible_is_refused() -> None:
 def test_theorem_1_as_printed(p: int, largest: float, count: int, delta: float, seed: int) -> None:
     """The first term of (8) with square roots and inverses of matrices, for the energy basis as F and G."""
     rng = np.random.default_rng(seed)
-    gram, form = spd(p, rng), symmetric(p, rng)
+    gram, form = spd(p, rng, 0.2, 2), symmetric(p, rng)
     energy = energy_basis(form, gram, CUT)
     u = energy.matrix
     matrix, root = u.T @ form @ u, scipy.linalg.sqrtm(u.T @ gram @ u).real

@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +29,7 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.estimators import sdp as embedding_module
 from daskspectral.passes import embedding as embedding_passes
 from daskspectral.passes.embedding import Passes
+from tests.common import reference_arrays
 
 Array = NDArray[np.floating[Any]]
 METHODS = ("exact", "lowrank")
@@ -77,8 +76,7 @@ def same_fit(a: dsp.SDPEmbedding, b: dsp.SDPEmbedding) -> None:
 
 @pytest.fixture(scope="module")
 def reference() -> Mapping[str, Array]:
-    with np.load(Path(__file__).parent.parent / "data_reference" / "sdp_small.npz") as arrays:
-        return dict(arrays)
+    return reference_arrays("sdp_small")
 
 
 @pytest.fixture(scope="module")
@@ -234,17 +232,11 @@ def test_the_scheduler_decides_nothing(method: str) -> None:
         same_fit(fit(), plain)
 
 
-def test_a_cluster_decides_nothing() -> None:
+def test_a_cluster_decides_nothing(cluster: LocalCluster) -> None:
     x = da.from_array(X, chunks=(100, 2))
     plain = make(bandwidth=1.5).fit(x)
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=False) as cluster,
-        Client(cluster),
-    ):
+    with Client(cluster):
         same_fit(make(bandwidth=1.5).fit(x), plain)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 @pytest.mark.parametrize("method", METHODS)

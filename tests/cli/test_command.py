@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import signal
@@ -10,53 +9,27 @@ import socket
 import subprocess
 import sys
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import zarr
-from click.testing import CliRunner, Result
 from distributed import LocalCluster
 
 import daskspectral as dsp
-from daskspectral.cli import command, main
+from daskspectral.cli import main
+from tests.cli.common import done, everything
+from tests.common import local_cluster
 
+pytestmark = pytest.mark.usefixtures("folder")
 PROGRAM = [sys.executable, "-c", "from daskspectral.cli import main; main()"]
-# distributed now and then leaves a socket to the garbage collector
-SOCKETS = "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
 FIT = ["--kernel", "gaussian:1", "--landmarks", "30", "--components", "4"]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def call(*arguments: str) -> Result:
-    """The command in this process; an error of ours is the result's exception."""
-    return CliRunner().invoke(command, list(arguments))
-
-
-def done(*arguments: str) -> str:
-    result = call(*arguments)
-    if result.exception is not None:
-        raise result.exception
-    return result.output
 
 
 def points(path: str = "points.zarr", n: int = 400, d: int = 2, seed: int = 0) -> np.ndarray:
     x = np.random.default_rng(seed).standard_normal((n, d))
     zarr.create_array(path, data=x, chunks=(100, d))
     return x
-
-
-def everything() -> list[tuple[str, int]]:
-    return sorted((str(p), p.stat().st_mtime_ns) for p in Path().rglob("*"))
 
 
 def test_the_main_job() -> None:
@@ -326,27 +299,14 @@ def test_a_failed_command_says_one_line(capsys: pytest.CaptureFixture[str]) -> N
     assert err.startswith("Error: there is no kernel 'rbf'")
 
 
-@contextmanager
-def local_cluster(**options: Any) -> Iterator[LocalCluster]:
-    """A cluster whose forgotten sockets are collected before the next test."""
-    with LocalCluster(threads_per_worker=1, dashboard_address=None, **options) as started:
-        yield started
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
-
-
-@pytest.mark.filterwarnings(SOCKETS)
-def test_a_running_cluster() -> None:
+def test_a_running_cluster(cluster: LocalCluster) -> None:
     points()
     job = ["fit", "points.zarr", *FIT]
     done(*job, "--out", "threads.zarr")
-    with local_cluster(n_workers=1, processes=False, protocol="tcp://") as cluster:
-        done(*job, "--out", "cluster.zarr", "--scheduler", cluster.scheduler_address)
+    done(*job, "--out", "cluster.zarr", "--scheduler", cluster.scheduler_address)
     np.testing.assert_array_equal(dsp.load("cluster.zarr").eigenvalues_, dsp.load("threads.zarr").eigenvalues_)
 
 
-@pytest.mark.filterwarnings(SOCKETS)
 def test_clusters_that_do_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
     async def unreachable(address: str, timeout: float) -> None:
         raise OSError("timed out")

@@ -1,12 +1,10 @@
-"""Whitening and the symmetric eigenproblem against scipy, closed forms and known spectra."""
+"""The symmetric eigenproblem against scipy, closed forms and known spectra."""
 
 from __future__ import annotations
 
 from math import comb
-from typing import Any
 
 import numpy as np
-import pytest
 import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,54 +13,8 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.kernels import Polynomial
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
-from daskspectral.solve import Problem, Symmetric, resolve_cut, whiten
-from daskspectral.solve.signs import fix_signs
-
-
-def spd(p: int, rng: np.random.Generator, least: float = 0.1) -> Any:
-    q = np.linalg.qr(rng.standard_normal((p, p)))[0]
-    return q * rng.uniform(least, 1, p) @ q.T
-
-
-@settings(max_examples=50, deadline=None)
-@given(p=st.integers(1, 20), r=st.integers(1, 20), seed=st.integers(0, 1000), decades=st.integers(0, 6))
-def test_whitening_of_any_rank(p: int, r: int, seed: int, decades: int) -> None:
-    rng = np.random.default_rng(seed)
-    r = min(p, r)
-    norms = 10.0 ** rng.uniform(-decades, decades, p)  # functions of very different sizes hide nothing
-    root = np.linalg.qr(rng.standard_normal((p, r)))[0] * rng.uniform(0.1, 1, r) * rng.choice([-1, 1], (p, 1))
-    phi = (root @ root.T) * norms[:, None] * norms
-    found = whiten(phi, 1e-10)
-    assert found.rank == r
-    assert found.matrix.shape == (p, r)
-    np.testing.assert_allclose(found.matrix.T @ phi @ found.matrix, np.eye(r), rtol=0, atol=1e-7)
-    assert found.spectrum.shape == (p,)
-    assert (np.diff(found.spectrum) <= 0).all()
-    # all of the range: W W^T is a generalised inverse
-    np.testing.assert_allclose(
-        (phi @ found.matrix @ found.matrix.T @ phi) / norms[:, None] / norms,
-        phi / norms[:, None] / norms,
-        rtol=0,
-        atol=1e-7,
-    )
-
-
-def test_the_cut_is_relative_to_the_largest() -> None:
-    q = scipy.linalg.hadamard(4) / 2  # every function has the same norm
-    phi = q * np.array([1.0, 1e-3, 1e-5, 1e-11]) @ q.T
-    for scale in (1e-200, 1.0, 1e200):
-        assert [whiten(scale * phi, cut).rank for cut in (1e-13, 1e-10, 1e-4, 0.1)] == [4, 3, 2, 1]
-
-
-def test_functions_that_vanish_are_not_seen() -> None:
-    phi = np.zeros((3, 3))
-    phi[0, 0], phi[2, 2] = 4.0, 1e-30
-    found = whiten(phi, 1e-10)
-    assert found.rank == 2
-    assert not found.matrix[1].any()
-    np.testing.assert_allclose(found.matrix.T @ phi @ found.matrix, np.eye(2), rtol=0, atol=1e-14)
-    with pytest.raises(ValueError, match="every basis function is zero on every point; widen the kernel's scale"):
-        whiten(np.zeros((3, 3)), 1e-10)
+from daskspectral.solve import Problem, Symmetric, whiten
+from tests.solve.common import spd
 
 
 @settings(max_examples=50, deadline=None)
@@ -108,14 +60,6 @@ def test_the_largest_whitened_coefficient_is_positive() -> None:
     np.testing.assert_allclose(np.abs(again.left), np.abs(found.left[::-1]), rtol=0, atol=1e-12)
 
 
-def test_signs() -> None:
-    columns = np.array([[1.0, -3.0, 2.0, 0.0, -1.0], [-2.0, 1.0, -2.0, 0.0, 1.0 + 1e-9]])
-    follower = np.ones((1, 5))
-    fix_signs(columns, follower)
-    assert columns.tolist() == [[-1.0, 3.0, 2.0, 0.0, 1.0], [2.0, -1.0, -2.0, 0.0, -1.0 - 1e-9]]
-    assert follower.tolist() == [[-1.0, -1.0, 1.0, 1.0, -1.0]]  # of equal magnitudes the first decides
-
-
 def test_the_ridge_goes_on_the_form() -> None:
     rng = np.random.default_rng(2)
     phi, form = spd(6, rng), spd(6, rng)
@@ -124,27 +68,6 @@ def test_the_ridge_goes_on_the_form() -> None:
     np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-12)
     plain = Symmetric().solve(Problem(form, phi, count=6, cut=1e-10))
     assert (found.values > plain.values).all()
-
-
-@settings(max_examples=50, deadline=None)
-@given(p=st.integers(1, 12), kept=st.integers(0, 4), seed=st.integers(0, 1000), decades=st.integers(0, 12))
-def test_functions_that_the_cut_may_not_take_away(p: int, kept: int, seed: int, decades: int) -> None:
-    """One, the constant, whatever the others are; several as far as they are independent themselves."""
-    rng = np.random.default_rng(seed)
-    root = rng.standard_normal((p, p)) * 10.0 ** -rng.uniform(0, decades if kept < 2 else min(decades, 2), p)
-    phi = root @ root.T
-    keep = np.arange(p) < kept
-    rng.shuffle(keep)
-    w = whiten(phi, 1e-8, keep).matrix
-    np.testing.assert_allclose(w.T @ phi @ w, np.eye(w.shape[1]), rtol=0, atol=1e-5)
-    assert w.shape[1] <= whiten(phi, 1e-8).rank + min(kept, p)
-    scale = 1 / np.sqrt(np.diag(phi))
-    for i in np.flatnonzero(keep):
-        projected = w @ (w.T @ phi[:, i])
-        residual = scale[i] * (projected - np.eye(p)[i])
-        assert residual @ phi @ residual < 1e-7  # relative to a norm of 1
-    if not keep.any():
-        assert np.array_equal(w, whiten(phi, 1e-8).matrix)
 
 
 def test_functions_that_the_form_kills_have_the_eigenvalue_zero() -> None:
@@ -159,30 +82,6 @@ def test_functions_that_the_form_kills_have_the_eigenvalue_zero() -> None:
         assert np.abs(found.values[:zeros]).max() < 1e-13
         assert not (found.values[zeros:] < 1e-3).any()
     assert not Symmetric().solve(Problem(np.zeros((1, 1)), np.ones((1, 1)), count=3, cut=1e-10)).values.any()
-
-
-@pytest.mark.parametrize(
-    ("rtol", "dtype", "expected"),
-    [
-        (None, "float64", 1e-10),
-        (None, "float32", 1e-6),
-        (0, "float64", 0.0),
-        (1e-14, "float64", 1e-14),
-        (1e-7, "float32", 1e-7),
-    ],
-)
-def test_cuts(rtol: float | None, dtype: str, expected: float) -> None:
-    assert resolve_cut(rtol, dtype) == expected
-
-
-@pytest.mark.parametrize(
-    ("rtol", "dtype"),
-    [(-1e-10, "float64"), (1.0, "float64"), (np.nan, "float64"), (9e-8, "float32"), (0, "float32")],
-)
-def test_cuts_refused(rtol: float, dtype: str) -> None:
-    least = "0" if dtype == "float64" else "1e-07"
-    with pytest.raises(ValueError, match=rf"rtol must lie in \[{least}, 1\) for dtype {dtype}; it is {rtol!r}"):
-        resolve_cut(rtol, dtype)
 
 
 @settings(max_examples=40, deadline=None)

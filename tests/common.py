@@ -1,0 +1,72 @@
+"""What several tests call: comparisons, clusters, reference arrays."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from distributed import LocalCluster
+
+from daskspectral.moments import Moments
+from daskspectral.registry import decode, encode, foreign
+
+Scheduling = Callable[[str], AbstractContextManager[None]]
+
+
+def assert_close(found: Any, wanted: Any, tolerance: float = 1e-12, *, dtype: Any = np.float64, what: str = "") -> None:
+    """An array, or each of a mapping: shape, dtype (None: any), and entries within `tolerance` of the largest one."""
+    if isinstance(wanted, Mapping):
+        assert found.keys() == wanted.keys()
+        for name in wanted:
+            assert_close(found[name], wanted[name], tolerance, dtype=dtype, what=name)
+        return
+    assert np.shape(found) == np.shape(wanted), what
+    assert dtype is None or np.asarray(found).dtype == dtype, what
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * np.abs(wanted).max(), err_msg=what)
+
+
+def assert_same_moments(found: Moments, wanted: Moments, tolerance: float = 1e-13) -> None:
+    """The same sums up to rounding, of as many rows."""
+    assert_close(found.arrays, wanted.arrays, tolerance)
+    assert (found.count, found.skipped, found.weight) == (wanted.count, wanted.skipped, wanted.weight)
+
+
+def assert_same_arrays(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    assert found.keys() == wanted.keys()
+    for name in wanted:
+        np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
+
+
+def assert_same_bits(found: Moments, wanted: Moments) -> None:
+    """The same sums to the last bit, of as many rows."""
+    assert found.fingerprint == wanted.fingerprint
+    assert_same_arrays(found.arrays, wanted.arrays)
+    assert (found.count, found.skipped, found.rows) == (wanted.count, wanted.skipped, wanted.rows)
+    assert found.weight == wanted.weight
+
+
+def copied(basis: Any) -> Any:
+    """The basis, from its state."""
+    state = encode(basis)
+    return decode(state, type(basis), trusted=foreign(state))
+
+
+def reference_arrays(name: str) -> dict[str, Any]:
+    """Arrays that independent code computed, from `data_reference`."""
+    with np.load(Path(__file__).parent / "data_reference" / f"{name}.npz") as arrays:
+        return dict(arrays)
+
+
+@contextmanager
+def local_cluster(**options: Any) -> Iterator[LocalCluster]:
+    """A cluster whose forgotten sockets are collected before the next test."""
+    with LocalCluster(threads_per_worker=1, dashboard_address=None, **options) as started:
+        yield started
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()

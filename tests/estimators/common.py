@@ -1,0 +1,67 @@
+"""Points, a SpectralDecomposition of them and containers, for several files of tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+import zarr
+from numpy.typing import NDArray
+
+import daskspectral as dsp
+from daskspectral.kernels import Gaussian
+
+Array = NDArray[Any]
+N = 3000
+X = np.random.default_rng(0).standard_normal((N, 3)) * [1.0, 0.7, 0.4] + [0.0, 1.0, -2.0]
+X.flags.writeable = False
+
+
+def make(**changes: Any) -> dsp.SpectralDecomposition:
+    defaults = {"kernel": Gaussian(1.0), "n_landmarks": 20, "n_components": 5, "random_state": 0}
+    return dsp.SpectralDecomposition(**(defaults | changes))
+
+
+# the points "x" of a regression, or values at them, in a container
+
+
+def as_numpy(path: Path, name: str, a: Array) -> Array:
+    return a
+
+
+def as_dask(path: Path, name: str, a: Array) -> da.Array:
+    return da.from_array(a, chunks=(130,) + (2,) * (a.ndim - 1))
+
+
+def as_zarr(path: Path, name: str, a: Array) -> zarr.Array[Any]:
+    return zarr.create_array(path / f"{name}.zarr", data=a, chunks=(130, *a.shape[1:]))
+
+
+def as_path(path: Path, name: str, a: Array) -> str:
+    as_zarr(path, name, a)
+    return f"{path}/{name}.zarr"
+
+
+def as_xarray(path: Path, name: str, a: Array) -> xr.DataArray:
+    dims = ("row", "feature") if name == "x" else ("row", "j", "i")[: a.ndim]
+    coords: dict[str, Any] = {"row": 2 * np.arange(len(a))}
+    if name == "x":
+        coords["feature"] = list("abc")
+    return xr.DataArray(a, dims=dims, coords=coords)
+
+
+def as_chunked(path: Path, name: str, a: Array) -> xr.DataArray:
+    return as_xarray(path, name, a).chunk({"row": 130})
+
+
+CONTAINERS = {
+    "numpy": (as_numpy, np.ndarray),
+    "dask": (as_dask, da.Array),
+    "zarr": (as_zarr, da.Array),
+    "path": (as_path, da.Array),
+    "xarray": (as_xarray, xr.DataArray),
+    "xarray, chunked": (as_chunked, xr.DataArray),
+}
