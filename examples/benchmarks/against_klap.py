@@ -30,9 +30,9 @@ import threadpoolctl
 from common import alternate, measure, options, ratio, report
 
 from daskspectral.data.source import open_source
-from daskspectral.engine import Run
+from daskspectral.engine import Run, plan_rows
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
-from daskspectral.passes.sums import plan_of
+from daskspectral.passes.sums import flops_of
 
 INSTALL = "python -m pip install --no-deps --target klap-0.0.2 klap==0.0.2 numba llvmlite"
 
@@ -71,7 +71,7 @@ def klap_sums(klap: Any, kernel: Any, y: np.ndarray, x: np.ndarray) -> tuple[np.
 def our_sums(kernel: Kernel, y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L and Phi through the engine, on the active scheduler."""
     source = open_source(x)
-    sums = Run(source, plan_of(source, len(y))).reduce(measure(kernel, y)).sums
+    sums = Run(source, plan_rows(source, flops_of(source, len(y)))).reduce(measure(kernel, y)).sums
     return sums["form"], sums["gram"]
 
 

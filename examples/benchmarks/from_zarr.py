@@ -29,11 +29,11 @@ from common import alternate, folder_option, forget, gemm, measure, normal_zarr,
 
 from daskspectral.data.batches import BATCH_ROWS
 from daskspectral.data.source import open_source
-from daskspectral.engine import Run
+from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import Scan
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
-from daskspectral.passes.sums import plan_of
+from daskspectral.passes.sums import flops_of
 
 SIZES = ((1000, 20, 300_000), (100, 3, 20_000_000))  # p, d, rows: about ten seconds each
 
@@ -71,7 +71,7 @@ def one_size(p: int, d: int, n: int, folder: Path, threads: int, repeats: int, q
     path = normal_zarr(folder, n, d)
     task = measure(Gaussian(float(np.sqrt(d))), np.random.default_rng(1).standard_normal((p, d)))
     source = open_source(path)
-    run = Run(source, plan_of(source, p))
+    run = Run(source, plan_rows(source, flops_of(source, p)))
     # as many rows to a batch as the engine has, and fewer where that would leave threads without work at the end
     block = task.block_rows
     batch = min(BATCH_ROWS, max(1, n // (32 * threads * block)) * block)

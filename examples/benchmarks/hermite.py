@@ -23,7 +23,6 @@ import click
 import numpy as np
 import threadpoolctl
 from common import Rows, alternate, options, report
-from daskspectral.passes.regression import MeasureRegression
 from scipy.optimize import nnls
 
 from daskspectral.basis import LandmarkBasis
@@ -32,6 +31,7 @@ from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import unit_index
 from daskspectral.moments import Measure, block_rows
 from daskspectral.operators.regression import Regression
+from daskspectral.passes.sums import SumTask
 from daskspectral.solve.ridge import Observed, solve_ridge
 
 MIDDLE = {"n": 16_384, "p": 500, "d": 10}
@@ -51,9 +51,9 @@ def functions(n: int, p: int, d: int) -> dict[str, Callable[[], Any]]:
     kernel = Gaussian(float(np.sqrt(d)))
     basis = LandmarkBasis(kernel, landmarks)
 
-    def task(gradients: bool) -> MeasureRegression:
+    def task(gradients: bool) -> SumTask:
         operator = Regression(gradients)
-        return MeasureRegression(Measure(basis, basis, operator.forms, operator.functionals), Preparation())
+        return SumTask(Measure(basis, basis, operator.forms, operator.functionals), operator, Preparation())
 
     batch = {"x": x, "y": y, "gradients": t}
     sums = task(True)([batch])

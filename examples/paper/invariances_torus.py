@@ -96,7 +96,8 @@ TARGETS = {"exp(sum x)": smooth, "sum abs(x)^3": rough}
 
 def least_risk(ridge: SobolevRidge, x: np.ndarray, y: np.ndarray, test: np.ndarray, truth: np.ndarray) -> float:
     """The relative risk of a fitted kernel ridge at the best of all penalties, three a decade."""
-    kernel = sections(ridge.manifold, ridge.n_eigenfunctions, 2.0, x, elements(ridge.group, ridge.manifold, 10**4))
+    group = elements(ridge.group, ridge.manifold, 10**4)
+    kernel = sections(ridge.manifold, ridge.n_eigenfunctions, 2.0, x, group, room=10**9)
     spectrum, vectors = np.linalg.eigh(kernel.gram())
     spectrum, vectors = spectrum[spectrum > 1e-13 * spectrum[-1]], vectors[:, spectrum > 1e-13 * spectrum[-1]]
     penalties = np.append(spectrum[-1] * np.logspace(-14, 1, 46), len(x) * ridge.alpha_)
