@@ -3,10 +3,10 @@
 Measured: seconds for the two p x p matrices, L and the Gram Phi, of the same rows and landmarks in memory, in turn,
 with the same number of threads. klap is called the way its own `fit` calls it, which shares the inner products
 between the two; its BLAS has as many threads as ours has dask threads (its compiled loop has one: it has no parallel
-form). Its Gaussian is exp(-r^2 / sigma^2), so that sigma is sqrt(2) times our scale. "difference": the largest one
-between the two results over the largest entry.
+form). Its Gaussian is exp(-r^2 / sigma^2), so that sigma is sqrt(2) times our scale. "difference" is the largest
+difference between the two results, over the largest entry.
 
-klap is no dependency; it goes into a folder of its own (it needs numba), because its file names are common words:
+klap is not a dependency; install it into a folder of its own (it needs numba), because its file names are common words:
 
     python -m pip install --no-deps --target klap-0.0.2 klap==0.0.2 numba llvmlite
     python examples/benchmarks/against_klap.py --klap klap-0.0.2 --json against_klap.json
@@ -38,7 +38,7 @@ INSTALL = "python -m pip install --no-deps --target klap-0.0.2 klap==0.0.2 numba
 
 
 def load_klap(folder: Path | None) -> Any:
-    """The package, from its folder; None, with what to do, where there is none."""
+    """The package from its folder, or an error that says how to install it."""
     if folder is not None:
         sys.path.append(str(folder.resolve()))
     try:

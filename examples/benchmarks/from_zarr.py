@@ -4,12 +4,12 @@ Measured: rows per second of `Run.reduce` over a zarr array (float32, zstd, crc3
 the files in the page cache ("warm") and dropped from it before ("cold"); against the same `Measure` on the same rows in
 memory in plain Python threads, one BLAS thread each, which take batches from one queue ("bare"). Gaussian kernel,
 float64. "read" is the engine with a task that only reads and checks rows. Reading (inflating, checksums) uses the cores
-that the kernel needs, so that the time of one row is bounded below by the two together: "of bound" is the engine's time
-over bare + read. "% of dgemm": useful flops (3 p^2 + 2 p d per row) of the bare kernel over dgemm's in as many threads.
+that the kernel needs, so the time of a row is bounded below by the two together: "of bound" is the engine's time over
+bare + read. "% of dgemm": useful flops (3 p^2 + 2 p d per row) of the bare kernel over dgemm's in as many threads.
 
     python examples/benchmarks/from_zarr.py --json from_zarr.json
 
-Targets: p = 1000, d = 20: 90 % of bare; p = 100, d = 3: within 1.3 times of what bounds it.
+Targets: p = 1000, d = 20: 90 % of bare; p = 100, d = 3: within 1.3 times the bound.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def bare(measure: Measure, x: np.ndarray, rows: int, threads: int) -> Callable[[
 
 
 def together(functions: list[Callable[[], Any]]) -> Callable[[], Any]:
-    """All of them at once, a thread each."""
+    """A function that runs all the functions at once, each in a thread."""
 
     def run() -> None:
         with ThreadPoolExecutor(len(functions)) as pool:

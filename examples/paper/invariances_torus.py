@@ -62,7 +62,7 @@ def floor(frequencies: int) -> float:
 
 
 def torus(sizes: Sequence[int], seeds: int) -> dict[str, dict[int, np.ndarray]]:
-    """The relative error of each model at each n, one a seed."""
+    """The relative errors of each model at each n, one for each seed."""
     found: dict[str, dict[int, np.ndarray]] = {name: {} for name in MODELS}
     for name, build in MODELS.items():
         least, most, slow = RANGES[name]
@@ -178,7 +178,7 @@ def check(
     table: dict[tuple[str, int, float], dict[str, np.ndarray]],
     allowed: float,
 ) -> None:
-    """Least squares no worse than the others, up to a factor `allowed` that the seeds explain.
+    """Check that least squares is no worse than the others, up to a factor `allowed` that the seeds explain.
 
     Without noise only kernel ridge without the group is compared: the averaged kernel has more functions.
     """
