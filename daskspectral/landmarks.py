@@ -11,7 +11,7 @@
 An estimator takes one of these as its argument `landmarks`; the shell has the same names. All but the first choose
 among `landmark_sample` rows drawn uniformly (10 p by default, at least 10 000). The choice matters where few rows
 decide. On two half-moons with noise 0.05, whose second eigenvalue tends to 0, 200 farthest-point landmarks give 0.058,
-k-means++ 0.27 and uniform ones 0.50: what matters are the functions that reach into the gap between the clusters.
+k-means++ 0.27 and uniform ones 0.50: the functions that reach into the gap between the clusters matter.
 
 The functions here work on a sample (m, d) in memory:
 
@@ -19,7 +19,7 @@ The functions here work on a sample (m, d) in memory:
     >>> from daskspectral import landmarks
     >>> sample = np.array([[0.0], [0.1], [0.2], [5.0], [9.0]])
     >>> rows = landmarks.choose("farthest", sample, 3, np.random.default_rng(0))
-    >>> np.sort(sample[rows, 0])[1:]  # beside one of the three that lie together
+    >>> np.sort(sample[rows, 0])[1:]  # and one of the three rows that lie together
     array([5., 9.])
 
 Every method returns row indices into the sample, distinct and in the order in which they were chosen, and
@@ -75,9 +75,9 @@ def choose(
 ) -> Indices:
     """Return the indices (p,) of landmarks chosen by one of `METHODS`.
 
-    "cholesky" and "leverage" need ``gram``. The methods that look at the geometry return fewer than p indices
-    when the sample cannot support p (see each); the caller decides whether to warn. Raises ValueError for an
-    unknown method, a missing kernel, a sample that is not a finite (m, d) array, or p outside 1..m.
+    "cholesky" and "leverage" need ``gram``. All methods but "uniform" return fewer than p indices when the sample
+    cannot support p (see each); the caller decides whether to warn. Raises ValueError for an unknown method, a
+    missing kernel, a sample that is not a finite (m, d) array, or p outside 1..m.
 
     Examples
     --------
@@ -153,8 +153,8 @@ def pivoted_cholesky(
     """Return the pivots of the diagonally pivoted partial Cholesky factorisation of K = gram(sample, sample).
 
     Each step takes the largest entry of diag(K - L^T L): the point farthest, in the kernel's feature space,
-    from the span of those chosen; ties, up to rounding, go to the lowest index. K is never formed: O(m p^2)
-    time, 8 m p bytes. ``diagonal(a)`` (len(a),) spares evaluating diag(K) in blocks. `rng` is not used.
+    from the span of the points chosen so far; ties, up to rounding, go to the lowest index. K is never formed:
+    O(m p^2) time, 8 m p bytes. ``diagonal(a)`` (len(a),) spares evaluating diag(K) in blocks. `rng` is not used.
     Fewer than p indices when the residual first falls to 1e-12 of the largest entry of diag(K) (64 eps where
     the kernel answers in a lower precision). Raises ValueError when K is zero or not positive semi-definite.
     Harbrecht, Peters and Schneider, Appl. Numer. Math. 62, 2012.
@@ -191,7 +191,7 @@ def pivoted_cholesky(
             raise ValueError(
                 "expected a positive semi-definite kernel, received a Cholesky residual of "
                 f"{residual.min():.3g} in row {residual.argmin()} of the sample (largest diagonal entry "
-                f"{largest:.3g}); mend the kernel, or choose landmarks by a method that needs none"
+                f"{largest:.3g}); correct the kernel, or choose landmarks by a method that needs none"
             )
         chosen[k] = pivot
         residual[chosen[: k + 1]] = 0.0
@@ -203,8 +203,8 @@ def leverage(
 ) -> Indices:
     """Return p indices drawn without replacement, proportionally to `leverage_scores`.
 
-    An exponential race: the p smallest E_i / score_i, E_i standard exponential, in ascending order, which is
-    successive sampling. Fewer than p indices when fewer scores are positive.
+    By an exponential race: the p smallest E_i / score_i, E_i standard exponential, in ascending order, which amounts
+    to drawing one after the other. Fewer than p indices when fewer scores are positive.
     Alaoui and Mahoney, NeurIPS 2015.
 
     Examples
@@ -235,7 +235,7 @@ def leverage_scores(
 
         score_i = (K_ii - K_iJ (K_JJ + mu I)^(-1) K_Ji) / (mu m / s)
 
-    This equals diag(K (K + mu I)^(-1)) when J is the whole sample, and a point that the pilot does not see
+    This equals diag(K (K + mu I)^(-1)) when J is the whole sample, and a point that no point of the pilot resembles
     scores high rather than low. mu makes the pilot's effective dimension, tr K_JJ (K_JJ + mu I)^(-1), equal
     to p / 2 (p is twice the number of directions resolved), but is no less than 1e-10 of K_JJ's norm.
     ``pilot`` is s, by default min(m, max(2 p, 256)). O(m s^2 + s^3). Alaoui and Mahoney, NeurIPS 2015;
@@ -273,7 +273,7 @@ def leverage_scores(
 def median_distance(sample: ArrayLike, rng: np.random.Generator, *, size: int = 1000) -> float:
     """Return the median of |x_i - x_j| over the pairs i < j of at most ``size`` rows drawn from the sample.
 
-    Raises ValueError for fewer than two rows, and when the median is 0: it gives no length scale then.
+    Raises ValueError for fewer than two rows, and when the median is 0, which is no length scale.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def median_distance(sample: ArrayLike, rng: np.random.Generator, *, size: int = 
 
 
 def _spread(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[[Array], int]) -> Indices:
-    """Grow a set from a random row by ``pick(squared distances to the set)`` until p rows or none is left."""
+    """Grow a set from a random row by ``pick(squared distances to the set)``, to p rows or until none is left."""
     x, p = _checked(sample, p)
     columns = np.ascontiguousarray(_scaled(x)[0].T)
     chosen = np.empty(p, dtype=np.intp)
@@ -317,7 +317,7 @@ def _spread(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[
 
 
 def _regularisation(values: Array, dimension: float) -> float:
-    """Return mu with sum values / (values + mu) = dimension, by bisection, or the floor above it."""
+    """Return mu with sum values / (values + mu) = dimension, by bisection, but no less than the floor."""
     low, high = _FLOOR * float(values[-1]), float(values.sum()) / dimension
     if high <= low or np.sum(values / (values + low)) <= dimension:
         return low
@@ -344,7 +344,7 @@ def _checked(sample: ArrayLike, p: int) -> tuple[Array, int]:
 
 
 def _scaled(x: Array) -> tuple[Array, int]:
-    """Return x / 2^e with entries within [-1, 1], and e: exact, and squares stay in range."""
+    """Return x / 2^e with entries within [-1, 1], and e: the division is exact, and squares stay in range."""
     exponent = int(np.frexp(np.abs(x).max())[1])
     return np.ldexp(x, -exponent), exponent
 
@@ -369,5 +369,5 @@ def _diagonal(x: Array, gram: Gram, diagonal: Diagonal | None) -> Array:
             raise ValueError(f"expected diagonal(x) of shape {(len(x),)}, received {k.shape}")
     if not (np.isfinite(k).all() and k.min() >= 0):
         bad = int(np.argmin(np.where(np.isfinite(k), k, -np.inf)))
-        raise ValueError(f"expected k(x, x) >= 0 and finite, received {k[bad]} in row {bad}; mend the kernel")
+        raise ValueError(f"expected k(x, x) >= 0 and finite, received {k[bad]} in row {bad}; correct the kernel")
     return np.array(k, dtype=np.float64)

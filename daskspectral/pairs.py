@@ -22,7 +22,7 @@ BLOCK = 512  # points on each side of a block of pairs: the weights of one stay 
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Points (c, d) and their masses (c,): sample weights, and with them the factors that normalise the weights."""
+    """Points (c, d) and their masses (c,): sample weights, times the factors that normalise the kernel's weights."""
 
     x: Array
     mass: Array
@@ -38,10 +38,10 @@ class Cloud:
 
 @dataclass(frozen=True, eq=False)
 class CloudGram:
-    """sum_i m_i phi(x_i) phi(x_i)^T over clouds, where phi are a basis's functions less a constant each.
+    """sum_i m_i phi(x_i) phi(x_i)^T over clouds, where phi are a basis's functions, each less a constant.
 
-    The form of a graph Laplacian sees differences of values only, so that the constants (`offset`, (p,)) change
-    nothing but the rounding: what is nearly constant keeps its digits, and what is constant gives exactly 0.
+    The form of a graph Laplacian depends only on differences of values, so that the constants (`offset`, (p,)) change
+    nothing but the rounding: nearly constant functions keep their digits, and constant ones give exactly 0.
     """
 
     basis: Basis
@@ -49,7 +49,7 @@ class CloudGram:
 
     @classmethod
     def about(cls, basis: Basis, point: Array) -> CloudGram:
-        """With the functions' values at a point (d,) as offset."""
+        """The sum with the functions' values at a point (d,) as offset."""
         return cls(basis, np.array(basis.values(point[None])[:, 0], dtype=float))
 
     def features(self, x: Array) -> Array:
@@ -67,7 +67,7 @@ class CloudGram:
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """What one cloud gave with itself and others.
+    """The sums of one cloud with itself and others.
 
     `cross`, by name, (p, p): sum_ij m_i m_j w_ij phi(x_i) phi(x_j)^T over all ordered pairs, i in the cloud and j in
     the cloud or the others, or the reverse (symmetric). `degrees`, by the key of the cloud, (c,): sum_j m_j w_ij.
@@ -79,10 +79,10 @@ class PairSums:
 
 @dataclass(frozen=True, eq=False)
 class PairMeasure:
-    """What every task measures of pairs: the weights of each block are computed once and serve every basis.
+    """The sums over pairs that every task measures; the weights of a block are computed once and serve every basis.
 
-    Each pair of different clouds is met once and counts in both orders. Cost: a GEMM (p, c) (c, c) a block and basis,
-    and one evaluation of the weights. Without bases it sums the degrees alone.
+    Each pair of different clouds is visited once and counts in both orders. A block costs one evaluation of the
+    weights, and a GEMM (p, c) (c, c) for each basis. Without bases only the degrees are summed.
     """
 
     weights: Kernel
@@ -124,7 +124,7 @@ class PairMeasure:
         images: Mapping[str, list[Array]],
         degree: Array,
     ) -> Array:
-        """Add the pairs of the cloud's blocks with another block to images and degree; the degrees of the other."""
+        """Add the pairs of the cloud's blocks with another block to images and degree; returns the other's degrees."""
         across = np.zeros(len(other))
         for j, block in enumerate(blocks):
             w = self.weights.values(block.x, other.x)  # (other, block)
@@ -159,8 +159,8 @@ class SparsePairs:
 def dirichlet_form(diagonal: Array, cross: Array) -> Array:
     """sum_ij w_ij (phi(x_i) - phi(x_j)) (phi(x_i) - phi(x_j))^T, equation (16), from its two parts.
 
-    It is 2 (Phi diag(W 1) Phi^T - Phi W Phi^T): `diagonal` is the `CloudGram` with masses times degrees, `cross` that
-    of `PairMeasure`.
+    It is 2 (Phi diag(W 1) Phi^T - Phi W Phi^T): `diagonal` is the sum of `CloudGram` with masses times degrees, `cross`
+    the sum of `PairMeasure`.
     """
     form = 2.0 * (diagonal - cross)
     return np.asarray(0.5 * (form + form.T))

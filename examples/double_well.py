@@ -4,7 +4,7 @@ The overdamped Langevin process dX = -V'(X) dt + sqrt(2 / beta) dW in V(x) = (x^
 exp(-beta V) at equilibrium, and the generator L f = -V' f' + f'' / beta. Independent points of this density, without
 a trajectory, give the eigenvalues of L in two ways: by the symmetric form -<f', g'> / beta, and by <f, L g> from the
 drift at the points (gEDMD). The error of the second is much smaller, because L maps the span of the basis almost to
-itself, and there is no sampling error where it does so exactly. Both are compared with finite volumes on a fine grid.
+itself; if it did so exactly, there would be no sampling error. Both are compared with finite volumes on a fine grid.
 The wells mix in the time -1 / (eigenvalue 1).
 
 The Ornstein-Uhlenbeck process dX = -X dt + sqrt(2) dW, simulated without an error of discretisation, has the transfer
@@ -113,7 +113,7 @@ def measure(
     transfer: SpectralDecomposition,
     truth: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
 ) -> dict[str, float]:
-    """Compare eigenvalues and functions with the grid's, singular values with exp(-k t)."""
+    """Compare eigenvalues and functions with the grid's, and singular values with exp(-k t)."""
     grid, values, functions, density = truth
     weights = density * (grid[1] - grid[0])
     correlations = []

@@ -2,8 +2,8 @@
 
 Each moon is a thin arc of length pi. Alone it has the eigenvalues k^2 of a segment, with eigenfunctions
 cos(k t) of the angle t along it; both moons together have each eigenvalue twice. The first pair, 0 and
-almost 0, tells the clusters apart. The landmarks are a farthest-point traversal: uniform landmarks are rare
-at the edges of the moons, and give 0.5 where the second 0 should be.
+almost 0, tells the clusters apart. The landmarks are a farthest-point traversal: uniformly drawn landmarks are rare
+at the edges of the moons, and give an eigenvalue of 0.5 where the second 0 should be.
 
     python examples/figure1_half_moons.py [--n 1e5] [--out FOLDER]
 """

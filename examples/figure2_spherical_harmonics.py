@@ -63,7 +63,7 @@ def measure(estimator: SpectralDecomposition) -> dict[str, float]:
 
 
 def eigenspace(degree: int) -> slice:
-    """The indices of the eigenfunctions of a degree."""
+    """The indices of the learned functions that belong to a degree."""
     return slice(degree**2, (degree + 1) ** 2)
 
 
@@ -90,7 +90,7 @@ def quadrature() -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw(estimator: SpectralDecomposition, picture: Path) -> None:
-    """Draw the learned functions above; below, the true harmonics in the basis of each eigenspace that is nearest."""
+    """Draw the learned functions above; below, the true harmonics, in the nearest basis of each eigenspace."""
     sphere, x, y = plot.mollweide()
     grid, (points, weights) = sphere.reshape(-1, 3), quadrature()
     learned_grid, learned = estimator.transform(grid), estimator.transform(points)

@@ -2,7 +2,7 @@
 
 A constant is hard for the Gaussian kernel exp(-r^2), whose functions all decay. 1000 uniform points of the unit
 square, the first 100 of which are landmarks, have the value 1 and, for Hermite regression, the gradient 0; there is
-no noise. The penalty is chosen by generalised cross-validation, as finely as sums of squares can tell fits apart.
+no noise. The penalty is chosen by generalised cross-validation, as finely as sums of squares can distinguish fits.
 
     python examples/figure4_hermite_regression.py [--n 1000] [--out FOLDER]
 """
@@ -54,7 +54,7 @@ def fit(n: int, p: int, seed: int) -> dict[str, HermiteRegressor]:
 
 
 def error(n: int, p: int, seed: int) -> list[float]:
-    """The root mean square error of both over the square."""
+    """The root mean square errors of both over the square."""
     line = np.linspace(0, 1, 50)
     square = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     return [float(np.sqrt(np.mean((model.predict(square) - 1) ** 2))) for model in fit(n, p, seed).values()]

@@ -1,8 +1,8 @@
 """Hermite polynomials learned from normal points in the plane: Figure 6 of Cabannes and Bach (2024).
 
-For the standard normal distribution grad* grad has the eigenvalues k = 0, 1, 2, ..., in two dimensions each
+For the standard normal distribution grad* grad has the eigenvalues k = 0, 1, 2, ..., in two dimensions each one
 k + 1 times; the eigenfunctions are the products He_a(x) He_b(y) of Hermite polynomials with a + b = k. A
-polynomial kernel of degree 3 spans the first ten.
+polynomial kernel of degree 3 spans the first ten of them.
 
     python examples/figure6_hermite.py [--n 1e5] [--out FOLDER]
 """
@@ -41,7 +41,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
 
     numbers = measure(estimator)
     widened = max(1.0, (1e5 / n) ** 0.5)
-    # half as much again as the largest among 25 seeds; moments of degree 6 of a normal have heavy tails
+    # one and a half times the largest of 25 seeds; moments of degree 6 of a normal have heavy tails
     for k, error, residual in ((1, 0.02, 0.03), (2, 0.08, 0.10), (3, 0.25, 0.18)):
         assert numbers[f"largest error of eigenvalue {k}"] <= error * widened, numbers
         assert numbers[f"residual outside eigenspace {k}"] <= residual * widened, numbers
@@ -75,7 +75,7 @@ def hermite(k: int, points: np.ndarray) -> np.ndarray:
 
 
 def draw(estimator: SpectralDecomposition, picture: Path) -> None:
-    """Draw five functions a row: learned ones; below, the true ones in the basis of each eigenspace that is nearest."""
+    """Draw five learned functions in each row; below, the true ones, in the nearest basis of each eigenspace."""
     line = np.linspace(-2.6, 2.6, 161)
     grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     radius = np.linalg.norm(grid, axis=1) / 2.5  # 96 % of the data lie within 1

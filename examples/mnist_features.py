@@ -3,13 +3,13 @@
 The eigenfunctions of E |f(xi) - f(xi')|^2, over pairs of versions of an image moved by one pixel, are features learned
 without labels. A linear classifier on 64 of them is compared with one on 64 principal components and one on 64
 eigenfunctions of the Laplacian, the constant left out. All three are fitted to the same four fifths of the images, of
-which a few have labels that train the classifier. The accuracy is measured on the last fifth, which nothing else sees.
+which a few have labels that train the classifier. The accuracy is measured on the last fifth, which nothing else uses.
 The scale of the Gaussian kernel, whether components are whitened, and the classifier's penalty are chosen by
-cross-validation on the labelled images, anew for each draw of them; the number of landmarks is fixed.
+cross-validation on the labelled images, afresh for each draw of them; the number of landmarks is fixed.
 
-The file holds images X (n, side^2) uint8 and their classes y (n,): the ten thousand test images of MNIST, say. A pixel
-must be narrower than a stroke: where it is not, as in images of 8 x 8, a shift by one pixel destroys what tells the
-classes apart.
+The file holds images X (n, side^2) uint8 and their classes y (n,), such as the ten thousand test images of MNIST. A
+pixel must be narrower than a stroke. Where it is not, as in images of 8 x 8, a shift by one pixel destroys the
+differences between the classes.
 
     python examples/mnist_features.py --data mnist.npz [--labels 1000] [--landmarks 1000] [--out FOLDER]
 """
@@ -35,7 +35,7 @@ MOVES = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))  # rows down, columns to the 
 SCALES = (0.4, 0.6, 0.8, 1.0)  # of the median distance between images
 PENALTIES = (0.01, 0.1, 1.0, 10.0)  # C of the classifier
 DRAWS = 5
-SIZES = (100, 200, 500)  # numbers of labels in the picture, besides the one that is asked for
+SIZES = (100, 200, 500)  # numbers of labels in the picture, besides --labels
 NAMES = {
     "augmentation": "functions invariant to shifts",
     "laplacian": "eigenfunctions of the Laplacian",
@@ -101,7 +101,7 @@ def moved(images: np.ndarray, down: int, right: int) -> np.ndarray:
 
 
 def learn(images: np.ndarray, landmarks: int, components: int) -> Mapping[str, list[Features]]:
-    """Functions of images that give the features: for each method, the candidates of cross-validation."""
+    """For each method, the candidates of cross-validation: functions from images to features."""
     views = tuple(moved(images, *move) for move in MOVES)
     median = np.median(pairwise_distances(images[:1000])[np.triu_indices(min(1000, len(images)), 1)])
 

@@ -9,12 +9,12 @@ an operator with singular values.
                       random_state)        sums and products
     MonomialBasis(d, degree)               all monomials up to a total degree
     HarmonicBasis(manifold, count)         eigenfunctions of a manifold's Laplacian, whole eigenspaces
-    InvariantBasis(harmonic, group)        the combinations of these that a group leaves as they are
-    CallableBasis(function, gradient, d=d) yours: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
+    InvariantBasis(harmonic, group)        the combinations of harmonics that a group leaves unchanged
+    CallableBasis(function, gradient, d=d) your own: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
     Concatenated((a, b))                   several side by side
     ConstantBasis(d)                       the function 1
 
-`daskspectral.testing.check_basis` tries a basis of your own.
+`daskspectral.testing.check_basis` tests a basis of your own.
 
     >>> import numpy as np
     >>> import daskspectral as dsp

@@ -33,7 +33,7 @@ class Arena:
         self._buffers: dict[str, Array] = {}
 
     def get(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
-        """An uninitialised array of that shape; its contents last until the next call with this name."""
+        """An uninitialised array of this shape; its contents last until the next call with this name."""
         size = int(np.prod(shape))
         buffer = self._buffers.get(name)
         if buffer is None or buffer.size < size or buffer.dtype != dtype:
@@ -43,10 +43,10 @@ class Arena:
 
 @dataclass(frozen=True)
 class Block:
-    """One block of c rows: its fields, and the square roots of the sample weights (c,) where given.
+    """One block of c rows: its fields, and `scale`, the square roots of the sample weights (c,), where given.
 
-    `points` names the field that holds the points of this view; `owner` keeps the buffers of evaluations that
-    live at the same time apart. `shared`, where several bases see the block, keeps what they have in common.
+    `points` names the field that holds the points of this view; `owner` keeps apart the buffers of evaluations that
+    live at the same time. `shared` holds common work, such as distances, where several bases see the block.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Block:
 
 
 class Evaluation(ABC):
-    """A basis on one block. Features come times the square root of the sample weight.
+    """A basis on one block. Features are multiplied by the square root of the sample weight.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Evaluation(ABC):
 
     @abstractmethod
     def feature(self, atom: Atom) -> Array:
-        """One atom (not the gradient) of all functions at all points, (p, c); valid until the next block."""
+        """One scalar atom of all functions at all points, (p, c); valid until the next block."""
 
     def second(self, atom: Atom, block: Block) -> Array:
         """sum_ab matrix_ab d_a d_b of all functions, (p, c), by partial derivatives; without matrices the Laplacian."""
@@ -127,7 +127,7 @@ class GradientSum(Protocol):
 
 
 class Basis(Registered, ABC):
-    """p functions of d variables. Immutable; it travels to the workers once a run.
+    """p functions of d variables. Immutable; it is sent to the workers once per run.
 
     Examples
     --------
@@ -144,12 +144,12 @@ class Basis(Registered, ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """p."""
+        """The number of functions p."""
 
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """d."""
+        """The number of variables d."""
 
     @property
     @abstractmethod
@@ -159,7 +159,7 @@ class Basis(Registered, ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """What the basis is made of, for messages."""
+        """A noun phrase for the basis in messages."""
 
     @abstractmethod
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -167,7 +167,7 @@ class Basis(Registered, ABC):
 
     @property
     def local(self) -> NDArray[np.bool_]:
-        """Which functions decay away from a centre, and so may rest on few points, (p,)."""
+        """Which functions decay away from a centre, so that they may rest on few points, (p,)."""
         return np.zeros(self.size, dtype=bool)
 
     @property
@@ -203,7 +203,7 @@ class Basis(Registered, ABC):
         return self.at(block, [VALUE]).feature(VALUE)
 
     def check_order(self, order: int, operator: str) -> None:
-        """Raise SmoothnessError where the operator takes a derivative that the basis does not have."""
+        """Raise SmoothnessError where `operator`, as messages call it, takes a derivative that the basis lacks."""
         if order > self.order:
             lacking = self
             while (part := next(p for p in lacking.parts if order > p.order)) is not lacking:
@@ -214,12 +214,12 @@ class Basis(Registered, ABC):
             )
 
     def remedy(self, order: int) -> str:
-        """What to do where this basis has no derivatives of that order, for messages."""
-        return "use functions that have them, such as those of FourierBasis, MonomialBasis or a smooth kernel"
+        """What to do where this basis has no derivatives of this order, for messages."""
+        return "use functions that have them, such as FourierBasis, MonomialBasis or a smooth kernel"
 
 
 class Contraction(ABC):
-    """Sums of products over blocks: one matrix (p, q) a product.
+    """Sums of products over blocks: one matrix (p, q) for each product.
 
     Examples
     --------
@@ -301,8 +301,8 @@ def scalar_pairs(product: Product, block: Block, d: int) -> Iterator[tuple[Atom,
     lefts, rights = _coordinates(product.left, block, d), _coordinates(product.right, block, d)
     if len(lefts) != len(rights):
         raise ValueError(
-            f"inner() pairs as many directions on both sides: {product.left.direction} has {len(lefts)} in a row, and "
-            f"{product.right.direction} has {len(rights)}"
+            f"inner() pairs the same number of directions on both sides: {product.left.direction} has {len(lefts)} in "
+            f"a row, and {product.right.direction} has {len(rights)}"
         )
     yield from zip(lefts, rights, strict=True)
 
@@ -317,7 +317,7 @@ def _coordinates(atom: Atom, block: Block, d: int) -> list[Atom]:
 
 
 def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:
-    """A scalar atom of all functions, (p, c); a sum is added up row by row, of terms at any views."""
+    """A scalar atom of all functions, (p, c); the terms of a sum, at any views, are added row by row."""
     if atom.kind == "second":
         return evaluations[atom.view].second(atom, block)
     if atom.kind != "sum":
@@ -327,7 +327,7 @@ def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Blo
 
 
 def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Array:
-    """sum_t weight_t feature_t, of features (p, c) and weights that are numbers or (c,), into an array of its own."""
+    """sum_t weight_t feature_t, a new array (p, c), for features (p, c) and weights that are numbers or (c,)."""
     total: Any = 0.0
     for feature, weight in zip(features, weights, strict=True):
         scaled = feature * np.asarray(weight, dtype)
@@ -336,7 +336,7 @@ def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Arr
 
 
 def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: int) -> Array:
-    """sum_k w_k atom(phi_i)(x_k) target_k over one block, (p,) or (p, m); a gradient takes a (c, d) field."""
+    """sum_k w_k atom(phi_i)(x_k) target_k over one block, (p,) or (p, m); a gradient needs a field (c, d)."""
     target: Array = np.ones(len(block.x)) if pairing.target is None else block.field(pairing.target)
     if pairing.weight is not None:
         weight = block.field(pairing.weight)

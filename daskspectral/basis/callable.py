@@ -1,4 +1,4 @@
-"""A basis of a user's own functions, with their gradients where the operator takes them."""
+"""A basis of a user's own functions, with their gradients where the operator needs them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ Function = Callable[[Array], Array]
 class CallableBasis(Basis):
     """The p functions that `function` evaluates, x (c, d) -> (p, c), with `gradient`, x (c, d) -> (p, c, d).
 
-    They are called with float64 points, block by block and in several threads at once. p is found by calling them on
-    a few points of the unit cube. `holds_constant` says that a constant is among them, and estimators add none. A
-    model keeps the import paths: to be saved, the functions must lie in a module.
+    They are called with float64 points, block by block, in several threads at once. To learn p they are called on a
+    few points of the unit cube when the basis is made. `holds_constant=True` says that the span holds a constant, so
+    that estimators add none. A saved model keeps only the import paths: to be saved, the functions must lie in a
+    module. Raises ValueError where a function returns another shape.
 
     Examples
     --------
@@ -46,7 +47,7 @@ class CallableBasis(Basis):
         for given in (self.function, *(() if self.gradient is None else (self.gradient,))):
             if not callable(given):
                 raise TypeError(
-                    "CallableBasis takes a function x (c, d) -> (p, c) and, where it has one, its gradient "
+                    "CallableBasis takes a function x (c, d) -> (p, c) and optionally its gradient "
                     f"x (c, d) -> (p, c, d); it got {given!r}"
                 )
         if not is_number(self.d) or self.d % 1 or self.d < 1:
@@ -127,7 +128,7 @@ def _misshapen(role: str, function: Function, shape: tuple[int, ...], points: tu
 
 
 class _CallableEvaluation(Evaluation):
-    """Values and gradients of one block, each called for once, when first asked for."""
+    """Values and gradients of one block, each computed once, at the first request."""
 
     def __init__(self, basis: CallableBasis, block: Block):
         self.basis, self.block = basis, block
@@ -161,7 +162,7 @@ class _CallableEvaluation(Evaluation):
         return np.ascontiguousarray(self.gradient[:, :, atom.alpha.index(1)])
 
     def _weighted(self, values: Array) -> Array:
-        """An array of its own in the dtype of the block; points lie along the second axis."""
+        """A weighted copy in the dtype of the block; points lie along the second axis."""
         values = np.array(values, self.block.dtype, order="C")
         if self.block.scale is not None:
             values *= self.block.scale.astype(self.block.dtype, copy=False).reshape(-1, *(1,) * (values.ndim - 2))

@@ -63,7 +63,7 @@ class _ConstantEvaluation(Evaluation):
 
 @dataclass(frozen=True, eq=False)
 class Concatenated(Basis):
-    """Several bases of the same dimension side by side; p is the sum of theirs.
+    """Several bases of functions of the same variables, side by side; their numbers of functions p add.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Concatenated(Basis):
         bases: Any = self.bases
         if not isinstance(bases, (tuple, list)) or not all(isinstance(b, Basis) for b in bases):
             raise TypeError(
-                "Concatenated takes a tuple of bases, of daskspectral.basis; kernel functions are "
+                "Concatenated takes a tuple of bases of daskspectral.basis; the basis of a kernel is "
                 f"LandmarkBasis(kernel, landmarks); got {bases!r}"
             )
         if not bases:
@@ -89,8 +89,8 @@ class Concatenated(Basis):
         dimensions = [b.dimension for b in bases]
         if len({*dimensions}) > 1:
             raise ValueError(
-                "the bases must be of functions of the same variables, the columns of X; they are of "
-                f"{' and '.join(map(str, dimensions))}"
+                "the bases must be of functions of the same variables, the columns of X; they have "
+                f"{' and '.join(map(str, dimensions))} of them"
             )
         object.__setattr__(self, "bases", tuple(bases))
 
@@ -143,7 +143,7 @@ class ConcatenatedEvaluation(Evaluation):
 
 
 class BlockContraction(Contraction):
-    """A contraction a pair of parts; where the whole is symmetric, the lower blocks mirror the upper."""
+    """A contraction for each pair of parts; where the whole is symmetric, the lower blocks mirror the upper."""
 
     def __init__(self, left: Basis, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena):
         self.products = tuple(products)

@@ -22,13 +22,13 @@ PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
 class FourierBasis(Basis):
     """sqrt(variance / m) cos(w_i.x), then sqrt(variance / m) sin(w_i.x), for m frequencies w (m, d); p = 2 m.
 
-    Both functions of a frequency rather than one with a random phase: their products depend on x - y alone, as the
-    kernel does; their span does not depend on the origin; and the derivative of one is the other times w, so that
-    the Dirichlet form needs the Gram matrix alone. The mean over w of phi(x).phi(y) is the kernel, and
-    |phi(x)|^2 = variance = k(x, x) at every point.
+    Each frequency has its cosine and its sine, rather than one cosine with a random phase. So phi(x).phi(y) depends on
+    x - y alone, as the kernel does; the span does not depend on the origin; and the derivative of one function is the
+    other times w, so that the Dirichlet form follows from the Gram matrix alone. The mean of phi(x).phi(y) over w is
+    the kernel, and |phi(x)|^2 = variance = k(x, x) at every point.
 
-    All derivatives exist, whatever the kernel: those of a rough one (Exponential, Matern of small nu) have
-    frequencies without a second moment, and Dirichlet forms of a few very fast oscillations.
+    All derivatives exist, whatever the kernel. But for a rough kernel, Exponential or Matern(0.5), the frequencies have
+    no second moment, and a few very fast oscillations dominate the Dirichlet form.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class FourierBasis(Basis):
         frequencies = np.ascontiguousarray(self.frequencies, dtype=float)
         if frequencies.ndim != 2 or not frequencies.size or not np.isfinite(frequencies).all():
             raise ValueError(
-                f"frequencies are finite numbers (m, d), a row a frequency; they have shape {frequencies.shape}"
+                f"frequencies are finite numbers (m, d), one in each row; they have shape {frequencies.shape}"
             )
         if not is_number(self.variance) or self.variance <= 0:
             raise ValueError(f"variance, the kernel's value at x = y, is a positive number; it is {self.variance!r}")
@@ -58,9 +58,10 @@ class FourierBasis(Basis):
     ) -> FourierBasis:
         """p functions of `dimension` variables, with frequencies from the spectral density of the kernel.
 
-        Gaussian(scale): normal, of deviation 1/scale. Matern(nu, scale): multivariate Student t with 2 nu degrees of
-        freedom over scale; Exponential, one degree: Cauchy. A sum draws from either term, in proportion to k(x, x);
-        a product adds a draw from each. Raises ValueError for other kernels and for an odd p.
+        Gaussian(scale): normal, of standard deviation 1/scale. Matern(nu, scale): multivariate Student t with 2 nu
+        degrees of freedom, divided by scale; Exponential has one degree, a Cauchy distribution. A sum of kernels draws
+        from either term, in proportion to k(x, x); a product adds a draw from each. Raises ValueError for other kernels
+        and for an odd p.
         """
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be one of daskspectral.kernels, such as Gaussian(1.0); it is {kernel!r}")
@@ -68,7 +69,7 @@ class FourierBasis(Basis):
             if not is_number(value) or value % 1 or value < least:
                 raise ValueError(f"{name} is a whole number of {least} or more; it is {value!r}")
         if p % 2:
-            raise ValueError(f"p is even, a cosine and a sine a frequency; it is {p}")
+            raise ValueError(f"p is even, a cosine and a sine for each frequency; it is {p}")
         rng = np.random.default_rng(random_state)
         return cls(_spectral_draws(kernel, int(p) // 2, int(dimension), rng), _at_zero(kernel))
 
@@ -164,7 +165,7 @@ class _FourierGradientSum:
         self.frequencies = frequencies
 
     def add(self, evaluation: Any) -> None:
-        """Nothing: the products are those of the Gram matrix."""
+        """Do nothing: the Gram matrix holds all products."""
 
     def result(self, gram: Array) -> Array:
         m = len(self.frequencies)
@@ -195,6 +196,6 @@ def _spectral_draws(kernel: Kernel, m: int, d: int, rng: np.random.Generator) ->
         return np.where(rng.random((m, 1)) < share, left, right)
     raise ValueError(
         f"the spectral density of {kernel} is not known: random Fourier features are drawn for Gaussian, Exponential "
-        "and Matern, and for their sums, products and positive multiples; of another kernel of x - y, draw the "
+        "and Matern, and for their sums, products and positive multiples; for another kernel of x - y, draw the "
         "frequencies (m, d) yourself and give FourierBasis(frequencies, variance=k(x, x))"
     )

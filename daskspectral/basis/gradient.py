@@ -19,7 +19,7 @@ class SpanGradient:
     """x -> grad f_j(x) of f_j = sum_i a_ij k(., y_i), for coefficients a (p, m), in O(c p m d).
 
     Radial kernels, T = q'(r)/r (equation (23)): grad f_j(x) = x sum_i a_ij T_i(x) - sum_i T_i(x) a_ij y_i; dot-product
-    kernels (equation (24)): sum_i q'(x.y_i) a_ij y_i. Others by their partial derivatives.
+    kernels (equation (24)): sum_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
     """
 
     basis: LandmarkBasis

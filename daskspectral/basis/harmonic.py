@@ -22,12 +22,12 @@ Transform = Array | csr_array | None
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class HarmonicBasis(Basis):
-    """The eigenfunctions of as many whole levels of a manifold as have at most `count` functions together.
+    """The eigenfunctions of a manifold's first levels, as many whole levels as have at most `count` functions together.
 
     Orthonormal for the uniform probability, by ascending eigenvalue, the constant 1 first. They have values and first
-    derivatives: the tangential Dirichlet form on uniform data tends to diag(eigenvalues).
-    Points farther than `tolerance` from the manifold are an error where they are evaluated; infinity asks for none.
-    Raises ValueError for a manifold whose eigenfunctions are not known in closed form.
+    derivatives; the tangential Dirichlet form on uniform data tends to diag(eigenvalues). Evaluation raises PointError
+    for points farther than `tolerance` from the manifold; infinity turns this check off. Raises ValueError for a
+    manifold whose eigenfunctions are not known in closed form.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def slices_of(sizes: Sequence[int]) -> tuple[slice, ...]:
 
 
 class HarmonicEvaluation(Evaluation):
-    """Combinations T r of the raw functions r of each eigenspace on one block, computed when first asked for."""
+    """Combinations T r of the raw functions r of each eigenspace on one block, computed at the first request."""
 
     def __init__(self, harmonic: HarmonicBasis, parts: Sequence[tuple[Eigenspace, Transform]], block: Block):
         self.harmonic, self.parts, self.block = harmonic, parts, block

@@ -24,9 +24,10 @@ from daskspectral.manifolds.eigenspace import Matrix
 class InvariantBasis(Basis):
     """U^T phi for the harmonics phi of each level and an orthonormal basis U of {a : D(g) a = a for every generator g}.
 
-    All invariant functions of the levels, exactly: |f(g x) - f(x)| is rounding for every g in the group, whatever
-    combination f of them is fitted. Orthonormal for the uniform probability; the constant 1 is the first. Levels
-    without invariant functions cost nothing. Raises ValueError where a generator is not an isometry of the manifold.
+    These are all invariant functions of the levels, and exactly invariant: |f(g x) - f(x)| is rounding for every g in
+    the group and every combination f. They are orthonormal for the uniform probability; the first is the constant 1.
+    Levels without invariant functions cost nothing. Raises ValueError where a generator is not an isometry of the
+    manifold.
 
     Examples
     --------
@@ -106,15 +107,15 @@ class InvariantBasis(Basis):
 
     @classmethod
     def all_of(cls, harmonic: HarmonicBasis) -> InvariantBasis:
-        """All functions of a harmonic basis: those invariant under the identity alone."""
+        """All functions of a harmonic basis, as invariant functions of the group of the identity alone."""
         return cls(harmonic, Generated([Isometry(np.eye(harmonic.dimension))], "Trivial()"))
 
     def by_level(self, coefficients: Array) -> tuple[Array, ...]:
-        """Coefficients (r,) or (r, k) of the invariant functions as those of each level's harmonics, (m,) or (m, k)."""
+        """Coefficients (r,) or (r, k) of the invariant functions, in the harmonics of each level: (m,) or (m, k)."""
         return tuple(np.asarray(u @ coefficients[part]) for u, part in zip(self.vectors, self.slices, strict=True))
 
     def project(self, coefficients: Array) -> Array:
-        """Coefficients of harmonics (p,) or (p, m) brought to the nearest invariant ones (Proposition 6): U U^T a."""
+        """The nearest invariant coefficients to coefficients a of the harmonics, (p,) or (p, m): U U^T a (Prop. 6)."""
         if len(coefficients) != self.harmonic.size:
             raise ValueError(
                 f"expected coefficients of the {self.harmonic.size} harmonics, received shape {np.shape(coefficients)}"

@@ -16,7 +16,7 @@ from daskspectral.forms import Atom, Field
 from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
 from daskspectral.kernels.radial import clean_distances
 
-PANEL_BYTES = 1 << 18  # of one buffer; measured best among 64 kB to 256 kB with an L2 cache of 512 kB
+PANEL_BYTES = 1 << 18  # of one buffer; the fastest of 64 kB to 256 kB with an L2 cache of 512 kB
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def embedded(self) -> LandmarkBasis:
-        """Of a periodic kernel, the kernel on circles at the landmarks there."""
+        """For a periodic kernel: the inner kernel at the landmarks on their circles."""
         kernel = self.kernel
         assert isinstance(kernel, Periodic)
         return LandmarkBasis(kernel.kernel, kernel.embedded(self.landmarks))
@@ -187,7 +187,7 @@ class _RadialEvaluation(_LandmarkEvaluation):
         for panel in self._panels():
             s, q = self.s[panel], self.q[panel]
             if ratio is not None:  # s is the exponent
-                if rounding > 1e-6:  # less of it above 0 does no harm
+                if rounding > 1e-6:  # smaller excesses over 0 do no harm
                     np.minimum(s, 0, out=s)
                 np.exp(s, out=q)
             else:
@@ -203,7 +203,10 @@ class _RadialEvaluation(_LandmarkEvaluation):
                     self.t[panel] *= scale
 
     def _distances(self, left: Array, unit: float) -> Array:
-        """unit s by one GEMM, or from another basis of the same landmarks; the squared norms of the points (c,)."""
+        """Fill `s` with unit times the squared distances, by one GEMM or from another basis of the same landmarks.
+
+        Returns the squared norms of the points (c,).
+        """
         block = self.block
         key = (id(self.basis.landmarks), block.points, block.dtype)
         if block.shared is not None and key in block.shared:
@@ -223,7 +226,7 @@ class _RadialEvaluation(_LandmarkEvaluation):
         return right[:, -1]
 
     def weighted_distances(self, t: Array) -> Array:
-        """s o T / slope, in place of s, which nothing else needs after the features; of a Gaussian, (exponent) o q."""
+        """s o T / slope, written over s, which nothing else needs after the features; for a Gaussian, exponent o q."""
         if not self._weighted:
             for panel in self._panels():
                 self.s[panel] *= t[panel]
@@ -362,7 +365,7 @@ class _RadialGradientSum:
         g = gram if self.g is None else self.g
         if self.ratio is None:
             return np.asarray(0.5 * self.slope**2 * (self.m + self.m.T - delta * g))
-        m = self.m * (2 / self.ratio)  # of the exponents; now of s
+        m = self.m * (2 / self.ratio)  # M was summed with exponents; now with s
         return np.asarray(0.5 * self.ratio**2 * (m + m.T - delta * g))
 
 

@@ -20,8 +20,8 @@ from daskspectral.kernels.base import MultiIndex, check_index, is_number, unit_i
 class MonomialBasis(Basis):
     """(x / scale)^e for every multi-index e of total degree up to `degree` in d variables, by ascending degree.
 
-    p = C(d + degree, degree), one less without the constant. `scale` is a length in the units of the data: near
-    the largest coordinate, powers stay near 1.
+    p = C(d + degree, degree), one less without the constant. `scale` is a length in the units of the data; choose it
+    near the largest coordinate, so that powers stay near 1. Points too far out for it raise ValueError (overflow).
 
     Examples
     --------
@@ -90,7 +90,7 @@ class MonomialBasis(Basis):
 
 
 class _MonomialEvaluation(Evaluation):
-    """All monomials of one block, each degree from the one before by one product a variable."""
+    """All monomials of one block, each degree from the one before by one product per variable."""
 
     def __init__(self, basis: MonomialBasis, block: Block):
         self.basis, self.block = basis, block
@@ -123,14 +123,14 @@ class _MonomialEvaluation(Evaluation):
         return out[lead:]
 
     def _partial(self, alpha: MultiIndex) -> tuple[Integers, Array]:
-        """Which monomials have the derivative, and its values there, (r,) and (r, c)."""
+        """The monomials whose derivative is not 0, (r,), and its values, (r, c)."""
         rows, sources, factors = _derivative(self.basis.d, self.basis.degree, alpha)
         factors = factors / self.basis.scale ** sum(alpha)
         return rows, self.table[sources] * factors[:, None].astype(self.table.dtype)
 
 
 class _MonomialGradientSum:
-    """L = sum_a D_a G D_a^T with the Gram matrix G of all monomials; D_a has one number a row."""
+    """L = sum_a D_a G D_a^T with the Gram matrix G of all monomials; D_a has at most one entry in each row."""
 
     def __init__(self, basis: MonomialBasis):
         self.basis = basis
@@ -169,8 +169,8 @@ Integers = NDArray[np.int64]
 def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...]]:
     """Exponents of all monomials (P, d), and the products that make them: axis, source rows, target rows.
 
-    Within a degree they are sorted by their first variable. Those that start with variable a are x_a times the ones
-    of the degree before that start with a or a later variable: the last rows of that degree.
+    Within a degree they are sorted by their first variable. The monomials that start with variable a are x_a times the
+    monomials of the degree before that start with a or a later variable, the last rows of that degree.
     """
     blocks: list[Integers] = [np.zeros((1, d), dtype=np.int64)]
     steps: list[Step] = []

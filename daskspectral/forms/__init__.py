@@ -4,20 +4,21 @@
     def schroedinger(f, g, x):
         return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
 
-The function is called once with symbols; what it returns is a small expression (a sum of products of atoms)
-that can be compared, hashed, saved, and contracted by a basis, without an array of shape (p, rows, d) where the basis
-knows how. `x.potential` is a field of the data, an array with one entry for each row.
+The function is called once with symbols. It returns a small expression (a sum of products of atoms) that can be
+compared, hashed, saved, and contracted by a basis, which may do so without an array of shape (p, rows, d).
+`x.potential` is a field of the data, an array with one entry for each row.
 
     inner(a, b, weight=None)    the product of an expression of f and one of g, times a field (n,)
     grad(f)                     the gradient, to be paired with another gradient
     partial(f, 0, 2)            a partial derivative, by one order for each coordinate
     along(f, x.u)               u . grad f, for directions u (n, d)
-    along_each(f, x.u)          u_m . grad f for each of m directions (n, m, d), to be paired with the same of g
+    along_each(f, x.u)          u_m . grad f for each of m directions (n, m, d), to be paired with along_each(g, ...)
     second(f, x.a)              sum_ij a_ij d_i d_j f, for matrices a (n, d, d); without a field, the Laplacian of f
     at(f, x.y)                  f at other points y (n, d) of the same row, such as a second view
 
-Expressions of one function add and subtract, and take numbers as factors. `operators.SymmetricForm(form)` and
-`operators.BilinearForm(form)` decompose them; `daskspectral.testing.check_form` tries one.
+Expressions of one function add and subtract, and take numbers and fields (n,) as factors.
+`operators.SymmetricForm(form)` and `operators.BilinearForm(form)` make operators of forms;
+`daskspectral.testing.check_form` tests a form.
 
     >>> import numpy as np
     >>> import daskspectral as dsp

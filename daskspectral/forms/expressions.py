@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from daskspectral.registry import Registered
 
-ONE_WEIGHT = "a product takes one field as its weight; multiply the fields beforehand"
+ONE_WEIGHT = "a product takes one field as its weight; multiply several beforehand"
 VECTORS = frozenset({"gradient", "each"})
 
 
@@ -61,14 +61,13 @@ class Field(Registered):
 
 def _no_number(field: Field) -> str:
     return (
-        f"the field {field.name} is a symbol here, and a form computes nothing of fields: it is called once, without "
-        "data. Compute what is wanted of the data beforehand and pass it as a field of its own, "
-        "fit(X, fields={'name': array})"
+        f"the field {field.name} is a symbol here, and a form cannot compute with fields: it is called once, without "
+        "data. Compute the array beforehand and pass it as a field of its own, fit(X, fields={'name': array})"
     )
 
 
 class Fields:
-    """The symbol x of a form: every attribute is a field of that name.
+    """The symbol x of a form: the attribute x.name is the field `name` of the data.
 
     Examples
     --------
@@ -86,9 +85,9 @@ class Fields:
 class Atom:
     """One linear operation on a function.
 
-    Numbers: its value, a partial derivative, the derivative along a field, second derivatives summed with the weights
-    of a field of matrices, or a sum of such atoms. Vectors: its gradient, the derivatives along each of a field's
-    directions.
+    Scalar atoms: its value, a partial derivative, the derivative along a field, second derivatives summed with the
+    weights of a field of matrices, or a sum of scalar atoms. Vector atoms: its gradient, the derivatives along each of
+    a field's directions.
 
     Examples
     --------
@@ -96,7 +95,7 @@ class Atom:
     2
     """
 
-    kind: str  # "value", "partial", "along", "second", "sum"; of vectors "gradient", "each"
+    kind: str  # scalar: "value", "partial", "along", "second", "sum"; vector: "gradient", "each"
     view: str = "x"  # the field that holds the points
     alpha: tuple[int, ...] = ()
     direction: Field | None = None
@@ -116,14 +115,14 @@ class Atom:
 
     @property
     def leaves(self) -> tuple[Atom, ...]:
-        """What it takes of a function at one view: the atoms of a sum, otherwise itself."""
+        """The operations that it needs of a basis: the atoms of a sum, otherwise itself."""
         if self.kind == "sum":
             return tuple(dict.fromkeys(leaf for t in self.terms for leaf in t.atom.leaves))
         return (replace(self, kind="along"),) if self.kind == "each" else (self,)
 
     @property
     def views(self) -> tuple[str, ...]:
-        """The fields that hold the points it is taken at."""
+        """The fields that hold the points at which it is taken."""
         return tuple(dict.fromkeys(leaf.view for leaf in self.leaves))
 
     @property
@@ -173,7 +172,9 @@ class Linear:
 
     def __add__(self, other: Linear) -> Linear:
         if not isinstance(other, Linear) or other.side != self.side:
-            raise ValueError("a linear expression adds to one of the same function; inner(f, g) pairs two")
+            raise ValueError(
+                "an expression of f adds only to expressions of f, likewise for g; inner(f, g) pairs the two"
+            )
         if {t.atom.vector for t in self.terms + other.terms} == {True, False}:
             raise ValueError("a gradient (a vector) cannot be added to a scalar expression")
         return Linear(self.side, self.terms + other.terms)
@@ -210,9 +211,9 @@ class Linear:
 
     @property
     def together(self) -> tuple[Term, ...]:
-        """Its terms, as few as can be.
+        """Its terms, as few as possible.
 
-        Numbers are one term: added row by row before they are paired, they cost one matrix product.
+        Scalar terms become one: added row by row before they are paired, they cost one matrix product.
         """
         factors: dict[tuple[Field | None, Atom], float] = {}
         for t in self.terms:
@@ -299,7 +300,7 @@ class Bilinear:
 
 @dataclass(frozen=True)
 class Pairing:
-    """An atom of f against a data field: one vector (p,) or matrix (p, m) to accumulate.
+    """An atom of f times a field of the data: one vector (p,) or matrix (p, m) to accumulate.
 
     Examples
     --------
@@ -364,8 +365,8 @@ def number(factor: object) -> float:
     """A factor as a float. Raises ValueError for expressions, fields, and what is not finite."""
     if isinstance(factor, (Linear, Bilinear, LinearFunctional, Field)):
         raise ValueError(
-            "expressions multiply by numbers, f and g by a field too; inner(f, g, weight=field) pairs two, "
-            f"and the other factor was {factor!r}"
+            "expressions are multiplied by numbers, and expressions of f or g by a field; inner(f, g, weight=field) "
+            f"pairs two expressions; the other factor was {factor!r}"
         )
     try:
         value = float(factor)  # type: ignore[arg-type]
@@ -381,7 +382,7 @@ def _divisor(divisor: object) -> float:
     if isinstance(divisor, Field):
         raise ValueError(
             f"an expression is not divided by a field: compute 1 / {divisor.name} beforehand, pass it as a field of "
-            "its own and multiply by that"
+            "its own and multiply by it"
         )
     value = number(divisor)
     if not value:

@@ -37,7 +37,7 @@ def dirichlet(f: Any, g: Any, x: Any) -> Any:
 
 
 def tangential_dirichlet(normals: int | None = None, tangents: int | None = None) -> Form:
-    """The Dirichlet form of a submanifold: without the part along the normals, or the sum over tangents.
+    """The Dirichlet form of a submanifold: less the part along the normals, or summed over the tangents.
 
     Examples
     --------

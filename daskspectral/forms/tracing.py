@@ -115,7 +115,7 @@ def partial(f: Linear, *alpha: int) -> Linear:
     (0, 2)
     """
     if not alpha or any(isinstance(a, bool) or int(a) != a or a < 0 for a in alpha):
-        raise ValueError(f"partial() takes one whole order of 0 or more a coordinate; it got {alpha!r}")
+        raise ValueError(f"partial() takes one whole order of 0 or more for each coordinate; it got {alpha!r}")
     return _derive(f, lambda atom: replace(atom, kind="partial", alpha=tuple(int(a) for a in alpha)))
 
 
@@ -176,8 +176,8 @@ def _check_field(function: str, field: object, example: str) -> None:
 def _derive(f: Linear, derivative: Callable[[Atom], Atom]) -> Linear:
     if not isinstance(f, Linear) or any(t.atom.kind != "value" or t.weight for t in f.terms):
         raise ValueError(
-            "a derivative is taken of f or g itself: partial() with a multi-index gives the higher orders, "
-            "and fields multiply the derivative"
+            "a derivative is taken of f or g itself: for higher orders use partial() with a multi-index, and multiply "
+            "the derivative by fields, not f"
         )
     return Linear(f.side, tuple(replace(t, atom=derivative(t.atom)) for t in f.terms))
 
@@ -276,7 +276,7 @@ def _symbol(side: str) -> Linear:
 
 
 def all_products(forms: Sequence[Form]) -> tuple[Product, ...]:
-    """The distinct products of several forms: what one pass has to accumulate.
+    """The distinct products of several forms, which one pass has to accumulate.
 
     Examples
     --------

@@ -16,7 +16,8 @@ from daskspectral.registry import Registered
 class Group(Registered, ABC):
     """A group that acts on points x (c, d) by isometries, given by a few generators; nothing enumerates it.
 
-    Functions that are invariant under the generators are so under all the group, closed under limits if it is infinite.
+    A continuous function that is invariant under the generators is invariant under the whole group, and under its
+    closure if it is infinite.
 
     Examples
     --------
@@ -41,7 +42,7 @@ class Group(Registered, ABC):
     @property
     @abstractmethod
     def order(self) -> int | None:
-        """The number of its elements in closed form, or None where that is infinite or not known."""
+        """The number of its elements, or None where the group is infinite or no closed form is known."""
 
     @final
     def check(self, manifold: Manifold) -> None:
@@ -59,7 +60,7 @@ class Group(Registered, ABC):
 
     @final
     def word(self, rng: np.random.Generator, length: int = 20) -> Isometry:
-        """A random product of that many generators and inverses: an element, uniform only as the length grows."""
+        """A random product of `length` generators and inverses: an element, uniform only as the length grows."""
         generators = self.generators
         result = Isometry(np.eye(self.dimension))
         for _ in range(length if generators else 0):

@@ -1,4 +1,4 @@
-"""The elements of a small finite group, found from its generators: for baselines that visit every one."""
+"""The elements of a small finite group, listed from its generators: for baselines that visit every one."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _SAME = 1e-6  # an entry: maps that differ by less are one element
 def elements(group: Group, manifold: Manifold, most: int) -> list[Isometry] | None:
     """All elements of a group that acts on the manifold, the identity first, or None where there are more than `most`.
 
-    Products of generators are taken breadth first until nothing is new; shifts are told apart up to the periods of
-    the manifold. Raises ValueError for a generator that is not an isometry of it.
+    Products of generators are taken breadth first until nothing is new; shifts that differ by periods of the manifold
+    are the same. Raises ValueError for a generator that is not an isometry of it.
     """
     group.check(manifold)
     if group.order is not None and group.order > most:
@@ -60,11 +60,11 @@ def _wrapped(shift: Array, periods: Array) -> Array:
 
 
 def _signature(g: Isometry, periods: Array) -> Array:
-    """Numbers that two maps share iff they are the same on the manifold, (d (d + 2),)."""
+    """Numbers (d (d + 2),) that agree for two maps if and only if the maps are the same on the manifold."""
     turn = 2 * np.pi * g.shift / periods
     return np.concatenate([g.matrix.ravel(), np.cos(turn), np.sin(turn)])
 
 
 def _cell(signature: Array, weights: Array) -> int:
-    """A cell of a line on which signatures that are the same lie in one cell or in neighbours."""
+    """The cell of a signature on a line; signatures of one map lie in the same cell or in neighbours."""
     return int(np.floor(signature @ weights / (_SAME * np.abs(weights).sum())))

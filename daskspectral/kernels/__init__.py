@@ -16,7 +16,7 @@ median distance between rows.
     Periodic(kernel, periods)           a kernel on columns with a period each, or None: angles, periodic boxes
 
 In a shell, terms join by +, as in gaussian:median+linear. A kernel of your own is a subclass of `RadialKernel` or
-`DotKernel`; `daskspectral.testing.check_kernel` tries it.
+`DotKernel`; `daskspectral.testing.check_kernel` tests it.
 
     >>> import numpy as np
     >>> from daskspectral.kernels import Gaussian, Linear
@@ -29,14 +29,14 @@ Radial kernels in a fit:
 
 - Points and landmarks are centred at the landmarks' mean first, because distances lose digits far from the origin.
 - The exponential kernel has no gradient at a landmark itself; the gradient counts as 0 there. Two points coincide when
-  rounding cannot tell them apart: r^2 <= 64 eps (|x|^2 + |y|^2) after centring, eps being the arithmetic's.
+  rounding cannot tell them apart: r^2 <= 64 eps (|x|^2 + |y|^2) after centring, eps the machine epsilon of the dtype.
 - A row that became a landmark sees a zero gradient at itself, which alone makes spurious small eigenvalues when the
   kernel is narrow. Such rows get weight 0 (`exclude_landmarks=True`); landmarks given as an array are not looked up
   among the rows.
 - A basis function that rests on fewer than `min_support=10` effective points, (sum phi)^2 / sum phi^2, is left out,
-  with a `RankWarning`: its eigenvalue would be an accident of these points. Widen the kernel, or use more rows. Weight
-  2 is the row twice here too; weights that sum to less than their effective number of rows, (sum w)^2 / sum w^2,
-  such as probabilities, are scaled to it.
+  with a `RankWarning`: its eigenvalue would be an accident of these points. Widen the kernel, or use more rows. A row
+  of weight 2 counts as two rows here too. Weights that sum to less than their effective number of rows,
+  (sum w)^2 / sum w^2, such as probabilities, are scaled up to it.
 """
 
 from daskspectral.kernels.algebra import FunctionKernel

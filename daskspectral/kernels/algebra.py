@@ -1,4 +1,4 @@
-"""Sums, products, multiples and plain callables. Sums and products of one family stay in that family."""
+"""Sums, products, multiples and plain callables. A sum or product of two kernels of one family stays in the family."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _check_family(owner: ParameterKernel, family: type, *kernels: object) -> Non
         if not isinstance(kernel, family):
             raise ValueError(
                 f"{type(owner).__name__} takes kernels of the family {family.__name__}; it got {kernel!r}. "
-                "Write the expression anew with + and *"
+                "Write the expression again with + and *"
             )
 
 
@@ -219,7 +219,7 @@ class Product(ParameterKernel):
 
 @dataclass
 class Multiple(ParameterKernel):
-    """factor times a kernel of no family."""
+    """factor times a kernel that is neither radial nor dot-product."""
 
     expects: ClassVar = {"kernel": Kernel}
 
@@ -245,7 +245,7 @@ class Multiple(ParameterKernel):
 
 @dataclass
 class FunctionKernel(ParameterKernel):
-    """Any callable k(x (c, d), y (p, d)) -> (p, c), with its gradient where the operator takes one.
+    """Any callable k(x (c, d), y (p, d)) -> (p, c), with its gradient where the operator needs one.
 
     `gradient(x, y, axis)` returns the derivative along one coordinate of x, shape (p, c).
 
@@ -303,7 +303,7 @@ class FunctionKernel(ParameterKernel):
 
 
 def add(left: Kernel, right: Kernel | float) -> Kernel:
-    """left + right, in the family of both where they share one."""
+    """left + right, in their family where both are of the same one."""
     if not isinstance(right, Kernel):
         raise TypeError(f"a kernel can be added to a kernel, not to {right!r}")
     if isinstance(left, RadialKernel) and isinstance(right, RadialKernel):

@@ -72,11 +72,11 @@ class Kernel(Registered, ABC):
         return np.array([self.values(row[None], row[None])[0, 0] for row in x])
 
     def embedded(self, x: Array) -> Array:
-        """The points (c, e) whose distances the kernel goes by: x (c, d), on circles where it is periodic."""
+        """The points (c, e) between which the kernel takes distances: x (c, d), periodic columns bent into circles."""
         return x
 
     def resolve(self, distance: float) -> Self:
-        """This kernel with every scale given as "median" replaced by `distance` (data units)."""
+        """This kernel with every scale "median" replaced by `distance`, in the units of the data."""
         return self
 
     @property
@@ -130,7 +130,7 @@ class ParameterKernel(Kernel):
         self.check()
 
     def check(self) -> None:
-        """Raise ValueError where a parameter makes no kernel."""
+        """Raise ValueError for parameters that make no kernel."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         params = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -154,7 +154,7 @@ class ParameterKernel(Kernel):
         trial = dict(own)  # the constructors' own checks, before anything is changed
         for head, values in nested.items():
             if not isinstance(own[head], Kernel):
-                raise ValueError(f"{head} of {type(self).__name__} is no kernel and has no parameters of its own")
+                raise ValueError(f"{head} of {type(self).__name__} is not a kernel and has no parameters of its own")
             trial[head] = copy.deepcopy(own[head]).set_params(**values)
         type(self)(**trial)
         for head, values in nested.items():
@@ -189,14 +189,14 @@ def _is_median(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether a parameter is a finite real number (a boolean is none)."""
+    """Whether a parameter is a finite real number (a boolean is not)."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
     return math.isfinite(value)
 
 
 def check_scale(owner: str, scale: float | str) -> None:
-    """A scale is a positive finite number, or "median"."""
+    """Raise ValueError unless a scale is a positive finite number or "median"."""
     if _is_median(scale):
         return
     if not is_number(scale) or not LEAST_SCALE < number(scale) < 1 / LEAST_SCALE:
@@ -207,7 +207,7 @@ def check_scale(owner: str, scale: float | str) -> None:
 
 
 def number(scale: float | str) -> float:
-    """The scale as a number; "median" has to be resolved from a sample first."""
+    """The scale as a number. Raises ValueError for "median", which `Kernel.resolve` replaces."""
     if isinstance(scale, str):
         raise ValueError("the scale is still 'median'; `kernel.resolve(distance)` sets it from a sample")
     return float(scale)
@@ -219,13 +219,13 @@ def unit_index(axis: int, d: int) -> MultiIndex:
 
 
 def check_index(alpha: MultiIndex, d: int) -> None:
-    """A multi-index has one order per coordinate."""
+    """Raise ValueError unless a multi-index has one order per coordinate."""
     if len(alpha) != d:
         raise ValueError(f"a derivative in {d} variables takes {d} orders, one per coordinate; it got {tuple(alpha)}")
 
 
 def sub_indices(alpha: MultiIndex) -> Iterator[tuple[MultiIndex, MultiIndex, int]]:
-    """Every beta <= alpha with alpha - beta and the Leibniz coefficient prod C(alpha_i, beta_i)."""
+    """Every beta <= alpha, with alpha - beta and the Leibniz coefficient prod C(alpha_i, beta_i)."""
     for beta in product(*(range(a + 1) for a in alpha)):
         rest = tuple(a - b for a, b in zip(alpha, beta, strict=True))
         yield beta, rest, math.prod(math.comb(a, b) for a, b in zip(alpha, beta, strict=True))

@@ -28,10 +28,10 @@ Terms = dict[tuple[MultiIndex, MultiIndex], float]
 class Periodic(ParameterKernel):
     """kernel(e(x), e(y)), where e bends each periodic column into a circle as long as its period.
 
-    A column x_a of period L becomes the two coordinates L / (2 pi) (cos(2 pi x_a / L), sin(2 pi x_a / L)), and the
-    others stay: x_a and x_a + L are the same point, distances are chords, and near points are as far apart as before.
-    `periods` has one entry for each column, in its units, None where the column is not periodic. Derivatives are in
-    x, by the chain rule, of every order that the kernel has. Raises ValueError for points of other columns.
+    A column x_a of period L becomes the two coordinates L / (2 pi) (cos(2 pi x_a / L), sin(2 pi x_a / L)); the other
+    columns stay. So x_a and x_a + L are the same point, distances are chords, and short distances hardly change.
+    `periods` has one entry for each column, in its units, None where the column is not periodic. Derivatives are taken
+    in x, by the chain rule, up to the order that the kernel has. Raises ValueError for another number of columns.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class Periodic(ParameterKernel):
 
 
 def _turned(terms: Terms, u: int, rate: float) -> Terms:
-    """rate (u d_v - v d_u) of a sum of terms, by the product rule; v is the coordinate after u."""
+    """rate (u d_v - v d_u) applied to a sum of terms, by the product rule; v is the coordinate after u."""
     found: Terms = defaultdict(float)
     for (beta, powers), c in terms.items():
         for onto, off, sign in ((u, u + 1, 1), (u + 1, u, -1)):

@@ -27,9 +27,9 @@ from daskspectral.registry import Function
 class RadialKernel(ParameterKernel):
     """k(x, y) = q(|x - y|^2). A subclass gives `profile` and `smoothness`.
 
-    A derivative of order m in x takes those of q in s from ceil(m / 2) up to m, so that `profile` is asked for all
-    orders up to 2 smoothness + 1, the highest in x; those above the smoothness go with factors that vanish at s = 0.
-    A subclass that knows fewer declares an `order` of its own, as `Radial` does.
+    A derivative of order m in x is made of derivatives of q in s of the orders ceil(m / 2) to m. `profile` is therefore
+    asked for every order up to 2 smoothness + 1, the highest in x; orders above the smoothness come with factors that
+    vanish at s = 0. A subclass that knows fewer derivatives declares an `order` of its own, as `Radial` does.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class RadialKernel(ParameterKernel):
 
     @abstractmethod
     def profile(self, s: Array, order: int, out: Array) -> Array:
-        """q^(order)(s) elementwise into `out` (never s itself); 0 where s = 0 and it is unbounded there.
+        """q^(order)(s) elementwise into `out` (never s itself); 0 at s = 0 where the derivative is unbounded there.
 
         `order` goes from 0 to the `order` of the kernel, 2 smoothness + 1 unless it declares another.
         """
@@ -57,7 +57,7 @@ class RadialKernel(ParameterKernel):
     def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
         """q(s) and T / slope, T = 2 dq/ds = q'(r)/r, into two buffers; kernels that share work override it.
 
-        `touching` False promises that no s is 0.
+        `touching=False` promises that no s is 0.
         """
         self.profile(s, 0, q)
         self.profile(s, 1, t)
@@ -175,7 +175,7 @@ class _HalfIntegerBessel(RadialKernel):
     """z^nu K_nu(z) normalised at 0, z = rate r, nu = n + 1/2: exp(-z) theta_n(z) / theta_n(0).
 
     Each derivative in s lowers nu by one: d/ds [z^nu K_nu(z)] = -(rate^2 / 2) z^(nu-1) K_(nu-1)(z)
-    (Abramowitz and Stegun 9.6.28), so that every order has a closed form.
+    (Abramowitz and Stegun 9.6.28). So every order has a closed form.
     """
 
     @property
@@ -316,7 +316,7 @@ Profile = Callable[[Array], Array]
 class Radial(RadialKernel):
     """A user's own radial kernel: q(s) and its derivatives in s, each a function of an array.
 
-    `derivatives` = (dq/ds, d^2q/ds^2, ...): the kernel is as smooth as the number given.
+    `derivatives` = (dq/ds, d^2q/ds^2, ...): with m of them, the kernel has derivatives in x up to order m.
 
     Examples
     --------
@@ -356,9 +356,9 @@ class Radial(RadialKernel):
 
 
 def squared_distances(x: Array, y: Array, *, exact: bool = False) -> Array:
-    """s (p, c) between points x (c, d) and landmarks y (p, d), never negative, about the landmarks' mean.
+    """s (p, c) between points x (c, d) and landmarks y (p, d), never negative, from coordinates about the mean of y.
 
-    With `exact`, pairs that rounding cannot tell from coincident, s <= 64 eps (|x|^2 + |y|^2), are set to 0.
+    With `exact`, pairs that rounding cannot tell from coincident ones, s <= 64 eps (|x|^2 + |y|^2), are set to 0.
     """
     centre = y.mean(axis=0)
     x, y = x - centre, y - centre
@@ -371,7 +371,7 @@ def squared_distances(x: Array, y: Array, *, exact: bool = False) -> Array:
 
 
 def clean_distances(s: Array, xx: Array, yy: Array, *, exact: bool) -> bool:
-    """Clip s (p, c) at 0 in place, and with `exact` set coincident pairs to exactly 0; whether some may be 0."""
+    """Clip s (p, c) at 0 in place; `exact` sets coincident pairs to exactly 0. Returns whether some may be 0."""
     if not exact:
         np.maximum(s, 0, out=s)
         return True

@@ -2,7 +2,7 @@
 
 On a submanifold the gradient of the surrounding space is biased, because it sees basis functions change across the
 manifold. `Laplacian(manifold)` takes only the part along the manifold (the tangential form), and its eigenvalues tend
-to those of the manifold. The rows that become landmarks are checked to lie on it, to 1e-5. `InvariantRegressor` and
+to the manifold's own. The rows that become landmarks are checked to lie on it, to 1e-5. `InvariantRegressor` and
 `HarmonicBasis` use the eigenspaces, which `Implicit` does not have.
 
     manifold                     points                                                       in a shell
@@ -13,7 +13,7 @@ to those of the manifold. The rows that become landmarks are checked to lie on i
                                  are Box([0] * m, [2 * pi] * m)
     SO3()                        rotation matrices, row by row in 9 columns
     Product(a, b)                a point of each, side by side
-    Implicit(normals, ambient)   yours: normals(x (c, d)) -> (c, d), or (m, c, d) for m orthonormal normals
+    Implicit(normals, ambient)   your own: normals(x (c, d)) -> (c, d), or (m, c, d) for m orthonormal normals
 
 An example, with the eigenvalues l (l + 1) of the sphere, each 2 l + 1 times:
 

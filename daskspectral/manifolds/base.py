@@ -16,14 +16,14 @@ from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 T = TypeVar("T")
-MOST_FUNCTIONS = 10**6  # whose levels are enumerated
+MOST_FUNCTIONS = 10**6  # eigenfunctions whose levels `levels_within` counts
 
 
 class Manifold(Registered, ABC):
     """A compact submanifold of R^d without boundary, as a frozen value.
 
-    Points are rows x (c, d); their floating type is kept. A hook that answers None says that the quantity is
-    not known in closed form; the public method then raises ValueError.
+    Points are rows x (c, d); their floating type is kept. A hook returns None for a quantity that is not known in
+    closed form; the public method then raises ValueError.
 
     Examples
     --------
@@ -79,14 +79,14 @@ class Manifold(Registered, ABC):
 
     @abstractmethod
     def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace | None:
-        """The functions of a level of which `Eigenspace.points` was saved; it takes as many of them as it needs."""
+        """The functions of a level from saved `Eigenspace.points`; it takes as many arrays from them as it needs."""
 
     def state(self) -> dict[str, Any]:
         return self.get_params(deep=False)
 
     @property
     def periods(self) -> tuple[float | None, ...]:
-        """The period of each coordinate, (d,); None for those that are not periodic."""
+        """The period of each coordinate, (d,); None for a coordinate that is not periodic."""
         return (None,) * self.ambient
 
     @final
@@ -160,8 +160,8 @@ class Manifold(Registered, ABC):
     def eigenfunctions(self, level: int, points: Iterable[NDArray[np.float64]] | None = None) -> Eigenspace:
         """Return the eigenspace at a level: orthonormal functions for the uniform probability, and how isometries act.
 
-        Fundamental points are chosen once a process. Given ``points``, those of another `Eigenspace.points`, the
-        functions are the same as there on any machine.
+        The basis of an eigenspace depends on fundamental points, chosen once per process. With ``points``, the arrays
+        that `Eigenspace.points()` gave elsewhere, the functions are the same as there, on any machine.
         """
         level = _natural(level, "level")
         found = self._eigenspace(level) if points is None else self._restored(level, iter(points))
@@ -187,8 +187,8 @@ class Manifold(Registered, ABC):
     def check_isometry(self, g: Isometry) -> None:
         """Raise ValueError, saying why, unless a map of the coordinates is an isometry of the manifold.
 
-        The matrix must be orthogonal to 1e-11; embedded, it must take points of the manifold to such points (32 of
-        them are tried).
+        The matrix must be orthogonal to 1e-11, and on an embedded manifold keep points of the manifold on it (32 are
+        tried).
         """
         if g.size != self.ambient:
             raise ValueError(
@@ -225,7 +225,7 @@ class Manifold(Registered, ABC):
 
 
 def embedded_fault(manifold: Manifold, g: Isometry) -> str | None:
-    """Why an affine map of R^d is no isometry of an embedded manifold, or None."""
+    """Why an affine map of R^d is not an isometry of an embedded manifold, or None."""
     if g.shift.any():
         return f"it shifts the coordinates, by {g.shift}; isometries of embedded points are orthogonal matrices"
     fault = orthogonal_fault(g)

@@ -21,12 +21,12 @@ _LARGEST = 10**7  # frequencies enumerated for sides of several lengths
 @dataclass(frozen=True)
 class Box(Manifold):
     """prod_i [lower_i, upper_i) with periodic sides L_i = upper_i - lower_i, in coordinates x (c, m): [-1, 1)^10 is
-    Box([-1] * 10, [1] * 10), and m angles are of Box([0] * m, [2 * numpy.pi] * m).
+    Box([-1] * 10, [1] * 10), and m angles live on Box([0] * m, [2 * numpy.pi] * m).
 
-    Any finite coordinates are a point, x_i + L_i the same as x_i. The metric is that of the coordinates:
+    Any finite coordinates are a point, x_i + L_i the same as x_i. The metric is the Euclidean one of the coordinates:
     -Laplace-Beltrami has the eigenvalues sum_i (2 pi k_i / L_i)^2 over k in Z^m, with eigenfunctions
     exp(2 pi i sum_i k_i x_i / L_i); values that agree to a relative 1e-9 are one level. Isometries are
-    x -> A x + b with a signed permutation A that takes each side to one of its length.
+    x -> A x + b with a signed permutation A that takes each side to a side of the same length.
 
     Examples
     --------

@@ -20,7 +20,7 @@ DENSE_LIMIT = 5000
 
 
 class Products(Protocol):
-    """A square matrix known by its products with blocks of vectors alone."""
+    """A square matrix known only by its products with blocks of vectors."""
 
     @property
     def size(self) -> int:
@@ -98,13 +98,13 @@ class Eigenspace(ABC):
 
     @final
     def values(self, x: ArrayLike) -> Array:
-        """phi_i(x_k) at points x (c, d), (c, m); large arrays are for the caller to cut into blocks."""
+        """phi_i(x_k) at points x (c, d), (c, m). Cut large arrays into blocks: all is computed at once."""
         raw = self.raw(self._checked(x))
         return np.asarray((raw if self.transform is None else self.transform @ raw).T)
 
     @final
     def derivatives(self, x: ArrayLike, direction: ArrayLike) -> Array:
-        """direction(x_k) . grad phi_i(x_k) for directions (c, d), (c, m); tangential ones are intrinsic."""
+        """direction(x_k) . grad phi_i(x_k) for directions (c, d), (c, m); tangent directions give intrinsic ones."""
         raw = self.raw_along(self._checked(x), self._checked(direction))
         return np.asarray((raw if self.transform is None else self.transform @ raw).T)
 

@@ -23,8 +23,8 @@ class Implicit(Manifold):
 
     It returns unit normals (c, d) for codimension 1, or orthonormal ones (codimension, c, d): for a level set
     f = 0, grad f / |grad f|. The shape, finiteness and orthonormality (to 1e-6, or 64 eps of the type) are
-    checked every time, never mended. Distances, samples and eigenvalues are unknown, and `check` looks at
-    the shape only. Two are equal when the function is the same object and the dimensions agree.
+    checked every time, never corrected. Distances, samples and eigenvalues are unknown, and `check` looks at the
+    shape only. Two such manifolds are equal when the function is the same object and the dimensions agree.
 
     Examples
     --------
@@ -125,4 +125,4 @@ class Implicit(Manifold):
         return None
 
     def _fault(self, g: Isometry) -> str:
-        return "of a manifold known by its normals isometries cannot be told from other maps"
+        return "on a manifold known by its normals alone, isometries cannot be told from other maps"

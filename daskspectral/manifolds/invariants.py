@@ -15,17 +15,17 @@ from daskspectral.manifolds.isometry import Isometry
 Array = NDArray[np.floating[Any]]
 
 _ZERO = 1e-6  # singular values above are never zeros
-_ROUNDING = 1e-11  # times the size: singular values up to there may be zeros
+_ROUNDING = 1e-11  # times the size: singular values up to this may be zeros
 _GAP = 100.0  # the least ratio between the smallest singular value kept and the largest zero
 
 
 def invariant_coefficients(space: Eigenspace, isometries: Sequence[Isometry]) -> Matrix:
     """An orthonormal basis U (m, r) of {a : D(g) a = a for every generator g}; U^T phi are invariant functions.
 
-    On tori from the orbits of frequencies, sparse. Otherwise the null space of B, the matrices D(g) - I on top of each
-    other; above `DENSE_LIMIT` functions without these matrices (`fixed_by_products`). The projection of a onto the
-    invariant coefficients, a - B^+ B a (Proposition 6, Soleymani et al. 2025), is U U^T a.
-    Raises ValueError where singular values have no gap that tells zeros.
+    On tori it comes from the orbits of frequencies, and is sparse. Otherwise it spans the null space of B, the matrices
+    D(g) - I on top of each other; with more than `DENSE_LIMIT` functions these matrices are not formed
+    (`fixed_by_products`). The projection of a onto the invariant coefficients, a - B^+ B a (Proposition 6, Soleymani et
+    al. 2025), is U U^T a. Raises ValueError where no gap separates zero singular values from the others.
 
     Examples
     --------
@@ -48,9 +48,9 @@ def invariant_coefficients(space: Eigenspace, isometries: Sequence[Isometry]) ->
 def null_space(actions: Sequence[Array]) -> Array:
     """The vectors fixed by every one of the orthogonal matrices (m, m): an orthonormal basis (m, r).
 
-    By the singular values of B = [D_1 - I; D_2 - I; ...], which its triangular factor has too; not of B^T B, whose
-    small ones are squared away. The cut is at the widest gap below 1e-6.
-    Raises ValueError for a gap narrower than 100, of generators that are not orthogonal or almost the identity.
+    By the singular values of B = [D_1 - I; D_2 - I; ...], taken from its triangular factor; B^T B would square small
+    ones away. The cut is at the widest gap below 1e-6. Raises ValueError for a gap of less than a factor of 100: the
+    matrices are then not orthogonal, or almost the identity.
     """
     m = len(actions[0])
     factor: Array = np.zeros((0, m))
@@ -97,12 +97,12 @@ def random_elements(isometries: Sequence[Isometry], count: int, rng: np.random.G
 def fixed_by_products(
     space: Eigenspace, isometries: Sequence[Isometry], rng: np.random.Generator, width: int = 8
 ) -> Array:
-    """The vectors fixed by every D(g), (m, r), by products with blocks of vectors alone.
+    """The vectors fixed by every D(g), (m, r), from products of D with blocks of vectors alone.
 
     x <- (x + D(h) x) / 2 for a random element h leaves invariant vectors as they are and halves the expected square of
     the rest, whatever the group: 128 steps make a projection to rounding. A block of random vectors shows the
     rank when it is not full; otherwise a wider one is taken.
-    Raises ValueError where the generators move what was found by more than 1e-10.
+    Raises ValueError where a generator moves the result by more than 1e-10.
     """
     m = space.size
     while True:

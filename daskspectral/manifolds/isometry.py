@@ -16,8 +16,8 @@ from daskspectral.registry import Registered
 class Isometry(Registered):
     """x -> A x + b in coordinates; on rows x (c, d), x A^T + b. `matrix` is A (d, d), `shift` b (d,), by default 0.
 
-    Raises ValueError where A is not a finite square matrix or b does not fit it. Whether it is an isometry of a
-    manifold is for `Manifold.check_isometry` to say.
+    Raises ValueError where A is not a finite square matrix or b does not fit it. `Manifold.check_isometry` tells
+    whether the map is an isometry of a manifold.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Isometry(Registered):
         return Isometry(self.matrix.T, -self.matrix.T @ self.shift)
 
     def block(self, part: slice) -> Isometry:
-        """The map of some of the coordinates, for one that does not mix them with others."""
+        """The map of some of the coordinates, where it does not mix them with the others."""
         return Isometry(self.matrix[part, part], self.shift[part])
 
 

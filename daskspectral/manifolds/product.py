@@ -25,9 +25,9 @@ _TOGETHER = 1e-9  # sums of eigenvalues that agree to this are one level
 class Product(Manifold):
     """The product of two manifolds: rows hold the coordinates of a point of `first`, then of one of `second`.
 
-    The eigenvalues are the sums l + m of those of the factors (sums that agree to a relative 1e-9 are one level), with
-    eigenfunctions phi_i(x) psi_j(y). Isometries are pairs, block diagonal matrices; those that exchange equal factors
-    are not known here. Three factors are Product(Product(a, b), c).
+    The eigenvalues are the sums l + m of an eigenvalue of each factor (sums that agree to a relative 1e-9 are one
+    level), with eigenfunctions phi_i(x) psi_j(y). Isometries are pairs, block diagonal matrices; maps that exchange
+    equal factors are refused. Three factors are Product(Product(a, b), c).
 
     Examples
     --------
@@ -184,7 +184,7 @@ class ProductSpace(Eigenspace):
         return np.asarray(np.kron(dense(left), dense(right)))
 
     def closed_form(self, isometries: Sequence[Isometry]) -> Matrix | None:
-        """Where each generator moves one factor only, products of the factors' invariant functions."""
+        """Products of the factors' invariant functions where each generator moves one factor only, otherwise None."""
         cut = self.first.ambient
         lefts, rights = ([g.block(part) for g in isometries] for part in (slice(cut), slice(cut, None)))
         if any(not (a.trivial or b.trivial) for a, b in zip(lefts, rights, strict=True)):
@@ -225,7 +225,7 @@ class _KroneckerProducts:
 
 
 def block_diagonal(parts: Sequence[Array]) -> Array:
-    """Matrices (m_i, r_i) along a diagonal, also empty ones."""
+    """Matrices (m_i, r_i), which may be empty, along a diagonal."""
     rows, columns = np.cumsum([0, *(len(p) for p in parts)]), np.cumsum([0, *(p.shape[1] for p in parts)])
     whole = np.zeros((rows[-1], columns[-1]))
     for i, part in enumerate(parts):

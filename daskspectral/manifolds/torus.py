@@ -24,7 +24,7 @@ class FlatTorus(Manifold):
 
     -Laplace-Beltrami has the eigenvalues |k|^2 over k in Z^m, with eigenfunctions exp(i k.t): level by level,
     the sums n of m squares, with multiplicity r_m(n), the number of such k. Isometries are orthogonal matrices
-    (2m, 2m) that take circles to circles. Where the data are the angles themselves, `Box` takes them.
+    (2m, 2m) that take circles to circles. Where the data are the angles themselves, use `Box`.
 
     Examples
     --------

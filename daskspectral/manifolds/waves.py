@@ -19,7 +19,7 @@ from daskspectral.manifolds.isometry import Isometry
 
 Integers = NDArray[np.int64]
 
-_TRIVIAL = 1e-11  # a phase gathered around a cycle of frequencies that is smaller is rounding
+_TRIVIAL = 1e-11  # a phase below this, gathered around a cycle of frequencies, is rounding
 
 
 class Chart(ABC):
@@ -122,7 +122,7 @@ class WaveSpace(Eigenspace):
         size = np.bincount(orbit)
         own, paired = closed & (mirror == np.arange(len(closed))), closed & (np.arange(len(closed)) < mirror)
 
-        # of an orbit that holds -k with k, the conjugate of sum c_k e_k is a multiple of it: made real
+        # where an orbit holds -k with k, sum c_k e_k is a multiple of its conjugate, and a phase makes it real
         turn = np.zeros(len(closed))
         turn[orbit] = -(phase + np.roll(phase, h)) / 2
         angle = phase + turn[orbit] * own[orbit]

@@ -108,7 +108,7 @@ class SphereKernel(ZonalKernel):
 class RotationKernel(ZonalKernel):
     """Z_l(s) = (2 l + 1) sin((2 l + 1) theta / 2) / sin(theta / 2), s = tr(R^T S) = 1 + 2 cos(theta), on SO(3).
 
-    The harmonics of even degree 2 l of the unit quaternions: Z_(2l)(q . q') on S^3 with q . q' = cos(theta / 2).
+    On unit quaternions this is the kernel of degree 2 l: Z_(2l)(q . q') on S^3 with q . q' = cos(theta / 2).
     """
 
     degree: int
@@ -182,7 +182,7 @@ class ZonalSpace(Eigenspace):
 
     @classmethod
     def at(cls, kernel: ZonalKernel, fundamental: NDArray[np.float64]) -> ZonalSpace:
-        """The functions that belong to fundamental points (m, d)."""
+        """The functions of the fundamental points (m, d)."""
         factor = np.linalg.cholesky(kernel.profile(fundamental @ fundamental.T))
         return cls(kernel, fundamental, scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True))
 
@@ -190,7 +190,7 @@ class ZonalSpace(Eigenspace):
     def build(cls, kernel: ZonalKernel, sample: Callable[[int, np.random.Generator], Array]) -> ZonalSpace:
         """The functions at points chosen by pivoted Cholesky among a fixed sample of the manifold.
 
-        Points that are merely random are as independent, but cost digits: C is then ill conditioned.
+        Random points would give independent functions too, but lose digits: C is then ill conditioned.
         """
         m = kernel.size
         pool = sample(min(4 * m + 16, m + 2500), np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""Moments: sums over rows of products of basis functions, measured block by block, added in any order, and solved."""
+"""Moments: sums over rows of products of basis functions, measured block by block, added in any order, then solved."""
 
 from daskspectral.moments.measure import NUMBER, Measure, MeasureMany, Measurement, block_rows, evaluate, numbered
 from daskspectral.moments.moments import Moments, update_digest

@@ -1,4 +1,4 @@
-"""What a user should know of a solution: functions left out, directions missing."""
+"""What a user should know about a solution: functions left out, directions missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from daskspectral.solve import Spectrum
 
 
 def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
-    """Warn of basis functions left out for resting on fewer than `least` points; ValueError when all are."""
+    """Warn of basis functions left out for resting on fewer than `least` points; raise ValueError when all are."""
     if not kept.any():
         raise ValueError(
             f"each of the {basis.size} basis functions rests on fewer than min_support={least:g} points; widen the "
@@ -34,7 +34,7 @@ def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
 def advise_rank(
     solution: Spectrum, basis: Basis, wanted: int, *, right: Basis | None = None, stacklevel: int = 4
 ) -> None:
-    """Warn where fewer values come than were wanted, and say what would bring more.
+    """Warn where there are fewer values than were wanted, and say what would give more.
 
     `right` is the basis of the right functions, where the solution has ranks of two sides.
     """

@@ -21,25 +21,25 @@ Array = NDArray[np.floating[Any]]
 Sides = tuple[str, str]
 
 NUMBER = "row number"
-"""The field of a batch that holds the numbers of its rows in the data; no form reads a field of such a name."""
+"""The field of a batch that holds the numbers of its rows in the data; no form can read a field of this name."""
 
-MODERATE = 30  # powers of two by which the roots of weights may differ from 1 in float32
+MODERATE = 30  # powers of two by which the roots of weights may differ from 1 in float32 without being rescaled
 
 
 def block_rows(p: int) -> int:
-    """Columns of a block, by p alone: few calls where p is small, small buffers, then long GEMMs where p is large."""
+    """The rows of a block, by p alone: 2048, or 1024 for p above 128 and up to 384, where small buffers are faster."""
     return 1024 if 128 < p <= 384 else 2048
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What every task measures: forms between two bases, functionals of each.
+    """The sums that every task measures: forms between two bases, and functionals of each.
 
-    The form named `gram` is measured between left and left, `right_gram` between right and right, every other one
-    between left and right; the functional `right_first` of the right basis, every other one of the left.
+    The form named `gram` is measured between left and left functions, `right_gram` between right and right, every other
+    form between left and right; the functional `right_first` of right functions, every other one of left functions.
 
     Called with the batches of one range of rows (mappings of fields, `x` (c, d), `weight` (c,) where given),
-    it returns the sums by name. Immutable and picklable; it travels to the workers once a run.
+    it returns the sums by name. Immutable and picklable; it is sent to the workers once per run.
     """
 
     left: Basis
@@ -77,10 +77,10 @@ class Measure:
 
 
 class Measurement:
-    """The sums of one `Measure` on their way: blocks are added one by one.
+    """The sums of one `Measure` in progress: blocks are added one by one.
 
-    Each basis is evaluated once a block at each view, for all the products that it takes part in; where right is
-    left, all forms are of one contraction.
+    Each basis is evaluated once per block and view, for all the products that it takes part in; where the right basis
+    is the left one, a single contraction serves all forms.
     """
 
     def __init__(self, measure: Measure, arena: Arena):
@@ -159,7 +159,8 @@ class MeasureMany:
     """Several measures in one pass: rows are read once, and distances to the same landmarks computed once.
 
     With `folds` = K, the rows of each fold (the field `fold`, 0 to K - 1) are summed apart. The sums are named
-    `measure/form`, or `measure/fold/form`; with folds, `fold/weight` and `fold/count` (K,) say what went into each.
+    `measure/form`, or with folds `measure/fold/form`; then `fold/weight` and `fold/count` (K,) are the weight and the
+    rows of each fold. Raises ValueError for other fold numbers.
     """
 
     measures: Mapping[str, Measure]
@@ -203,13 +204,13 @@ class MeasureMany:
         return sums if self.folds is None else sums | {"fold/weight": weight, "fold/count": count}
 
     def _split(self, batch: Mapping[str, Array], whole: bool) -> Iterator[tuple[int, Mapping[str, Array]]]:
-        """The rows of each fold, of those without a row too where the `whole` of them is wanted."""
+        """The folds with their rows; with `whole` all folds, else only the folds that have rows."""
         if self.folds is None:
             yield 0, batch
             return
         if "fold" not in batch:
             has = sorted({*batch} - {NUMBER})
-            raise ValueError(f"the rows of {self.folds} folds need a field `fold`, and the data have {has}")
+            raise ValueError(f"{self.folds} folds need a field `fold` of the rows, and the data have {has}")
         numbers = batch["fold"]
         outside = np.flatnonzero((numbers != np.floor(numbers)) | (numbers < 0) | (numbers >= self.folds))
         if len(outside):
@@ -222,7 +223,7 @@ class MeasureMany:
 
 
 def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
-    """A PointError inside is of the row's number in the data, where the fields have it."""
+    """A PointError raised inside names the row by its number in the data, where the fields hold the numbers."""
     numbers = fields.get(NUMBER)
     return nullcontext() if numbers is None else renumbered(numbers.__getitem__)
 

@@ -22,11 +22,11 @@ Array = NDArray[np.floating[Any]]
 class Moments(Registered):
     """Sums of forms over rows, never means: an additive monoid.
 
-    `arrays` holds one sum a form, (p, q), by name; `weight` is the total sample weight, `count` the rows that
-    went in, `skipped` those dropped as invalid, `rows` all that were read, landmarks left out among them, from the
-    row `start` on; `head` tells the array that they were read from by its first rows. `right_basis` None means that
-    right functions are those of `basis` too. `a + b` is the moments of both data sets together; it knows its array
-    where b continues a.
+    `arrays` holds the sum of each form, (p, q), by name. `weight` is the total sample weight, `count` the number of
+    rows summed, `skipped` the number dropped as invalid, and `rows` the number read, from the row `start` on,
+    landmarks that were left out included. `head` identifies, by its first rows, the array that was read.
+    `right_basis` is None where `basis` gives the right functions too. `a + b` is the moments of both data sets
+    together; it keeps its `head` where b continues a.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Moments(Registered):
 
     @property
     def fingerprint(self) -> str:
-        """A digest of bases, operator, preparation of the columns and arithmetic; equal ones can be added."""
+        """A digest of bases, operator, preparation of the columns and dtype; moments with equal ones can be added."""
         digest = hashlib.sha256()
         for part in (encode(self.basis), encode(self.right_basis), self.preparation, self.dtype):
             update_digest(digest, part)
@@ -107,7 +107,7 @@ class Moments(Registered):
 
 
 def _differences(left: Moments, right: Moments) -> list[str]:
-    """In what the fingerprints of two moments differ."""
+    """The names of the parts in which the fingerprints of two moments differ."""
     named: dict[str, Callable[[Moments], Any]] = {
         "bases (kernel, landmarks)": lambda m: [encode(m.basis), encode(m.right_basis)],
         "preparations of the columns": lambda m: m.preparation,

@@ -1,4 +1,4 @@
-"""From moments to a problem for a solver, on the functions that rest on data, and from its spectrum to attributes."""
+"""From moments to a solver's problem, on the functions that rest on enough data, and from spectrum to attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[np.inexact[Any]]
 def solve_moments(
     moments: Moments, *, count: int, rtol: float | None, ridge: float, min_support: float
 ) -> dict[str, Any]:
-    """The attributes of an estimator whose operator has these moments: those that the operator's solver names.
+    """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
@@ -71,7 +71,7 @@ def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
 
 
 class _Side:
-    """The functions of one side, and those among them that rest on enough points."""
+    """The functions of one side, and which of them rest on enough points."""
 
     def __init__(self, moments: Moments, prefix: str, least: float):
         right = moments.right_basis if prefix else None
@@ -95,10 +95,10 @@ class _Side:
 
 
 def _rows(moments: Moments) -> float:
-    """How many rows the points count as: their total weight, or where it is more Kish's effective number of rows.
+    """How many rows the data count as: the total weight, or Kish's effective number of rows where it is larger.
 
-    It is the weight for whole weights, the frequencies of rows, also where some are 0; with weights that sum to 1, or
-    to 1e-300, as many as there are effective rows, sum(w)^2 / sum(w^2).
+    For whole weights, the frequencies of rows, this is the total weight, also where some are 0; for weights that sum to
+    1, or to 1e-300, it is the effective number of rows, sum(w)^2 / sum(w^2).
     """
     squares = moments.arrays.get("weight_squares")  # moments put together by hand may lack it
     return moments.weight if squares is None else max(moments.weight, effective_rows(moments.weight, squares))

@@ -1,4 +1,4 @@
-"""How a form spreads over the rows around its mean: what error bars are made of."""
+"""How a form spreads over the rows around its mean, from which error bars follow."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Array = NDArray[np.floating[Any]]
 class FormSpread:
     """A task over rows: how A_ij = w H(u_i, u_j, x) and its influence on eigenvalues spread around their means.
 
-    `measure` names the form `form` and the Gram `gram` of one basis; `span` (p, r) are the coefficients of u,
-    `functions` (p, k) those of eigenfunctions f with eigenvalues `values` (k,). Summed are
+    `measure` has the forms `form` and `gram` of one basis; `span` (p, r) are the coefficients of the functions u,
+    `functions` (p, k) the coefficients of eigenfunctions f with eigenvalues `values` (k,). The sums are
 
         second   sum A A^T (r, r)
         squares  sum w^2 (H(f_i, f_i, x) - lambda_i f_i(x)^2)^2 (k,), of the first-order changes of lambda_i
         peak     the largest Frobenius norm of A
         largest  the largest |A_ij|
 
-    in O(c m r (p + r)) for the c rows of a block and the m products of numbers that the form is a sum of.
+    in O(c m r (p + r)) for a block of c rows and a form that is a sum of m products of scalars.
     """
 
     measure: Measure
@@ -100,7 +100,7 @@ def _sizes(left: Array, right: Array) -> tuple[float, float]:
 
 
 def _sizes_by_entries(left: Array, right: Array) -> tuple[float, float]:
-    """The same of any A, entry by entry, some rows at a time: what cancels would spoil the shorter formula."""
+    """The same for any A, entry by entry, some rows at a time: cancellation would spoil the shorter formula."""
     norm, entry = 0.0, 0.0
     step = max(1, 2**20 // left.shape[1] ** 2)
     for start in range(0, left.shape[2], step):

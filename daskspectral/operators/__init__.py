@@ -1,7 +1,7 @@
 """Operators: what `SpectralDecomposition(operator)` decomposes.
 
-An operator is a form H(f, g, x) averaged over the data, with the Gram forms that give its functions unit norm. Arrays
-that it reads besides the points go to `fit(x, fields={"name": array})`, a row for each row of x.
+An operator is a form H(f, g, x) averaged over the data, with the Gram forms that define the norm of its functions.
+Arrays that it reads besides the points go to `fit(x, fields={"name": array})`, a row for each row of x.
 
     operator                             form of f and g, averaged over the data
                                            data; result
@@ -28,10 +28,10 @@ that it reads besides the points go to `fit(x, fields={"name": array})`, a row f
                                            fit((x, y)); singular values
     Augmentation(views)                  the mean of (f(xi) - f(xi'))(g(xi) - g(xi')), equation (20)
                                            fit((x, x1, ...)); eigenvalues, ascending
-    SymmetricForm(form)                  yours, symmetric: see `daskspectral.forms`
-                                           x and what it reads; eigenvalues
-    BilinearForm(form, solver=)          yours
-                                           x and what it reads; as asked
+    SymmetricForm(form)                  your own, symmetric: see `daskspectral.forms`
+                                           x and the fields that it reads; eigenvalues
+    BilinearForm(form, solver=)          your own
+                                           x and the fields that it reads; as solver= asks
 
 Equations are numbered as in Cabannes and Bach (2024). Operators tied to the units of the points (a potential, a drift,
 a partial derivative, a manifold) are refused with `standardize=True`: scale the columns yourself. Operators with
@@ -51,7 +51,7 @@ singular values have left and right functions, `transform` and `transform_right`
     >>> koopman.transform(run).shape, koopman.transform_right(run).shape
     ((20000, 3), (20000, 3))
 
-Two views of the same rows, as in CLIP, may have kernels of their own; `center=True` takes the means off.
+Two views of the same rows, as in CLIP, may have kernels of their own; `center=True` subtracts the means.
 
     >>> x = rng.standard_normal((20_000, 2))
     >>> y = x[:, :1] + rng.standard_normal((20_000, 1))

@@ -1,4 +1,4 @@
-"""What every operator says of itself: what one pass measures, on which fields, and how the solver reads it."""
+"""What every operator declares: the forms that one pass measures, the fields that they read, the solver."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
 
 
 class Operator(Registered, ABC):
-    """A bilinear form <f, L g>, the inner products of its functions, and how its spectrum is found.
+    """A bilinear form <f, L g>, the inner products of its functions, and the solver of its spectrum.
 
     Examples
     --------
@@ -36,13 +36,13 @@ class Operator(Registered, ABC):
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """The name of the operator in messages."""
         return self.name
 
     @property
     @abstractmethod
     def form(self) -> Form:
-        """The bilinear form <f, L g>: f of the left functions, g of the right ones."""
+        """The bilinear form <f, L g> of left functions f and right functions g."""
 
     @property
     def gram(self) -> Form:
@@ -51,7 +51,7 @@ class Operator(Registered, ABC):
 
     @property
     def right_gram(self) -> Form | None:
-        """The inner product of the right functions; None where they are of the same space as the left ones."""
+        """The inner product of the right functions; None where `gram` is theirs too."""
         return None
 
     @property
@@ -61,7 +61,7 @@ class Operator(Registered, ABC):
 
     @property
     def right_view(self) -> str:
-        """The view at which right functions live."""
+        """The view, a field of points, at which right functions are taken."""
         return "x"
 
     @property
@@ -71,7 +71,7 @@ class Operator(Registered, ABC):
 
     @property
     def solver(self) -> Solver:
-        """What finds its spectrum: `Symmetric` (eigh), `Singular` (two-metric SVD), `Eigen` (complex), or a user's."""
+        """The solver: `Symmetric` (eigh), `Singular` (two-metric SVD), `Eigen` (complex values), or a user's own."""
         return Symmetric()
 
     @property
@@ -86,7 +86,7 @@ class Operator(Registered, ABC):
 
     @property
     def center(self) -> bool:
-        """Whether the means of the functions are taken off before solving."""
+        """Whether the means of the functions are subtracted before solving."""
         return False
 
     @property
@@ -118,15 +118,15 @@ class Operator(Registered, ABC):
 
     @property
     def counts(self) -> frozenset[str]:
-        """The sums beside forms and functionals, of `statistics`, that are no means over the rows."""
+        """The sums of `statistics` that are never divided by the total weight, by name."""
         return frozenset({"weight_squares"})
 
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
-        """The fields of a batch as the forms read them, where X was reduced to `columns` and divided by `scale`."""
+        """The fields of a batch as the forms read them; X was reduced to `columns` and divided by `scale`."""
         return fields
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
-        """Further sums over the rows of a batch: the squared weights, in bands that neither vanish nor overflow."""
+        """Further sums over the rows of a batch: the squared weights, in bands that neither underflow nor overflow."""
         weights = fields["weight"] if "weight" in fields else np.ones(len(fields["x"]))
         return {"weight_squares": banded_squares(weights)}
 
@@ -136,7 +136,7 @@ class Operator(Registered, ABC):
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:
-        """The fields that `derived_fields` makes, each with those it is made of."""
+        """The names of the fields that `derived_fields` makes, each with the fields it is made of."""
         return {}
 
     @property
@@ -149,7 +149,7 @@ class Operator(Registered, ABC):
 
     @property
     def periods(self) -> tuple[float | None, ...] | None:
-        """The period of each column, None for those without, where kernels at landmarks have to be periodic."""
+        """The period of each column (None for a column without), where kernels at landmarks have to be periodic."""
         return None
 
     @property
@@ -158,12 +158,12 @@ class Operator(Registered, ABC):
         return max(order for f in self.forms.values() for order in f.orders)
 
     def check(self, dimension: int, right_dimension: int | None = None) -> None:
-        """Raise ValueError where the operator cannot act on functions of that many variables."""
+        """Raise ValueError where the operator cannot act on functions of `dimension` variables."""
         for alpha, right in self._multi_indices():
             d = dimension if right_dimension is None or not right else right_dimension
             if len(alpha) != d:
                 raise ValueError(
-                    f"partial() takes one order a coordinate: the data have {d} columns, and a form "
+                    f"partial() takes one order per coordinate: the data have {d} columns, and a form "
                     f"takes the orders {alpha}"
                 )
 
@@ -177,35 +177,35 @@ class Operator(Registered, ABC):
             )
         if views := [view for view in self.views if view in shapes]:
             raise ValueError(
-                f"the operator {self.name} takes functions at {views[0]}, a view of each row and no field: give it as "
-                f"fit(({', '.join(self.views)}))"
+                f"the operator {self.name} takes functions at {views[0]}, which is a view of each row, not a field: "
+                f"give it as fit(({', '.join(self.views)}))"
             )
         if unknown := sorted(shapes.keys() - wanted):
             reads = ", ".join(sorted(wanted)) or "no fields"
-            raise ValueError(f"the operator {self.name} reads {reads}; fields has also {', '.join(unknown)}")
+            raise ValueError(f"the operator {self.name} reads {reads}; fields also has {', '.join(unknown)}")
         for field, tail in self._reads(dimension):
             if field.name in wanted:
                 check_rows(field, shapes[field.name], tail)
 
     def check_points(self, x: Array) -> None:
-        """Raise ValueError where points (c, d) of the data show that the operator does not fit them.
+        """Raise ValueError where the operator does not fit points (c, d) of the data.
 
-        It is a PointError where one of them does not.
+        The error is a PointError, which names the row, where a single point does not fit.
         """
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Fields that the operator computes from those of a block, (c, ...)."""
+        """Fields (c, ...) that the operator computes from the fields of a block."""
         return {}
 
     def _multi_indices(self) -> Iterator[tuple[tuple[int, ...], bool]]:
-        """Orders of partial derivatives, and whether they are of right functions."""
+        """The multi-indices of partial derivatives, and whether they apply to right functions."""
         for name, bilinear in self.forms.items():
             for p in bilinear.products:
                 for atom, right in ((p.left, name == "right_gram"), (p.right, name != "gram")):
                     yield from ((a.alpha, right) for a in atom.leaves if a.kind == "partial")
 
     def _reads(self, dimension: int) -> Iterator[tuple[Field, Tail]]:
-        """The fields that the forms read, with the shape of one row of what they read."""
+        """The fields that the forms read, each with the shape of one row as it is read."""
         for bilinear in self.forms.values():
             for p in bilinear.products:
                 if p.weight is not None:
@@ -217,7 +217,7 @@ class Operator(Registered, ABC):
 
 
 Tail = tuple[int | None, ...]
-"""The shape of one row of what a form reads of a field; None for any length."""
+"""The shape of one row of a field as a form reads it; None for any length."""
 
 
 def _tail(atom: Atom, dimension: int) -> Tail:
@@ -225,7 +225,7 @@ def _tail(atom: Atom, dimension: int) -> Tail:
 
 
 def check_rows(field: Field, shape: tuple[int, ...], tail: Tail) -> None:
-    """Raise ValueError where a field with rows of that shape does not hold what a form reads of it."""
+    """Raise ValueError where a field with rows of this shape does not hold what a form reads from it."""
     index = field.path
     fits = len(shape) == len(index) + len(tail)
     fits = fits and all(wanted in (None, found) for wanted, found in zip(tail, shape[len(index) :], strict=True))
@@ -233,11 +233,13 @@ def check_rows(field: Field, shape: tuple[int, ...], tail: Tail) -> None:
         read = f"{field.name}[{', '.join(map(str, index))}]" if index else field.name
         of = f"({', '.join('m' if n is None else str(n) for n in tail)}{',' if len(tail) == 1 else ''})"
         what = f"vectors or matrices of shape {of}" if tail else "numbers"
-        raise ValueError(f"a form reads {read} as {what}, one a row; the field {field.name} has rows of shape {shape}")
+        raise ValueError(
+            f"a form reads {read} as {what}, one for each row; the field {field.name} has rows of shape {shape}"
+        )
 
 
 def check_names(views: tuple[str, ...], *names: str) -> None:
-    """Raise ValueError for names of data fields that mean something else already."""
+    """Raise ValueError for names of data fields that already mean something else."""
     for name in names:
         if not isinstance(name, str) or not name:
             raise ValueError(f"a field of the data is named by a string; got {name!r}")
@@ -247,20 +249,20 @@ def check_names(views: tuple[str, ...], *names: str) -> None:
 
 
 def chosen_solver(solver: str | Solver, form: Form) -> Solver:
-    """The solver of that name; ValueError where there is none or it is not for this form, TypeError for no form."""
+    """The solver of this name. Raises ValueError for one unknown or unsuitable, TypeError where `form` is no form."""
     check_form(form)
     found = Solver.named(solver)
     if found.needs_symmetry and not form.symmetric:
         others = " or ".join(repr(name) for name, other in Solver.family().items() if not other.needs_symmetry)
         raise ValueError(
-            f"the form {form.name} is not symmetric: every product of two different expressions needs the product "
-            f"with f and g exchanged; or take the solver {others}"
+            f"the form {form.name} is not symmetric: for every product of two different expressions it needs the "
+            f"product with f and g exchanged; or take the solver {others}"
         )
     return found
 
 
 def check_form(form: Any, symmetric: bool = False) -> None:
-    """Raise TypeError for what is no form, ValueError for one that is not symmetric where it must be."""
+    """Raise TypeError for anything but a form, ValueError for a form that is not symmetric but must be."""
     if not isinstance(form, Form):
         raise TypeError(f"a form is a function H(f, g, x) decorated with @form; got {form!r}")
     if symmetric:
@@ -268,7 +270,7 @@ def check_form(form: Any, symmetric: bool = False) -> None:
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """A whole number of at least that. Raises ValueError for anything else."""
+    """The value as a whole number of `least` or more. Raises ValueError for anything else."""
     try:
         number = operator.index(value)
     except TypeError:

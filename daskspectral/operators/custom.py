@@ -11,7 +11,7 @@ from daskspectral.solve import Solver
 
 
 class _OwnForm(Operator):
-    """What is read off a form that a user wrote: its views and fields."""
+    """The properties that follow from a user's form: its views and fields."""
 
     bilinear: Form
 
@@ -37,9 +37,10 @@ class _OwnForm(Operator):
 
 @dataclass(frozen=True)
 class SymmetricForm(_OwnForm):
-    """The operator of a user's own symmetric form (one made by `@form`).
+    """The operator of your own symmetric form, made by `@form`.
 
-    `constants` says that it kills them; eigenvalues ascend unless `descending`.
+    `constants=True` says that the form kills constants; eigenvalues ascend unless `descending`. Raises ValueError for a
+    form that is not symmetric.
 
     Examples
     --------
@@ -67,11 +68,12 @@ class SymmetricForm(_OwnForm):
 
 @dataclass(frozen=True)
 class BilinearForm(_OwnForm):
-    """The operator of any form H(f, g, x) of a user's own, by the solver that is asked for.
+    """The operator of your own form H(f, g, x), with the solver of your choice.
 
-    `left_gram` is the inner product of the left functions, `right_gram` that of the right ones: where it is None, the
-    same, or with the solver `singular` that at the one view at which the form takes g. `own_right_basis` says that
-    right functions are of other variables.
+    `left_gram` is the inner product of the left functions, `right_gram` the inner product of the right functions. Where
+    `right_gram` is None it is `left_gram`, or with singular values of a form that takes g at one other view, the inner
+    product at that view. `own_right_basis` says that right functions are of other variables. `constants` says that the
+    form kills constants; `center` subtracts the means of the functions.
 
     Examples
     --------
@@ -103,8 +105,8 @@ class BilinearForm(_OwnForm):
             object.__setattr__(self, "right_gram", gram_at(view))
         if self.own_right_basis and self.right_gram is None:
             raise ValueError(
-                f"right functions with a basis of their own are of a view of their own: the form {self.bilinear.name} "
-                "takes g at x, as it does f; write at(g, x.y)"
+                "right functions with a basis of their own need a view of their own: the form "
+                f"{self.bilinear.name} takes both f and g at x; write at(g, x.y)"
             )
         self._check_names()
 

@@ -1,4 +1,4 @@
-"""Differential operators: one partial derivative, equation (10) in general, a potential, given directions."""
+"""Differential operators: one partial derivative, equation (10) in general, derivatives along given directions."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class PartialDerivative(Operator):
 
 @dataclass(frozen=True, init=False)
 class DifferentialOperator(Operator):
-    """sum c_ab d_a f(x) d_b g(x) over pairs of multi-indices: equation (10).
+    """sum c_ab d_a f(x) d_b g(x) over pairs of multi-indices a, b: equation (10).
 
     `coefficients` maps pairs such as ((2, 0), (0, 0)) to c: a number, or for c(x) the name of a field (n,) of the data
-    or an entry of one (`Field("matrix")[0, 1]`). A symmetric form has eigenvalues, ascending unless `descending`;
-    any other has singular values, or complex eigenvalues with solver="eigen".
+    or an entry of a field (`Field("matrix")[0, 1]`). A symmetric form has eigenvalues, ascending unless `descending`;
+    any other form has singular values, or complex eigenvalues with solver="eigen".
 
     Examples
     --------
@@ -128,7 +128,7 @@ class DifferentialOperator(Operator):
         length = len(self.coefficients[0][0][0])
         if length != dimension:
             raise ValueError(
-                f"the multi-indices of the differential operator have {length} entries, one a coordinate, and the "
+                f"the multi-indices of the differential operator have {length} entries, one per coordinate, and the "
                 f"data have {dimension} columns"
             )
 
@@ -139,7 +139,7 @@ def _derivative(f: Linear, alpha: Index) -> Linear:
 
 
 def _read(pairs: Iterable[Any]) -> tuple[tuple[Pair, float | Field], ...]:
-    """Coefficients in a fixed order. Raises ValueError for what is none, and for repeated or unequal multi-indices."""
+    """Coefficients in a fixed order. Raises ValueError for wrong types, multi-indices repeated or of two lengths."""
     if not isinstance(pairs, Iterable):
         raise ValueError(
             "coefficients map pairs of multi-indices to numbers or fields, such as {((1, 0), (1, 0)): 2.0}; "
@@ -160,7 +160,7 @@ def _read(pairs: Iterable[Any]) -> tuple[tuple[Pair, float | Field], ...]:
     lengths = sorted({len(alpha) for pair in found for alpha in pair})
     if len(lengths) != 1:
         raise ValueError(
-            f"all multi-indices have one entry a coordinate; these have {' and '.join(map(str, lengths))} entries"
+            f"all multi-indices have one entry per coordinate; these have {' and '.join(map(str, lengths))} entries"
             if found
             else "a differential operator needs at least one coefficient, such as {((1, 0), (1, 0)): 2.0}"
         )
@@ -174,7 +174,7 @@ def _is_pair(item: Any) -> bool:
 def _multi_index(alpha: Any) -> Index:
     orders = tuple(whole(f"the order {a!r} of the multi-index {alpha!r}", a, 0) for a in alpha)
     if not orders:
-        raise ValueError("a multi-index has one order of 0 or more a coordinate; one is empty")
+        raise ValueError("a multi-index has one order of 0 or more per coordinate; one is empty")
     return orders
 
 
@@ -190,10 +190,10 @@ def _coefficient(c: Any, key: Pair) -> float | Field:
 
 @dataclass(frozen=True)
 class TangentPropagation(Operator):
-    """E <grad f(x), u>^2 for the directions u given with each row: equation (19).
+    """E <grad f(x), u>^2 for directions u given with each row: equation (19).
 
-    The field holds one direction (n, d), or several (n, m, d), whose mean is taken. With directions uniform on the
-    sphere of radius sqrt(d) it is the Laplacian, with more variance.
+    The field holds one direction for each row (n, d), or several (n, m, d), over which the mean is taken. Directions
+    uniform on the sphere of radius sqrt(d) give the Laplacian, with more variance.
 
     Examples
     --------
@@ -237,6 +237,6 @@ class TangentPropagation(Operator):
         shape = shapes[self.directions]
         if len(shape) not in (1, 2) or shape[-1] != dimension or 0 in shape:
             raise ValueError(
-                f"the field {self.directions} holds one direction (n, {dimension}) or several (n, m, {dimension}) a "
-                f"row; its rows have shape {shape}"
+                f"the field {self.directions} holds one direction for each row (n, {dimension}), or several "
+                f"(n, m, {dimension}); its rows have shape {shape}"
             )

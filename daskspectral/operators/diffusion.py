@@ -14,7 +14,7 @@ from daskspectral.forms import Field, Form, along, along_each, dirichlet, form, 
 from daskspectral.operators.base import NUMBERS, Array, Operator, check_names
 from daskspectral.solve import Eigen, Solver, Symmetric
 
-ROUNDING = 1e-8  # relative: what an inverse or a product leaves of the symmetry of a matrix
+ROUNDING = 1e-8  # relative asymmetry that rounding leaves in an inverse or a product
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Schroedinger(Operator):
 class AnisotropicDiffusion(Operator):
     """<grad f, D(x) grad g> for matrices D(x) given as a field (n, d, d), symmetric and without negative eigenvalues.
 
-    A relative asymmetry of 1e-8, as rounding leaves it in an inverse, is taken off: D stands for its symmetric part.
-    With `factored` the field is sigma (n, d, m), and D = sigma sigma^T. The form is a sum over the columns of sigma, of
-    products of derivatives along them.
+    A relative asymmetry of up to 1e-8, as rounding leaves it in an inverse, is removed: D stands for its symmetric
+    part. With `factored=True` the field is sigma (n, d, m), and D = sigma sigma^T. The form is a sum over the columns
+    of sigma of products of derivatives along them.
 
     Examples
     --------
@@ -93,18 +93,19 @@ class AnisotropicDiffusion(Operator):
             check_sigma(self.field, shape, dimension)
         elif shape != (dimension, dimension):
             raise ValueError(
-                f"the field {self.field} holds one matrix ({dimension}, {dimension}) a row; its rows have shape {shape}"
+                f"the field {self.field} holds a matrix ({dimension}, {dimension}) for each row; its rows have shape "
+                f"{shape}"
             )
 
 
 @dataclass(frozen=True)
 class Generator(Operator):
-    """L g = b . grad g + 1/2 (sigma sigma^T) : Hess g, of dX = b dt + sigma dW at points of its law (gEDMD).
+    """L g = b . grad g + 1/2 (sigma sigma^T) : Hess g, the generator of dX = b dt + sigma dW, from points x (gEDMD).
 
-    b(x) is a field (n, d), sigma(x) a field (n, d, m) or a number for a multiple of the identity. The form <f, L g> has
-    complex eigenvalues. A `reversible` process at equilibrium has the symmetric form
-    -1/2 <grad f, sigma sigma^T grad g>, which needs neither b nor second derivatives; its eigenvalues go down from 0.
-    Klus, Nueske, Peitz, Niemann, Clementi and Schuette 2020.
+    The drift b(x) is a field (n, d), the noise sigma(x) a field (n, d, m), or a number for a multiple of the identity.
+    The form <f, L g> has complex eigenvalues. With `reversible=True`, for points of a reversible process at
+    equilibrium, the form is the symmetric -1/2 <grad f, sigma sigma^T grad g>, which needs neither b nor second
+    derivatives; its eigenvalues descend from 0. Klus, Nueske, Peitz, Niemann, Clementi and Schuette 2020.
 
     Examples
     --------
@@ -202,18 +203,19 @@ def columns(sigma: Array) -> Array:
 
 
 def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:
-    """Raise ValueError for a field whose rows are no matrices (d, m)."""
+    """Raise ValueError for a field whose rows are not matrices (d, m)."""
     if len(shape) != 2 or shape[0] != dimension or not shape[1]:
         raise ValueError(
-            f"the field {name} holds one matrix sigma ({dimension}, m) a row, for m noises; its rows have shape {shape}"
+            f"the field {name} holds a matrix sigma ({dimension}, m) for each row, for m noises; its rows have shape "
+            f"{shape}"
         )
 
 
 def factor(matrices: Array, name: str) -> Array:
-    """sigma (c, d, d) with sigma sigma^T = D, of the symmetric part of D where rounding left it asymmetric.
+    """sigma (c, d, d) with sigma sigma^T = D, for the symmetric part of D where rounding left it asymmetric.
 
-    Raises ValueError where D is not symmetric positive semidefinite, to `ROUNDING` times its largest entry (or the
-    precision of its type).
+    Raises ValueError where D is not symmetric positive semidefinite, to `ROUNDING` times its largest entry or to the
+    precision of its type, whichever is coarser.
     """
     given = np.asarray(matrices)
     eps = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else 0.0
@@ -224,14 +226,14 @@ def factor(matrices: Array, name: str) -> Array:
     if not (skew <= tolerance * size).all():
         worst = float((skew / np.where(size > 0, size, 1)).max())
         raise ValueError(
-            f"{name} must be symmetric at every row: its entries differ from those across the diagonal by up to "
-            f"{worst:.2g} of the largest one, and {tolerance:.2g} is taken for rounding. Give its symmetric part, "
-            f"0.5 * ({name} + {name}.swapaxes(1, 2)), if that is what is meant"
+            f"{name} must be symmetric at every row: entries differ from their mirror images by up to {worst:.2g} of "
+            f"the largest entry, and {tolerance:.2g} counts as rounding. If the symmetric part is meant, give "
+            f"0.5 * ({name} + {name}.swapaxes(1, 2))"
         )
     d = 0.5 * (d + d.swapaxes(1, 2))
     try:
         return np.linalg.cholesky(d)
-    except np.linalg.LinAlgError:  # of some the least eigenvalue is 0, or negative
+    except np.linalg.LinAlgError:  # some matrix has an eigenvalue of 0, or a negative one
         values, vectors = np.linalg.eigh(d)
     negative = values[:, 0] < -d.shape[1] * tolerance * size
     if negative.any():

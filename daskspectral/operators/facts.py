@@ -1,4 +1,4 @@
-"""What the forms of an operator take and read: derivatives, fields, units."""
+"""What the forms of an operator need: derivatives, fields, units."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from daskspectral.operators.diffusion import Generator
 
 
 def derivatives(operator: Operator) -> tuple[int, int]:
-    """The highest derivatives that any form of an operator takes of left and of right functions."""
+    """The highest orders of derivatives that an operator's forms take of left and of right functions."""
     left, right = operator.form.orders
     own = operator.right_gram
     left = max(left, *operator.gram.orders)
@@ -15,7 +15,7 @@ def derivatives(operator: Operator) -> tuple[int, int]:
 
 
 def fields_at_derivatives(operator: Operator) -> list[str]:
-    """The fields of the user that multiply derivatives, and so are in the units of the data."""
+    """The user's fields that multiply derivatives, and are therefore in the units of the data, sorted."""
     found: set[str] = set()
     for form in operator.forms.values():
         for product in form.products:
@@ -25,10 +25,10 @@ def fields_at_derivatives(operator: Operator) -> list[str]:
 
 
 def units_of(operator: Operator) -> str:
-    """What ties an operator to the units of the data, besides such fields; "" where standardised ones suit it too.
+    """What ties an operator to the units of the data, besides such fields; "" where standardised columns suit it too.
 
-    The gradient and the Laplacian may be those of the standardised columns; a derivative along one column, and a sum
-    of derivatives of different orders, may not.
+    A gradient or a Laplacian may be taken in standardised columns; a derivative along one column, and a sum of
+    derivatives of different orders, may not.
     """
     if isinstance(operator, Generator) and isinstance(operator.diffusion, float):
         return f"has diffusion={operator.diffusion:g} in them"

@@ -17,9 +17,9 @@ from daskspectral.operators.base import Array, Operator
 class Laplacian(Operator):
     """grad* grad for the distribution of the data, eigenvalues 0 = l_0 <= l_1 <= ... (equation (3)).
 
-    On a known submanifold (`manifold=`), the tangential form: the ambient gradient is biased there, and its
-    part along the normals is taken off. On a periodic box, or a product with one, kernels at landmarks are made
-    periodic (`kernels.Periodic`); a basis that is given has to be so of itself.
+    On a known submanifold (`manifold=`) it is the tangential form: the ambient gradient is biased there, and its part
+    along the normals is subtracted. On a periodic box, or a product with one, kernels at landmarks are made periodic
+    (`kernels.Periodic`); a basis of your own has to be periodic itself.
 
     Examples
     --------
@@ -51,13 +51,13 @@ class Laplacian(Operator):
 
     @property
     def tangents(self) -> bool:
-        """Whether the sum over tangents is cheaper than taking the normals off, as for a curve."""
+        """Whether a sum over tangents is cheaper than subtracting the part along the normals, as for a curve."""
         manifold = self.manifold
         if manifold is None or manifold.dimension > manifold.codimension:
             return False
         try:
             point = manifold.sample(1, np.random.default_rng(0))
-        except ValueError:  # of a manifold known by its normals there are no samples
+        except ValueError:  # a manifold known by its normals cannot be sampled
             return False
         return manifold.tangents(point) is not None
 

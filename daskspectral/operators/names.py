@@ -11,7 +11,7 @@ from daskspectral.operators.paired import Transfer
 def parse(name: str, manifold: str | None, dimension: int) -> Operator:
     """An operator of one array by name: `laplacian` or `transfer[:lag[:solver]]`, as in transfer:10:eigen.
 
-    The Laplacian may be on a manifold, given as `sphere`, `circle` or `torus` in `dimension` columns. Raises
+    The Laplacian may be on a manifold, `sphere`, `circle` or `torus`, in data of `dimension` columns. Raises
     ValueError with the valid names.
     """
     head, *values = name.split(":")

@@ -25,8 +25,8 @@ def conditional(view: str) -> Form:
 class Cross(Operator):
     """(L g)(x) = E[g(y) | x] for two views of a sample: CLIP, canonical correlations, VAMP.
 
-    Left functions are of x, right ones of y. Without centring the constant functions, where the bases hold them, pair
-    with singular value 1; `center` takes the means off.
+    Left functions are of x, right ones of y. Without centring, constant functions, where both bases hold them, form a
+    pair with singular value 1; `center=True` subtracts the means.
 
     Examples
     --------
@@ -67,7 +67,8 @@ class Cross(Operator):
 class Transfer(Operator):
     """(K g)(x_t) = E[g(x_{t + lag}) | x_t], the Koopman operator of trajectories at a lag in rows.
 
-    `singular`: left functions in L2 of the start, right ones in L2 of the end of each pair. `eigen`: eigenvalues of K.
+    solver="singular": singular values, with left functions in L2 of the starts and right functions in L2 of the ends of
+    the pairs of rows. solver="eigen": complex eigenvalues of K, by descending modulus.
 
     Examples
     --------
@@ -110,9 +111,10 @@ class Transfer(Operator):
 
 @dataclass(frozen=True, init=False)
 class Augmentation(Operator):
-    """E |f(xi) - f(xi')|^2 over pairs of views of a sample, by the Gram matrix of all views (equation (20)).
+    """E |f(xi) - f(xi')|^2 over pairs of views of a sample, relative to the Gram matrix of all views (equation (20)).
 
-    `views` is how many augmented versions of each row there are (x, x1, x2, ...), or their names.
+    `views` is the number of augmented versions of each row (x, x1, x2, ...), or their names. `fit((x, x1, ...))` takes
+    an array (n, d) for each.
 
     Examples
     --------
@@ -130,7 +132,7 @@ class Augmentation(Operator):
             names = tuple(views)
         if len(names) < 2 or names[0] != "x" or len({*names} - RESERVED) < len(names):
             raise ValueError(
-                f"views are two or more different names, the first of them 'x' and none of them "
+                f"views are two or more different names, the first 'x' and none of them "
                 f"{' or '.join(sorted(RESERVED))}; they are {names}"
             )
         object.__setattr__(self, "views", names)

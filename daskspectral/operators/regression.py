@@ -1,4 +1,4 @@
-"""The normal equations of regression on values and gradients: what Hermite regression measures."""
+"""The normal equations of regression on values and gradients, which Hermite regression measures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def values_and_gradients(f: Any, g: Any, x: Any) -> Any:
 
 @functional
 def values(f: Any, x: Any) -> Any:
-    """<f, y>, a column for each target."""
+    """<f, y>, one column for each target."""
     return inner(f, x.y)
 
 
@@ -36,10 +36,10 @@ def slopes(target: int) -> Functional:
 
 @dataclass(frozen=True)
 class Regression(Operator):
-    """D* D of regression on `targets` (None: one, given as a vector), with Df = f, or (f, grad f) with `gradients`.
+    """D* D of regression with Df = f, or (f, grad f) with `gradients`.
 
-    Values and gradients are measured apart, so that their weights can be chosen afterwards. Fields: `y` (c, m) and
-    `gradients` (c, m, d).
+    `targets` is the number m of targets, None for one that is given as a vector. Values and gradients are measured
+    apart, so that their weights can be chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d).
     """
 
     gradients: bool = False
@@ -64,7 +64,7 @@ class Regression(Operator):
         return frozenset({"observed"})
 
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
-        """Targets (c, m), and gradients (c, m, d), given in the raw columns of X, by the chain rule."""
+        """Targets (c, m), and gradients (c, m, d) brought from the raw columns of X to its scaled ones (chain rule)."""
         found = {name: values for name, values in fields.items() if name not in ("y", "gradients")}
         found["y"] = np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1)
         if "gradients" in fields:
@@ -86,6 +86,6 @@ class Regression(Operator):
         return squares
 
     def together(self, sums: dict[str, Array]) -> dict[str, Array]:
-        """The right-hand sides of all targets side by side, (p, m)."""
+        """The sums with the right-hand sides of all targets side by side, (p, m)."""
         slopes = [sums.pop(name) for name in self.functionals if name != "values" and name in sums]
         return sums | ({"slopes": np.column_stack(slopes)} if slopes else {})

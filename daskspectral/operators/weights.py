@@ -1,4 +1,4 @@
-"""Sample weights of any scale: sums of their squares that neither vanish nor overflow."""
+"""Sample weights of any scale: sums of their squares that neither underflow nor overflow."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def effective_rows(total: float, squares: Array) -> float:
 
 
 def exponent_of(weight: float) -> int:
-    """The power of two that a positive weight is of the order of."""
+    """The exponent e of a positive weight in [2^(e - 1), 2^e)."""
     return math.frexp(weight)[1]

@@ -1,4 +1,4 @@
-"""Solvers: small dense algebra on the moments, one algorithm a file."""
+"""Solvers: small dense algebra on the moments, one algorithm per file."""
 
 from daskspectral.solve.diffusion import DiffusionFunctions
 from daskspectral.solve.eigen import Eigen

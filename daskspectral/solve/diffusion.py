@@ -1,11 +1,11 @@
 """Diffusion maps: leading eigenvectors of a normalised Gaussian kernel, on all points or on landmarks.
 
 The kernel matrix K (n, n) is divided by powers of its degrees q = K 1, K_alpha = K / (q_i q_j)^alpha, then by the
-degrees m = K_alpha 1 of that: A = K_alpha / sqrt(m_i m_j), conjugate to the Markov matrix K_alpha / m_i (Coifman and
-Lafon 2006). Its eigenvector v0 = sqrt(m / sum m), of eigenvalue 1, is taken off: A_bar = A - v0 v0^T, which at
+degrees m = K_alpha 1 of the result: A = K_alpha / sqrt(m_i m_j), conjugate to the Markov matrix K_alpha / m_i (Coifman
+and Lafon 2006). Its eigenvector v0 = sqrt(m / sum m), of eigenvalue 1, is removed: A_bar = A - v0 v0^T, which at
 alpha = 0 is equation (1.2) of Fanuel et al. 2022.
 
-Everything is a function of features g(x): the kernel with all points, or psi(x) = W^T k(Y, x) of landmarks Y, where
+Everything is a function of features g(x): the kernel with all points, or psi(x) = W^T k(Y, x) for landmarks Y, where
 W W^T is the pseudo-inverse of K_YY and K is replaced by psi^T psi.
 """
 
@@ -26,10 +26,10 @@ from daskspectral.solve.whiten import whiten
 
 Array = NDArray[np.floating[Any]]
 
-COVERED = 0.1  # the least part of k(x, x) = 1, and of a degree, that landmarks must reproduce at the points fitted
+COVERED = 0.1  # the least share of k(x, x) = 1, and of a degree, that landmarks must reproduce at the points of a fit
 LEAST_EIGENVALUE = 1e-10  # below it, beside the eigenvalue 1, an eigenvector is rounding
-LANDMARK_CUT = 1e-10  # of the eigenvalues of K_YY
-_DIGITS = 1e-6  # a degree smaller than that, beside the norms it is a product of, has lost its digits
+LANDMARK_CUT = 1e-10  # relative, of the eigenvalues of K_YY
+_DIGITS = 1e-6  # a degree below this share of the norms whose product it is has lost its digits
 DENSE = 1000  # rows up to which all eigenvectors are as cheap as some
 _BLOCK_ENTRIES = 1 << 21
 
@@ -42,11 +42,12 @@ class Product(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DiffusionFunctions(Registered):
-    """The coordinates x -> lambda^t psi(x) of a diffusion map, by Nystrom's formula; equal to those of fitted points.
+    """The coordinates x -> lambda^t psi(x) of a diffusion map, by Nystrom's formula; on points of the fit, their own.
 
-    Of the features g (c, q) of a block, with `whitening` W (p, q) that of landmarks `points` (p, d), without it the
-    kernel with all of them: q(x) = g.first, m(x) = g.second / q(x)^alpha, and g weights / (q(x)^alpha sqrt(m(x))),
-    (c, k). With `mass` = sum m they are divided by sqrt(m(x) / mass) once more: eigenfunctions of the Markov operator.
+    The features g (c, q) of a block are W^T k(Y, x) with `whitening` W (p, q) and landmarks Y = `points` (p, d), or
+    without `whitening` the kernel with all points. From them q(x) = g.first, m(x) = g.second / q(x)^alpha, and the
+    coordinates g weights / (q(x)^alpha sqrt(m(x))), (c, k). With `mass` = sum m these are divided by sqrt(m(x) / mass)
+    once more, which makes them eigenfunctions of the Markov operator.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -62,7 +63,7 @@ class DiffusionFunctions(Registered):
 
     @property
     def width(self) -> int:
-        """k."""
+        """The number of coordinates k."""
         return int(self.weights.shape[1])
 
     def features(self, x: Array) -> Array:
@@ -71,7 +72,7 @@ class DiffusionFunctions(Registered):
         return g if self.whitening is None else g @ self.whitening
 
     def slices(self, n: int) -> Iterator[slice]:
-        """The blocks of n rows, by the number of points alone."""
+        """The blocks of n rows; their size depends only on the number of points."""
         step = max(1, min(2048, _BLOCK_ENTRIES // len(self.points)))
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
@@ -111,8 +112,8 @@ def exact_map(
 ) -> tuple[Array, DiffusionFunctions]:
     """The `count` leading eigenvalues of A_bar (k,), descending, and the coordinates; `product` has K @ vectors.
 
-    Fewer, perhaps none, where no more exceed 1e-10. `start` (n,) is where Lanczos begins. Raises
-    scipy.sparse.linalg.ArpackNoConvergence where it finds no more (eigenvalues in a cluster).
+    Fewer, perhaps none, where no more exceed 1e-10. `start` (n,) is where Lanczos begins. Raises ValueError where K is
+    the identity, and scipy.sparse.linalg.ArpackNoConvergence where Lanczos fails (eigenvalues in a cluster).
     """
     n = len(points)
     q = np.asarray(product @ np.ones(n))
@@ -145,7 +146,7 @@ def exact_map(
 
 
 def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> DiffusionFunctions:
-    """The features psi of landmarks (p, d), before any sum: (q,) zeros for these, and no coordinates."""
+    """The features psi of landmarks (p, d) before any pass: the sums are zeros (q,), and there are no coordinates."""
     whitening = whiten(kernel.values(landmarks, landmarks), LANDMARK_CUT).matrix
     zeros = np.zeros(whitening.shape[1])
     return DiffusionFunctions(kernel, landmarks, whitening, zeros, zeros, np.zeros((len(zeros), 0)), alpha)
@@ -153,11 +154,12 @@ def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> D
 
 @dataclass(frozen=True, eq=False)
 class LandmarkSums:
-    """The sums over points that the map on landmarks is solved from, one step after the other, over blocks.
+    """The sums over points from which the map on landmarks is solved, one step after the other, over blocks.
 
-    "first" sum psi_i (q,); "second" sum psi_i / q_i^alpha (q,), which needs the first; "gram"
-    S = sum_i psi_i psi_i^T / (q_i^(2 alpha) m_i) (q, q), which needs both. `uncovered` counts points of which the
-    landmarks reproduce less than a tenth: |psi_i|^2 of k(x, x) = 1, or a degree below a tenth of its own share.
+    "first" is sum psi_i (q,); "second" is sum psi_i / q_i^alpha (q,), which needs the first; "gram" is
+    S = sum_i psi_i psi_i^T / (q_i^(2 alpha) m_i) (q, q), which needs both. `uncovered` counts the points that the
+    landmarks do not cover: |psi_i|^2 is below a tenth of k(x, x) = 1, or a degree below a tenth of the point's own
+    part of it.
     """
 
     functions: DiffusionFunctions
@@ -187,7 +189,7 @@ class LandmarkSums:
 
 
 def with_sums(functions: DiffusionFunctions, sums: Mapping[str, Array]) -> DiffusionFunctions:
-    """The features with the sums of a step; at alpha = 0 the second sum is the first."""
+    """The features with the sums of a step added; at alpha = 0 the second sum is the first."""
     if "first" in sums:
         functions = replace(functions, first=sums["first"])
         return functions if functions.alpha else replace(functions, second=sums["first"])
@@ -197,10 +199,10 @@ def with_sums(functions: DiffusionFunctions, sums: Mapping[str, Array]) -> Diffu
 def landmark_map(
     functions: DiffusionFunctions, gram: Array, count: int, *, time: float = 1.0, symmetric: bool = True
 ) -> tuple[Array, DiffusionFunctions]:
-    """The `count` leading eigenvalues of A_bar (k,) and the coordinates, from the sums: those of P S P.
+    """The `count` leading eigenvalues of A_bar (k,), which are those of P S P, and the coordinates, from the sums.
 
-    P = I - sigma sigma^T / M with sigma = sum psi_i / q_i^alpha, M = |sigma|^2 = sum m_i; an eigenvector w of P S P
-    gives that of A_bar, psi_i.w / (q_i^alpha sqrt(m_i lambda)). Fewer where no more exceed 1e-10.
+    P = I - sigma sigma^T / M with sigma = sum psi_i / q_i^alpha and M = |sigma|^2 = sum m_i. An eigenvector w of P S P
+    gives the eigenvector psi_i.w / (q_i^alpha sqrt(m_i lambda)) of A_bar. Fewer where no more exceed 1e-10.
     """
     sigma = functions.second
     mass = float(sigma @ sigma)
@@ -217,7 +219,7 @@ def _projected(matrix: Array, sigma: Array) -> Array:
 
 
 def _leading(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
-    """The `count` largest, from the largest down, without those that are rounding."""
+    """The `count` largest values and their vectors, from the largest down, without values that are rounding."""
     kept = np.argsort(-values, kind="stable")[: min(count, np.count_nonzero(values > LEAST_EIGENVALUE))]
     return values[kept], vectors[:, kept]
 
@@ -238,7 +240,7 @@ class KernelMatrix:
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block, by n alone."""
+        """The rows of a block; they depend only on n."""
         return max(1, _BLOCK_ENTRIES // len(self.points))
 
     def block(self, x: Array) -> Array:

@@ -22,15 +22,15 @@ Complex = NDArray[np.complex128]
 class Eigen(Solver):
     """The first `count` eigenvalues of form <f, L g> against gram, (p, p), complex, with functions of both sides.
 
-    Right functions g solve L g = lambda g, form b = lambda gram b; left functions f its adjoint,
-    a^H form = lambda a^H gram. They are biorthonormal, a^H gram b = I; the right ones have unit norm in the Gram's
-    metric, and their largest whitened coefficient is real and positive, so that those of conjugate values are
-    conjugate. Values descend by real part (`ranking="real"`, generators) or by modulus and real part
-    (`ranking="modulus"`, transfer operators), among those that agree to nine digits by imaginary part. `count` may
-    part a conjugate pair. Functions whose columns of the form are exact zeros (the constant) are kept whole: their
-    eigenvalue 0 is exact.
+    Right functions g solve L g = lambda g, form b = lambda gram b; left functions f the adjoint problem,
+    a^H form = lambda a^H gram. They are biorthonormal, a^H gram b = I. The right functions have unit norm in the metric
+    of the Gram matrix, and their largest whitened coefficient is real and positive, so that conjugate values have
+    conjugate functions. Values descend by real part (`ranking="real"`, generators) or by modulus and then real part
+    (`ranking="modulus"`, transfer operators); values that agree to nine digits descend by imaginary part. `count` may
+    split a conjugate pair. Functions whose column of the form is exactly zero (the constant) are exempt from the cut:
+    their eigenvalue 0 is exact.
 
-    Raises numpy.linalg.LinAlgError where a left function is orthogonal to its right one (a Jordan block): no
+    Raises numpy.linalg.LinAlgError where a left function is orthogonal to its right function (a Jordan block): no
     biorthonormal pair exists there.
     """
 
@@ -61,7 +61,7 @@ def _ranked(values: Complex, ranking: str) -> NDArray[np.intp]:
 
 
 def fix_phases(vectors: Complex) -> Complex:
-    """Unit columns whose largest entry is real and positive; among entries that rounding cannot part, the first."""
+    """Unit columns whose largest entry (the first of several that are equal to rounding) is real and positive."""
     vectors = vectors / np.linalg.norm(vectors, axis=0)
     magnitude = np.abs(vectors)
     ties = magnitude >= magnitude.max(axis=0) * (1 - 1e-6)
@@ -70,7 +70,7 @@ def fix_phases(vectors: Complex) -> Complex:
 
 
 def _biorthonormal(left: Complex, right: Complex, values: Complex) -> Complex:
-    """The left vectors recombined so that left^H right = I; only those of one eigenvalue mix."""
+    """The left vectors recombined so that left^H right = I; only vectors of one eigenvalue mix."""
     overlap = left.conj().T @ right
     if np.linalg.svd(overlap, compute_uv=False).min(initial=1) < 4 * np.finfo(float).eps:
         worst = values[np.abs(np.diag(overlap)).argmin()]

@@ -19,10 +19,10 @@ CUT = 1e-13  # of directions of the Gram matrix: harmonics of n points are well 
 
 @dataclass(frozen=True, eq=False)
 class InvariantProblem:
-    """Means over `count` observed rows: `gram` (r, r), `target` (r, m), `squares` (m,); the functions by level.
+    """Means over `count` observed rows: `gram` (r, r), `target` (r, m), `squares` (m,); functions ordered by level.
 
-    `cumulative` (r,) is D_lambda of each function, and `exponent` alpha of the weights D_lambda^alpha. `most` is D, and
-    `alpha` the penalty, where they are given.
+    `cumulative` (r,) is D_lambda of each function, `exponent` the power alpha of the weights D_lambda^alpha. `most` is
+    D and `alpha` the penalty, each None where the solver chooses.
     """
 
     gram: Array
@@ -37,9 +37,10 @@ class InvariantProblem:
 
 @dataclass(frozen=True, eq=False)
 class InvariantSolution:
-    """Coefficients of the leading functions (k, m), which are of levels of at most `most` harmonics.
+    """Coefficients (k, m) of the leading functions: the levels with at most `most` harmonics together.
 
-    `alpha`, `score` and the `curve` (g, 3) of D, penalty and score are those of a cross-validation, None without one.
+    `alpha` is the penalty, `score` its cross-validation, `curve` (g, 3) the D, penalty and score of each candidate;
+    None for a solver without cross-validation.
     """
 
     coefficients: Array
@@ -58,7 +59,7 @@ class InvariantSolver(Named, ABC):
 
     @abstractmethod
     def default(self, count: int, exponent: float, grouped: bool) -> int:
-        """D of the functions that are measured for `count` rows, unless it is given."""
+        """The D up to which functions are measured for `count` rows, unless it is given."""
 
 
 @final
@@ -85,7 +86,7 @@ class Projection(InvariantSolver):
 @final
 @dataclass(frozen=True, repr=False)
 class LeastSquares(InvariantSolver):
-    """Ridge least squares over the first levels; their number and the penalty are those of least cross-validation."""
+    """Ridge least squares over the first levels; cross-validation chooses their number and the penalty."""
 
     name: ClassVar[str] = "least_squares"
 
@@ -108,10 +109,10 @@ class LeastSquares(InvariantSolver):
         return InvariantSolution(best.coefficients, int(cumulative[size - 1]), best.alpha, best.score, np.array(curve))
 
     def default(self, count: int, exponent: float, grouped: bool) -> int:
-        """1000 where a group leaves few of them, else at most n / 2."""
+        """1000, of which a group leaves few functions; without a group at most n / 2."""
         return MOST if grouped else max(1, min(count // 2, MOST))
 
 
 def _spread(count: int) -> list[int]:
-    """Numbers below `count`: the first ones, then ever fewer, and the last one; not many more than 40."""
+    """Numbers below `count`: the first ones, then ever sparser, and the last one; not many more than 40."""
     return sorted({min(count - 1, k) for k in range(16)} | set(np.geomspace(1, count, 30).astype(int) - 1))

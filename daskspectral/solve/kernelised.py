@@ -1,13 +1,13 @@
 """The kernelised problem reg-kVP-n of Fanuel et al. 2022, equation (1.9), in the range of a Mercer kernel's matrix.
 
-With K = k(X, X) = Phi^T Phi, Phi (q, n) from its eigenvectors of eigenvalues above a cut, K_bar = K - u u^T,
+With K = k(X, X) = Phi^T Phi, Phi (q, n) from the eigenvectors of K with eigenvalues above a cut, and K_bar = K - u u^T,
 
-    maximise Tr(C B) over B psd (q, q) with Phi_i^T B Phi_i = d_i,   C = Phi K_bar Phi^T / n^2 - lambda I,
+    maximise Tr(C B) over B psd (q, q) with Phi_i^T B Phi_i = d_i,   C = Phi K_bar Phi^T / n^2 - lambda I.
 
-which is Tr((K_bar - lambda n^2 K^+) B') / n^2 of B' = Phi^T B Phi, a matrix (n, n) in the range of K with diagonal d.
-Its dual is to minimise d.y over y (n,), of any sign, with Z = Phi diag(y) Phi^T - C psd. It is solved by a primal-dual
-interior-point method (Helmberg, Rendl, Vanderbei and Wolkowicz 1996): both bounds come with the answer, and the range
-of a singular K, where rows of a factor of B' are not free, needs no care.
+The objective is Tr((K_bar - lambda n^2 K^+) B') / n^2 for B' = Phi^T B Phi, a matrix (n, n) in the range of K with
+diagonal d. The dual minimises d.y over y (n,), of any sign, with Z = Phi diag(y) Phi^T - C psd. Both are solved by a
+primal-dual interior-point method (Helmberg, Rendl, Vanderbei and Wolkowicz 1996), so that both bounds come with the
+answer. A singular K, where the rows of a factor of B' are not free, needs no special care.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from daskspectral.solve.signs import fix_signs
 
 Array = NDArray[np.floating[Any]]
 
-RANGE_CUT = 1e-10  # of the eigenvalues of K, below which a direction is outside its numerical range
-RANK_CUT = 1e-9  # of the eigenvalues of B', below which a direction is what the interior point left
+RANGE_CUT = 1e-10  # share of the largest eigenvalue of K below which a direction is outside its numerical range
+RANK_CUT = 1e-9  # share of the largest eigenvalue of B' below which a direction is a remnant of the interior point
 _SYSTEM_CUT = 1e-15
 _PATIENCE = 6  # steps without progress: rounding
 _STEP = 0.98  # of the way to the border of the cone
@@ -34,7 +34,7 @@ _STEP = 0.98  # of the way to the border of the cone
 
 @dataclass(frozen=True, eq=False)
 class KernelisedProblem:
-    """(1.9) in the range of K: roots (q,) of its eigenvalues, descending, and vectors (n, q); u, d (n,); lambda."""
+    """(1.9) in the range of K: `roots` (q,) of its eigenvalues, descending, `vectors` (n, q); `u`, `d` (n,); lambda."""
 
     vectors: Array
     roots: Array
@@ -44,12 +44,12 @@ class KernelisedProblem:
 
     @classmethod
     def of(cls, gram: Array, u: Array, d: Array, regularization: float, cut: float = RANGE_CUT) -> KernelisedProblem:
-        """From K (n, n); ValueError where it is not psd."""
+        """The problem for K = `gram` (n, n). Raises ValueError where K is not positive semi-definite."""
         values, vectors = scipy.linalg.eigh(0.5 * (gram + gram.T))
         if values[0] < -1e-8 * max(values[-1], 0.0) or not values[-1] > 0:
             raise ValueError(
                 f"expected a positive semi-definite kernel, received eigenvalues from {values[0]:.3g} to "
-                f"{values[-1]:.3g} on these points; mend the kernel"
+                f"{values[-1]:.3g} on these points; correct the kernel"
             )
         kept = values > cut * values[-1]
         values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1].copy()
@@ -58,12 +58,12 @@ class KernelisedProblem:
 
     @property
     def n(self) -> int:
-        """Points."""
+        """The number of points."""
         return len(self.vectors)
 
     @property
     def rank(self) -> int:
-        """q."""
+        """The numerical rank q of K."""
         return len(self.roots)
 
     @property
@@ -88,9 +88,10 @@ class KernelisedProblem:
 class KernelisedSolution:
     """An answer with its proof.
 
-    `inner` B (q, q); `dual` y (n,); `objective` Tr(C B); `least_eigenvalue` of diag(y) - (K_bar / n^2 - lambda K^+) in
-    the range of K; `gap` = Tr(Z B) + |(d - diag B').y| + max(0, -least_eigenvalue) sum(d), by which the objective can
-    be beaten at most, also relative to it; `error` the largest of |diag(B') - d| / d; `passes`, the steps taken.
+    `inner` is B (q, q), `dual` y (n,), `objective` Tr(C B), `least_eigenvalue` the least one of
+    diag(y) - (K_bar / n^2 - lambda K^+) in the range of K. The optimum is above the objective by no more than `gap` =
+    Tr(Z B) + |(d - diag B').y| + max(0, -least_eigenvalue) sum(d); `relative_gap` is gap / max(|Tr(C B)|, |d.y|).
+    `error` is the largest |diag(B') - d| / d, `passes` the number of steps taken.
     """
 
     inner: Array
@@ -111,7 +112,7 @@ class KernelisedSolution:
 def solve_kernelised(
     problem: KernelisedProblem, *, tolerance: float = 1e-9, max_passes: int = 100
 ) -> KernelisedSolution:
-    """The answer whose relative gap and error are below the tolerance, or the best that rounding or `max_passes` allow.
+    """The answer with relative gap and error below the tolerance, or the best that rounding or `max_passes` allow.
 
     A step solves (P o Q) dy = mu diag(P) - d with P = Phi^T Z^-1 Phi, Q = Phi^T B Phi, (n, n): O(n^3).
     """
@@ -151,8 +152,8 @@ def solve_kernelised(
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """A psd matrix (n, n) scaled to unit diagonal, as a product of a lower triangular matrix, or of scaled eigenvectors
-    where it is numerically singular: then its kernel is left out.
+    """A psd matrix (n, n) scaled to unit diagonal, in its Cholesky factor, or where it is numerically singular in
+    scaled eigenvectors without its null space.
     """
 
     scale: Array
@@ -171,7 +172,7 @@ class _System:
             return cls(scale, None, vectors[:, kept] / np.sqrt(values[kept]))
 
     def solve(self, right: Array) -> Array:
-        """The solution, of least scaled norm."""
+        """The solution of least scaled norm."""
         right = self.scale * right
         if self.lower is None:
             return np.asarray(self.scale * (self.roots @ (self.roots.T @ right)))
@@ -223,8 +224,9 @@ def _judged(problem: KernelisedProblem, b: Array, y: Array, step: int) -> Kernel
 def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
     """The least eigenvalue nu of diag(y) - (K_bar / n^2 - lambda K^+) in the range of K.
 
-    That is S^-1/2 Z S^-1/2 with S = Phi Phi^T, which S^-1 would spoil by the condition of K; instead, 1 / (nu + tau) is
-    the largest eigenvalue of S^1/2 (Z + tau S)^-1 S^1/2 for any tau at which Z + tau S is positive definite.
+    There the matrix is S^-1/2 Z S^-1/2 with S = Phi Phi^T. To keep the condition of K out of the result, nu is read off
+    1 / (nu + tau), the largest eigenvalue of S^1/2 (Z + tau S)^-1 S^1/2, for any tau that makes Z + tau S positive
+    definite.
     """
     z, s = problem.slack(y), problem.roots**2
     tau = float(np.abs(y).max())
@@ -242,8 +244,8 @@ def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
 class LearnedKernel(ParameterKernel):
     """The Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = F^T Phi(x) and Phi(x) = S^-1/2 V^T k(X, x).
 
-    This is k_x^T K^+ B' K^+ k_y; `points` X (n, d), `whitening` V S^-1/2 (n, q), `factor` F (q, r). It is called with
-    points (a, d) and (b, d) for the Gram matrix (a, b), with two single points for a number, and is as smooth as k.
+    This is k_x^T K^+ B' K^+ k_y; `points` X (n, d), `whitening` V S^-1/2 (n, q), `factor` F (q, r). Called with points
+    (a, d) and (b, d) it returns the Gram matrix (a, b), with two single points a number. It is as smooth as k.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -271,7 +273,7 @@ class LearnedKernel(ParameterKernel):
     def of(
         cls, kernel: Kernel, points: Array, problem: KernelisedProblem, solution: KernelisedSolution
     ) -> tuple[Array, LearnedKernel]:
-        """The eigenvalues of B' (r,), descending, and the kernel of these columns."""
+        """The eigenvalues of B' (r,), descending, and the kernel of the solution."""
         outer = problem.roots[:, None] * solution.inner * problem.roots
         values, vectors = scipy.linalg.eigh(0.5 * (outer + outer.T))
         values, vectors = values[::-1], vectors[:, ::-1]
@@ -287,11 +289,11 @@ class LearnedKernel(ParameterKernel):
 
     @property
     def width(self) -> int:
-        """r."""
+        """The number of features r."""
         return int(self.factor.shape[1])
 
     def features(self, x: Array) -> Array:
-        """e(x) (c, r) at points x (c, d); NaN where these are."""
+        """e(x) (c, r) at points x (c, d); NaN for points that are not finite."""
         result = np.empty((len(x), self.width))
         step = max(1, min(2048, (1 << 21) // len(self.points)))
         for start in range(0, len(x), step):

@@ -21,7 +21,7 @@ GRID = 5  # penalties a decade
 LEAST_FREE = 1e-3  # share of the observations that a fit leaves free; below it the score is 0 / 0
 
 
-ROBUST = 2.0  # an interpolating fit is scored 1 + ROBUST times its cross-validation
+ROBUST = 2.0  # the score of an interpolating fit is 1 + ROBUST times its cross-validation
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Observed:
 
 @dataclass(frozen=True, eq=False)
 class RidgeFit:
-    """Coefficients (p, m) at the penalty `alpha`, and how they were found.
+    """Coefficients (p, m) at the penalty `alpha`, and how it was chosen.
 
     `score` is the robust generalised cross-validation at `alpha`; `alphas` and `scores` (g,) are the curve that was
     searched, ascending. `rank` counts the directions that the moments resolve; `freedom` is the trace of the hat
@@ -69,14 +69,15 @@ def solve_ridge(
         score(alpha) = residual / (1 - tr(A_kind R) / count)^2 (1 + 2 (tr(A_kind R A R) / count)^2)
 
     with R = (A + alpha K)^(-1). The first factor is generalised cross-validation, with the mean leverage of each kind
-    by itself: observations of one kind do not make up for those of another, whose weight may be next to nothing. The
-    second, after the robust cross-validation of Lukas (2006), is the variance of the fit over that of the noise. It is
-    near 1 for smooth fits, and at most 3: between an interpolating fit and a smooth one, whose plain scores are the
-    same to chance where leverages differ, it decides for the smooth one; where there is no noise, the residual does.
+    taken separately: observations of one kind do not make up for observations of another, whose weight may be next to
+    nothing. The second factor, after the robust cross-validation of Lukas (2006), grows with the variance of the fit
+    relative to the noise. It is near 1 for smooth fits, and at most 3. Plain scores of an interpolating fit and of a
+    smooth one may differ by chance alone where leverages differ; this factor then decides for the smooth one. Where
+    there is no noise, the residual decides.
 
-    A and K may be singular to rounding, both in the same directions: those below `cut` times the largest of
-    A + alpha K are left out, and those in which A is no more than rounding. One decomposition gives the curve, a
-    second one at its minimum the refined alpha and the coefficients.
+    A and K may be singular to rounding, both in the same directions. Directions below `cut` times the largest of
+    A + alpha K are left out, and directions in which A is no more than rounding. One decomposition gives the curve, a
+    second one at its minimum the refined alpha and the coefficients. Raises ValueError where every function vanishes.
     """
     form = np.sum([kind.form for kind in observed], axis=0)
     if not np.trace(form) > 0:
@@ -84,7 +85,7 @@ def solve_ridge(
     if alpha is not None:
         pencil = _Pencil.at(alpha, observed, form, penalty, cut)
         return pencil.fit(alpha, np.array([alpha]), np.array([pencil.score(alpha)]))
-    # directions of relative size sqrt(cut), where A, which is like K^2, reaches rounding, weigh the same in both
+    # A is like K^2: directions of relative size sqrt(cut), where A reaches rounding, weigh the same in A and alpha K
     anchor = float(np.sqrt(cut) * np.trace(form) / np.trace(penalty))
     pencil = _Pencil.at(anchor, observed, form, penalty, cut)
     low, high = np.log10(1e-3 * anchor), np.log10(100 * pencil.largest)
@@ -96,12 +97,12 @@ def solve_ridge(
 
 
 def resolve_ridge_cut(rtol: float | None, dtype: str) -> float:
-    """The relative cut of `solve_ridge`: 1e-15 in float64, 1e-6 in float32 unless given. ValueError for 0 or less."""
+    """The relative cut of `solve_ridge`: `rtol`, or 1e-15 in float64, 1e-6 in float32. ValueError for 0 or less."""
     if rtol is None:
         return CUTS[dtype]
     if rtol == 0:
         raise ValueError(
-            "rtol must be positive: directions that are rounding have to be told from those that are not; it is "
+            "rtol must be positive: it separates directions of the data from directions of rounding; it is "
             f"{rtol!r}. Leave it None for {CUTS[dtype]:g}"
         )
     return resolve_cut(rtol, dtype)

@@ -35,11 +35,11 @@ class Sections(ABC):
 def sections(
     manifold: Manifold, count: int, exponent: float, centres: Array, elements: Sequence[Isometry], *, room: int
 ) -> Sections:
-    """Sections of the Sobolev kernel, w_lambda = D_lambda^-exponent, of whole levels of at most `count` functions.
+    """Sections of the Sobolev kernel, w_lambda = D_lambda^-exponent, over whole levels of at most `count` functions.
 
-    On spheres and rotations K is a polynomial in x . y: its cost is one recurrence an entry, however many functions
-    there are. Elsewhere it is a product of their values, and MemoryError where these do not fit. `elements` (G) of
-    isometries, the identity alone for K itself.
+    `centres` (n, d); `elements` are the isometries g of the average, the identity alone for K itself. On spheres and
+    rotations K is a polynomial in x . y: an entry costs one recurrence, however many functions there are. Elsewhere it
+    is a product of the functions' values; raises MemoryError where these need more than `room` bytes.
     """
     levels = range(manifold.levels_within(count))
     multiplicities = [manifold.multiplicity(level) for level in levels]
@@ -66,7 +66,7 @@ def sections(
 @final
 @dataclass(frozen=True, eq=False)
 class SpectralSections(Sections):
-    """The kernel as a product of values of eigenfunctions, sqrt(w) phi; averages of these keep the kernel's shape."""
+    """The kernel as a product of values of eigenfunctions, sqrt(w) phi, averaged over the group at the centres."""
 
     spaces: tuple[Eigenspace, ...]
     scale: Array  # sqrt(w) of each function (p,)
@@ -95,7 +95,7 @@ class ZonalSections(Sections):
     middle: float
     half: float
     centres: Array
-    moved: tuple[Array, ...]  # g x_i of each element, (n, d)
+    moved: tuple[Array, ...]  # for each element g, the points g x_i (n, d)
 
     @classmethod
     def of(
@@ -147,7 +147,7 @@ class ZonalSections(Sections):
 
 
 def _blocks(rows: int, width: int, entries: int) -> list[slice]:
-    """Consecutive slices of rows, of about that many entries each; at least one."""
+    """Consecutive slices of rows, of about `entries` entries each; at least one slice."""
     step = max(1, entries // max(width, 1))
     return [slice(start, min(start + step, rows)) for start in range(0, max(rows, 1), step)]
 

@@ -22,14 +22,14 @@ Array = NDArray[np.floating[Any]]
 class Singular(Solver):
     """The `count` largest singular values of form (p, q) between gram (p, p) and right_gram (q, q), descending.
 
-    U S V^T = Phi^(-1/2) L Psi^(-1/2); the left functions are the rows of A = U^T Phi^(-1/2), the right ones those of
+    U S V^T = Phi^(-1/2) L Psi^(-1/2); the left functions are the rows of A = U^T Phi^(-1/2), the right ones the rows of
     B = V^T Psi^(-1/2) (equation (7) of the Galerkin paper), kept as columns (p, k) and (q, k). They have unit norm in
-    the metric of their side; the largest whitened coefficient of a left function is positive, and the right function
-    makes the singular value so. The ranks of both sides come as a pair.
+    the metric of their side. The largest whitened coefficient of a left function is positive, and the sign of the right
+    function makes the singular value positive. The ranks of both sides come as a pair.
 
-    `means` = (E phi (p,), E psi (q,)) asks for the functions less their means. They are taken off after the cut, where
-    rounding is known: Gram matrices centred before it hold directions of noise wherever the functions are almost
-    constant. The constant itself drops out of the span.
+    With `means` = (E phi (p,), E psi (q,)) the means of the functions are subtracted. This is done after the cut, where
+    the size of rounding is known: Gram matrices centred before the cut hold directions of noise wherever the functions
+    are almost constant. The constant itself drops out of the span. Raises ValueError where nothing is left.
     """
 
     name: ClassVar[str] = "singular"
@@ -49,7 +49,7 @@ class Singular(Solver):
         rank = left.shape[1], right.shape[1]
         if not min(rank):
             raise ValueError(
-                "nothing is left of the basis once the means are taken off: its functions are all but constant on "
+                "nothing is left of the basis once the means are subtracted: its functions are all but constant on "
                 "these data; narrow the kernel's scale, or use more functions"
             )
         k = min(problem.count, *rank)
@@ -63,10 +63,10 @@ class Singular(Solver):
 
 
 def _centred_root(mean: Array, least: float) -> Array:
-    """R with R^T (I - mean mean^T) R = I: whitened functions (r,) stay white once their means are taken off.
+    """R with R^T (I - mean mean^T) R = I: whitened functions (r,) stay white once their means are subtracted.
 
-    Without the direction of the mean, (r, r - 1), where no more than `least` of its second moment is variance: the
-    whitened mean of a constant in the span has norm 1 up to r times the cut.
+    R is (r, r - 1), without the direction of the mean, where no more than `least` of the second moment along it is
+    variance: the whitened mean of a constant in the span has norm 1 up to r times the cut.
     """
     share = float(mean @ mean)
     if share == 0:

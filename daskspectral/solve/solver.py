@@ -1,4 +1,4 @@
-"""What a spectral solver is given, what it gives back, and the names by which solvers are asked for."""
+"""What a spectral solver is given, and what it returns."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ Array = NDArray[np.floating[Any]]
 class Problem:
     """A form <f, L g> between p left and q right functions, as means over the rows.
 
-    `form` (p, q); `gram` (p, p) and `right_gram` (q, q), None where right functions are the left ones; `count` values
-    are wanted, on the directions above the relative `cut` of the Gram matrices. `means` (p,) and (q,) ask for functions
-    less their means; `ridge` is added to a symmetric form's diagonal, times its mean; `descending` wants the largest
-    eigenvalues first; `ranking` orders complex ones, by "real" part or by "modulus".
+    `form` (p, q); `gram` (p, p) and `right_gram` (q, q), None where the right functions are the left ones. `count`
+    values are wanted, on the directions of the Gram matrices above the relative `cut`. With `means`, (p,) and (q,), the
+    means of the functions are subtracted. `ridge` times the mean of a symmetric form's diagonal is added to the
+    diagonal. `descending` takes the largest eigenvalues first; `ranking` orders complex ones, by "real" part or by
+    "modulus".
     """
 
     form: Array
@@ -40,8 +41,8 @@ class Problem:
 class Spectrum:
     """Values (k,), coefficients of the left and right functions (p, k) and (q, k), ranks, residuals (k,).
 
-    Values and coefficients are complex from the non-symmetric solver, real from the others. `status` says in words
-    what happened.
+    Values and coefficients are complex from the non-symmetric solver, real from the others. `status` describes the
+    outcome in words.
     """
 
     values: NDArray[np.inexact[Any]]
@@ -53,16 +54,16 @@ class Spectrum:
 
 
 class Solver(Named, ABC):
-    """Problem -> Spectrum, and the attributes under which an estimator shows it.
+    """Problem -> Spectrum, and the attributes by which an estimator shows it.
 
-    A solver is one class in one file: `values` names the attribute of the values, `functions` the attributes of
-    coefficients with the side of the spectrum ("left" or "right") that each shows.
+    A solver is one class in one file. `values` names the estimator's attribute for the values; `functions` maps its
+    attributes for coefficients to the side of the spectrum, "left" or "right", that each one holds.
     """
 
     values: ClassVar[str] = "eigenvalues_"
     functions: ClassVar[Mapping[str, str]] = {"coefficients_": "right"}
     two_sided: ClassVar[bool] = False
-    """Whether left and right functions have a Gram matrix each; both sides are then shown."""
+    """Whether left and right functions have a Gram matrix each; the estimator then shows both sides."""
     needs_symmetry: ClassVar[bool] = False
     """Whether the form must be symmetric."""
 
@@ -78,7 +79,7 @@ class Solver(Named, ABC):
 
 
 def described(problem: Problem, spectrum_rank: int | tuple[int, int], residuals: Array) -> str:
-    """The status of a spectrum that was found: how many values of how many wanted, ranks, the largest residual."""
+    """The status of a spectrum: how many values of how many wanted, ranks, the largest residual."""
     sizes = problem.form.shape
     if isinstance(spectrum_rank, tuple):
         ranks = f"ranks {spectrum_rank[0]} of {sizes[0]} and {spectrum_rank[1]} of {sizes[1]}"

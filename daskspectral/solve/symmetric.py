@@ -21,11 +21,12 @@ Array = NDArray[np.floating[Any]]
 class Symmetric(Solver):
     """The `count` lowest eigenvalues of a form against a Gram matrix, (p, p), ascending; fewer when the rank is less.
 
-    `descending` takes the largest, from the largest down: those of a generator, which is negative.
+    With `descending` the largest, from the largest down, as for a generator, whose spectrum is negative.
 
-    `ridge` adds that multiple of the form's mean diagonal to its diagonal (footnote 6 of the Galerkin paper:
-    (L + eps I, Phi), never the Gram alone). Functions have unit norm in the Gram's metric. The cut keeps those that
-    the form kills (rows of exact zeros: the constant) whole, so that the eigenvalue 0 is exact.
+    `ridge` adds that multiple of the mean of the form's diagonal to the diagonal (footnote 6 of the Galerkin paper:
+    (L + eps I, Phi), never the Gram matrix alone). Functions have unit norm in the metric of the Gram matrix. Functions
+    that the form kills (rows of exact zeros, such as the constant's) are exempt from the cut, so that the eigenvalue 0
+    is exact.
     """
 
     name: ClassVar[str] = "symmetric"

@@ -18,9 +18,10 @@ SAME = np.finfo(float).eps
 
 @dataclass(frozen=True, eq=False)
 class EnergyBasis:
-    """Functions u_i = f_i / sqrt|lambda_i| of all eigenfunctions that the form does not kill: L is diag(+-1) there.
+    """Functions u_i = f_i / sqrt|lambda_i| for the eigenfunctions f_i that the form does not kill.
 
-    `values` lambda (r,); `matrix` (p, r), the coefficients of u. `deflated` functions were taken off.
+    L is diag(+-1) in them. `values` are lambda (r,), `matrix` (p, r) the coefficients of u; `deflated` counts the
+    functions left out.
     """
 
     values: Array
@@ -74,8 +75,8 @@ def theorem_term(inverse: float, rank: int, largest: float, count: int, delta: f
 def bernstein_deviation(second: float, peak: float, rank: int, count: int, delta: float) -> float:
     """The t that |Lhat - L| exceeds with probability delta at most, by the matrix Bernstein inequality.
 
-    Of n independent symmetric matrices A (r, r) with |E A A^T| <= second and |A| <= peak (corollary 6.2.1, Tropp
-    2015): 2 r exp(-n t^2 / 2 / (second + 2 peak t / 3)) = delta.
+    For the mean of n = `count` independent symmetric matrices A (r, r), r = `rank`, with |E A A^T| <= second and
+    |A| <= peak (corollary 6.2.1, Tropp 2015): 2 r exp(-n t^2 / 2 / (second + 2 peak t / 3)) = delta.
     """
     log = math.log(2 * rank / delta) / count
     half = 2 * peak * log / 3

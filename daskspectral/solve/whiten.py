@@ -33,8 +33,8 @@ class Whitening:
 def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Whitening:
     """Keep the eigenvectors of the Gram matrix (p, p) above `cut` times the largest eigenvalue.
 
-    Each function is scaled to unit norm first, so that one of a large norm does not hide the others. Those
-    marked by `keep` (p,) stay in the span whatever the cut takes away: they come first, and the others are
+    Each function is scaled to unit norm first, so that one of a large norm does not hide the others. Functions
+    marked by `keep` (p,) stay in the span whatever the cut takes away: they come first, and the other functions are
     whitened orthogonally to them. Raises ValueError when every function vanishes on the data.
     """
     diagonal = np.diag(gram)
@@ -79,7 +79,7 @@ def _inverse_root(gram: Array, least: float) -> Array:
 
 
 def resolve_cut(rtol: float | None, dtype: str) -> float:
-    """The relative cut: 1e-10 in float64, 1e-6 in float32 unless given. ValueError below what is sound."""
+    """The relative cut: `rtol`, or 1e-10 in float64 and 1e-6 in float32. Raises ValueError outside a sound range."""
     if rtol is None:
         return CUTS[dtype]
     if not 0 <= rtol < 1 or rtol < LEAST_CUTS[dtype]:

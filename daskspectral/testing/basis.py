@@ -21,15 +21,15 @@ SINGLE = 1e-3  # relative, of values in float32
 
 
 def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int = 0) -> None:
-    """Check a basis on normal points, or on rows of x (n, d) where its functions need others.
+    """Check a basis on normal points, or on rows of x (n, d) where its functions need other points.
 
-    Values are (p, c), each of its own point; the derivatives of every order that it declares (up to 4) are those of
-    finite differences, and the next order raises SmoothnessError; features carry the square root of the weight; the
-    Gram matrix and the Dirichlet form (by the short cut of the basis where it has one) are the sums over points of
-    products of features, in blocks of any length, beside a constant, and with weights that repeat rows; copies and
+    Values are (p, c), and each depends on its own point alone; derivatives of every order that the basis declares (up
+    to 4) agree with finite differences, and the next order raises SmoothnessError; features carry the square root of
+    the weight; the Gram matrix and the Dirichlet form (by the basis's short cut where it has one) are sums over points
+    of products of features, in blocks of any length, beside a constant, and with weights that repeat rows; copies and
     the saved state give the same functions.
 
-    Raises AssertionError with what is wrong, where and by how much; TypeError for what is no basis.
+    Raises AssertionError with what is wrong, where and by how much; TypeError for anything but a basis.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def derivative(alpha: MultiIndex, view: str = "x") -> Atom:
 
 
 def check_functions(basis: Basis, x: Array, rng: np.random.Generator) -> None:
-    """All that check_basis checks but the derivatives."""
+    """Everything that check_basis checks except the derivatives."""
     what, values = basis.description, basis.values(x)
     _check_shape(basis, x)
     one_by_one = np.hstack([basis.values(x[k : k + 1]) for k in range(len(x))])
@@ -135,7 +135,7 @@ def two_axes(a: int, b: int, d: int) -> MultiIndex:
 
 
 def _check_sums(basis: Basis, x: Array, rng: np.random.Generator) -> None:
-    """The forms that every operator measures, in both ways that the basis has, with a constant and without."""
+    """The forms that every operator measures, by the basis's short cut and without, beside a constant and alone."""
     d = basis.dimension
     counts = rng.integers(0, 4, len(x))
     repeated = {"x": np.repeat(x, counts, axis=0)}

@@ -1,4 +1,4 @@
-"""What the checks share: points, comparisons that say where they fail, derivatives by finite differences."""
+"""Shared by the checks: points, comparisons that say where they fail, derivatives by finite differences."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Array = NDArray[np.floating[Any]]
 Derivative = Callable[[Array, MultiIndex], Array]
 Thing = TypeVar("Thing")
 
-EXACT = 1e-10  # relative to the largest entry: what differs by rounding alone
-DIFFERENCES = 1e-6  # likewise for finite differences
+EXACT = 1e-10  # relative to the largest entry: a difference by rounding alone
+DIFFERENCES = 1e-6  # likewise, of finite differences
 HIGHEST = 4  # orders of derivatives above it are not checked
 INDICES = 15  # multi-indices checked of each order: all of them in three variables
 POINTS, LEAST = 40, 12
@@ -50,7 +50,7 @@ def compare(what: str, found: Any, expected: Any, tolerance: float, floor: float
 
 
 def draw_points(x: ArrayLike | None, d: int, rng: np.random.Generator) -> Array:
-    """Rows to check at, normal ones or some of x, in random order, without repetitions, not to be written to."""
+    """Distinct rows to check at, normal ones or some of x, in random order; the array is read-only."""
     if x is None:
         points = rng.standard_normal((POINTS, d))
     else:
@@ -65,7 +65,7 @@ def draw_points(x: ArrayLike | None, d: int, rng: np.random.Generator) -> Array:
 
 
 def pickled(what: str, thing: Thing) -> Thing:
-    """A copy as workers get it."""
+    """A copy as workers get it. Raises AssertionError where it cannot be pickled."""
     try:
         copy: Thing = cloudpickle.loads(cloudpickle.dumps(thing))
     except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -74,7 +74,7 @@ def pickled(what: str, thing: Thing) -> Thing:
 
 
 def multi_indices(d: int, order: int, rng: np.random.Generator) -> list[MultiIndex]:
-    """Multi-indices of that order, all or some of them."""
+    """Multi-indices of total order `order`, all or some of them."""
     if math.comb(d + order - 1, order) <= INDICES:
         axes = np.array(list(itertools.combinations_with_replacement(range(d), order)))
     else:
@@ -116,7 +116,7 @@ def check_partials(
     x: Array,
     rng: np.random.Generator,
 ) -> None:
-    """Each derivative is the limit of difference quotients of one an order below; above `order` they are refused."""
+    """Each derivative is the limit of difference quotients of a derivative one order lower; above `order` it raises."""
     whole = order == math.inf or (order >= 0 and order % 1 == 0)
     require(whole, f"{what}: its order is {order!r}; it is a whole number of 0 or more, or infinite")
     d = x.shape[1]
@@ -132,9 +132,9 @@ def check_partials(
             name = f"{what}: the partial derivative {alpha}"
             require(
                 bool(np.all(error <= allowed)),
-                f"{name} cannot be told: differences of {below} along axis {axis} agree to {error.max():.2g} only, and "
-                f"{allowed:.2g} is needed: a jump, noise, or functions much narrower than the points are apart (give "
-                "others as x)",
+                f"{name} cannot be checked: differences of {below} along axis {axis} agree to {error.max():.2g} only, "
+                f"and {allowed:.2g} is needed. There is a jump, or noise, or the functions are much narrower than the "
+                "distances of the points (give other points as x)",
             )
             compare(f"{name}, against differences of {below}", given(x, alpha), expected, DIFFERENCES, floor)
     if order < math.inf:
@@ -142,7 +142,7 @@ def check_partials(
 
 
 def _given(what: str, derivative: Derivative) -> Derivative:
-    """The derivative, which must not be refused."""
+    """The derivative, with an AssertionError where it is refused."""
 
     def given(x: Array, alpha: MultiIndex) -> Array:
         try:

@@ -34,14 +34,14 @@ def check_form(
 ) -> None:
     """Check a form on two bases (Gaussian functions by default), with random fields where none are given.
 
-    Its matrix is the plain sum over rows k of products of what it takes of f_i and of g_j, each put together from
-    values and partial derivatives; linear in f and in g; the sum over chunks, however the rows are cut; the same for
-    a weight of 2 as for the row twice; symmetric if and only if `form.symmetric` says so (on random fields). Its copy
-    and its saved state are equal to it.
+    Its matrix equals the plain sum over rows, put together from values and partial derivatives of f_i and g_j. It is
+    linear in f and in g; the same however the rows are cut into chunks; the same for a weight of 2 as for the row
+    twice; and symmetric if and only if `form.symmetric` says so (on random fields). A copy and the saved state are
+    equal to the form.
 
     `fields` are arrays of n rows by name: points (n, d) as `x` and other views, weights (n,), directions (n, d).
     Raises AssertionError with what is wrong, where and by how much; SmoothnessError where a basis lacks derivatives
-    that the form takes; TypeError for what is no form.
+    that the form takes; TypeError for anything but a form.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def _check_symmetry(form: Form, matrix: Array, *, random: bool) -> None:
     )
 
 
-# what a form is made of
+# the matrix of a form, measured and as a plain sum
 
 
 def _measure(form: Form, left: Basis, right: Basis, batch: Mapping[str, Array], rows: int | None = None) -> Array:
@@ -146,7 +146,7 @@ def _sum_over_rows(form: Form, left: Basis, right: Basis, batch: Mapping[str, Ar
 
 
 def _coordinates(basis: Basis, atom: Atom, batch: Mapping[str, Array]) -> list[Array]:
-    """An atom as numbers (p, n), one array a coordinate, from values and partial derivatives alone."""
+    """An atom as arrays (p, n), one for each coordinate, from values and partial derivatives alone."""
 
     def partial(alpha: MultiIndex) -> Array:
         return feature(basis, batch, derivative(alpha, atom.view))
@@ -190,7 +190,7 @@ def draw_fields(
     """The fields that forms of functions of d and d' variables read, given or random, with the weight of each row."""
     lengths = {len(values) for values in given.values()}
     if len(lengths) > 1:
-        raise ValueError(f"all fields have one row a point; their lengths are {sorted(lengths)}")
+        raise ValueError(f"all fields have one row for each point; their lengths are {sorted(lengths)}")
     n = lengths.pop() if lengths else ROWS
     shapes: dict[str, tuple[int, ...]] = {}
     for form, d, right in forms:
@@ -212,7 +212,7 @@ def draw_fields(
 
 
 def _reads(form: Form, d: int, right: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The fields of a form, each with the least shape of a row."""
+    """The fields that a form reads, each with the smallest shape that a row may have."""
     for p in form.products:
         if p.weight is not None:
             yield _row(p.weight, ())

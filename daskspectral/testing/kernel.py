@@ -28,19 +28,19 @@ from daskspectral.testing.compare import (
 )
 
 LANDMARKS = 5
-COINCIDENT = 1e-7  # relative, of k(x, x): the root of what rounding leaves of a squared distance
+COINCIDENT = 1e-7  # relative, of k(x, x): the root of the rounding of a squared distance
 
 
 def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, random_state: int = 0) -> None:
-    """Check a kernel in d variables, on normal points, or on rows of x (n, d) for a kernel of other units.
+    """Check a kernel in d variables, on normal points, or on rows of x (n, d) for a kernel in other units.
 
-    Its values are symmetric, of the right shape, and positive semidefinite; `diagonal` agrees; the derivatives of
-    every order that it declares (up to 4) are those of finite differences, `along` those of `partial`, and the next
+    Its values are symmetric, of the right shape, and positive semidefinite; `diagonal` agrees; derivatives of every
+    order that it declares (up to 4) agree with finite differences, `along` and `second` with `partial`, and the next
     order raises SmoothnessError; coincident points give finite numbers; parameters, copies and the saved state give
-    the same kernel. Then the functions k(., y_i), which a basis computes from the profile, and their sums.
+    the same kernel. Then the functions k(., y_i), which a basis computes from the profile, and their sums are checked.
 
-    What is not symmetric or not positive is no kernel, but its functions may still be a basis: see `check_basis`.
-    Raises AssertionError with what is wrong, where and by how much; TypeError for what is no kernel.
+    A function that is not symmetric or not positive semidefinite is not a kernel, but may still serve as a basis: see
+    `check_basis`. Raises AssertionError with what is wrong, where and by how much; TypeError for anything but a kernel.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, rand
 
 
 def _check_profile(kernel: RadialKernel | DotKernel) -> None:
-    """The profile gives every order that derivatives in x up to the declared order take."""
+    """The profile gives every order that derivatives in x up to the declared order need."""
     s = np.linspace(0.25, 1.0, 4)
     for order in range(int(min(kernel.order, HIGHEST)) + 1):
         try:
@@ -84,8 +84,8 @@ def _check_profile(kernel: RadialKernel | DotKernel) -> None:
         except (IndexError, KeyError, NotImplementedError, SmoothnessError, ValueError) as error:
             raise AssertionError(
                 f"{kernel}: profile gives no derivative of order {order} ({type(error).__name__}: {error}), and the "
-                f"kernel declares derivatives in x up to order {kernel.order:g}, which take those of the profile up to "
-                f"order {kernel.order:g}: supply them, or declare a lower order"
+                f"kernel declares derivatives in x up to order {kernel.order:g}, which need derivatives of the profile "
+                f"up to order {kernel.order:g}: supply them, or declare a lower order"
             ) from error
 
 
@@ -129,7 +129,7 @@ def _check_contracted(kernel: Kernel, points: Array, y: Array, rng: np.random.Ge
 
 
 def _check_coincident(kernel: Kernel, points: Array, rng: np.random.Generator) -> None:
-    """At landmarks derivatives are finite, and they do not grow without bound on the way there."""
+    """Derivatives are finite at landmarks, and bounded near them."""
     y = points[:LANDMARKS]
     for total in range(1, int(min(kernel.order, HIGHEST)) + 1):
         for alpha in multi_indices(points.shape[1], total, rng):

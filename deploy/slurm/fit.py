@@ -23,7 +23,7 @@ from daskspectral import cli
 from daskspectral.errors import Stopped, raise_on_signals
 
 ONE_THREAD = [f"export {name}_NUM_THREADS=1" for name in ("OMP", "OPENBLAS", "MKL")]  # BLAS threads per worker thread
-GRACE = 300  # seconds before the end of its walltime at which a worker stops taking tasks and hands over its results
+GRACE = 300  # a worker stops taking tasks and hands over its results this many seconds before its walltime ends
 
 
 @contextmanager
@@ -64,14 +64,14 @@ def cluster(options: dict[str, Any]) -> Iterator[None]:
         ) as workers,
         Client(workers),
     ):
-        # a job that ends is replaced under adapt, even where the least and the most are the same
+        # adapt replaces a job that ends, even where the minimum and the maximum are the same
         workers.adapt(minimum_jobs=options["workers_min"], maximum_jobs=options["workers_max"])
         with dask.config.set({"daskspectral.patience": options["patience"]}):
             yield
 
 
 def lifetime(walltime: str) -> int | None:
-    """Seconds that a worker lives: less than its job, written [days-]HH:MM:SS; None for short ones."""
+    """Seconds that a worker lives, fewer than its job of `walltime` [days-]HH:MM:SS; None for short jobs."""
     days, _, clock = walltime.rpartition("-")
     try:
         hours, minutes, seconds = (int(part) for part in clock.split(":"))
@@ -87,13 +87,13 @@ def lifetime(walltime: str) -> int | None:
 @click.option("--cores", type=click.IntRange(1), required=True, help="Cores of a worker job.")
 @click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="Processes that share them.")
 @click.option("--memory", required=True, help="Memory of a worker job: 64GB.")
-@click.option("--walltime", default="01:00:00", show_default=True, help="Of a worker job: [days-]HH:MM:SS.")
-@click.option("--partition", help="SLURM's default by default.")
-@click.option("--account", help="What the worker jobs are charged to.")
+@click.option("--walltime", default="01:00:00", show_default=True, help="Time limit of a worker job: [days-]HH:MM:SS.")
+@click.option("--partition", help="Partition of the worker jobs; SLURM's default partition unless given.")
+@click.option("--account", help="The account that worker jobs are charged to.")
 @click.option("--interface", help="The network that driver and workers talk over: ib0.")
 @click.option("--directive", multiple=True, help="A further #SBATCH line: --directive=--qos=low.")
 @click.option("--prologue", multiple=True, help="A line of shell before a worker starts: --prologue='module load x'.")
-@click.option("--tls/--no-tls", default=True, show_default=True, help="Encrypt, and let nobody else in.")
+@click.option("--tls/--no-tls", default=True, show_default=True, help="Encrypt the traffic, and let nobody else in.")
 @click.option("--patience", type=float, default=3600.0, show_default=True, help="Seconds to wait without any worker.")
 @click.option("--logs", default="slurm-logs", show_default=True, help="A shared folder for what the workers print.")
 @click.option("--checkpoint", required=True, help="A directory for the sums so far; the same command goes on from it.")

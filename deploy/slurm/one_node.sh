@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A whole SLURM on this one machine, without systemd or cgroups: to try the scripts here, and for the tests.
+# A complete SLURM on this one machine, without systemd or cgroups: for trying the scripts here, and for the tests.
 #
 #   one_node.sh start FOLDER      everything it writes goes into FOLDER (new, or empty)
 #   export SLURM_CONF=FOLDER/slurm.conf

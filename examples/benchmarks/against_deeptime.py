@@ -4,10 +4,10 @@ Measured: seconds for pairs (x, y) in memory, in turn, with the same number of t
 "given features": p columns are the features, so that both packages only sum. "Gaussian features":
 functions exp(-r^2 / (2 s^2)) at p landmarks, of pairs with d columns; deeptime computes them batch by batch by its
 `observable_transform`, with one product of matrices and in place. Ours is the whole `fit` of Cross(center=True), with
-the solution; deeptime's is `partial_fit` over the batches alone. "solve": its `fetch_model`, which is not counted.
-"difference": the largest one between the leading singular values of both.
+the solution; deeptime's is `partial_fit` over the batches alone. "solve" is its `fetch_model`, which is not counted.
+"difference" is the largest difference between the leading singular values of the two.
 
-deeptime is no dependency; it goes into a folder of its own:
+deeptime is not a dependency; install it into a folder of its own:
 
     python -m pip install --no-deps --target deeptime-0.4.5 deeptime==0.4.5
     python examples/benchmarks/against_deeptime.py --deeptime deeptime-0.4.5 --json against_deeptime.json
@@ -43,7 +43,7 @@ Transform = Callable[[np.ndarray], np.ndarray]
 
 
 def load_deeptime(folder: Path | None) -> Any:
-    """The class VAMP, from the package's folder; an error with what to do, where there is none."""
+    """The class VAMP from the package's folder, or an error that says how to install it."""
     if folder is not None:
         sys.path.append(str(folder.resolve()))
     try:
@@ -82,7 +82,7 @@ def gaussian(n: int, p: int, d: int) -> tuple[SpectralDecomposition, np.ndarray,
 
 
 def estimator(p: int, **parameters: Any) -> SpectralDecomposition:
-    """Ours, of that many functions a side."""
+    """Our estimator, with p functions on each side."""
     return SpectralDecomposition(Cross(center=True), n_components=min(COMPARED, p), rtol=CUT, **parameters)
 
 

@@ -3,10 +3,10 @@
 Measured: seconds for the two p x p matrices, L and the Gram Phi, of the same rows and landmarks in memory, in turn,
 with the same number of threads. klap is called the way its own `fit` calls it, which shares the inner products
 between the two; its BLAS has as many threads as ours has dask threads (its compiled loop has one: it has no parallel
-form). Its Gaussian is exp(-r^2 / sigma^2), so that sigma is sqrt(2) times our scale. "difference": the largest one
-between the two results over the largest entry.
+form). Its Gaussian is exp(-r^2 / sigma^2), so that sigma is sqrt(2) times our scale. "difference" is the largest
+difference between the two results, over the largest entry.
 
-klap is no dependency; it goes into a folder of its own (it needs numba), because its file names are common words:
+klap is not a dependency; install it into a folder of its own (it needs numba), because its file names are common words:
 
     python -m pip install --no-deps --target klap-0.0.2 klap==0.0.2 numba llvmlite
     python examples/benchmarks/against_klap.py --klap klap-0.0.2 --json against_klap.json
@@ -30,15 +30,15 @@ import threadpoolctl
 from common import alternate, measure, options, ratio, report
 
 from daskspectral.data.source import open_source
-from daskspectral.engine import Run
+from daskspectral.engine import Run, plan_rows
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
-from daskspectral.passes.sums import plan_of
+from daskspectral.passes.sums import flops_of
 
 INSTALL = "python -m pip install --no-deps --target klap-0.0.2 klap==0.0.2 numba llvmlite"
 
 
 def load_klap(folder: Path | None) -> Any:
-    """The package, from its folder; None, with what to do, where there is none."""
+    """The package from its folder, or an error that says how to install it."""
     if folder is not None:
         sys.path.append(str(folder.resolve()))
     try:
@@ -71,7 +71,7 @@ def klap_sums(klap: Any, kernel: Any, y: np.ndarray, x: np.ndarray) -> tuple[np.
 def our_sums(kernel: Kernel, y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L and Phi through the engine, on the active scheduler."""
     source = open_source(x)
-    sums = Run(source, plan_of(source, len(y))).reduce(measure(kernel, y)).sums
+    sums = Run(source, plan_rows(source, flops_of(source, len(y)))).reduce(measure(kernel, y)).sums
     return sums["form"], sums["gram"]
 
 

@@ -3,10 +3,10 @@
 Measured: `Measure` on rows in memory (no engine, no disk), p landmarks, d columns, one BLAS thread; its useful flops
 per second over those of a 2048^3 `numpy.matmul`, which runs in turn with it. Useful flops per point: radial kernels
 2 p^2 (M) + p^2 (Gram) + p^2 (G; none for the Gaussian) + 2 p d; dot-product kernels 2 p^2 + 2 p d; the tangential form
-on the sphere p^2 + 2 p d more for its one normal. Then dtype="float32" over float64: the ratio of the rates, and the
-first 25 eigenvalues: the largest difference over max(1, eigenvalue), each dtype with its own rank cut ("own cut":
-a smooth kernel loses directions to float32's, "ranks" tells how many), and float64 with float32's ("same cut"),
-which leaves the effect of the arithmetic alone.
+on the sphere p^2 + 2 p d more for its one normal. Then dtype="float32" against float64: the ratio of the rates, and
+the largest difference of the first 25 eigenvalues over max(1, eigenvalue), with each dtype's own rank cut ("own cut";
+a smooth kernel loses directions to float32's cut, "ranks" tells how many), and with float32's cut for both ("same
+cut"), where only the arithmetic differs.
 
     python examples/benchmarks/chunk_kernel.py --json chunk_kernel.json
 
@@ -66,7 +66,7 @@ def solve(sums: dict[str, np.ndarray], n: int, cut: float) -> Spectrum:
 
 
 def difference(found: Spectrum, exact: Spectrum) -> float | None:
-    """The largest |difference| over max(1, eigenvalue); None where they are not as many."""
+    """The largest |difference| over max(1, eigenvalue); None where one side has fewer eigenvalues."""
     if len(found.values) != len(exact.values):
         return None
     return float(np.max(np.abs(found.values - exact.values) / np.maximum(1, exact.values)))

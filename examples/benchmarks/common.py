@@ -1,4 +1,4 @@
-"""What the benchmarks share: alternated timings, the machine, peak memory, tables and JSON.
+"""Shared by the benchmarks: alternated timings, the machine, peak memory, tables and JSON.
 
 Every benchmark compares inside one run: both sides run in turn, for several rounds, and the ratio that is shown is the
 median of the rounds' ratios, so that a machine that slows down or speeds up affects both sides alike.
@@ -30,7 +30,7 @@ Rows = list[dict[str, Any]]
 
 
 def options(repeats: int | None = 5) -> Callable[..., Any]:
-    """The options that benchmarks have: --quick, --json, and --repeats with a default (None: no such option)."""
+    """The options of every benchmark: --quick, --json, and --repeats with a default (None: no such option)."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if repeats is not None:
@@ -55,7 +55,7 @@ def folder_option(function: Callable[..., Any]) -> Callable[..., Any]:
         default=default,
         show_default=True,
         type=click.Path(file_okay=False, path_type=Path),
-        help="where the data are written, and found again",
+        help="where the data are kept between runs",
     )(function)
 
 
@@ -141,7 +141,7 @@ def reset_peak() -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, memory, versions and the BLAS: what the numbers depend on."""
+    """Processor, cores, memory, versions and the BLAS, on which the numbers depend."""
     blas = [
         {k: library.get(k) for k in ("internal_api", "version", "architecture", "num_threads")}
         for library in threadpoolctl.threadpool_info()
@@ -178,7 +178,7 @@ def report(title: str, rows: Rows, json_path: Path | None, notes: Sequence[str] 
 
 
 def table(rows: Rows) -> str:
-    """The rows as aligned columns; the keys of the first row that has the most are the heading."""
+    """The rows as aligned columns, headed by the keys of the row that has the most."""
     heading = list(max(rows, key=len)) if rows else []
     cells = [heading, *([_text(row.get(k)) for k in heading] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(heading))]

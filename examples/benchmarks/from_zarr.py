@@ -4,12 +4,12 @@ Measured: rows per second of `Run.reduce` over a zarr array (float32, zstd, crc3
 the files in the page cache ("warm") and dropped from it before ("cold"); against the same `Measure` on the same rows in
 memory in plain Python threads, one BLAS thread each, which take batches from one queue ("bare"). Gaussian kernel,
 float64. "read" is the engine with a task that only reads and checks rows. Reading (inflating, checksums) uses the cores
-that the kernel needs, so that the time of one row is bounded below by the two together: "of bound" is the engine's time
-over bare + read. "% of dgemm": useful flops (3 p^2 + 2 p d per row) of the bare kernel over dgemm's in as many threads.
+that the kernel needs, so the time of a row is bounded below by the two together: "of bound" is the engine's time over
+bare + read. "% of dgemm": useful flops (3 p^2 + 2 p d per row) of the bare kernel over dgemm's in as many threads.
 
     python examples/benchmarks/from_zarr.py --json from_zarr.json
 
-Targets: p = 1000, d = 20: 90 % of bare; p = 100, d = 3: within 1.3 times of what bounds it.
+Targets: p = 1000, d = 20: 90 % of bare; p = 100, d = 3: within 1.3 times the bound.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from common import alternate, folder_option, forget, gemm, measure, normal_zarr,
 
 from daskspectral.data.batches import BATCH_ROWS
 from daskspectral.data.source import open_source
-from daskspectral.engine import Run
+from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import Scan
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
-from daskspectral.passes.sums import plan_of
+from daskspectral.passes.sums import flops_of
 
 SIZES = ((1000, 20, 300_000), (100, 3, 20_000_000))  # p, d, rows: about ten seconds each
 
@@ -56,7 +56,7 @@ def bare(measure: Measure, x: np.ndarray, rows: int, threads: int) -> Callable[[
 
 
 def together(functions: list[Callable[[], Any]]) -> Callable[[], Any]:
-    """All of them at once, a thread each."""
+    """A function that runs all the functions at once, each in a thread."""
 
     def run() -> None:
         with ThreadPoolExecutor(len(functions)) as pool:
@@ -71,7 +71,7 @@ def one_size(p: int, d: int, n: int, folder: Path, threads: int, repeats: int, q
     path = normal_zarr(folder, n, d)
     task = measure(Gaussian(float(np.sqrt(d))), np.random.default_rng(1).standard_normal((p, d)))
     source = open_source(path)
-    run = Run(source, plan_of(source, p))
+    run = Run(source, plan_rows(source, flops_of(source, p)))
     # as many rows to a batch as the engine has, and fewer where that would leave threads without work at the end
     block = task.block_rows
     batch = min(BATCH_ROWS, max(1, n // (32 * threads * block)) * block)

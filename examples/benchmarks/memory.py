@@ -2,13 +2,13 @@
 
 Measured: the high-water mark of the resident memory (VmHWM) of a process that imports daskspectral and fits one
 `SpectralDecomposition` to a zarr array on disk (float32) on Dask's threaded scheduler, against the peak that the fit
-itself predicts, and logs, before it starts. The memory resident after the imports is taken off both. (`getrusage` is
-not used: its ru_maxrss starts from the size of the process that forked this one.) "chunk MB" is the size of one zarr
-chunk when inflated.
+itself predicts, and logs, before it starts. The memory resident after the imports is subtracted from both. (`getrusage`
+is not used: its ru_maxrss starts from the size of the process that forked this one.) "chunk MB" is the size of one zarr
+chunk when decompressed.
 
     python examples/benchmarks/memory.py --json memory.json
 
-Targets: right within 20 % over a dozen configurations; flat in n.
+Targets: correct within 20 % over a dozen configurations; independent of n.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What dask costs for each row range: plan, graph, scheduling and sums of 1e5 ranges of almost no work.
+"""The cost of dask for each row range: plan, graph, scheduling and sums of 1e5 ranges of almost no work.
 
 Measured: `Run.reduce` over a hand-made plan of tiny ranges of an array in memory, with a task that returns a small
 matrix; and the same reading, task and additions in a plain loop. The difference per range is the engine's and dask's
-own cost. A worker gets a range of real work each second or so (`plan_run`), and the driver is one process: its cost
-for a range delays all workers, so that the share of a run whose tasks take one second is cost * workers / 1 s.
-On a `LocalCluster` fewer ranges do, since its cost a range does not depend on their number: the ranges lie in a zarr
-array, of which a task gets a recipe (path, start, stop); "loop" reads the same ranges in one process.
+own cost. In a real run a worker gets a new range about each second (`plan_run`), and the driver is one process: its
+cost for a range delays all workers, so that its share of a run whose tasks take one second is cost * workers / 1 s.
+On a `LocalCluster` fewer ranges suffice, since the cost per range does not depend on their number. There the ranges lie
+in a zarr array, and a task gets a recipe (path, start, stop); "loop" reads the same ranges in one process.
 
     python examples/benchmarks/overhead.py --json overhead.json
 
@@ -53,7 +53,7 @@ def loop(source: Source, plan: Plan, task: Any) -> np.ndarray:
 
 @contextmanager
 def cluster(workers: int) -> Any:
-    """A LocalCluster of some processes with one thread each as the active scheduler; the seconds to start it."""
+    """A LocalCluster of `workers` processes with one thread each, as the active scheduler."""
     from distributed import Client, LocalCluster
 
     with (

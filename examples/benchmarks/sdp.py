@@ -3,7 +3,7 @@
 "passes": products with the kernel of the accelerated solver, until its certificate proves a relative gap of 1e-10, and
 of the power method until its gap is as small (--most at most), for the wine data (standardised) and two moons.
 "low rank": two moons of n = 4000 (standardised, bandwidth 0.3): objective and Gram matrix B of p landmarks against the
-exact solution. "scaling": two moons in zarr, with n from 10^5 on, embedded and certified at p = 400.
+exact solution. "scaling": two moons in zarr, from n = 10^5 up, embedded and certified at p = 400.
 
     python examples/benchmarks/sdp.py --json sdp.json
     python examples/benchmarks/sdp.py --only scaling --n 10000000
@@ -124,7 +124,7 @@ def moons_zarr(folder: Path, n: int) -> Path:
 
 
 def scaling(folder: Path, counts: tuple[int, ...]) -> Rows:
-    """One fit an n; seconds a pass count all of the fit."""
+    """One fit for each n; the seconds per pass are the time of the whole fit over its passes."""
     rows: Rows = []
     for n in counts:
         path = moons_zarr(folder, n)

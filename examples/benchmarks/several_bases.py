@@ -1,9 +1,10 @@
 """Several bases and folds in one pass over the same rows, against passes of their own.
 
 Measured: `MeasureMany` with Gaussian kernels of several scales at the same landmarks, which share their inner products
-(one (p, d) x (d, c) GEMM a block instead of one a kernel), against as many separate `Measure` passes, on rows in memory
-and one BLAS thread; the same with K folds summed apart, against the one pass without folds. "shared work" is what one
-GEMM of inner products costs, so that the time to expect is separate - (kernels - 1) * shared work ("of expected").
+(one (p, d) x (d, c) GEMM for each block instead of one for each kernel), against as many separate `Measure` passes, on
+rows in memory and one BLAS thread; the same with K folds summed apart, against the one pass without folds. "shared
+work" is the cost of one GEMM of inner products, so that the expected time is separate - (kernels - 1) * shared work
+("of expected").
 
     python examples/benchmarks/several_bases.py --json several_bases.json
 

@@ -23,7 +23,7 @@ NAMES = {1: "permutations, sphere", 2: "rotations, circle"}
 
 @dataclass(frozen=True)
 class Exponents:
-    """The exponents of n in a case, of the measured and of the expected risk, over how many decades."""
+    """The exponents of n in a case, for the measured and for the expected risk, and the decades of n they cover."""
 
     slope: float
     expected: float
@@ -36,7 +36,7 @@ def of_case(rates: xr.Dataset, case: Case) -> xr.Dataset:
 
 
 def exponents(rates: xr.Dataset, case: Case) -> Exponents:
-    """The slopes of straight lines through the logarithms, each n weighing the same; NaN of fewer than two."""
+    """The slopes of straight lines through the logarithms, each n weighing the same; NaN for fewer than two n."""
     at = of_case(rates, case)
     if at.sizes["row"] < 2:
         return Exponents(np.nan, np.nan, 0.0)
@@ -45,12 +45,12 @@ def exponents(rates: xr.Dataset, case: Case) -> Exponents:
 
 
 def generated(groups: xr.Dataset) -> xr.DataArray:
-    """Seconds until 100 predictions from the generators; the fit finds the subspaces once more."""
+    """Seconds until 100 predictions from the generators; the fit computes the subspaces once more."""
     return groups.harmonics + groups.fit + groups.predict
 
 
 def averaged(groups: xr.Dataset) -> xr.DataArray:
-    """The same by averaging; where it stopped, what all elements would take."""
+    """The same by averaging; where it stopped, an estimate for all elements."""
     return groups.harmonics + groups.evaluation + groups.averaging * groups.order / groups.averaged
 
 
@@ -63,7 +63,7 @@ def report(cases: tuple[Case, ...], groups: xr.Dataset, rates: xr.Dataset, gaps:
 
 
 def group_table(groups: xr.Dataset) -> str:
-    """One line a group."""
+    """One line for each group."""
     lines = [
         "| group | order | degrees | D | invariant (Molien) | harmonics, s | subspaces, s | fit, s | until 100 "
         "predictions, s | by averaging, s |",
@@ -87,7 +87,7 @@ def group_table(groups: xr.Dataset) -> str:
 
 
 def rate_table(cases: tuple[Case, ...], rates: xr.Dataset) -> str:
-    """One line an n of each case."""
+    """One line for each case and n."""
     lines = [
         "| case | n | D | invariant | trials | risk | expected | floor | seconds |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -105,7 +105,7 @@ def rate_table(cases: tuple[Case, ...], rates: xr.Dataset) -> str:
 
 
 def slope_table(cases: tuple[Case, ...], rates: xr.Dataset) -> str:
-    """One line a case."""
+    """One line for each case."""
     lines = [
         "| case | decades of n | s / (s + d / 2) | measured | of the expected risks | off theory |",
         "|---|---|---|---|---|---|",
@@ -147,7 +147,7 @@ def seconds(value: float | xr.DataArray) -> str:
 
 
 def duration(value: float) -> str:
-    """A long time in its unit."""
+    """A time in a fitting unit."""
     for unit, size in (("years", 365.25 * 86400), ("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if value >= size:
             return f"{value / size:.2g} {unit}"
@@ -164,7 +164,7 @@ def draw(cases: tuple[Case, ...], groups: xr.Dataset, rates: xr.Dataset, out: Pa
 
 
 def group_figure(groups: xr.Dataset) -> Figure:
-    """Seconds until 100 predictions against the order of the group, one panel an example."""
+    """Seconds until 100 predictions against the order of the group, one panel for each example."""
     figure = Figure(figsize=(8.4, 3.8), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for ax, (example, title) in zip(panels, NAMES.items(), strict=True):
@@ -189,7 +189,7 @@ def group_figure(groups: xr.Dataset) -> Figure:
 
 
 def rate_figure(cases: tuple[Case, ...], rates: xr.Dataset) -> Figure:
-    """The risk against n, its expectation, its floor and the slope of the theorem, one panel a manifold."""
+    """The risk against n, its expectation, its floor and the slope of the theorem, one panel for each manifold."""
     figure = Figure(figsize=(8.4, 3.8), layout="constrained")
     panels = dict(zip((2, 3), figure.subplots(1, 2, sharey=True), strict=True))
     shades = dict(zip((1.0, 1.5, 2.0), matplotlib.colormaps["viridis"]([0.1, 0.45, 0.75]), strict=True))

@@ -63,7 +63,7 @@ class Case:
         return self.smoothness / (self.smoothness + (self.d - 1) / 2)
 
     def rows(self, levels: int) -> int:
-        """n of that many levels."""
+        """The n that goes with so many levels."""
         return int(np.ceil(cumulative(self.d, levels)[-1] ** (1 + self.exponent) - 1e-6))
 
     def edge(self) -> Target:
@@ -117,7 +117,7 @@ class Target:
         return values
 
     def coefficients(self, level: int) -> Floats:
-        """Of the harmonics of a level, (m,)."""
+        """The coefficients of the harmonics of a level, (m,)."""
         space = Sphere(self.d).eigenfunctions(level)
         return self.amplitudes[level] * space.values(AXES[self.d][None])[0] / np.sqrt(space.size)
 
@@ -134,7 +134,7 @@ class Target:
 def expected(case: Case, target: Target, levels: int) -> float:
     """The risk of the projection over samples: the floor, and (E[(sigma^2 + f^2) sum u^2] - sum c^2) / n.
 
-    The mean over the invariant functions u is one over fresh points; without a group sum u^2 = D everywhere.
+    The expectation over points is a mean over fresh ones; without a group sum u^2 = D everywhere.
     """
     size = int(cumulative(case.d, levels)[-1])
     basis = InvariantBasis(HarmonicBasis(case.sphere, size), case.group)
@@ -148,7 +148,7 @@ def expected(case: Case, target: Target, levels: int) -> float:
 
 
 def paths(case: Case, folder: Path) -> tuple[Path, Path]:
-    """Where its points and values are."""
+    """The paths of its points and values."""
     return folder / f"{SAMPLES[case.d]}.zarr", folder / f"{case.name.replace(', s = ', '-')}.zarr"
 
 
@@ -184,7 +184,7 @@ def write_data(cases: tuple[Case, ...], folder: Path) -> None:
 
 @dataclass(frozen=True)
 class RateRow:
-    """One n of a case: D, the invariant functions, the mean and spread of the risk over trials, what it should be."""
+    """One n of a case: D, the number of invariant functions, the mean and spread of the risk, and its expectation."""
 
     case: float
     n: float

@@ -41,7 +41,7 @@ from daskspectral.manifolds import Sphere
 
 ROWS, PREDICTIONS = 10_000, 100
 PATIENCE = 120.0
-"""Seconds that averaging may take; where its first elements tell that it would be more, it stops."""
+"""Seconds that averaging may take; where its first elements show that it would take longer, it stops."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def plain_projection(basis: HarmonicBasis, x: Floats, y: Floats) -> Floats:
 
 
 def elements(group: Group) -> Iterator[Floats]:
-    """The matrices of all elements, found from the generators: products of one more each until none is new."""
+    """The matrices of all elements: products with one more generator each, until none is new."""
     seen: set[bytes] = set()
     layer: list[Floats] = [np.eye(group.dimension)]
     while layer:
@@ -175,7 +175,7 @@ def elements(group: Group) -> Iterator[Floats]:
 
 
 def average(basis: HarmonicBasis, coefficients: Floats, group: Group, new: Floats) -> tuple[int, float, Floats | None]:
-    """1 / |G| sum_g f(g x) at points x: how many elements in how many seconds, and the mean if these are all.
+    """1 / |G| sum_g f(g x) at points x: the elements visited, the seconds, and the mean if all were visited.
 
     It stops where PATIENCE would not suffice, and never before 2 seconds.
     """
@@ -204,7 +204,7 @@ def average(basis: HarmonicBasis, coefficients: Floats, group: Group, new: Float
 
 
 Job = tuple[str, Callable[[], Any]]
-"""A part of the table, and what gives its next row."""
+"""A part of the table, and the function that computes its next row."""
 COLUMNS = {"groups": GroupRow, "rates": RateRow, "solvers": SolverRow}
 
 
@@ -243,7 +243,7 @@ def open_table(path: Path, study: Study) -> zarr.Group:
 
 
 def run(study: Study, path: Path, folder: Path) -> None:
-    """Do what the table lacks, and write each row as it comes."""
+    """Compute the rows that the table lacks, and write each as it comes."""
     table, places = open_table(path, study), dict.fromkeys(COLUMNS, 0)
     pending = []
     for part, job in jobs(study, folder):

@@ -62,7 +62,7 @@ def floor(frequencies: int) -> float:
 
 
 def torus(sizes: Sequence[int], seeds: int) -> dict[str, dict[int, np.ndarray]]:
-    """The relative error of each model at each n, one a seed."""
+    """The relative errors of each model at each n, one for each seed."""
     found: dict[str, dict[int, np.ndarray]] = {name: {} for name in MODELS}
     for name, build in MODELS.items():
         least, most, slow = RANGES[name]
@@ -96,7 +96,8 @@ TARGETS = {"exp(sum x)": smooth, "sum abs(x)^3": rough}
 
 def least_risk(ridge: SobolevRidge, x: np.ndarray, y: np.ndarray, test: np.ndarray, truth: np.ndarray) -> float:
     """The relative risk of a fitted kernel ridge at the best of all penalties, three a decade."""
-    kernel = sections(ridge.manifold, ridge.n_eigenfunctions, 2.0, x, elements(ridge.group, ridge.manifold, 10**4))
+    group = elements(ridge.group, ridge.manifold, 10**4)
+    kernel = sections(ridge.manifold, ridge.n_eigenfunctions, 2.0, x, group, room=10**9)
     spectrum, vectors = np.linalg.eigh(kernel.gram())
     spectrum, vectors = spectrum[spectrum > 1e-13 * spectrum[-1]], vectors[:, spectrum > 1e-13 * spectrum[-1]]
     penalties = np.append(spectrum[-1] * np.logspace(-14, 1, 46), len(x) * ridge.alpha_)
@@ -177,7 +178,7 @@ def check(
     table: dict[tuple[str, int, float], dict[str, np.ndarray]],
     allowed: float,
 ) -> None:
-    """Least squares no worse than the others, up to a factor `allowed` that the seeds explain.
+    """Check that least squares is no worse than the others, up to a factor `allowed` that the seeds explain.
 
     Without noise only kernel ridge without the group is compared: the averaged kernel has more functions.
     """

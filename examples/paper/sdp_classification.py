@@ -3,8 +3,8 @@
 A part of the data is embedded in the plane, the rest by the extension (1.5); five nearest neighbours predict the
 classes of the rest. Splits are uniform, with the seeds 0, 1, 2, ...
 
-Table 1 and Figure 6 are the HTRU2 pulsars, standardised, 70 % of them embedded: bandwidths 10 and 5, by all pairs of
-points and by landmarks, with the time of either, and diffusion maps for comparison. Figure 4 is the digits 1 and 4 of
+Table 1 and Figure 6 show the HTRU2 pulsars, standardised, 70 % of them embedded: bandwidths 10 and 5, by all pairs of
+points and by landmarks, with the time of each, and diffusion maps for comparison. Figure 4 shows the digits 1 and 4 of
 MNIST, pixels from 0 to 1, 30 % of them embedded.
 
     python examples/paper/sdp_classification.py pulsars --data htru2.npz [--repetitions 3] [--methods exact,lowrank]
@@ -44,7 +44,7 @@ PART_OF_A_SPLIT = 0.02  # standard deviation of a score from one split of HTRU2 
 
 
 def load(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """X (n, d) and y (n,); raises ValueError where they are missing or do not fit."""
+    """X (n, d) and y (n,); raises ValueError where they are missing or their shapes do not match."""
     with np.load(path) as file:
         if missing := {"X", "y"} - set(file.files):
             raise ValueError(f"{path} must hold the arrays X (n, d) and y (n,); {sorted(missing)} missing")
@@ -157,7 +157,7 @@ def report(table: xr.Dataset) -> str:
 
 
 def check(table: xr.Dataset) -> None:
-    """Certificates to 1e-8, both methods alike, and no score below the paper's by more than splits differ.
+    """Check that certificates hold to 1e-8, both methods agree, and no score is below the paper's by more than chance.
 
     Two means over 3 and r splits differ by more than 3 sqrt(1/3 + 1/r) standard deviations of a split hardly ever.
     """

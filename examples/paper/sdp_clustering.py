@@ -105,7 +105,7 @@ def leads(table: xr.Dataset) -> dict[int, tuple[np.ndarray, float]]:
 
 
 def verdict(table: xr.Dataset) -> str:
-    """How much of the lead of the SDP embedding over diffusion maps is left with more starts."""
+    """How much of the SDP embedding's lead over diffusion maps remains with more starts."""
     (one, first), (many, last) = leads(table).values()
     kept = np.intersect1d(one, many)
     return (
@@ -116,7 +116,7 @@ def verdict(table: xr.Dataset) -> str:
 
 
 def span(bandwidths: np.ndarray) -> str:
-    """How many bandwidths, and from where to where."""
+    """How many bandwidths there are, and their range."""
     return f"{len(bandwidths)} ({bandwidths[0]:g} to {bandwidths[-1]:g})" if len(bandwidths) else "none"
 
 

@@ -1,4 +1,4 @@
-"""What the scripts of the SDP embedding's figures share: certified fits, pictures of points, and k-means."""
+"""Shared by the scripts of the SDP embedding's figures: certified fits, pictures of points, and k-means."""
 
 from __future__ import annotations
 

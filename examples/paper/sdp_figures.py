@@ -162,7 +162,7 @@ FIGURES: dict[int, Callable[[Study, Path], dict[str, float]]] = {1: figure1, 3: 
 
 
 def check(study: Study, numbers: dict[str, float]) -> None:
-    """The bounds that hold for the whole study and for the quick one."""
+    """The bounds that hold for both the whole study and the quick one."""
     for name, value in numbers.items():
         if name.startswith("gap over objective"):
             assert value <= 1e-8, (name, value)

@@ -24,7 +24,7 @@ ASYMPTOTIC = 1000  # slopes are fitted from this many points on
 
 
 def best(table: xr.Dataset, estimator: str, kernels: Iterable[int] | None = None) -> xr.Dataset:
-    """The choice of kernel, p and weights whose mean error over the trials is least, at each d and n.
+    """The choice of kernel, p and weights with the least mean error over the trials, at each d and n.
 
     `error` and `spread` (standard deviation) over the trials, and what was chosen: `kernel`, `p`, `weights`.
     """
@@ -50,7 +50,7 @@ def kernel_labels(table: xr.Dataset) -> list[tuple[str, float]]:
 
 
 def default_error(d: int, count: int = 24) -> float:
-    """Equation (21) where every eigenvalue is the mean of the true ones: what rescaling alone achieves."""
+    """Equation (21) where every eigenvalue is the mean of the true ones, the error that rescaling alone gives."""
     exact = Sphere(d).eigenvalues(count + 1)[1:]
     return float(np.sum(np.abs(1 / exact - 1 / exact.mean())) / np.sum(1 / exact))
 
@@ -97,7 +97,7 @@ def draw(table: xr.Dataset, out: Path) -> None:
 
 
 def errors(table: xr.Dataset) -> Figure:
-    """Figure 3: error against n by dimension for each estimator, and the time of one with p functions."""
+    """Figure 3: error against n by dimension for each estimator, and the time of a fit with p functions."""
     figure, axes = _axes(4, "n")
     for ax, name in zip(axes, TITLES, strict=False):
         found = best(table, name)

@@ -9,7 +9,7 @@ equation (16) with Gaussian weights of several scales, rescaled by the true eige
     python examples/paper/spherical_harmonics.py [--quick | --paper] [--scheduler ADDRESS] [--table PATH] [--out FOLDER]
 
 The table is a zarr group that grows as results come; after a stop the same command goes on from it. It opens by
-`xarray.open_zarr(TABLE, consolidated=False)`. Landmarks are points of their own, drawn besides the n that are measured.
+`xarray.open_zarr(TABLE, consolidated=False)`. Landmarks are separate points, drawn besides the n that are measured.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def sample(grid: Grid, d: int, trial: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def basis(d: int, kernel: tuple[str, float], landmarks: np.ndarray) -> Concatenated:
-    """The constant and one function a landmark."""
+    """The constant, and one function for each landmark."""
     family, parameter = kernel
     return Concatenated((ConstantBasis(d), LandmarkBasis(KERNELS[family](parameter), landmarks)))
 
@@ -130,8 +130,8 @@ def error(d: int, values: np.ndarray) -> float:
 def galerkin(grid: Grid, d: int, trial: int) -> dict[str, np.ndarray]:
     """The errors of both forms, (kernels, n, p) each, from one pass over one sample.
 
-    Moments add, so that the moments of n points are a step on the way to more points; the moments of p landmarks are
-    the upper left corner of the moments of more landmarks. All kernels share the distances.
+    Moments add, so the moments of n points are a step on the way to the moments of more points; the moments of p
+    landmarks are the upper left corner of the moments of more landmarks. All kernels share the distances.
     """
     landmarks, points = sample(grid, d, trial)
     operators = {"ambient": Laplacian(), "tangential": Laplacian(Sphere(d))}
@@ -154,7 +154,7 @@ def galerkin(grid: Grid, d: int, trial: int) -> dict[str, np.ndarray]:
                 preparation = {"columns": None, "mean": None, "scale": None, "n_features_in": d}
                 moments = Moments(arrays, float(n), n, small, operator, preparation=preparation)
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", RankWarning)  # of kernels that do not suit n: their error says it
+                    warnings.simplefilter("ignore", RankWarning)  # kernels that do not suit n: their error shows it
                     solved = SpectralDecomposition(operator, n_components=EIGENVALUES).fit_moments(moments)
                 errors[name][k, i, j] = error(d, solved.eigenvalues_)
     return errors
@@ -293,13 +293,13 @@ def jobs(grid: Grid) -> Iterator[Job]:
 
 
 def timings(grid: Grid) -> Iterator[Job]:
-    """What has to run alone."""
+    """The work that has to run alone, because it is timed."""
     for i, d in enumerate(grid.d):
         yield Job(seconds, (d,), "tangential_seconds", (slice(None), i))
 
 
 def run(grid: Grid, path: Path, client: Client, progress: bool = True) -> None:
-    """Do what the table lacks, and write each result as it comes."""
+    """Compute the results that the table lacks, and write each as it comes."""
     table = open_table(path, grid)
     pending = [job for job in jobs(grid) if job.pending(table)]
     futures = {client.submit(job.function, grid, *job.arguments, pure=False): job for job in pending}

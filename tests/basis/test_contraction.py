@@ -638,7 +638,9 @@ def test_bases_refused() -> None:
         LandmarkBasis(Gaussian(), np.array([[0.0, 1.0], [np.inf, 1.0]]))
     with pytest.raises(TypeError, match=r"a LandmarkBasis takes a kernel of .*\(1.0\); got 'gaussian'"):
         LandmarkBasis("gaussian", np.ones((2, 2)))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="functions of the same variables, the columns of X; they are of 2 and 3"):
+    with pytest.raises(
+        ValueError, match="functions of the same variables, the columns of X; they have 2 and 3 of them"
+    ):
         Concatenated((ConstantBasis(2), ConstantBasis(3)))
     with pytest.raises(ValueError, match="Concatenated takes one basis or more; got none"):
         Concatenated(())

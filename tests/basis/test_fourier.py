@@ -354,7 +354,7 @@ def test_kernels_without_a_known_density(kernel: Kernel, name: str) -> None:
 def test_draws_refused() -> None:
     with pytest.raises(TypeError, match=r"kernel must be one of daskspectral.kernels, .* it is 'gaussian'"):
         FourierBasis.draw("gaussian", 2, 10)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"p is even, a cosine and a sine a frequency; it is 7"):
+    with pytest.raises(ValueError, match=r"p is even, a cosine and a sine for each frequency; it is 7"):
         FourierBasis.draw(Gaussian(), 2, 7)
     for p in (0, -2, 4.5, True):
         with pytest.raises(ValueError, match=rf"p is a whole number of 2 or more; it is {p}"):
@@ -364,7 +364,7 @@ def test_draws_refused() -> None:
     with pytest.raises(ValueError, match=r"the scale is still 'median'"):
         FourierBasis.draw(Gaussian("median"), 2, 4)
     for frequencies in (np.ones(3), np.ones((0, 2)), np.array([[np.nan, 1.0]])):
-        with pytest.raises(ValueError, match=r"frequencies are finite numbers \(m, d\), a row a frequency"):
+        with pytest.raises(ValueError, match=r"frequencies are finite numbers \(m, d\), one in each row"):
             FourierBasis(frequencies)
     with pytest.raises(ValueError, match=r"variance, the kernel's value at x = y, is a positive number; it is 0"):
         FourierBasis(np.ones((2, 2)), 0)

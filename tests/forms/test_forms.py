@@ -147,7 +147,9 @@ def test_as_many_directions_on_both_sides() -> None:
     paired = trace(lambda f, g, x: inner(along_each(f, x.s), along_each(g, x.t)))
     basis = LandmarkBasis(Gaussian(), np.zeros((1, 2)))
     batch = {"x": np.ones((3, 2)), "s": np.ones((3, 2, 2)), "t": np.ones((3, 1, 2))}
-    with pytest.raises(ValueError, match=r"as many directions on both sides: .*'s'.* 2 in a row, and .*'t'.* has 1"):
+    with pytest.raises(
+        ValueError, match=r"same number of directions on both sides: .*'s'.* 2 in a row, and .*'t'.* has 1"
+    ):
         Measure(basis, basis, {"form": paired})([batch])
 
 
@@ -271,23 +273,23 @@ def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
         (lambda f, g, x: inner(along_each(f, 1.0), g), "along_each.. takes a field"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(f, second(g, 1.0)), "second.. takes a field"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(f, second(along(g, x.v))), "a derivative is taken of f or g itself"),
-        (lambda f, g, x: inner(f + g, g), "adds to one of the same function"),
-        (lambda f, g, x: inner(f + 1, g), "adds to one of the same function"),
+        (lambda f, g, x: inner(f + g, g), "adds only to expressions of f"),
+        (lambda f, g, x: inner(f + 1, g), "adds only to expressions of f"),
         (lambda f, g, x: inner(f, g) + 1, "products of f and g add to products of f and g, not to int"),
         (lambda f, g, x: inner(f, g) + inner(f, x.y), "products of f and g, not to LinearFunctional"),
         (lambda f, g, x: inner(f, x.y) + inner(f, g), "products of f and data, not to Bilinear"),
-        (lambda f, g, x: f * g, "inner.f, g, weight=field. pairs two"),
-        (lambda f, g, x: x.w * inner(f, g), "inner.f, g, weight=field. pairs two"),
-        (lambda f, g, x: inner(f, inner(f, g)), "multiply by numbers"),
+        (lambda f, g, x: f * g, "inner.f, g, weight=field. pairs two expressions"),
+        (lambda f, g, x: x.w * inner(f, g), "inner.f, g, weight=field. pairs two expressions"),
+        (lambda f, g, x: inner(f, inner(f, g)), "are multiplied by numbers"),
         (lambda f, g, x: inner(partial(partial(f, 1), 1), g), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(grad(grad(f)), g), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(along(grad(f), x.v), g), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(grad(f * x.w), grad(g)), "fields multiply the derivative"),
         (lambda f, g, x: inner(grad(x.w), grad(g)), "a derivative is taken of f or g itself"),
-        (lambda f, g, x: inner(partial(f), g), "one whole order of 0 or more a coordinate"),
-        (lambda f, g, x: inner(partial(f, -1), g), "one whole order of 0 or more a coordinate"),
-        (lambda f, g, x: inner(partial(f, 0.5), g), "one whole order of 0 or more a coordinate"),  # type: ignore[arg-type]
-        (lambda f, g, x: inner(partial(f, True), g), "one whole order of 0 or more a coordinate"),
+        (lambda f, g, x: inner(partial(f), g), "one whole order of 0 or more for each coordinate"),
+        (lambda f, g, x: inner(partial(f, -1), g), "one whole order of 0 or more for each coordinate"),
+        (lambda f, g, x: inner(partial(f, 0.5), g), "one whole order of 0 or more for each coordinate"),  # type: ignore[arg-type]
+        (lambda f, g, x: inner(partial(f, True), g), "one whole order of 0 or more for each coordinate"),
         (lambda f, g, x: inner(along(f, 1.0), g), "along.. takes a field"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(at(f, "future"), g), "at.. takes a field"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(f, g, weight=2.0), "a weight is a field of the data"),  # type: ignore[arg-type]
@@ -345,7 +347,7 @@ def test_fields_are_not_iterated() -> None:
         (lambda f, x: inner(grad(f), 1.0), "a gradient with a field of vectors"),
         (lambda f, x: inner(along_each(f, x.t), x.y), "with data, take along.. for each direction"),
         (lambda f, x: inner(f * x.w, x.y, weight=x.w), "takes one field as its weight"),
-        (lambda f, x: x.w * inner(f, x.y), "multiply by numbers"),
+        (lambda f, x: x.w * inner(f, x.y), "are multiplied by numbers"),
     ],
 )
 def test_functionals_refused(function: Callable[..., Any], match: str) -> None:

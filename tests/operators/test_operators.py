@@ -228,7 +228,7 @@ MATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: Augmentation(2.0), "views must be a whole number of 2 or more; it is 2.0"),  # type: ignore[arg-type]
     (lambda: Augmentation("x1"), "views must be a whole number of 2 or more; it is 'x1'"),
     (lambda: Augmentation(("x",)), "two or more different names"),
-    (lambda: Augmentation(("a", "b")), "the first of them 'x'"),
+    (lambda: Augmentation(("a", "b")), "the first 'x' and none of them"),
     (lambda: Augmentation(("x", "a", "a")), "two or more different names"),
     (lambda: Augmentation(("x", "weight")), "none of them fold or weight"),
     (lambda: Schroedinger("weight"), "a field cannot be named 'weight'"),
@@ -266,7 +266,7 @@ def test_operators_refused(make: Callable[[], Any], match: str) -> None:
 @pytest.mark.parametrize(
     ("operator", "match"),
     [
-        (DifferentialOperator({FIRST: 1.0}), "have 2 entries, one a coordinate, and the data have 3 columns"),
+        (DifferentialOperator({FIRST: 1.0}), "have 2 entries, one per coordinate, and the data have 3 columns"),
         (PartialDerivative(3), "there is no axis 3: the data have 3 columns, counted from 0"),
         (SymmetricForm(form(lambda f, g, x: inner(partial(f, 1), partial(g, 1)))), r"3 columns, .* the orders \(1,\)"),
         (
@@ -298,21 +298,21 @@ def test_dimensions_of_either_side() -> None:
 
 SHAPES: list[tuple[Operator, dict[str, tuple[int, ...]], str | None]] = [
     (Laplacian(Sphere(2)), {}, None),
-    (Laplacian(), {"v": ()}, "the operator laplacian reads no fields; fields has also v"),
+    (Laplacian(), {"v": ()}, "the operator laplacian reads no fields; fields also has v"),
     (Schroedinger(), {"potential": ()}, None),
     (
         Schroedinger(),
         {},
         r"reads the fields potential of the data; potential missing: .* fields=\{'potential': array\}",
     ),
-    (Schroedinger(), {"potential": (), "drift": (2,)}, "reads potential; fields has also drift"),
+    (Schroedinger(), {"potential": (), "drift": (2,)}, "reads potential; fields also has drift"),
     (Schroedinger(), {"potential": (1,)}, r"reads potential as numbers, .* potential has rows of shape \(1,\)"),
     (TangentPropagation(), {"direction": (2,)}, None),
     (TangentPropagation(), {"direction": (5, 2)}, None),
     (TangentPropagation(), {"direction": (3,)}, r"several \(n, m, 2\) a row; its rows have shape \(3,\)"),
     (TangentPropagation(), {"direction": (0, 2)}, r"several \(n, m, 2\) a row; its rows have shape \(0, 2\)"),
     (AnisotropicDiffusion("d"), {"d": (2, 2)}, None),
-    (AnisotropicDiffusion("d"), {"d": (2, 3)}, r"the field d holds one matrix \(2, 2\) a row"),
+    (AnisotropicDiffusion("d"), {"d": (2, 3)}, r"the field d holds a matrix \(2, 2\) for each row"),
     (AnisotropicDiffusion("s", factored=True), {"s": (2, 3)}, None),
     (AnisotropicDiffusion("s", factored=True), {"s": (3, 2)}, r"one matrix sigma \(2, m\) a row"),
     (Generator(), {"drift": (2,), "diffusion": (2, 1)}, None),
@@ -431,6 +431,6 @@ def test_an_own_form_reads_several_directions_a_row() -> None:
     ours = SpectralDecomposition(TangentPropagation("many"), **options).fit(x, fields={"many": many})
     np.testing.assert_allclose(own.eigenvalues_, 3 * ours.eigenvalues_, rtol=1e-9, atol=1e-12)
     with pytest.raises(
-        ValueError, match=r"vectors or matrices of shape \(m, 2\), one a row; .* rows of shape \(3, 3\)"
+        ValueError, match=r"vectors or matrices of shape \(m, 2\), one for each row; .* rows of shape \(3, 3\)"
     ):
         SpectralDecomposition(SymmetricForm(each), **options).fit(x, fields={"many": np.ones((300, 3, 3))})

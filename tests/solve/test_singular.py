@@ -199,9 +199,9 @@ def test_centred_features_of_any_offset(n: int, p: int, q: int, shift: float, se
 def test_a_basis_of_constants_has_nothing_left() -> None:
     x, y = pairs(50, 1)
     for basis in (ConstantBasis(1), Concatenated((ConstantBasis(1), ConstantBasis(1)))):
-        with pytest.raises(ValueError, match=r"nothing is left of the basis once the means are taken off"):
+        with pytest.raises(ValueError, match=r"nothing is left of the basis once the means are subtracted"):
             cross(basis, LandmarkBasis(Gaussian(), y[:3]), x, y)
-        with pytest.raises(ValueError, match=r"nothing is left of the basis once the means are taken off"):
+        with pytest.raises(ValueError, match=r"nothing is left of the basis once the means are subtracted"):
             cross(LandmarkBasis(Gaussian(), x[:3]), basis, x, y)
     with pytest.raises(ValueError, match=r"every basis function is zero on every point"):
         Singular().solve(Problem(np.zeros((2, 2)), np.eye(2), right_gram=np.zeros((2, 2)), count=1, cut=CUT))

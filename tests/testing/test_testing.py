@@ -205,7 +205,7 @@ def test_inputs_refused() -> None:
         SmoothnessError, match=r"the form dirichlet takes derivatives of order 1, and the functions of own"
     ):
         check_form(dirichlet, CallableBasis(own, d=2))
-    with pytest.raises(ValueError, match=r"one row a point; their lengths are \[3, 4\]"):
+    with pytest.raises(ValueError, match=r"one row for each point; their lengths are \[3, 4\]"):
         check_form(dirichlet, fields={"x": np.ones((3, 2)), "weight": np.ones(4)})
     twice = form(lambda f, g, x: inner(along(f, x.v), g, weight=x.v))
     with pytest.raises(ValueError, match=r"reads the field v with rows of shapes \(\) and \(3,\); use two"):

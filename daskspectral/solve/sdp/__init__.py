@@ -1,4 +1,4 @@
-"""The semidefinite embedding: maximise Tr(Abar B) over B psd with a bounded diagonal, and prove it."""
+"""The semidefinite embedding: maximise Tr(Abar B) over B psd with a bounded diagonal, and prove the optimum."""
 
 from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated, power_method
 from daskspectral.solve.sdp.certificate import Certificate

@@ -1,4 +1,4 @@
-"""Ascent on an objective of which every evaluation is a pass over the data: the power method, and a faster one."""
+"""Ascent on an objective whose every evaluation is a pass over the data: the power method, and a faster one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HALVINGS = 2  # shorter steps that are tried before the power step
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """What one pass tells at a point: the objective, its gradient there, and where the power method goes next.
+    """The result of one pass at a point: the objective, its gradient there, and where the power method goes next.
 
     `residual` is the gradient's norm relative to the point's, in the units in which the power step is half the
     gradient; `moment` (r, r) is E^T E there.
@@ -39,7 +39,7 @@ class Iterate:
 class Problem(ABC):
     """max Tr(Abar B) over B = E E^T with diag(B) = d (SDP, Fanuel et al. 2022), in coordinates (m, r) for E (n, r).
 
-    A rotation of the columns of the coordinates is one of the columns of E.
+    Rotating the columns of the coordinates rotates the columns of E.
     """
 
     @abstractmethod
@@ -52,12 +52,12 @@ class Problem(ABC):
 
     @abstractmethod
     def widened(self, point: Array, direction: Array) -> Array:
-        """The coordinates with a small column more, along a direction that a certificate found."""
+        """The coordinates with one more, small column along the direction of a certificate."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """Where an ascent ended, the passes that it took, and the objective after each."""
+    """Where an ascent ended, the passes that it took, and the objective after each pass."""
 
     last: Iterate
     passes: int
@@ -88,8 +88,8 @@ def accelerated(
 
     A step is taken where the objective rises enough, or, once rises are no more than rounding, where the slope along
     it shrinks (approximate Wolfe conditions, Hager and Zhang 2005), so that the end is as exact as the passes are. A
-    step that fails twice gives way to the power step; so are the first `warm_up` ones. Ends at the residual, after so
-    many passes, where `stop` says so, or where neither step gains anything.
+    step that fails three times gives way to a power step; the first `warm_up` steps are power steps too. Ends at
+    `residual`, after `max_passes`, where `stop` says so, or where neither step gains anything.
     """
     objectives: list[float] = []
 
@@ -148,7 +148,7 @@ def _quasi_newton(
 
 
 def _two_loop(gradient: Array, pairs: deque[tuple[Array, Array]]) -> Array:
-    """The inverse Hessian times the gradient (Nocedal 1980), of a maximum."""
+    """The inverse Hessian times the gradient (Nocedal 1980), for a maximum."""
     q = gradient.copy()
     weights = []
     for change, bend in reversed(pairs):

@@ -14,23 +14,23 @@ from daskspectral.registry import Registered
 Array = NDArray[np.floating[Any]]
 
 DENSE = 2000  # points up to which every eigenvalue is computed
-TOLERANCES = (1e-3, 1e-6, 1e-10)  # of Lanczos, until the answer is plain
+TOLERANCES = (1e-3, 1e-6, 1e-10)  # of Lanczos, tightened until the answer is clear
 ITERATIONS = 3000
-SMALL = 1e-3  # columns of a solution below this part of the largest are looked for like any other vector
+SMALL = 1e-3  # columns of a solution below this share of the largest do not count as known eigenvectors
 
 
 @dataclass(frozen=True)
 class Certificate(Registered):
     """A bound on how far from the optimum a solution can be.
 
-    `least_eigenvalue` is that of diag(y) - Abar for y_i = (Abar B)_ii / d_i, or a lower bound of it; where it is
-    negative, y - least_eigenvalue is dual feasible, and the optimum is above the objective by no more than
-    gap = max(0, -least_eigenvalue) sum d. `optimal`: the gap, relative to the objective, is within the tolerance asked
-    for. `products`: by how many vectors the kernel was multiplied to find it.
+    `least_eigenvalue` is the least eigenvalue of diag(y) - Abar for y_i = (Abar B)_ii / d_i, or a lower bound of it.
+    Where it is negative, y - least_eigenvalue is dual feasible, and the optimum is above the objective by no more than
+    gap = max(0, -least_eigenvalue) sum d. `optimal` says whether the gap, relative to the objective, is within the
+    tolerance asked for. `products` counts the vectors that the kernel was multiplied by for the proof.
 
-    With more than 2000 points the bound is that of Lanczos on what is orthogonal to the solution, with the
-    residual of its Ritz pair and of the solution: it is a proof but for an eigenvector to which a random start was
-    orthogonal.
+    With more than 2000 points the bound comes from Lanczos on the orthogonal complement of the solution, widened by the
+    residuals of its Ritz pair and of the solution. It is a proof unless the random start was orthogonal to the
+    eigenvector in question.
     """
 
     least_eigenvalue: float
@@ -43,7 +43,7 @@ class Certificate(Registered):
 def certificate(
     least: float, d_sum: float, objective: float, tolerance: float, direction: Array, products: int = 0
 ) -> Certificate:
-    """The certificate of a least eigenvalue; the direction in which to go on where it is not optimal."""
+    """The certificate from a least eigenvalue; it keeps the direction of further ascent where it is not optimal."""
     gap = max(0.0, -least) * d_sum
     optimal = bool(gap <= tolerance * abs(objective))
     return Certificate(float(least), float(gap), optimal, products, None if optimal else direction)
@@ -59,11 +59,12 @@ def certify_dense(matrix: Array, y: Array, d: Array, tolerance: float) -> Certif
 def certify_lanczos(matrix: Any, y: Array, e: Array, d: Array, tolerance: float) -> Certificate:
     """From products of Abar with vectors (n, c), at a solution E (n, r).
 
-    S = diag(y) - Abar = Y^(1/2) (I - M) Y^(1/2) with M = Y^(-1/2) Abar Y^(-1/2), of which Y^(1/2) E has eigenvectors
-    for the eigenvalue 1. With Q their orthonormal basis, theta the largest Ritz value of M on its complement and rho
-    its residual, the least eigenvalue of I - M is no less than that of [[a, -c], [-c, b]], a = 1 - lambda_max(Q^T M Q),
-    b = 1 - theta - rho, c = |M Q - Q Q^T M Q|; where that is negative, S is no less than it times max(y). Entries of y
-    that are not positive, which no solution has, are lifted for this, and the lift is taken from the bound.
+    S = diag(y) - Abar = Y^(1/2) (I - M) Y^(1/2) with M = Y^(-1/2) Abar Y^(-1/2), for which the columns of Y^(1/2) E are
+    eigenvectors of the eigenvalue 1. Let Q be their orthonormal basis, theta the largest Ritz value of M on the
+    complement of Q, rho its residual. The least eigenvalue of I - M is no less than the least one, nu, of
+    [[a, -c], [-c, b]], where a = 1 - lambda_max(Q^T M Q), b = 1 - theta - rho, c = |M Q - Q Q^T M Q|; where nu is
+    negative, no eigenvalue of S is below nu max(y). Entries of y that are not positive, which no solution has, are
+    raised for this, and the increase is subtracted from the bound.
     """
     positive, objective = np.where(y > 0, y, np.abs(y).max()), float(d @ y)
     root = np.sqrt(positive)[:, None]

@@ -13,13 +13,13 @@ from daskspectral.solve.sdp.ascent import Iterate, Problem
 from daskspectral.solve.sdp.certificate import DENSE, Certificate, certify_dense, certify_lanczos
 
 Array = NDArray[np.floating[Any]]
-OWN = 0.9  # part of the diagonal of A that the lengths of the coordinates leave out
-WIDENING = 0.1  # of a row's length: what a new direction adds
+OWN = 0.9  # share of the diagonal of A that the lengths of the coordinates leave out
+WIDENING = 0.1  # what a new direction adds, as a share of a row's length
 
 
 @dataclass(frozen=True, eq=False)
 class Deflated:
-    """Abar = D K D - v v^T for D = diag(m)^(-1/2), v = sqrt(m / sum m): equation (1.2), with v of unit norm.
+    """Abar = D K D - v v^T with D = diag(m)^(-1/2), v = sqrt(m / sum m): equation (1.2), with v of unit norm.
 
     `product` gives K h for h (n, c); `m` = K 1 (n,).
     """
@@ -41,7 +41,7 @@ class Deflated:
 
 @dataclass(frozen=True, eq=False)
 class ExactProblem(Problem):
-    """Coordinates G (n, r), of which the rows count by direction: E = sqrt(d) h, h_i = g_i / |g_i| (C.1).
+    """Coordinates G (n, r), whose rows matter by their direction alone: E = sqrt(d) h, h_i = g_i / |g_i| (C.1).
 
     The power step gives row i the squared length |(A h)_i| - 0.9 A_ii, A = diag(d)^(1/2) Abar diag(d)^(1/2): with the
     diagonal of A, which does not pull a row in any direction, left out, the Hessian is near I, whatever the bandwidth.

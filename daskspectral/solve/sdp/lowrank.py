@@ -1,4 +1,4 @@
-"""The problem for any number of points: the kernel at p landmarks, a state of q x r numbers, a pass an iteration.
+"""The problem for any number of points: the kernel at p landmarks, a state of q x r numbers, one pass per iteration.
 
 With psi(x) = W^T k(Y, x), W W^T = k(Y, Y)^+, the kernel k(x, x') is psi(x).psi(x'); with sigma = sum_i psi_i,
 m_i = psi_i.sigma, M = |sigma|^2 and P = I - sigma sigma^T / M, the rows F_i = P psi_i / sqrt(m_i) give Abar = F F^T.
@@ -22,8 +22,8 @@ from daskspectral.solve.whiten import whiten
 
 Array = NDArray[np.floating[Any]]
 Sums = Mapping[str, Any]
-WIDENING = 0.1  # of the state's norm: what a new direction adds
-CUT = 1e-10  # of the eigenvalues of k(Y, Y)
+WIDENING = 0.1  # what a new direction adds, as a share of the state's norm
+CUT = 1e-10  # relative, of the eigenvalues of k(Y, Y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +123,8 @@ class LowRankProblem(Problem):
 
     Its maximum over Z is Tr(Abar B) at h_i = F_i^T Z / |F_i^T Z|, its gradient at Z is 2 (Z' - Z) with the power step
     Z' = sum_i sqrt(d_i) F_i h_i^T, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. The h_i do not
-    depend on the scale of Z: a point is taken at the scale at which the objective is largest, where it is |P Z|^2 and
-    no more than Tr(Abar B). `pull` and `prove` sum what `Pull` and `Prove` give over all rows, for V (p, r).
+    depend on the scale of Z: each point is scaled so that the objective is largest, where it equals |P Z|^2 and is no
+    more than Tr(Abar B). `pull` and `prove` return the sums of `Pull` and `Prove` over all rows, for V (p, r).
     """
 
     frame: Frame
@@ -143,7 +143,7 @@ class LowRankProblem(Problem):
     def certify(self, point: Array, tolerance: float) -> Certificate:
         """diag(y) - F F^T is psd where no eigenvalue of sum_i F_i F_i^T / y_i (q, q) is above 1.
 
-        y is that of the point at the scale at which the objective is largest, and equal to d.y.
+        y belongs to the point at the scale at which the objective is largest, and equals d.y.
         """
         sums, norm = self.prove(self.frame.coefficients(point)), np.sum(self.frame.projected(point) ** 2)
         scale = float(sums["objective"] / norm)

@@ -20,16 +20,16 @@ logger = logging.getLogger("daskspectral")
 RANK = 6  # columns at the start
 STAGES = (1e-2, 1e-4, 1e-6, 1e-8)  # residuals at each of which small columns are dropped
 RESIDUAL = 3e-12  # the last one
-DROPPED = 0.02  # singular values of E below this part of the largest, at first
+DROPPED = 0.02  # singular values of E below this share of the largest are dropped, at first
 WARM_UP = 2  # power steps at the start
-STEEPER = 20.0  # by how much less is dropped after each certificate that failed
+STEEPER = 20.0  # the factor by which this share shrinks after each certificate that failed
 ROUNDS = 8
-NOTHING = 1e-12  # eigenvalues of B below this part of the largest are rounding
+NOTHING = 1e-12  # eigenvalues of B below this share of the largest are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class SDPSolution:
-    """The coordinates with the columns of E in order of B's eigenvalues (descending), and how they were found."""
+    """The coordinates, with the columns of E in descending order of B's eigenvalues, and the course of the ascent."""
 
     point: Array
     objective: float
@@ -50,11 +50,11 @@ class SDPSolver(Named, ABC):
 @final
 @dataclass(frozen=True, repr=False)
 class Accelerated(SDPSolver):
-    """Quasi-Newton ascent with the rank found on the way.
+    """Quasi-Newton ascent that determines the rank on the way.
 
-    The rank is cut to what E shows after each stage, and grows by the direction of the certificate's least
-    eigenvector where that is negative (a second-order point that is no optimum; Boumal, Voroninski and Bandeira
-    2016).
+    After each stage small columns of E are dropped. Where the certificate's least eigenvalue is negative (a
+    second-order point that is not an optimum; Boumal, Voroninski and Bandeira 2016), a column along its eigenvector is
+    added.
     """
 
     name: ClassVar[str] = "accelerated"
@@ -82,7 +82,7 @@ class Accelerated(SDPSolver):
 @final
 @dataclass(frozen=True, repr=False)
 class Power(SDPSolver):
-    """The paper's projected power method, at the rank of the start, to its certificate."""
+    """The paper's projected power method, at the rank of the start, until its certificate holds."""
 
     name: ClassVar[str] = "power"
 
@@ -135,7 +135,7 @@ def _solution(last: Iterate, certificate: Certificate, objectives: list[float]) 
 
 
 def _reduced(last: Iterate, cut: float) -> Array:
-    """The coordinates in the directions that E has."""
+    """The coordinates without the directions in which E is small."""
     values, turn = np.linalg.eigh(last.moment)
     kept = np.sqrt(np.maximum(values, 0)) > cut * np.sqrt(values[-1])
     return last.point if kept.all() else last.point @ turn[:, kept][:, ::-1]

@@ -1,0 +1,45 @@
+"""The benchmarks: every script can be imported, and the quick ones run at their tiny sizes."""
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from daskspectral.kernels import Gaussian
+
+FOLDER = Path(__file__).parents[2] / "examples" / "benchmarks"
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "common")
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_script_tells_what_it_measures(name):
+    module = importlib.import_module(name)
+    done = CliRunner().invoke(module.main, ["--help"])
+    assert done.exit_code == 0, done.output
+    assert "--json" in done.output
+
+
+@pytest.mark.parametrize("name", ["chunk_kernel", "from_zarr", "hermite", "several_bases"])
+def test_quick(name, tmp_path):
+    module, out = importlib.import_module(name), tmp_path / "out.json"
+    folder = ["--folder", str(tmp_path)] if name == "from_zarr" else []
+    done = CliRunner().invoke(module.main, ["--quick", "--json", str(out), *folder], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert json.loads(out.read_text())
+
+
+def test_our_side_of_the_comparison_with_klap():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((500, 2)), rng.standard_normal((10, 2))
+    form, gram = importlib.import_module("against_klap").our_sums(Gaussian(1.0), y, x)
+    values = Gaussian(1.0).values(x, y)
+    assert np.allclose(gram, values @ values.T)
+    assert form.shape == gram.shape
