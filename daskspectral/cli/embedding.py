@@ -60,7 +60,7 @@ CHECKPOINT = ("checkpoint", "checkpoint_every")
 @click.option(
     "--cache",
     type=click.Choice(["auto", "always", "never"]),
-    help="sdp, lowrank: whether kernel values are kept between passes; auto, the default: where they fit in memory.",
+    help="sdp, lowrank: whether kernel values are kept between passes; auto by default: where they fit in memory.",
 )
 @click.option("--cache-path", help="sdp, lowrank: keep them in a scratch zarr array at this path; it stays there.")
 @click.option(
