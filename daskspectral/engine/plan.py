@@ -48,7 +48,7 @@ class Plan:
 
 
 def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, splittable: bool = True) -> Plan:
-    """Ranges of about TASK_FLOPS each, unions of whole chunks; a chunk of much more work is split evenly.
+    """Ranges of about 2e10 operations each, fewer in short runs, of whole chunks; a chunk of much more work is split.
 
     `edges` are the chunk borders (0, ..., n), `row_bytes` the size of a row as float64; chunks of arrays that come as
     dask blocks are not `splittable`.

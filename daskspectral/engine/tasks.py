@@ -60,7 +60,7 @@ class Total:
 
 
 def add_sums(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
-    """Named sums added; a sum that one side lacks (a fold without rows in a range) counts as zero there."""
+    """Named sums added; a sum that one side lacks, as of a fold without rows there, counts as zero."""
     both = {k: v + right[k] if k in right else v for k, v in left.items()}
     return both | {k: v for k, v in right.items() if k not in left}
 

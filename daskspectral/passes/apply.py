@@ -76,8 +76,8 @@ def apply_rows(
     (columns,) along its dimension "component"; a zarr array or the path of one gives a lazy dask array. With `out`,
     values are written to a new zarr array at that path or URL, and None is returned.
 
-    Raises ValueError for another number of columns, InvalidRowError for the lowest invalid row unless the function
-    makes them NaN, OSError for a missing chunk of a zarr array unless `allow_missing`, and FileExistsError for an `out`
+    Raises ValueError for another number of columns, InvalidRowError for an invalid row unless the function makes
+    it NaN, OSError for a missing chunk of a zarr array unless `allow_missing`, and FileExistsError for an `out`
     that exists unless `overwrite`. Lazy results raise when they are computed.
     """
     if out is not None:

@@ -21,9 +21,12 @@ Solve = Callable[[Problem, Array], SDPSolution]
 def embed_exact(run: Run, kernel: Gaussian, solve: Solve, rng: np.random.Generator) -> tuple[Extension, Array]:
     """Embed all valid rows of a run: the embedding as a function of any point, and E (n, rank) at these rows.
 
-    `kernel` is exp(-r^2 / bandwidth^2), `solve` maximises the program from a starting point that `rng` draws. Raises
-    ValueError for a bandwidth at which the kernel joins no two points or cannot tell any apart, for a point too far
-    from the others, and for bounds on the diagonal that are not positive.
+    E E^T maximises Tr(Abar B) over positive semidefinite matrices B (n, n) with bounded diagonal, where Abar is the
+    kernel exp(-r^2 / bandwidth^2), normalised and without its first eigenvector (Fanuel et al. 2022); `solve` does so
+    from a starting point that `rng` draws.
+
+    Raises ValueError for a bandwidth at which the kernel joins no two points or cannot tell any apart, for a point too
+    far from the others, and for bounds on the diagonal that are not positive.
     """
     x, bound = gathered(run)
     check_reach(kernel, x)

@@ -41,10 +41,11 @@ def embed_low_rank(
 ) -> tuple[Extension, float]:
     """Embed rows with landmarks: the embedding as a function of any point, and the least coverage of a row.
 
-    The coverage |psi(x)|^2 is 1 where the landmarks span k(x, .); rows below 0.5 become landmarks too, as long as there
-    are no more than `most` landmarks then. `solve` maximises the program from a starting point drawn with `seed`.
-    Kernel values are kept between passes unless `cache` is "never": in a zarr array at the path `scratch` where it is
-    given, else in memory where they fit.
+    E E^T maximises Tr(Abar B) over positive semidefinite matrices B with bounded diagonal, where Abar is the normalised
+    kernel exp(-r^2 / bandwidth^2) in its Nystrom approximation at the landmarks of `basis`; `solve` does so from a
+    starting point drawn with `seed`. The coverage |psi(x)|^2 is 1 where the landmarks span k(x, .); rows below 0.5
+    become landmarks too, as long as there are no more than `most` landmarks then. Kernel values are kept between passes
+    unless `cache` is "never": in a zarr array at the path `scratch` where it is given, else in memory where they fit.
 
     Raises ValueError where rows are not covered, for a bandwidth at which the kernel joins no two points or cannot tell
     any apart, and for bounds on the diagonal that are not positive; MemoryError where `cache` is "always" and the

@@ -97,7 +97,8 @@ class TotalTask:
 class CoverTask:
     """How well p landmarks cover the rows: a row x is covered if |psi(x)|^2 >= 0.5 and its mass m(x) is positive.
 
-    Of the sums, `uncovered` is the number of rows that are not covered and `missed` holds the first of them; `farthest`
+    |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the pseudo-inverse of k(Y, Y), is 1 where the landmarks span k(x, .). Of
+    the sums, `uncovered` is the number of rows that are not covered and `missed` holds the first of them; `farthest`
     is the largest 1 - |psi|^2, `heaviest` and `lightest` are the largest and the smallest mass, and `unbounded` is the
     number of rows whose bound on the diagonal is not positive.
     """
