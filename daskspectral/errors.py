@@ -1,4 +1,4 @@
-"""Warnings and errors with a meaning of their own; everything else raises the standard ones."""
+"""The warnings and errors that are daskspectral's own; all others are Python's standard ones."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class SmoothnessError(ValueError):
 
 
 class InvalidRowError(ValueError):
-    """A row of the data holds NaN or infinity; `row` is its number, of several trajectories that in its own.
+    """A row of the data holds NaN or infinity, or a negative sample weight; `row` is the number of the lowest one.
 
-    It is the global number of the lowest such row; of trajectories, a row of the first pair that has any.
+    In trajectories `row` is counted within its own trajectory, and is a row of the first pair (x, future) that is
+    invalid.
     """
 
     def __init__(self, message: str, row: int):
@@ -43,7 +44,7 @@ class InvalidRowError(ValueError):
 
 
 class UntrustedError(ValueError):
-    """A file asks for classes or functions that are not daskspectral's own; `names` are theirs, `module.name`."""
+    """A file asks for classes or functions that are not daskspectral's own; `names` lists them as `module.name`."""
 
     def __init__(self, names: Sequence[str]):
         super().__init__(list(names))
@@ -58,9 +59,10 @@ class UntrustedError(ValueError):
 
 
 class PointError(ValueError):
-    """A point that a manifold does not take; `row` is its number: in a run in the data, of a field of points.
+    """A point that a manifold does not accept, such as a point off the sphere.
 
-    The message is `before`, "row" and its number, `after`.
+    `row` is the number of its row, in the data once a run reports it, and `field` the array of points that holds it.
+    The message is `before`, "row" with the number, and `after`.
     """
 
     def __init__(self, before: str, row: int, after: str, field: str = "x"):
@@ -71,13 +73,13 @@ class PointError(ValueError):
         return f"{self.before} row {self.row}{self.after}"
 
     def at(self, row: int, field: str | None = None) -> PointError:
-        """The same of another row, or of another field."""
+        """The same error for another row number, or for another field."""
         return PointError(self.before, row, self.after, field or self.field)
 
 
 @contextmanager
 def renumbered(number: Callable[[int], int], field: str | None = None) -> Iterator[None]:
-    """A PointError inside becomes one of the row number(row); with `field`, of the points of that name."""
+    """A PointError raised inside is raised again for the row `number(row)`, and for `field` where it is given."""
     try:
         yield
     except PointError as error:
@@ -85,7 +87,7 @@ def renumbered(number: Callable[[int], int], field: str | None = None) -> Iterat
 
 
 class Stopped(BaseException):
-    """The process was told to stop by a signal; like KeyboardInterrupt, not an error."""
+    """A signal told the process to stop; like KeyboardInterrupt, this is not an error."""
 
     def __init__(self, number: int):
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -94,9 +96,9 @@ class Stopped(BaseException):
 
 @contextmanager
 def raise_on_signals(*numbers: int) -> Iterator[None]:
-    """These signals raise `Stopped` in the main thread while the block runs; elsewhere nothing is changed.
+    """These signals raise `Stopped` in the main thread while the block runs; other threads see no change.
 
-    A signal that the process ignores, as SIGHUP under nohup, stays ignored.
+    A signal that the process ignores, such as SIGHUP under nohup, stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

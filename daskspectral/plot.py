@@ -30,7 +30,7 @@ Estimator = SpectralDecomposition | GraphLaplacian
 
 SUFFIXES = (".png", ".pdf", ".svg")
 _COLOURS = "RdBu_r"
-_BANDS = 9  # odd: the middle one holds 0, so that a function that vanishes somewhere shows no noise there
+_BANDS = 9  # odd: the middle band holds 0, so that a function shows no noise where it vanishes
 _GRID = 240  # grid points along the longer side
 _NEIGHBOURS = 10
 _SHOWN = 3000  # data points that are drawn; more of them only blacken the panels
@@ -41,14 +41,16 @@ def eigenfunctions(
 ) -> Figure:
     """Draw the first `count` eigenfunctions of a fitted estimator over a sample of the rows of X.
 
-    Of one with singular values, the left functions; of complex functions, the real part.
+    Where the operator has singular values, they are its left singular functions; of complex ones the real part is
+    drawn.
 
     One column: lines over a histogram of the data. Two: level lines where there are data. Three on the unit sphere
     (|x| = 1 to 1e-6 in the sample): level lines in the Mollweide projection, the third axis upward. Otherwise the
     sample in the first two eigenfunctions that are not constant, coloured by each of the others.
 
-    X is whatever `fit` takes; `max_points` of its valid rows are drawn at random. Coordinates are those of X, also
-    where the estimator standardizes. Raises ImportError without matplotlib, ValueError for X of another width.
+    X (n, d) is one array of any kind that `fit` takes; `max_points` of its valid rows are drawn at random. The axes
+    are in the units of X, also where the estimator standardizes. Raises ImportError without matplotlib, TypeError for
+    other estimators, ValueError for X with another number of columns than at the fit, or without a valid row.
     """
     _require_matplotlib()
     _check_fitted(estimator)
@@ -67,9 +69,9 @@ def eigenfunctions(
 
 
 def spectrum(estimator: Estimator, *, exact: ArrayLike | None = None) -> Figure:
-    """Draw the eigenvalues, or singular values, by index; `exact` ones (any number) are crosses.
+    """Draw the eigenvalues, or singular values, by index; `exact` values, any number of them, are drawn as crosses.
 
-    A constant's eigenvalue 0 is hollow. Complex eigenvalues are drawn in the plane.
+    The eigenvalue 0 of a constant is a hollow circle. Complex eigenvalues are drawn in the plane.
     """
     _require_matplotlib()
     from matplotlib.figure import Figure
@@ -111,7 +113,10 @@ def save_eigenfunctions(
 
 
 def save_figure(figure: Figure, path: Location, *, overwrite: bool = False, dpi: float = 150) -> None:
-    """Write a figure in the format of the path's ending: whole or not at all. Raises what `refuse_picture` raises."""
+    """Write a figure in the format that the path's ending names, .png, .pdf or .svg; it appears whole or not at all.
+
+    Raises ValueError or OSError, as `refuse_picture` does, for a path where it cannot be written.
+    """
     refuse_picture(path, overwrite)
     target = Path(path)
     staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
@@ -123,11 +128,11 @@ def save_figure(figure: Figure, path: Location, *, overwrite: bool = False, dpi:
 
 
 def refuse_picture(path: Location, overwrite: bool) -> None:
-    """Refuse a picture that cannot be written, before the work that it shows.
+    """Raise an error for a picture that could not be written, before the work is done that it would show.
 
-    Raises ImportError without matplotlib, ValueError for a URL or an ending other than .png, .pdf and .svg, what
-    `refuse_unwritable` raises of the directory, FileExistsError for a path that exists (with `overwrite`: and is not a
-    file).
+    Raises ImportError without matplotlib, ValueError for a URL or an ending other than .png, .pdf and .svg,
+    FileExistsError for a path that exists (with `overwrite`: and is not a file), and another OSError for a directory
+    that is missing or cannot be written.
     """
     _require_matplotlib()
     if "://" in os.fspath(path):
@@ -203,7 +208,7 @@ def _draw_lines(estimator: Estimator, points: Array, shown: range) -> Figure:
 
 def _draw_plane(estimator: Estimator, points: Array, shown: range) -> Figure:
     scale = _preparation(estimator).scale
-    unit = np.ones(2) if scale is None else scale  # of either axis: distances are those that the kernel sees
+    unit = np.ones(2) if scale is None else scale  # of each axis: distances are measured as the kernel measures them
     radius, dense, excess_at = _support(points / unit)
     low, high = dense.min(axis=0) - radius, dense.max(axis=0) + radius
     x, y = (np.arange(a, b, (high - low).max() / _GRID) for a, b in zip(low, high, strict=True))
@@ -276,8 +281,8 @@ def _evaluate(estimator: Estimator, points: Array) -> Array:
 def _support(points: Array) -> tuple[float, Array, Callable[[Array], Array]]:
     """Where a sample (m, d) is dense: a radius, the rows whose tenth neighbour is within it, and a function of points.
 
-    It takes points (..., d) to the distance of their tenth neighbour over the radius, 2 at most. The radius takes in
-    97.5 % of the sample, and all of it where the density is even.
+    The function takes points (..., d) to the distance of their tenth nearest row over the radius, 2 at most. Within
+    the radius are 97.5 % of the sample, and all of it where the density is even.
     """
     tree, neighbours = KDTree(points), min(_NEIGHBOURS, len(points) - 1)
     own = np.asarray(tree.query(points, [neighbours + 1])[0])[:, 0]  # the first neighbour is the point itself
@@ -300,7 +305,7 @@ def _largest(sampled: Array) -> float:
 def _check_fitted(estimator: Any) -> None:
     if not isinstance(estimator, Estimator):
         raise TypeError(
-            f"pictures are of a fitted SpectralDecomposition or GraphLaplacian; got {type(estimator).__name__}"
+            f"pictures are drawn of a fitted SpectralDecomposition or GraphLaplacian; got {type(estimator).__name__}"
         )
     check_is_fitted(estimator)
 

@@ -2,8 +2,8 @@
 
 A class of the package is named `package.Class` (`kernels.Gaussian`), a user's class or function `module.name`. Classes
 register themselves when they are defined, by inheriting from `Registered`; nothing lists them elsewhere. `decode` makes
-objects of the package's own classes, and of those that the caller trusts by name: every name in the data is checked
-before anything is imported, and every class before anything is called.
+objects of the package's own classes, and of the classes that the caller trusts by name: every name in the data is
+checked before anything is imported, and every class before anything is called.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _CLASS, _FUNCTION, _TUPLE, _NUMBER, _STATE = "$class", "$function", "$tuple", "$
 class Registered:
     """An object that can be saved: `state` takes it apart, `from_state` puts it together again.
 
-    A dataclass needs neither: its state are its constructor's arguments. The state may hold numbers, text, arrays,
-    lists, tuples, mappings, functions and other registered objects. `expects` names, for the keys of the state that
-    hold objects or functions, what kind they must be; a file that has another one there is refused.
+    A dataclass needs neither: its state is the arguments of its constructor. The state may hold numbers, text, arrays,
+    lists, tuples, mappings, functions and other registered objects. `expects` gives, for each key of the state that
+    holds an object or a function, the class it must have; a file with anything else there is refused.
     """
 
     expects: ClassVar[Mapping[str, Any]] = {}
@@ -63,7 +63,7 @@ class Registered:
             _OWN[f"{rest.partition('.')[0]}.{cls.__name__}"] = cls
 
     def state(self) -> dict[str, Any]:
-        """What makes an equal object: for a dataclass, the arguments of its constructor."""
+        """What `from_state` makes an equal object of: for a dataclass, the arguments of its constructor."""
         cls: Any = type(self)
         if is_dataclass(cls):
             return {f.name: getattr(self, f.name) for f in fields(cls) if f.init}
@@ -80,14 +80,14 @@ class Registered:
         return cls(**state)
 
     def probe(self) -> NDArray[Any] | None:
-        """Values at a few fixed points, which tell whether a user's functions are still those that were saved."""
+        """Values at a few fixed points, by which `decode` notices that a user's functions changed; None: no check."""
         return None
 
 
 class Named(Registered):
-    """A registered class that is also asked for by a short name: `solver="symmetric"` in Python, `--solver` in a shell.
+    """A registered class that can be chosen by a short name: `solver="symmetric"` in Python, `--solver` in a shell.
 
-    Subclasses give the `name`, and are constructed without arguments; nothing lists them elsewhere.
+    Subclasses give their `name` and are constructed without arguments; nothing lists them elsewhere.
     """
 
     name: ClassVar[str]
@@ -118,7 +118,7 @@ class Named(Registered):
 
 
 def name_of(thing: type | Callable[..., Any]) -> str:
-    """The name of a class or function in a file. Raises ValueError for one that could not be found again by it."""
+    """The name of a class or function in a file. Raises ValueError where this name would not lead back to it."""
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
     if isinstance(thing, type) and _OWN.get(own := _own_name(thing)) is thing:
         return own
@@ -136,7 +136,7 @@ def name_of(thing: type | Callable[..., Any]) -> str:
 def encode(value: Any) -> Any:
     """Objects as plain data and arrays, from which `decode` makes equal ones.
 
-    Raises ValueError or TypeError for what could not be found or made again.
+    Raises ValueError or TypeError for values that could not be restored.
     """
     if isinstance(value, Registered):
         return _encode_object(value)
@@ -165,7 +165,7 @@ def encode(value: Any) -> Any:
 
 
 def foreign(data: Any) -> list[str]:
-    """The names in encoded data that are not of daskspectral's own classes, sorted. Nothing is imported."""
+    """The names in encoded data other than daskspectral's own classes, sorted. Nothing is imported."""
     return sorted({name for name, own in _names(data) if not own})
 
 
@@ -174,8 +174,8 @@ def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
 
     `trusted` are names (`module.name`) of classes and functions that the data may ask for besides daskspectral's own,
     or these classes and functions themselves. Raises UntrustedError, before anything is imported, where the data ask
-    for others; ValueError for data that no object was taken apart into, for classes and functions of another kind than
-    belongs there, and for functions whose values are no longer those that were saved.
+    for any other; ValueError for data that `encode` did not make, for a class or function of the wrong kind in its
+    place, and for functions whose values have changed since they were saved.
     """
     known = _by_name(trusted)
     unknown = [name for name in foreign(data) if name not in known]
@@ -184,7 +184,9 @@ def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
     named = isinstance(data, Mapping) and _CLASS in data
     found = _decode(data, expected if named else Registered, known)
     if not isinstance(found, expected):
-        raise ValueError(f"expected {_kind(expected)}, received {_kind(type(found))}: the file was not saved as it is")
+        raise ValueError(
+            f"expected {_kind(expected)}, received {_kind(type(found))}: the file was altered after saving"
+        )
     return found
 
 
@@ -201,7 +203,7 @@ def _encode_object(value: Registered) -> dict[str, Any]:
 
 
 def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping[str, Any] | None = None) -> Any:
-    """`expected` is what an object or function must be here, `expects` the same by key of the mapping."""
+    """`expected` is the class that an object or function must have here, `expects` the classes by key of a mapping."""
     if isinstance(data, Mapping):
         if _CLASS in data:
             return _decode_object(data, expected, known)
@@ -224,9 +226,9 @@ def _decode_object(data: Mapping[str, Any], expected: Any, known: Mapping[str, A
     if not (isinstance(cls, type) and issubclass(cls, Registered)):
         raise ValueError(f"{name} cannot be made from a file: it does not inherit from a class of daskspectral")
     if not issubclass(cls, expected):
-        raise ValueError(f"the file has {name} where {_kind(expected)} belongs: it was not saved as it is")
+        raise ValueError(f"the file has {name} where {_kind(expected)} belongs: it was altered after saving")
     if not isinstance(state, Mapping):
-        raise ValueError(f"the file has a {name} without a state: it was not saved as it is")
+        raise ValueError(f"the file has a {name} without a state: it was altered after saving")
     made = cls.from_state(_decode(state, Registered, known, cls.expects))
     if "source" in data:
         _check_source(name, cls, data["source"])
@@ -241,7 +243,9 @@ def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str,
     name = data[_FUNCTION]
     function = _resolved(name, known)
     if expected is not Function and expected is not Registered:
-        raise ValueError(f"the file has the function {name} where {_kind(expected)} belongs: it was not saved as it is")
+        raise ValueError(
+            f"the file has the function {name} where {_kind(expected)} belongs: it was altered after saving"
+        )
     if not isinstance(function, _FUNCTIONS):
         raise ValueError(f"{name} is no function, and the file has it where a function belongs")
     _check_source(name, function, data.get("source"))
@@ -256,7 +260,7 @@ def _names(data: Any) -> Iterator[tuple[str, bool]]:
                 name = data[key]
                 if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
                     raise ValueError(
-                        f"the file names {name!r}, which is no class or function: it was not saved as it is"
+                        f"the file names {name!r}, which is no class or function: it was altered after saving"
                     )
                 yield name, key == _CLASS and _is_own(name)
         for item in data.values():
@@ -312,7 +316,8 @@ def _source(thing: Any) -> str | None:
 def _check_source(name: str, thing: Any, saved: Any) -> None:
     if saved is not None and saved != _source(thing):
         warnings.warn(
-            f"{name} has another source than when it was saved; where its values were kept, they are compared",
+            f"the source code of {name} has changed since it was saved; where values were saved with it, they are "
+            "compared",
             UserWarning,
             stacklevel=2,
         )
@@ -322,13 +327,13 @@ def _check_values(names: Sequence[str], saved: NDArray[Any], now: NDArray[Any] |
     same = now is not None and saved.shape == now.shape
     if not same or not np.allclose(saved, np.asarray(now), rtol=1e-9, atol=1e-12, equal_nan=True):
         raise ValueError(
-            f"{' with '.join(names)} has other values than when it was saved: the code has changed. Load the file with "
-            "the code that it was saved with, or fit again"
+            f"{' with '.join(names)} gives other values than when it was saved: the code has changed. Load the file "
+            "with the code that it was saved with, or fit again"
         )
 
 
 def _functions_in(state: Any) -> Iterator[str]:
-    """The functions that an object holds itself, not in objects of its own."""
+    """The functions that an object holds directly, not within other objects."""
     if isinstance(state, Mapping) and _FUNCTION in state:
         yield state[_FUNCTION]
     elif not isinstance(state, Mapping) or _CLASS not in state:
@@ -346,7 +351,7 @@ def _flat(values: Iterable[Any]) -> Iterator[Any]:
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"expected a list, received {value!r}: the file was not saved as it is")
+        raise ValueError(f"expected a list, received {value!r}: the file was altered after saving")
     return value
 
 

@@ -1,4 +1,4 @@
-"""State to and from zarr groups: versioned, whole or not there at all, under digests, never executed."""
+"""Saving to zarr groups and loading: with a format version, whole or not at all, digests checked, nothing executed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Array = np.ndarray[Any, Any]
 def save(what: Any, path: Path, *, overwrite: bool = False) -> None:
     """Write a fitted estimator or moments as a zarr group; it appears whole or not at all.
 
-    Raises FileExistsError for a path that exists unless `overwrite`; ValueError or TypeError for an estimator that is
-    not fitted, and for what could not be read back: classes and functions that are not at the top level of a module.
+    Raises FileExistsError for a path that exists, unless `overwrite`; ValueError or TypeError for an estimator that is
+    not fitted, and for classes and functions that are not at the top level of a module and could not be loaded again.
     """
     if not isinstance(what, Registered):
         raise TypeError(f"save() takes a fitted estimator or moments, not {type(what).__name__}")
@@ -42,13 +42,13 @@ def save(what: Any, path: Path, *, overwrite: bool = False) -> None:
 def load(path: Path, *, trusted: Iterable[Trusted] = ()) -> Any:
     """What `save` wrote: a fitted estimator, or moments.
 
-    A file may ask for daskspectral's own classes. Classes and functions of a user's load only where `trusted` has
-    them, as names ("mymodule.MyKernel") or themselves; `untrusted(path)` lists what a file asks for. Trust what you
+    A file may ask for daskspectral's own classes. Your own classes and functions load only where `trusted` lists them,
+    by name ("mymodule.MyKernel") or as objects; `untrusted(path)` lists the names that a file asks for. Trust what you
     would import: it runs with your rights.
 
-    Raises UntrustedError, before anything is imported, where the file asks for others; FileNotFoundError where there
-    is nothing; ValueError for a store of another kind, and for functions whose values are no longer those saved;
-    OSError for a store that is damaged.
+    Raises UntrustedError, before anything is imported, where the file asks for any other; FileNotFoundError where
+    there is nothing; ValueError for a store of another kind, and for functions whose values have changed since they
+    were saved; OSError for a store that is damaged.
     """
     _, data = read_state(path)
     return decode(data, Registered, trusted)
@@ -57,7 +57,7 @@ def load(path: Path, *, trusted: Iterable[Trusted] = ()) -> Any:
 def untrusted(path: Path) -> list[str]:
     """The names of the classes and functions that a saved model or moments ask for besides daskspectral's own.
 
-    Nothing is imported. Raises as `load` does for what is no model.
+    Nothing is imported. Raises FileNotFoundError, ValueError or OSError where there is no model, or a damaged one.
     """
     return foreign(read_state(path)[1])
 
@@ -81,7 +81,7 @@ def read_state(path: Path) -> tuple[str, Any]:
     """The kind and the encoded data written at a path or URL.
 
     A store that is replaced meanwhile is read again. Raises FileNotFoundError where there is nothing, ValueError for a
-    store of another kind or another format, OSError for one that is damaged.
+    store of another kind or another format, OSError for a store that is damaged.
     """
     text = os.fspath(path)
     for attempt in range(ATTEMPTS):
@@ -159,7 +159,7 @@ class _Stored:
         return _with_arrays(self.header["state"], arrays)
 
     def _array(self, name: str, expected: str) -> Array:
-        """An array of the group; a chunk that is lost would read as zeros, so that the digest is compared."""
+        """An array of the group; a chunk that is lost would read as zeros, so the digest is compared."""
         try:
             array = np.asarray(self.group[name][...])  # type: ignore[index]
         except (KeyError, ValueError, RuntimeError, OSError) as error:
@@ -188,7 +188,7 @@ def _header_digest(header: Mapping[str, Any]) -> str:
 
 
 def _without_arrays(value: Any, name: str, arrays: dict[str, Array]) -> Any:
-    """The data with each array's name in its place; a zarr array is not empty, so that such ones are kept by shape."""
+    """The data with each array's name in its place; empty arrays, which are not written, become their shape."""
     if isinstance(value, np.ndarray):
         if not value.size:
             return {"$empty": list(value.shape), "dtype": value.dtype.str}

@@ -290,7 +290,7 @@ def test_functions_with_other_values_than_saved_are_refused_by_name(tmp_path: Pa
     small(kernel=kernel).save(tmp_path / "m.zarr")
     small(kernel=mine.Bump(1.0)).save(tmp_path / "b.zarr")
     mine.STEEP = 2.0
-    with pytest.raises(ValueError, match=r"Radial with users_module\.q with users_module\.slope has other values"):
+    with pytest.raises(ValueError, match=r"Radial with users_module\.q with users_module\.slope gives other values"):
         dsp.load(tmp_path / "m.zarr", trusted=[mine.q, mine.slope])
 
 
@@ -301,7 +301,7 @@ def test_another_source_alone_warns(tmp_path: Path, mine: Any) -> None:
     sys.modules.pop("users_module")
     importlib.invalidate_caches()
     linecache.clearcache()
-    with pytest.warns(UserWarning, match=r"users_module\.q has another source"):
+    with pytest.warns(UserWarning, match=r"source code of users_module\.q has changed since it was saved"):
         dsp.load(tmp_path / "m.zarr", trusted=["users_module.q", "users_module.slope"])
 
 

@@ -25,13 +25,13 @@ from daskspectral.moments import Moments
 
 @singledispatch
 def describe(what: Any) -> str:
-    """A table of a fitted model, or a summary of moments. Raises TypeError for anything else."""
+    """A fitted model or moments as a table in plain text. Raises TypeError for anything else."""
     raise TypeError(f"a fitted model or moments are wanted, not {type(what).__name__}")
 
 
 @describe.register
 def _(what: Estimator) -> str:
-    """Of an estimator with no table of its own: its parameters, and the attributes that it was saved with."""
+    """For an estimator without a table of its own: its parameters and its saved attributes."""
     lines: dict[str, Any] = {"model": what}
     for name in what.fitted_attributes:
         value = getattr(what, name, None)
@@ -49,7 +49,7 @@ def _(what: SpectralDecomposition) -> str:
     moments: Moments = what.moments_
     values = what.solver_.values
     rank = " and ".join(map(str, what.rank_)) if isinstance(what.rank_, tuple) else what.rank_
-    lines = _lines({"rank": rank, "found": what.status_})
+    lines = _lines({"rank": rank, "status": what.status_})
     name = values.removesuffix("s_").replace("_", " ")
     return "\n".join([*_measured(moments), *lines, "", *_values(name, getattr(what, values), what.residuals_)])
 
@@ -160,7 +160,7 @@ def _(what: KernelEmbedding) -> str:
 
 
 def _measured(moments: Moments) -> list[str]:
-    """What moments are of."""
+    """What was measured: the operator, the bases, the rows."""
     lines: dict[str, Any] = {"operator": moments.operator}
     for name, basis in {"basis": moments.basis, "right basis": moments.right_basis}.items():
         if basis is not None:
@@ -188,7 +188,7 @@ def _lines(named: Mapping[str, Any]) -> list[str]:
 
 
 def _values(name: str, values: Any, residuals: Iterable[float] | None = None) -> list[str]:
-    """A table of eigenvalues or singular values; those that are rounding are shown as 0."""
+    """A table of eigenvalues or singular values; values that are rounding are shown as 0."""
     width = max(12, len(name))
     lines = [f"   i  {name:>{width}}" + ("" if residuals is None else "   residual")]
     tails = [""] * len(values) if residuals is None else [f"  {residual:9.1e}" for residual in residuals]

@@ -13,7 +13,7 @@ from daskspectral.data.writer import refuse_existing
 from daskspectral.estimators import DiffusionMap, SDPEmbedding
 from daskspectral.landmarks import METHODS
 
-SDP = {  # its own options, as the estimator's parameters or those of its fit
+SDP = {  # options of --map sdp alone, and the parameters of the estimator that they set
     "tolerance": "tolerance",
     "max_passes": "max_passes",
     "landmark_sample": "landmark_sample",
@@ -28,10 +28,15 @@ CHECKPOINT = ("checkpoint", "checkpoint_every")
 
 @click.command()
 @click.argument("points")
-@click.option("--bandwidth", type=float, required=True, help="Of exp(-r^2 / bandwidth^2), in the units of POINTS.")
+@click.option(
+    "--bandwidth",
+    type=float,
+    required=True,
+    help="Bandwidth of the kernel exp(-r^2 / bandwidth^2), in the units of POINTS.",
+)
 @click.option("--map", "kind", type=click.Choice(["sdp", "diffusion"]), default="sdp", show_default=True)
 @click.option("--method", type=click.Choice(["auto", "exact", "lowrank"]), default="auto", show_default=True)
-@click.option("--landmarks", type=opt.Count(), default=500, show_default=True, help="How many, of lowrank.")
+@click.option("--landmarks", type=opt.Count(), default=500, show_default=True, help="lowrank: how many.")
 @click.option(
     "--landmark-method",
     type=click.Choice(METHODS),
@@ -39,7 +44,7 @@ CHECKPOINT = ("checkpoint", "checkpoint_every")
     show_default=True,
     help="How they are chosen.",
 )
-@click.option("--landmark-sample", type=opt.Count(), help="sdp: rows they are chosen among.")
+@click.option("--landmark-sample", type=opt.Count(), help="sdp: rows among which landmarks are chosen.")
 @click.option(
     "--tolerance",
     type=float,
@@ -55,9 +60,9 @@ CHECKPOINT = ("checkpoint", "checkpoint_every")
 @click.option(
     "--cache",
     type=click.Choice(["auto", "always", "never"]),
-    help="sdp, lowrank: whether kernel values are kept between passes; auto by default, where they fit in memory.",
+    help="sdp, lowrank: whether kernel values are kept between passes; auto by default: where they fit in memory.",
 )
-@click.option("--cache-path", help="sdp, lowrank: keep them in a scratch zarr array at this path, which is left.")
+@click.option("--cache-path", help="sdp, lowrank: keep them in a scratch zarr array at this path; it stays there.")
 @click.option(
     "--components",
     type=opt.Count(),
@@ -75,10 +80,12 @@ CHECKPOINT = ("checkpoint", "checkpoint_every")
 @opt.fit_row_options
 @click.option("--checkpoint", help="sdp, lowrank: a directory for the passes so far.")
 @click.option(
-    "--checkpoint-every", type=float, help=f"Seconds; {opt.default(SDPEmbedding.fit, 'checkpoint_every')} by default."
+    "--checkpoint-every",
+    type=float,
+    help=f"Seconds between writes; {opt.default(SDPEmbedding.fit, 'checkpoint_every')} by default.",
 )
 @opt.model_option
-@click.option("--embedding", help="Where the coordinates of every row go: a new zarr array.")
+@click.option("--embedding", help="A new zarr array for the coordinates of every row.")
 @opt.run_options
 def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
     """Embed the rows of the zarr array POINTS: the SDP embedding, with a proof, or a diffusion map."""
@@ -107,7 +114,7 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
 
 
 def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap:
-    """The estimator that the options name. Raises click's UsageError for one that is of the other map."""
+    """The estimator that the options name. Raises click's UsageError for an option of the other map."""
     kind = options["kind"]
     others = DIFFUSION if kind == "sdp" else (*SDP, *CHECKPOINT)
     for name in others:

@@ -1,4 +1,4 @@
-"""The command itself: its subcommands, its errors and its exit codes."""
+"""The command `daskspectral`: its subcommands, its errors and its exit codes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from daskspectral.errors import Stopped, raise_on_signals
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
 STORES = ("adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google", "s3fs")
-"""Packages whose errors speak of an object store: its credentials, its network, its rights."""
+"""Packages whose errors are about an object store: its credentials, its network, its permissions."""
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command: an error is one message and exit code 1, signals exit with 128 + number.
+    """Run the command. An error prints one message and exits with 1, a signal exits with 128 + its number.
 
-    Tracebacks are for --debug, or DASKSPECTRAL_DEBUG=1.
+    A traceback is shown with --debug or DASKSPECTRAL_DEBUG=1.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     logging.captureWarnings(True)
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _message(error: Exception) -> str:
-    """What an error says of the input; of any other, that it is a fault."""
+    """The message of an error about the input; any other error is called a fault of daskspectral."""
     if isinstance(error, EXPECTED) and not isinstance(error, (RecursionError, NotImplementedError)):
         return str(error) or type(error).__name__
     text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
@@ -71,8 +71,10 @@ def _say(text: str, error: BaseException) -> None:
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__)
-@click.option("-v", "--verbose", is_flag=True, help="Say what is chosen along the way.")
-@click.option("--debug", is_flag=True, envvar="DASKSPECTRAL_DEBUG", show_envvar=True, help="Show where errors arise.")
+@click.option("-v", "--verbose", is_flag=True, help="Report what is chosen along the way.")
+@click.option(
+    "--debug", is_flag=True, envvar="DASKSPECTRAL_DEBUG", show_envvar=True, help="Show the traceback of an error."
+)
 @click.pass_context
 def command(context: click.Context, verbose: bool, debug: bool) -> None:
     """Spectral decompositions of operators, learned from arrays that do not fit in memory."""

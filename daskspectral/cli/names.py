@@ -1,4 +1,4 @@
-"""Manifolds and groups by the names they have in a shell."""
+"""Manifolds and groups by their names in a shell."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ GROUPS = "permutations, cyclic, signflips, rotations:K"
 
 
 def parse_manifold(text: str, dimension: int) -> Manifold:
-    """`sphere`, `circle`, `torus` or `box:LOWER:UPPER`, all sides alike, in that many columns.
+    """The manifold named `sphere`, `circle`, `torus` or `box:LOWER:UPPER` (all sides alike), in `dimension` columns.
 
-    Raises ValueError with the valid names.
+    Raises ValueError, which lists the valid names, for any other name.
     """
     name, *numbers = text.split(":")
     if name not in ("sphere", "circle", "torus", "box") or len(numbers) != (2 if name == "box" else 0):
@@ -35,10 +35,10 @@ def parse_manifold(text: str, dimension: int) -> Manifold:
 
 
 def parse_group(text: str, dimension: int) -> Group:
-    """`permutations`, `cyclic`, `signflips` or `rotations:K` of that many columns, or several joined by +.
+    """The group named `permutations`, `cyclic`, `signflips` or `rotations:K`, or several joined by +.
 
-    `rotations:K` are by multiples of 2 pi / K in the plane of the first two columns. Raises ValueError with the valid
-    names.
+    They act on `dimension` columns; `rotations:K` turn the plane of the first two columns by multiples of 2 pi / K.
+    Raises ValueError, which lists the valid names, for any other name.
     """
     parts = [_parse_one(part, text, dimension) for part in text.split("+")]
     return parts[0] if len(parts) == 1 else Generated(parts, text)

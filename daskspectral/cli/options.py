@@ -1,4 +1,4 @@
-"""Options that several commands have, and the scheduler that they ask for."""
+"""Options that several commands share, and the scheduler that they choose."""
 
 from __future__ import annotations
 
@@ -83,10 +83,16 @@ run_options = _all(
     click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
 )
 missing_option = click.option(
-    "--allow-missing", is_flag=True, help="Chunks that are not stored hold fill values on purpose."
+    "--allow-missing", is_flag=True, help="Take missing chunks as fill values, not as an error."
 )
 fit_row_options = _all(
-    click.option("--on-invalid", type=click.Choice(["raise", "skip"]), default="raise", show_default=True),
+    click.option(
+        "--on-invalid",
+        type=click.Choice(["raise", "skip"]),
+        default="raise",
+        show_default=True,
+        help="Rows with NaN or infinity: an error, or (skip) left out.",
+    ),
     missing_option,
 )
 apply_row_options = _all(
@@ -95,13 +101,13 @@ apply_row_options = _all(
         type=click.Choice(["raise", "skip"]),
         default="raise",
         show_default=True,
-        help="skip: such rows become NaN.",
+        help="Rows with NaN or infinity: an error, or (skip) NaN in the output.",
     ),
     missing_option,
 )
 checkpoint_options = _all(
     click.option("--checkpoint", help="A directory for the sums so far; the same command goes on from there."),
-    click.option("--checkpoint-every", type=float, default=60.0, show_default=True, help="Seconds."),
+    click.option("--checkpoint-every", type=float, default=60.0, show_default=True, help="Seconds between writes."),
 )
 columns_option = click.option("--columns", type=Columns(), help="Columns to use: 0,2,5 or 0:8.")
 standardize_option = click.option(
@@ -119,10 +125,10 @@ basis_options = _all(
         show_default=True,
         help="How they are chosen.",
     ),
-    click.option("--landmark-sample", type=Count(), help="Rows the other methods choose among."),
+    click.option("--landmark-sample", type=Count(), help="Rows among which the methods other than uniform choose."),
 )
 weights_option = click.option("--weights", help="A zarr array of sample weights, one a row.")
-rtol_option = click.option("--rtol", type=float, help="Relative cut of the Gram matrix.")
+rtol_option = click.option("--rtol", type=float, help="Relative cut of the eigenvalues of the Gram matrix.")
 dtype_option = click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True)
 seed_option = click.option("--seed", type=int, default=0, show_default=True)
 trust_option = click.option(
@@ -135,12 +141,12 @@ model_option = click.option("--out", required=True, help="Where the model goes: 
 
 
 def chosen(options: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """These options alone."""
+    """The options with these names."""
     return {name: options[name] for name in names}
 
 
 def width(array: Any) -> int:
-    """The columns of an array (n, d); 0 of any other, which the estimator refuses."""
+    """The number of columns of an array (n, d); 0 for another shape, which the estimator refuses."""
     return int(array.shape[1]) if array.ndim == 2 else 0
 
 
@@ -150,7 +156,7 @@ def bar(wanted: bool) -> bool | None:
 
 
 def refuse_checkpoint(options: Mapping[str, Any]) -> None:
-    """Raise ValueError or OSError, before any work, where there can be no checkpoint at the path that is given."""
+    """Raise ValueError or OSError, before any work, for a --checkpoint path that cannot hold a checkpoint."""
     if options["checkpoint"] is not None:
         checkpoint_directory(options["checkpoint"])
 
@@ -165,7 +171,7 @@ class _Shown(logging.Handler):
 
 @contextmanager
 def plan_shown() -> Iterator[None]:
-    """The plan of a fit is printed when it is made."""
+    """Print the plan of a fit when it is made."""
     planning, shown = logging.getLogger("daskspectral.plan"), _Shown()
     before = planning.level, planning.propagate
     planning.addHandler(shown)
@@ -180,9 +186,9 @@ def plan_shown() -> Iterator[None]:
 
 @contextmanager
 def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
-    """The cluster, or the number of threads, that the run options ask for.
+    """Use the cluster, or the number of threads, that the run options name.
 
-    Raises OSError where no scheduler answers, or it has no workers.
+    Raises OSError where no scheduler answers, or where it has no workers.
     """
     address, threads = options["scheduler"], options["threads"]
     if address is None:
@@ -207,7 +213,7 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 async def _greet(address: str, seconds: float) -> None:
-    """Raise TimeoutError or OSError where no scheduler answers in time; a Client would wait for ever."""
+    """Raise TimeoutError or OSError where no scheduler answers in time; a Client would wait forever."""
     from distributed import Security
     from distributed.comm.core import connect
 

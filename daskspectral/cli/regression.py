@@ -21,7 +21,7 @@ from daskspectral.estimators import HermiteRegressor, InvariantRegressor
 @click.option("--gradients", help="A zarr array of the targets' gradients, (rows, columns of POINTS).")
 @click.option("--gradient-weight", type=float, help="Weight of a gradient against a value; 1 by default.")
 @opt.basis_options
-@click.option("--alpha", type=float, help="The penalty's weight; by generalised cross-validation by default.")
+@click.option("--alpha", type=float, help="The penalty's weight; chosen by generalised cross-validation by default.")
 @opt.columns_option
 @opt.standardize_option
 @opt.weights_option
@@ -54,10 +54,16 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
 @click.argument("targets")
 @click.option("--manifold", required=True, help="sphere, circle, torus, or a periodic box:LOWER:UPPER.")
 @click.option("--group", help="permutations, cyclic, signflips, rotations:K, joined by +; none by default.")
-@click.option("--smoothness", type=float, default=2.0, show_default=True, help="Above half the dimension.")
+@click.option(
+    "--smoothness",
+    type=float,
+    default=2.0,
+    show_default=True,
+    help="Order of the Sobolev norm, above half the manifold's dimension.",
+)
 @click.option("--solver", type=click.Choice(["projection", "least-squares"]), default="projection", show_default=True)
-@click.option("--functions", type=opt.Count(), help="Eigenfunctions of the manifold at most; chosen by default.")
-@click.option("--alpha", type=float, help="least-squares: the penalty's weight; by cross-validation by default.")
+@click.option("--functions", type=opt.Count(), help="Eigenfunctions of the manifold, at most; chosen by default.")
+@click.option("--alpha", type=float, help="least-squares: the penalty's weight; chosen by cross-validation by default.")
 @opt.weights_option
 @opt.fit_row_options
 @opt.checkpoint_options
@@ -91,7 +97,7 @@ def _fit(
     options: dict[str, Any],
     array: Any = None,
 ) -> None:
-    """Fit, save and describe; outputs are refused first. `array` is that of the points, where it is open already."""
+    """Check the outputs, fit, save and describe. `array` is the array at `points`, where it is open already."""
     out, overwrite, weights = options["out"], options["overwrite"], options["weights"]
     refuse_existing(out, overwrite)
     opt.refuse_checkpoint(options)

@@ -24,18 +24,24 @@ Measured = SpectralDecomposition | HermiteRegressor | InvariantRegressor
 @click.option("--lag", type=opt.Count(), help="Rows from a state to its future: POINTS are one trajectory.")
 @click.option("--manifold", help="sphere, circle or torus: the tangential form there.")
 @opt.basis_options
-@click.option("--components", type=opt.Count(), default=16, show_default=True)
+@click.option("--components", type=opt.Count(), default=16, show_default=True, help="Functions wanted.")
 @opt.columns_option
 @opt.standardize_option
-@click.option("--constant/--no-constant", default=None, help="The constant function in the basis.")
+@click.option(
+    "--constant/--no-constant",
+    default=None,
+    help="Add the constant function to the basis; the operator decides by default.",
+)
 @opt.weights_option
-@click.option("--ridge", type=float, default=0.0, show_default=True)
+@click.option(
+    "--ridge", type=float, default=0.0, show_default=True, help="Added to the form's diagonal, times its mean."
+)
 @opt.rtol_option
 @opt.dtype_option
 @opt.seed_option
 @opt.fit_row_options
 @opt.checkpoint_options
-@click.option("--plan", "only_plan", is_flag=True, help="Print tasks and peak memory, and stop.")
+@click.option("--plan", "only_plan", is_flag=True, help="Print the tasks and the peak memory, and stop.")
 @click.option("--out", help="Where the model goes: a new zarr group.")
 @click.option("--plot", "picture", help="Draw the eigenfunctions into this .png, .pdf or .svg.")
 @opt.run_options
@@ -95,8 +101,8 @@ def _operator(name: str, lag: int | None, manifold: str | None, dimension: int) 
 @click.command()
 @click.argument("model")
 @click.argument("points")
-@click.option("--targets", help="Of a regressor: the zarr array of all targets, old and new.")
-@click.option("--gradients", help="Of a regressor fitted on gradients: likewise.")
+@click.option("--targets", help="For a regressor: the zarr array of all targets, old and new.")
+@click.option("--gradients", help="For a regressor fitted on gradients: the zarr array of all gradients.")
 @click.option("--out", required=True, help="Where the new model goes; MODEL itself with --overwrite.")
 @opt.trust_option
 @opt.weights_option
@@ -132,7 +138,7 @@ def update(model: str, points: str, out: str, weights: str | None, trust: tuple[
 
 @click.command()
 @click.argument("parts", nargs=-1, required=True)
-@click.option("--out", required=True, help="Where the sum goes.")
+@click.option("--out", required=True, help="Where the sum goes: a new zarr group.")
 @click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
 @opt.trust_option
 def merge(parts: tuple[str, ...], out: str, overwrite: bool, trust: tuple[str, ...]) -> None:

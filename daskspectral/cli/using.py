@@ -20,7 +20,7 @@ from daskspectral.store import load
 @click.argument("model")
 @click.argument("points")
 @click.option("--out", required=True, help="Where the embedding goes: a new zarr array (rows, components).")
-@click.option("--right", is_flag=True, help="The right functions of a model with singular values.")
+@click.option("--right", is_flag=True, help="The right singular functions, of a model that has them.")
 @opt.trust_option
 @opt.apply_row_options
 @opt.run_options

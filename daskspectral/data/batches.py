@@ -24,7 +24,7 @@ READ_BYTES = 1 << 20  # whole chunks are read together up to this size
 class Bad:
     """A row that cannot be used: its global number, what is wrong with it, and in which field.
 
-    `error` is that of a point which a manifold does not take, whatever is done about invalid rows.
+    `error` is set for a point that a manifold does not accept, which is an error whatever `on_invalid` says.
     """
 
     row: int
@@ -35,11 +35,11 @@ class Bad:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What every range of a run shares: how points are prepared, which rows are taken, what invalid ones mean.
+    """What all ranges of a run share: how points are prepared, which rows are taken, what is done about invalid rows.
 
-    `preparations` has every field of points, `x` and other views. `excluded` and `selected` are sorted global row
-    numbers; with `selected`, only these rows are taken. Each batch has the numbers of its rows as the field NUMBER.
-    `on_invalid` is "raise", "skip", or "keep" (not looked at).
+    `preparations` has an entry for each field of points, `x` and other views. `excluded` and `selected` are sorted
+    global row numbers; with `selected`, only these rows are taken. Each batch has the numbers of its rows as the field
+    NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked).
     """
 
     preparations: Mapping[str, Preparation]
@@ -50,7 +50,7 @@ class Rows:
 
 @dataclass(eq=False)
 class Batches:
-    """An iterable over the batches of rows start to stop; when it ends, it has counted them.
+    """An iterable over the batches of rows start to stop; afterwards `count`, `weight` and `skipped` tell of them.
 
     With on_invalid="raise" it stops at the first invalid row and keeps it in `bad`.
     """
@@ -80,7 +80,7 @@ class Batches:
                     yield {**batch, **{name: p(batch[name]) for name, p in self.rows.preparations.items()}}
 
     def _chunks(self) -> Iterator[tuple[int, dict[str, Array]]]:
-        """One read of some whole chunks: the number of its first row, and its fields (of the selected rows)."""
+        """For each read of a few whole chunks: the number of its first row, and its fields (of the selected rows)."""
         first, last = self.edges.searchsorted(self.start, "right"), self.edges.searchsorted(self.stop, "left")
         borders = [self.start]
         row_bytes = sum(int(np.prod(r.shape[1:])) * r.dtype.itemsize for r in self.readers.values())
@@ -123,7 +123,7 @@ class Batches:
 
 
 def valid_rows(batch: Mapping[str, Array]) -> Array | None:
-    """Which rows are finite, with weights that are not negative; None when all are."""
+    """Which rows (c,) are finite and have no negative weight; None when all do."""
     valid: Array | None = None
     for name, values in batch.items():
         good: Array = np.isfinite(values)
@@ -136,7 +136,7 @@ def valid_rows(batch: Mapping[str, Array]) -> Array | None:
 
 
 def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, ...]] | None = None) -> Bad | None:
-    """The first invalid row of a batch, counted from its start; `columns` number the columns of some fields."""
+    """The first invalid row of a batch, counted from its start; `columns` numbers the columns of some fields."""
     valid = valid_rows(batch)
     if valid is None:
         return None

@@ -1,4 +1,4 @@
-"""The blocks of a user's dask array, compared with what the array promises wherever they are evaluated."""
+"""The blocks of a user's dask array, compared with the shape and dtype that the array promises when evaluated."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Array = NDArray[Any]
 
 
 def checked_blocks(array: da.Array, what: str) -> da.Array:
-    """The same array, whose blocks are of the shape and type that it promises; masked entries are NaN.
+    """The same array, whose blocks are checked for the shape and dtype that it promises; masked entries become NaN.
 
-    Evaluating a block raises ValueError where its shape is another, and TypeError where it does not hold real numbers;
-    `what` names the array in these errors. An array of masked whole numbers becomes float64.
+    Evaluating a block raises ValueError where its shape is another, and TypeError where it does not hold real numbers
+    of the promised type; `what` names the array in these errors. An array of masked whole numbers becomes float64.
     """
     dtype = np.dtype(array.dtype)
     if isinstance(array._meta, np.ma.MaskedArray) and dtype.kind in "iub":

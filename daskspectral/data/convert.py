@@ -45,14 +45,14 @@ def convert(
 
     Only a few row blocks are in memory at a time. `dataset` names the array in a file of several; `columns`
     the columns, by name or, in arrays, by number (in NetCDF also several variables of one dimension). A 1-d
-    array is one column; more than 2 dimensions need `flatten`, which keeps the first as rows. float32 stays,
-    other real numbers become float64 unless `dtype` says otherwise. Missing values are NaN. Rows with NaN or
-    infinity raise, are left out ("skip"), or stay ("keep"). The result is read back and its checksum compared
-    with that of the rows read from the source before it appears at `path`.
+    array is one column; more than 2 dimensions need `flatten`, which keeps the first as rows. float32 and float16
+    become float32, other real numbers float64, unless `dtype` says otherwise. Missing values are NaN. Rows with
+    NaN or infinity raise, are left out ("skip"), or stay ("keep"). Before the result appears at `path`, it is read
+    back and its checksum compared with the checksum of the rows read from the source.
 
-    Raises InvalidRowError (the lowest such row), TypeError for what is not real numbers, ValueError for what
-    cannot be found or told apart, ImportError without the format's library, OSError if the result reads back
-    differently, and what `refuse_existing` raises.
+    Raises InvalidRowError (for the lowest such row), TypeError for data that are not real numbers, ValueError for
+    a `dataset` or `columns` that do not exist or are ambiguous, ImportError without the format's library, and OSError
+    if the result reads back differently or cannot be written (FileExistsError for a path that exists).
     """
     if on_invalid not in ("raise", "skip", "keep"):
         raise ValueError(f"on_invalid must be 'raise', 'skip' or 'keep', not {on_invalid!r}.")

@@ -24,7 +24,7 @@ Columns = Sequence[str | int] | None
 class Table:
     """An open source: `blocks(rows)` gives its rows in order, (c, columns) with c at most `rows`.
 
-    `rows` is None where the format does not tell; `names` are the columns' names where they have any.
+    `rows` is None where the format does not tell; `names` are the names of the columns where they have names.
     """
 
     columns: int
@@ -37,7 +37,7 @@ class Table:
 def open_table(
     source: Path, *, dataset: str | None = None, columns: Columns = None, flatten: bool = False
 ) -> AbstractContextManager[Table]:
-    """Open a file, or a directory of Parquet files, by its ending; the arguments are those of `convert`."""
+    """Open a file, or a directory of Parquet files, by its ending; the arguments are as in `convert`."""
     if not source.exists():
         raise FileNotFoundError(f"{source} does not exist.")
     suffix = ".parquet" if source.is_dir() else source.suffix.lower()

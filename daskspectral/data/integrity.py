@@ -39,7 +39,7 @@ class Listing:
         return digest.hexdigest()
 
     def check_unchanged(self, later: Listing) -> None:
-        """Raise OSError where a later listing differs, naming a file."""
+        """Raise OSError, which names a file, where a later listing differs."""
         if self.files == later.files:
             return
         changed = sorted(k for k in self.files.keys() | later.files.keys() if self.files.get(k) != later.files.get(k))
@@ -50,7 +50,10 @@ class Listing:
 
 
 class Snapshot:
-    """The zarr stores behind a source: whole before a run, unchanged after it."""
+    """A record of the zarr stores behind a source, made before a run to be compared after it.
+
+    Making it raises OSError where a chunk is missing, unless `allow_missing`, or where a file was cut short.
+    """
 
     def __init__(self, source: Source, *, allow_missing: bool):
         self._fields = dict(source.readers)
@@ -62,7 +65,7 @@ class Snapshot:
             check_headers(reader, self._before[key])
 
     def check_unchanged(self) -> None:
-        """Raise OSError where a file was added, removed or rewritten since."""
+        """Raise OSError where a file was added, removed or rewritten since the record was made."""
         for key, before in self._before.items():
             if before is not None:
                 after = list_chunks(self._readers[key])
@@ -71,7 +74,7 @@ class Snapshot:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells these data from others: metadata, and the digest of the listing or, in memory, of the contents."""
+        """What tells these data from others: metadata, and a digest of the listing or, in memory, of the contents."""
         result: dict[str, Any] = {}
         for name, reader in self._fields.items():
             parts = [self._of_part(part) for part in reader.parts]

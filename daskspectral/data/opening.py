@@ -50,7 +50,7 @@ def open_appended(before: Moments, X: Any, *, weight: Any, fields: Mapping[str, 
 
 
 def check_appended(before: Moments, source: Source) -> None:
-    """Raise ValueError where these are not the data that the moments were measured on, with rows appended."""
+    """Raise ValueError where the source is not the measured data with rows appended."""
     operator, fitted = before.operator, {"x": before.preparation}
     if operator.own_right_basis:
         fitted[operator.right_view] = before.preparation["right"]

@@ -56,12 +56,12 @@ class Reader(ABC):
 
     @property
     def parts(self) -> tuple[Reader, ...]:
-        """The readers of one array each that this one joins; itself when it is one."""
+        """The readers, each of one array, that this reader joins; itself where it joins none."""
         return (self,)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this array from another: plain data."""
+        """Plain data that distinguish this array from others."""
         return {"shape": list(self.shape), "dtype": self.dtype.str}
 
 
@@ -106,8 +106,8 @@ class ArrayReader(Reader):
 class ZarrReader(Reader):
     """A zarr array in a file system or an object store, opened anew where it is read.
 
-    The worker's copy of the metadata must equal the driver's, and a chunk that reads as nothing but the fill value
-    must be there: a worker that does not see the store, or sees another one, raises instead of reading fill values.
+    The metadata as a worker sees them must equal the driver's, and a chunk that reads as nothing but the fill value
+    must exist: a worker that does not see the store, or sees another one, raises instead of reading fill values.
     """
 
     store: Any  # an absolute path, or a picklable zarr store
@@ -209,12 +209,12 @@ class ZarrReader(Reader):
                     f"{min((first + 1) * self.chunk, self.shape[0])}): {error}. The store is damaged there, in "
                     f"{self._damaged(start, stop)}; write it again or restore it"
                 ) from error
-        for chunk in range(first, last + 1):  # which one it is
+        for chunk in range(first, last + 1):  # the chunk that is damaged raises
             self._decoded(max(start, chunk * self.chunk), min(stop, (chunk + 1) * self.chunk))
         return np.asarray(array[start:stop])
 
     def _damaged(self, start: int, stop: int) -> str:
-        """The chunk, or shard, that cannot be decoded among those of the rows of one chunk."""
+        """The name of the chunk, or shard, of these rows that cannot be decoded."""
         array = self.array
         unit, what = array.shards or array.chunks, "shard" if array.shards else "chunk"
         for index in product(*(range(-(-n // c)) for n, c in zip(array.shape[1:], unit[1:], strict=True))):
@@ -232,7 +232,7 @@ class ZarrReader(Reader):
 
 @dataclass(frozen=True, eq=False)
 class MemoryReader(ArrayReader):
-    """The contents of a zarr array in this process's memory, and the array: chunks may be missing there too."""
+    """The contents of a zarr array in this process's memory; `origin` reads the array itself."""
 
     origin: ZarrReader | None = None
 
@@ -278,7 +278,7 @@ def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
 
 
 def refuse_group(group: zarr.Group, name: str) -> NoReturn:
-    """Raise the ValueError for a group where an array is wanted; it names the arrays as group.zarr/name."""
+    """Raise ValueError for a group where an array is wanted; the message names its arrays as group.zarr/name."""
     with metadata_of(name):
         members = group.members(max_depth=None)
     names = [f"{name.rstrip('/')}/{k}" for k, v in members if isinstance(v, zarr.Array)]

@@ -30,7 +30,7 @@ class Sample:
 
     `dimension` and `noise` (standard deviation of the Gaussian noise in each coordinate) are defaults. A
     `fixed` dimension has no other value; else it is a multiple of `multiple` and at least `least`. The rows
-    are independent, but for a `trajectory`: there `points` takes a fourth argument, the row (d,) that its
+    are independent, except in a `trajectory`: there `points` takes a fourth argument, the row (d,) that its
     first row follows.
     """
 
@@ -45,7 +45,7 @@ class Sample:
     trajectory: bool = False
 
     def draw(self, n: int, dimension: int, noise: float, rng: np.random.Generator) -> Floats:
-        """Return n rows, shape (n, dimension); ValueError for a dimension that it cannot have."""
+        """Return n rows, shape (n, dimension). Raises ValueError for a dimension that the distribution cannot have."""
         self.check_dimension(dimension)
         return _blurred(self.points(n, dimension, rng), noise, rng)
 
@@ -80,7 +80,8 @@ def write_sample(
     dimension, noise, dtype, chunk_rows and seed alone; these are stored as the array's attributes. `progress`
     shows a bar on stderr: None only on a terminal.
 
-    Raises ValueError for a value that the distribution cannot have, and what `refuse_existing` raises.
+    Raises ValueError for a value that the distribution cannot have, and OSError where `path` cannot be written
+    (FileExistsError where it exists).
     """
     if name not in SAMPLES:
         raise ValueError(f"There is no sample {name!r}; the samples are {', '.join(SAMPLES)}.")
@@ -129,7 +130,7 @@ def write_sample(
 def _chunks(
     sample: Sample, n: int, d: int, noise: float, rows: int, seed: int
 ) -> Iterator[tuple[int, Callable[[], Floats]]]:
-    """Yield the first row of each chunk and what draws it; a trajectory is drawn here, in order."""
+    """Yield the first row of each chunk and a function that draws it; a trajectory is drawn here, in order."""
     last: Floats | None = None
     for i, start in enumerate(range(0, n, rows)):
         count = min(rows, n - start)
@@ -178,7 +179,7 @@ def _torus(n: int, dimension: int, rng: np.random.Generator) -> Floats:
 
 
 def _torus_surface(n: int, dimension: int, rng: np.random.Generator) -> Floats:
-    """Radii R = 2 and r = 1: the area element is (2 + cos tube), so the tube's angle has that density.
+    """Radii R = 2 and r = 1: the area element is (2 + cos tube), so the tube's angle has a density in proportion to it.
 
     A uniform angle t is kept with probability (1 + cos(t) / 2) / 2 and turned by pi otherwise: the density is
     [p(t) + 1 - p(t - pi)] / (2 pi) = (1 + cos(t) / 2) / (2 pi), exactly and without rejection.

@@ -83,13 +83,13 @@ class Preparation(Registered):
 
 @dataclass(frozen=True)
 class Lagged:
-    """Which rows of which trajectory the pairs (x, future) are: pairs `borders[t]` to `borders[t + 1]` are of t."""
+    """Where pairs (x, future) of rows `lag` apart come from: pairs borders[t] to borders[t + 1] from trajectory t."""
 
     lag: int
     borders: tuple[int, ...]
 
     def place(self, field: str, pair: int) -> tuple[int, int]:
-        """The trajectory, and the row in it, that a field of this pair is."""
+        """The trajectory, and the row in it, from which a field of this pair is taken."""
         t = bisect.bisect_right(self.borders, pair) - 1
         return t, pair - self.borders[t] + (self.lag if field == "future" else 0)
 
@@ -164,14 +164,14 @@ class Source:
         return self.width(view) if columns is None else len(columns)
 
     def head(self, rows: int) -> str:
-        """What tells these points from others by their first rows, whatever holds them: a digest of 1000 at most."""
+        """A digest of the points in the first `rows` rows, 1000 at most, the same in whatever container they are."""
         rows, digest = min(1000, rows), hashlib.sha256()
         for view in self.preparations:
             digest.update(np.ascontiguousarray(self.readers[view].read(0, rows), dtype=float).tobytes())
         return f"{rows}:{digest.hexdigest()[:32]}"
 
     def with_preparation(self, view: str = "x", **changes: Any) -> Source:
-        """The same rows with other columns, mean or scale, of x and the views of its space, or of one apart."""
+        """The same rows with other columns, mean or scale: of x and the views of its space, or of a view apart."""
         if view in self.apart:
             return replace(self, apart={**self.apart, view: replace(self.apart[view], **changes)})
         return replace(self, preparation=replace(self.preparation, **changes))
@@ -189,8 +189,8 @@ def open_source(
     """A Source of x (n, d) and further fields of n rows each, of any shape (None ones are left out).
 
     Fields come in the mapping `fields` or as keywords. `views` are points (n, d) in the space of x, `apart` points
-    (n, q) in spaces of their own; `columns` select those of x and its views. Raises ValueError or TypeError where
-    shapes, types or chunks cannot be used, FileNotFoundError for a missing path; nothing is read but metadata.
+    (n, q) in spaces of their own; `columns` are the columns of x and its views to use. Raises ValueError or TypeError
+    where shapes, types or chunks cannot be used, FileNotFoundError for a missing path; nothing is read but metadata.
     """
     views, apart = views or {}, apart or {}
     readers = {"x": points_reader(x, "X")}
@@ -211,7 +211,7 @@ def open_source(
 
 
 def label_of(name: str) -> str:
-    """What errors call a field."""
+    """The name of a field in messages."""
     return {"x": "X", "weight": "sample_weight"}.get(name, name)
 
 
@@ -243,7 +243,7 @@ def _is_table(part: Any) -> bool:
 
 
 def check_rows(readers: Mapping[str, Reader], of: str = "") -> None:
-    """Raise ValueError unless every field has the rows of x, and the weights one dimension; `of` goes with names."""
+    """Raise ValueError unless every field has as many rows as x, and weights one dimension; `of` follows the names."""
     n = readers["x"].shape[0]
     for name, reader in readers.items():
         label = label_of(name)
@@ -290,7 +290,7 @@ def as_reader(value: Any, what: str) -> Reader:
 
 
 def _refuse_fetching(value: Any, what: str) -> None:
-    """Raise TypeError for rows that are not in memory, and that numpy would fetch whole."""
+    """Raise TypeError for data outside memory that numpy would fetch whole."""
     parts = {type(part): part for part in value}.values() if isinstance(value, (list, tuple)) else [value]
     for part in parts:
         kind = type(part).__name__

@@ -1,4 +1,4 @@
-"""What file systems do to stores: disks that are full, metadata that are damaged; with the path and what to do."""
+"""Full disks and damaged metadata, as errors that name the path and say what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
 
 @contextmanager
 def room_at(path: str | os.PathLike[str]) -> Iterator[None]:
-    """An OSError inside that says the disk or a quota is full names the path that was written, and what to do."""
+    """An OSError raised inside for a full disk or quota is raised again with the path and what to do."""
     try:
         yield
     except OSError as error:
@@ -30,7 +30,7 @@ def room_at(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What zarr raises inside for metadata that it cannot read becomes an OSError that names the path."""
+    """An error that zarr raises inside for unreadable metadata becomes an OSError that names the path."""
     try:
         yield
     except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:  # no JSON, no text, or no mapping
@@ -41,7 +41,7 @@ def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _damaged(path: str) -> str:
-    """The file of a store that is no JSON object, or the path of the store where it cannot be told."""
+    """The metadata file of a store that is no JSON object, or the path of the store where none can be named."""
     folder = Path(path.removeprefix("file://"))
     for file in [folder / name for name in METADATA] if folder.is_dir() else []:
         try:

@@ -82,7 +82,7 @@ class JoinedReader(Reader):
         return JoinedReader(readers, tuple((a, b) for _, a, b in held), start)
 
     def _within(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """The readers that hold global rows start to stop, and which of their rows these are."""
+        """The numbers of the readers that hold global rows start to stop, each with its own range of rows."""
         i = int(np.searchsorted(self.borders, start, "right")) - 1
         while start < stop:
             end = min(stop, int(self.borders[i + 1]))
@@ -98,9 +98,10 @@ def open_trajectories(
     """A Source of the pairs (x, future) `lag` rows apart within each trajectory, in order.
 
     x is one trajectory (n, d), an array of any kind, or a list of several; further fields come in the same way, a row
-    for each row of x, and are those of the pair's x. No pair has its rows in two trajectories.
+    for each row of x, and a pair has them from the row of its x. No pair has its rows in two trajectories.
 
-    Raises as `open_source` does, and ValueError for a lag that some trajectory is too short for.
+    Raises ValueError, TypeError or FileNotFoundError as `open_source` does, and ValueError for a trajectory of no more
+    than `lag` rows.
     """
     several = is_several(x)
     given = {name: value for name, value in {"x": x, **(fields or {})}.items() if value is not None}
@@ -154,7 +155,7 @@ def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mappi
 
 
 def _join(name: str, readers: Sequence[Reader], spans: Sequence[tuple[int, int]], lazy: bool) -> Reader:
-    """These rows of several readers, as one; where there are dask arrays (`lazy`), joined by dask."""
+    """Rows `spans` of several readers as one reader; where there are dask arrays (`lazy`), joined by dask."""
     if not lazy:
         return JoinedReader(tuple(readers), tuple(spans))
     arrays = []

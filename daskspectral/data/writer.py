@@ -50,12 +50,13 @@ def create_array(
 
     The array that is yielded lies at a hidden staging path beside `path` and is of no use after the block:
     open `path` again to read it. One file holds `chunk_rows` rows (default: 16 to 32 MB) and all columns; large
-    ones are shards of inner chunks of up to 1 MB, so that a reader of some rows needs little memory. Chunks are
+    files are shards of inner chunks of up to 1 MB, so that a reader of some rows needs little memory. Chunks are
     compressed by zstd and end in a crc32c checksum; floating and complex arrays have the fill value NaN, and
     chunks that equal it are written too. After an error nothing is left and an existing target is untouched.
-    A URL such as s3://bucket/x.zarr is written in place instead: see `check_complete`.
+    A URL such as s3://bucket/x.zarr is written in place instead, marked as unfinished until its last byte is there.
 
-    Raises FileExistsError and FileNotFoundError as `refuse_existing` does, ValueError for chunk_rows < 1, and OSError
+    Raises FileExistsError for a path that exists, unless `overwrite` and it is a zarr store, FileNotFoundError or
+    PermissionError for a directory that is missing or cannot be written, ValueError for chunk_rows < 1, and OSError
     that names `path` where the disk is full.
     """
     kind = np.dtype(dtype)
@@ -86,9 +87,9 @@ def create_array(
 
 @contextmanager
 def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Group]:
-    """Create a zarr v3 group that takes its place at `path`, with all in it, when the block ends well.
+    """Create a zarr v3 group that takes its place at `path`, with its contents, when the block ends without an error.
 
-    Raises FileExistsError and FileNotFoundError as `refuse_existing` does.
+    Raises OSError where `path` cannot be written, as `create_array` does.
     """
 
     def build(store: Any, mark: Mapping[str, Any]) -> zarr.Group:
@@ -99,10 +100,10 @@ def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Gr
 
 
 def refuse_existing(path: Location, overwrite: bool) -> None:
-    """Refuse a target that cannot be written, before the work whose result goes there.
+    """Raise an error for an output path that cannot be written, before the work is done whose result goes there.
 
-    Raises FileExistsError if something is there (with `overwrite`: if it is not a zarr store), and what
-    `refuse_unwritable` raises.
+    Raises FileExistsError if something is there (with `overwrite`: if it is not a zarr store), and FileNotFoundError,
+    NotADirectoryError or PermissionError for a local directory that is missing or takes no files.
     """
     target = local_path(path)
     if target is None:
@@ -127,10 +128,10 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
 
 
 def refuse_unwritable(directory: Path, name: str) -> None:
-    """Refuse a local directory in which `name` cannot be made, before the work whose result goes there.
+    """Raise an error for a local directory in which `name` cannot be created.
 
-    Raises FileNotFoundError where it is missing, NotADirectoryError for a file, PermissionError where it takes no
-    files: by its rights, as a read-only disk, or as a directory that the system makes up.
+    Raises FileNotFoundError where it is missing, NotADirectoryError where it is a file, and PermissionError where it
+    takes no files: by its permissions, on a read-only disk, or in a virtual file system.
     """
     if not directory.is_dir():
         in_the_way = next((p for p in (directory, *directory.parents) if p.exists()), directory)
@@ -151,7 +152,7 @@ def refuse_unwritable(directory: Path, name: str) -> None:
 
 
 def check_complete(attributes: Mapping[str, Any], path: Location) -> None:
-    """Raise ValueError if a store that was written in place, at a URL, did not get its last byte."""
+    """Raise ValueError for a store that was written in place, at a URL, and not to its end."""
     if attributes.get(COMPLETE, True) is not True:
         raise ValueError(
             f"{os.fspath(path)} was left unfinished ({COMPLETE} is not true): its writer is still at work or "
@@ -170,7 +171,7 @@ def local_path(path: Location) -> Path | None:
 
 
 def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike) -> int:
-    """Return the power of two of rows that fills 16 to 32 MB (1 for rows longer than that)."""
+    """Return the number of rows, a power of two, that fill 16 to 32 MB (1 where a row is longer than that)."""
     row_bytes = max(1, math.prod(shape[1:]) * np.dtype(dtype).itemsize)
     return 1 << max(0, (_CHUNK_BYTES // row_bytes).bit_length() - 1)
 

@@ -32,11 +32,13 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 @dataclass(eq=False)
 class Checkpoint:
-    """Partial sums of one run in a directory of numbered zarr groups, of which the newest whole one counts.
+    """The partial sums of one run, in a directory of numbered zarr groups; the newest undamaged group counts.
 
-    `identity` says what the sums are of (data, estimator) and `plan` by which ranges: a run resumes only where all of
-    it agrees. `constants` are what a resumed run takes from the first one (landmarks, the scaling of columns).
-    `check`, called before sums are written, raises OSError where the data are no longer what they were.
+    A run adds its sums epoch by epoch, an epoch being a fixed number of tasks: `total` is the sum of the first `epochs`
+    epochs, written at most every `every` seconds. `identity` says what is summed (data, estimator) and `plan` over
+    which ranges of rows: a run resumes only where all of it agrees. `constants` are what a resumed run takes over from
+    the first (landmarks, the scaling of columns). `check`, called before sums are written, raises OSError where the
+    data have changed.
     """
 
     path: Path
@@ -56,8 +58,9 @@ class Checkpoint:
     def open(cls, path: str | os.PathLike[str], identity: Mapping[str, Any], every: float) -> Checkpoint | None:
         """The checkpoint at a path, or None where there is none yet.
 
-        Raises ValueError where it is of another run, saying what differs, or the path cannot be a checkpoint's, and
-        OSError where it is damaged. A damaged epoch is moved aside where the one before it is whole.
+        Raises ValueError for the checkpoint of another run, saying what differs, ValueError or OSError for a path that
+        cannot hold one, and OSError where all its epochs are damaged. A damaged epoch is moved aside where an older one
+        is undamaged.
         """
         directory = checkpoint_directory(path)
         saved = sorted(_saved_epochs(directory), reverse=True)
@@ -105,7 +108,7 @@ class Checkpoint:
         constants: Callable[[], Mapping[str, Any]],
         every: float,
     ) -> Checkpoint:
-        """The checkpoint of this very run at a path, or where there is none yet a new one with these constants."""
+        """The checkpoint of this run at a path (see `open`), or a new one with these constants where there is none."""
         found = cls.open(path, identity, every)
         if found is None:
             return cls.start(path, identity, constants(), every)
@@ -125,7 +128,7 @@ class Checkpoint:
         return checkpoint
 
     def agree(self, plan: Plan) -> None:
-        """Take over the plan of a run. Raises ValueError where there are sums by another one."""
+        """Take over the plan of a run. Raises ValueError where the sums so far follow another plan."""
         now = {
             "ranges": len(plan.ranges),
             "ranges of an epoch": plan.epoch,
@@ -135,21 +138,21 @@ class Checkpoint:
         if self.total is not None and self.plan != now:
             raise ValueError(
                 f"the plan of the checkpoint {self.path} differs: {'; '.join(_differences(self.plan or {}, now))}; the "
-                "chunks of the data, or the version of daskspectral, are not those of the first run. Take these, give "
-                "another path, or delete it to start anew"
+                "chunks of the data, or the version of daskspectral, differ from the first run. Go back to the same "
+                "chunks and version, give another path, or delete the checkpoint to start anew"
             )
         self.plan = now
 
     def add(self, epochs: int, total: Total) -> None:
-        """The sums of the first `epochs` epochs; written when the interval has passed."""
+        """Take the sums of the first `epochs` epochs; they are written once the interval has passed."""
         self.epochs, self.total = epochs, total
         if time.monotonic() - self._written >= max(self.every, 10 * self._cost):
             self.write()
 
     def write(self) -> None:
-        """Write the sums so far; they appear whole or not at all, and older ones go but for those before them.
+        """Write the sums so far; they appear whole or not at all. Of older sums only the latest are kept.
 
-        Raises OSError where the data changed (what lies in the checkpoint is of the data as they were), or where
+        Raises OSError where the data changed (the checkpoint then keeps sums of the data as they were), or where
         another run took the checkpoint over.
         """
         if self.spoilt or self.saved == self.epochs:
@@ -209,9 +212,10 @@ def checkpoint_directory(path: str | os.PathLike[str]) -> Path:
 
 
 def leased(fit: Fit) -> Fit:
-    """A `fit` that holds the lease of its `checkpoint`, where one is given, from its first line to its last.
+    """Make a `fit` hold the lease of its `checkpoint`, where one is given, from beginning to end: one run at a time.
 
-    Raises what `checkpoint_directory` does, ValueError for an interval below 0, OSError where a live run holds it.
+    The fit then raises ValueError or OSError for a path that cannot hold a checkpoint, ValueError for an interval below
+    0, and OSError where another live run holds the lease.
     """
 
     @wraps(fit)

@@ -28,8 +28,9 @@ _held: dict[Path, Lease] = {}
 class Lease:
     """The right of one run to write into a checkpoint directory: a hidden file there that names the run.
 
-    The time of the file is that of the last renewal; a thread renews it every `interval` seconds. Clocks of hosts are
-    not compared: both times are the file system's.
+    The file was last changed when the lease was last renewed; a thread renews it twice in `interval` seconds, and a run
+    that has not renewed it for three intervals counts as dead. Clocks of hosts are not compared: all times are the file
+    system's.
     """
 
     directory: Path
@@ -41,9 +42,9 @@ class Lease:
 
     @classmethod
     def take(cls, directory: Path, every: float) -> Self:
-        """The lease of a directory, which is made where it is missing; a dead run's is taken over.
+        """The lease of a directory, which is made where it is missing; the lease of a dead run is taken over.
 
-        Raises OSError where a live run holds it, which the message names.
+        Raises OSError where a live run holds it; the message names that run.
         """
         lease = cls(directory, min(max(every, SHORTEST), LONGEST))
         lease._made = not directory.exists()
@@ -71,7 +72,7 @@ class Lease:
         os.utime(self.directory / NAME)
 
     def release(self) -> None:
-        """Give the lease back; a directory that was made for it and is empty goes too."""
+        """Give the lease back; a directory that was made for it and is still empty is removed."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -87,7 +88,7 @@ class Lease:
 
     def _keep(self) -> None:
         while not self._ended.wait(self.interval / 2):
-            with suppress(OSError):  # the next write of the run says so
+            with suppress(OSError):  # the next write of the run raises it
                 self.renew()
 
     def _created(self) -> bool:
@@ -145,7 +146,7 @@ def _holder(directory: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What a lease says; nothing where there is none, or it was not written to its end."""
+    """What a lease says; an empty dictionary where there is none, or it was not written to its end."""
     try:
         found = json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -176,12 +177,12 @@ def _lives(holder: dict[str, Any], directory: Path) -> bool:
 
 
 def _is_here(holder: dict[str, Any]) -> bool:
-    """Whether a holder's process number is one of this system's."""
+    """Whether a holder runs on this system, so that its process number can be looked up."""
     return (holder["host"], holder.get("system")) == (socket.gethostname(), _system())
 
 
 def _system() -> str:
-    """What tells systems of one host name apart on Linux: the boot and the name space of process numbers."""
+    """What tells apart systems with the same host name, on Linux: the boot and the name space of process numbers."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + " " + os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -197,5 +198,5 @@ def _started(pid: int) -> str | None:
             return None
         shown = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
         return shown.stdout.strip() or None
-    fields = text.rpartition(")")[2].split()  # the name before it may hold anything
+    fields = text.rpartition(")")[2].split()  # the process name before it may hold anything
     return None if fields[0] in "ZX" else fields[19]

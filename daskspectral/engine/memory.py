@@ -15,12 +15,16 @@ import dask.system
 import numpy as np
 
 logger = logging.getLogger("daskspectral")
-WORKER_BYTES = 200 << 20  # of a worker that has imported what it needs
+WORKER_BYTES = 200 << 20  # held by a worker that has imported what it needs
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of one process at its peak: what it holds now, each task's buffers, the sums under way, the solver."""
+    """The memory that one process will need, in bytes.
+
+    `now` is what it holds already, `tasks` the buffers of all `threads` together, `sums` the partial sums that wait to
+    be added, `solver` the dense algebra after the pass.
+    """
 
     now: int
     tasks: int
@@ -30,7 +34,7 @@ class Memory:
 
     @property
     def peak(self) -> int:
-        """The largest of the two phases: summing, then solving."""
+        """The most that is held at a time, while summing or while solving."""
         return self.now + max(self.tasks + self.sums, self.solver)
 
     def __str__(self) -> str:
@@ -53,10 +57,11 @@ def predict_memory(
     buffers: int = 3,
     sums: int = 2,
 ) -> Memory:
-    """The peak memory of one pass and its solution.
+    """The peak memory of one pass with p functions of d variables, and of its solution.
 
-    `rows` are those of a block, `buffers` the (p, rows) arrays that an evaluation holds, `sums` the (p, p) results of
-    a task, `live` the results that wait to be added, `chunk_bytes` the decoded size of what is read at once.
+    `rows` is the number of rows in a block, `buffers` the number of (p, rows) arrays that an evaluation holds, `sums`
+    the number of (p, p) results of a task, `live` the number of tasks' results that wait to be added, `chunk_bytes` the
+    decoded size of what is read at once.
     """
     width = np.dtype(dtype).itemsize
     square = 8 * p * p
@@ -72,7 +77,7 @@ def predict_memory(
 
 
 def release() -> None:
-    """Give memory that was freed back to the system, where the C library can (glibc), before more is asked for."""
+    """Give freed memory back to the system, where the C library can (glibc), before more is asked for."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

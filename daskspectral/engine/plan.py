@@ -1,4 +1,4 @@
-"""Plans: which rows each task takes. A plan depends on the data's shape and chunks and on the work a row only."""
+"""Plans: which rows each task takes. A plan depends only on the shape and chunks of the data and the work per row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.data.source import Source
 
 TASK_FLOPS = 2e10  # a task of half a second to a second on one core
-LEAST_FLOPS = 2e9  # short runs are cut finer than that, down to this, for the sake of parallelism
+LEAST_FLOPS = 2e9  # tasks of short runs are smaller, down to this, for parallelism
 LEAST_TASKS = 16
 TASK_ROWS = 1 << 14  # several blocks at least, where there are rows enough: a p x p result is small beside them
 TASK_BYTES = 1 << 28  # rows of one task are never more than this as float64, for arrays that come as blocks
@@ -23,7 +23,10 @@ SPLIT_EVERY = 2  # of 16 results at most five wait at the same time; with 8, up 
 
 @dataclass(frozen=True)
 class Plan:
-    """Row ranges in order; epochs of `epoch` ranges are summed one after the other."""
+    """Ranges (start, stop) of rows in order, one a task; epochs of `epoch` ranges are summed one after the other.
+
+    Within an epoch, results are added `split_every` at a time.
+    """
 
     ranges: tuple[tuple[int, int], ...]
     epoch: int = EPOCH
@@ -36,7 +39,7 @@ class Plan:
         return [range(i, min(i + self.epoch, n)) for i in range(0, n, self.epoch)]
 
     def live(self, in_flight: int) -> int:
-        """How many partial sums are held at the same time at most, with so many epochs under way."""
+        """The most partial sums that are held at the same time with `in_flight` epochs under way."""
         waiting = 0
         for epoch in self.epochs[:in_flight]:
             levels = math.ceil(math.log(len(epoch), self.split_every) - 1e-9)
@@ -45,9 +48,10 @@ class Plan:
 
 
 def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, splittable: bool = True) -> Plan:
-    """Ranges of about TASK_FLOPS each, unions of whole chunks; a chunk of much more work is split evenly.
+    """Ranges of about 2e10 operations each, fewer in short runs, of whole chunks; a chunk of much more work is split.
 
-    `edges` are the chunk borders (0, ..., n); arrays that come as dask blocks are not `splittable`.
+    `edges` are the chunk borders (0, ..., n), `row_bytes` the size of a row as float64; chunks of arrays that come as
+    dask blocks are not `splittable`.
     """
     n = int(edges[-1])
     flops = min(TASK_FLOPS, max(LEAST_FLOPS, n * flops_per_row / LEAST_TASKS))
@@ -68,10 +72,10 @@ def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, split
 
 
 def plan_rows(source: Source, flops_per_row: float, *, start: int = 0, row_bytes: int | None = None) -> Plan:
-    """The ranges of one pass over the rows of a source from `start` on, by the work that a row is.
+    """The plan of one pass over the rows of a source from `start` on, by the work per row.
 
-    `row_bytes` are those read or written of a row; by default those read. Raises ValueError for a start within a block
-    of a dask array.
+    `row_bytes` is the size of what is read or written for a row, by default of all its fields as float64. Raises
+    ValueError for a start within a block of a dask array.
     """
     whole = bool(source.dask_fields)
     size = source.row_bytes if row_bytes is None else row_bytes

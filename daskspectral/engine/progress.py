@@ -1,4 +1,4 @@
-"""A progress bar over rows, silent for what is over in a second or two."""
+"""A progress bar over rows, which shows only after a second and a half."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tqdm.auto import tqdm
 
 
 class Progress:
-    """Rows done of n; `show` None means only on a terminal."""
+    """A bar of rows done out of `rows`; `show` None means only on a terminal."""
 
     def __init__(self, rows: int, description: str, show: bool | None):
         self._bar: Any = tqdm(
@@ -24,7 +24,7 @@ class Progress:
         )
 
     def advance(self, rows: int) -> None:
-        """That many more rows are done."""
+        """Count so many more rows as done."""
         self._bar.update(rows)
 
     def close(self) -> None:

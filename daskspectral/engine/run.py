@@ -1,4 +1,4 @@
-"""One run over a source: `reduce` sums what a task returns for each range, `map` writes rows."""
+"""One run over a source: `reduce` sums what a task returns for each range, `map` returns or writes rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,11 @@ Array = NDArray[Any]
 
 @dataclass(eq=False)
 class Run:
-    """A source, its plan and the rules for its rows; `reduce` and `map` may be called many times."""
+    """Passes over a source in the ranges of a plan; `reduce` and `map` may be called many times.
+
+    `excluded` are the sorted numbers of rows to leave out, for `reduce`. `on_invalid` is "raise", "skip" or "keep"
+    (rows are not checked). `progress` None shows a bar on a terminal only, with `description` as its label.
+    """
 
     source: Source
     plan: Plan
@@ -57,11 +61,13 @@ class Run:
     def reduce(self, task: ReduceTask, state: Any = None, checkpoint: Checkpoint | None = None) -> Total:
         """The sum of what the task returns over all ranges, in a fixed order: same data and plan, same bits.
 
-        With a checkpoint, it goes on from the epochs that this holds, and what stops it (an error, Ctrl-C, SIGTERM,
-        SIGHUP, SIGUSR1) leaves one behind; after a signal it is written, then the epoch under way is finished first.
+        The task is called with the batches of one range and `state`. With a checkpoint, the sum goes on from the epochs
+        that it holds, and whatever stops the run (an error, Ctrl-C, SIGTERM, SIGHUP, SIGUSR1) leaves the sums so far in
+        it: after a signal they are written at once, and again when the epoch under way has ended.
 
-        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), whatever finished first, and ValueError
-        where the checkpoint holds sums by another plan; PointError for a point that a manifold does not take.
+        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), whatever finished first, PointError for
+        a point that a manifold does not accept, and ValueError where no row is left or the checkpoint holds sums by
+        another plan.
         """
         first, total = (0, None) if checkpoint is None else (checkpoint.epochs, checkpoint.total)
         urgent = None if checkpoint is None else checkpoint.write
@@ -85,8 +91,11 @@ class Run:
         return total
 
     def map(self, task: MapTask, state: Any = None, *, out: Any = None, selected: Array | None = None) -> Array | None:
-        """The task's result for every row (or the `selected` ones, sorted): written into the zarr array at the
-        path or store `out`, whose chunks the plan's ranges are multiples of, or returned (n, ...) as numpy.
+        """The task's result for every row, or for the rows with the sorted numbers `selected`.
+
+        The task is called with a batch of rows and `state`. Results are returned as numpy (n, ...), None where there is
+        no row, or written into the zarr array at the path or store `out`; the plan's ranges must then be multiples of
+        its chunks, so that no two tasks write to one chunk.
 
         Raises InvalidRowError for the lowest invalid row; with on_invalid="skip" such rows are left out.
         """
@@ -134,7 +143,7 @@ class Run:
         sizes = [stop - start for start, stop in self.plan.ranges]
         bar = Progress(sum(sizes), self.description, self.progress)
 
-        def done(key: Any) -> None:  # of a scheduler elsewhere the rows are counted epoch by epoch
+        def done(key: Any) -> None:  # on a cluster, rows are counted epoch by epoch instead
             if scheduler.shares_memory and isinstance(key, tuple) and key[0] == f"range-{token}":
                 bar.advance(sizes[key[1]])
 
@@ -169,7 +178,7 @@ class Run:
                         if urgent is None:
                             raise
                         since = time.monotonic()
-                        _patiently(urgent, since)  # first of all: there may be no time for the epoch
+                        _patiently(urgent, since)  # at once: there may be no time to end the epoch
                         logger.warning("stopping after the epoch under way; once more stops at once")
                         stop, value = signalled, _patiently(partial(scheduler.result, pending[0]), since)
                     pending.popleft()
@@ -230,7 +239,7 @@ class Run:
 
 
 def _patiently(function: Callable[[], Any], since: float) -> Any:
-    """What the function returns after a signal; a second signal at once is the same one sent twice."""
+    """What the function returns after a signal; a second signal within 2 s counts as the first one sent twice."""
     while True:
         try:
             return function()
@@ -241,7 +250,7 @@ def _patiently(function: Callable[[], Any], since: float) -> Any:
 
 @contextmanager
 def checkpoint_signals(checkpoint: Checkpoint | None) -> Iterator[None]:
-    """Whatever ends the block early, the checkpoint is written; SIGTERM, SIGHUP and SIGUSR1 end it like Ctrl-C."""
+    """Write the checkpoint whatever ends the block early; SIGTERM, SIGHUP and SIGUSR1 end it as Ctrl-C does."""
     if checkpoint is None:
         yield
         return
@@ -277,7 +286,7 @@ class _DaskBlocks:
         return bool(self._keys)
 
     def add(self, graph: dict[Any, Any], name: str, start: int, stop: int) -> list[Any]:
-        """Put the blocks of rows start to stop into a graph; their keys."""
+        """Put the blocks of rows start to stop into a graph, and return their keys."""
         first, last = np.searchsorted(self._edges[name], [start, stop])
         keys = self._keys[name][first:last]
         graph.update(cull(self._graphs[name], keys)[0])

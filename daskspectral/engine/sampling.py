@@ -1,4 +1,4 @@
-"""Rows drawn from a source by their global numbers: landmarks, bandwidths, pictures."""
+"""Rows drawn from a source by their global numbers, for landmarks, bandwidths and pictures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Take:
 
 @dataclass(frozen=True)
 class Scan:
-    """A task that only reads: it finds the lowest invalid row."""
+    """A task that only reads: its run counts and weighs the rows, and raises for the lowest invalid one."""
 
     def __call__(self, batches: Any, state: Any = None) -> dict[str, Array]:
         for _ in batches:
@@ -49,10 +49,10 @@ def draw_rows(
 ) -> tuple[Array, Array]:
     """`size` distinct rows drawn uniformly: their sorted numbers (size,) and prepared points (size, d), float64.
 
-    The points are those of a view; a row is valid where all its fields are.
+    The points are the rows of the field `view`; a row is valid where all its fields are.
 
     The draw depends on the generator and the number of rows only. Invalid rows raise InvalidRowError for the lowest
-    one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows when none are left).
+    one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows where no more exist).
     """
     n = source.n
     numbers = np.sort(rng.choice(n, min(size, n), replace=False))
@@ -77,13 +77,16 @@ def take_rows(
     on_invalid: str = "raise",
     progress: bool | None = False,
 ) -> tuple[Array, Array]:
-    """The valid ones among the rows of these sorted numbers, with their prepared points (m, d) of a view."""
+    """The valid rows among these sorted row numbers: their numbers (m,), and their prepared points (m, d) in a view.
+
+    With on_invalid="raise" raises InvalidRowError for the lowest invalid row of the whole source.
+    """
     plan = plan_of_rows(source, numbers)
     run = Run(source, plan, on_invalid=on_invalid, progress=progress, description="sample")
     try:
         taken = run.map(_Take(view), selected=numbers)
     except InvalidRowError:
-        # a lower row that was not drawn may be invalid too, and the first one is what is reported
+        # a lower row that was not drawn may be invalid too, and the error names the lowest
         Run(source, plan_of_rows(source, None), progress=progress, description="scan").reduce(Scan())
         raise
     if taken is None:

@@ -30,7 +30,7 @@ class Scheduler(ABC):
     shares_memory = True
 
     def in_flight(self, tasks: int) -> int:
-        """How many graphs of that many tasks keep the workers busy while the driver adds the results of one."""
+        """How many graphs of `tasks` tasks keep the workers busy while the driver adds the results of one."""
         return 1
 
     def share(self, value: Any, key: str) -> Any:
@@ -39,7 +39,7 @@ class Scheduler(ABC):
 
     @abstractmethod
     def submit(self, graph: Graph, key: Any) -> Any:
-        """Start a graph; a handle on the value of `key`."""
+        """Start a graph, and return a handle on the value of `key`."""
 
     @abstractmethod
     def result(self, handle: Any) -> Any:
@@ -171,7 +171,7 @@ class _TaskCallback(Callback):
 
 
 def _idleness(workers: Mapping[str, Any], silent: list[str]) -> str:
-    """Why no worker works, and what to do; `silent` are the addresses of workers that run by their last word."""
+    """Why no worker works, and what to do; `silent` are the workers that ran when last heard of."""
     if not workers:
         return "there are no workers (start some)"
     if not silent:
@@ -185,7 +185,7 @@ def _idleness(workers: Mapping[str, Any], silent: list[str]) -> str:
 
 
 def _wait(handle: Any, seconds: float) -> None:
-    """Until the future is done, or that long."""
+    """Wait until the future is done, or for so many seconds."""
     from distributed import wait
 
     with suppress(TimeoutError):
@@ -200,7 +200,7 @@ def _identity(value: Any) -> Any:
 def active_scheduler(done: Callable[[Any], None], place: Callable[[Any], str]) -> Iterator[Scheduler]:
     """The scheduler that any dask computation would use here and now; threads by default.
 
-    A local one calls `done(key)` after each task; errors of a cluster say `place(key)`, the rows of a task.
+    A local scheduler calls `done(key)` after each task; errors on a cluster name the rows of a task by `place(key)`.
     """
     get = dask.base.get_scheduler()
     owner = getattr(get, "__self__", None)

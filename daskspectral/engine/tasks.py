@@ -33,7 +33,10 @@ class MapTask(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """Sums over rows with what was counted on the way; totals add in the order of their rows."""
+    """Named sums over rows, with the `weight` and `count` of these rows; totals add in the order of their rows.
+
+    `skipped` is the number of invalid rows left out, `bad` the lowest row that cannot be used: there are then no sums.
+    """
 
     sums: Mapping[str, Any]
     weight: float = 0.0
@@ -57,7 +60,7 @@ class Total:
 
 
 def add_sums(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
-    """Named sums added; one that is missing (a fold without rows in a range) counts as zero."""
+    """Named sums added; a sum that one side lacks, as of a fold without rows there, counts as zero."""
     both = {k: v + right[k] if k in right else v for k, v in left.items()}
     return both | {k: v for k, v in right.items() if k not in left}
 
@@ -79,7 +82,7 @@ class Shared:
 
 
 def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> Total:
-    """The total of one range; an error says which rows it met."""
+    """The total of one range; an error has a note with the rows of the range."""
     limit_worker()
     batches = shared.batches(_readers(parts, start), start, stop)
     try:
@@ -95,7 +98,7 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
 
 
 def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Bad | None]:
-    """The results of one range, or None where they were written; and the first bad row."""
+    """The results of one range, None where they were written; and the first row that cannot be used."""
     limit_worker()
     batches = shared.batches(_readers(parts, start), start, stop)
     try:

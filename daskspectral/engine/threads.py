@@ -26,7 +26,7 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread in this process while any run is under way; what was set before comes back after."""
+    """BLAS on one thread in this process while any run is under way; the earlier setting comes back afterwards."""
     global _users, _limit
     with _lock:
         _users += 1
@@ -53,7 +53,7 @@ def limit_worker() -> None:
 
 @cache
 def warn_slow_blas() -> None:
-    """Say so once where OpenBLAS uses AVX2 kernels on a processor with AVX-512."""
+    """Warn once where OpenBLAS uses AVX2 kernels on a processor with AVX-512."""
     try:
         with open("/proc/cpuinfo") as file:
             flags = next((line for line in file if line.startswith("flags")), "")

@@ -1,4 +1,4 @@
-"""Estimators: one a file, with scikit-learn's conventions."""
+"""Estimators, one in each file, with scikit-learn's conventions."""
 
 from daskspectral.estimators.diffusion import DiffusionMap
 from daskspectral.estimators.graph import GraphLaplacian

@@ -1,7 +1,7 @@
 """What estimators share: parameters, saving, rows in any container, and the steps from data to moments to a solution.
 
-A fit is: open the data, plan, take up a checkpoint or lay the ground (scaling, landmarks), measure, solve. `Estimator`
-saves and applies; `MeasuredEstimator` has the steps, each once, for all that is solved from moments.
+A fit is: open the data, plan, take up a checkpoint or choose a discretisation (scaling, landmarks), measure, solve.
+`Estimator` saves and applies; `MeasuredEstimator` has the steps, each once, for all that is solved from moments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ planning = logging.getLogger("daskspectral.plan")
 
 
 class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
-    """Parameters as scikit-learn has them; saved with what `fit` found, which `fitted_attributes` names."""
+    """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names."""
 
     expects: ClassVar = {
         "operator": Operator,
@@ -62,10 +62,10 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
     @property
     @abstractmethod
     def fitted_attributes(self) -> tuple[str, ...]:
-        """The attributes that are saved; others follow from them in `restored`."""
+        """The attributes that are saved; `restored` makes all others from them."""
 
     def restored(self) -> Self:
-        """This estimator with the attributes that follow from the saved ones."""
+        """This estimator with the attributes that follow from the saved attributes."""
         return self
 
     @final
@@ -78,7 +78,7 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
     @final
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of `state`; nothing is computed again: another machine's LAPACK may turn degenerate functions."""
+        """The inverse of `state`; nothing is solved again, since another LAPACK may rotate degenerate functions."""
         estimator = cls(**state["params"])
         for name, value in state["fitted"].items():
             setattr(estimator, name, value)
@@ -105,7 +105,7 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
     @final
     @classmethod
     def load(cls, path: Path, *, trusted: Iterable[Trusted] = ()) -> Self:
-        """A fitted estimator that was saved (`daskspectral.load`). Raises ValueError where it is of another class."""
+        """A saved estimator of this class (`daskspectral.load`). Raises ValueError where it is of another class."""
         model = load(path, trusted=trusted)
         if not isinstance(model, cls):
             what = type(model).__name__
@@ -131,7 +131,7 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
         allow_missing: bool = False,
         progress: bool | None = None,
     ) -> Any:
-        """The function at the rows of X, in X's container; the options are those of `transform` and `predict`."""
+        """The function at the rows of X, in X's container, with the options of `transform` and `predict`."""
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         return apply_rows(
             replace(function, nan_rows=on_invalid == "skip"),
@@ -168,9 +168,9 @@ class MeasuredEstimator(Estimator):
         checkpoint_every: float,
         progress: bool | None,
     ) -> Self:
-        """The steps of a fit after its data are opened and checked; `lay` chooses what they are measured with.
+        """The steps of a fit after its data are opened and checked; `lay` chooses the bases to measure them with.
 
-        `sizes` are the numbers of functions, where they are known before: the plan is then made before any work.
+        `sizes` are the numbers of functions, where they are known: the plan is then made before any work.
         """
         plan = None if sizes is None else self._planned(source, operator, sizes)
         source = source.allowing_missing(allow_missing)
@@ -237,7 +237,7 @@ class MeasuredEstimator(Estimator):
 
 
 def identity_of(snapshot: Snapshot, params: Mapping[str, Any], on_invalid: str) -> dict[str, Any]:
-    """What a checkpoint is of: the data, every parameter, the treatment of invalid rows; arrays by their digest.
+    """What a checkpoint must agree in: the data, every parameter, the treatment of invalid rows; arrays by digest.
 
     Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
     """

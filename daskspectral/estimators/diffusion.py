@@ -54,15 +54,15 @@ EXACT_ROWS = 8000  # "auto" takes all points up to here: K then has 512 MB
 
 
 class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
-    """Diffusion maps of Coifman and Lafon (2006) as Fanuel et al. (2022) compare the SDP embedding with them.
+    """Diffusion maps (Coifman and Lafon 2006), in the form that Fanuel et al. (2022) compare the SDP embedding with.
 
     K_ij = exp(-|x_i - x_j|^2 / bandwidth^2) is divided by powers of its degrees q = K 1,
 
         K_alpha = K / (q_i q_j)^alpha,   A = K_alpha / sqrt(m_i m_j) with m = K_alpha 1.
 
-    The coordinates are lambda^time psi(x), of the leading eigenvectors psi, of unit norm, of A_bar = A - v0 v0^T, where
-    v0 = sqrt(m / sum m) is the trivial one, of eigenvalue 1. At alpha = 0, the default, A_bar is the kernel (1.2) of
-    the SDP embedding.
+    The coordinates are lambda^time psi(x), with psi the leading eigenvectors, of unit norm, of A_bar = A - v0 v0^T; the
+    trivial eigenvector v0 = sqrt(m / sum m), of eigenvalue 1, is taken off. At alpha = 0, the default, A_bar is the
+    kernel (1.2) of the SDP embedding.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
     n_landmarks : int
         p, of the low-rank method, when `landmarks` is a name.
     landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
-        How rows of the data are chosen as landmarks, or these themselves. By "cholesky" fewer are taken where fewer
-        span the kernel.
+        How rows of the data are chosen as landmarks, or the landmarks themselves, in the units of X. "cholesky" takes
+        fewer where fewer span the kernel.
     time : number
         The power of the eigenvalues, 0 for the eigenvectors themselves.
     alpha : number
@@ -92,7 +92,7 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
     ----------
     embedding_ : (n, k) coordinates of the rows of the fit; each column's entry of largest magnitude is positive
     spectrum_ : (k,) eigenvalues of A_bar, descending, all below 1
-    method_ : {"exact", "lowrank"}, the one taken
+    method_ : {"exact", "lowrank"}, the method taken
     functions_ : the coordinates as functions of points
     n_features_in_ : int
 
@@ -146,8 +146,9 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         """Find the eigenvectors, on the active dask scheduler, and the coordinates of the rows of X (n, d).
 
         X is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array. A row with
-        NaN or infinity raises InvalidRowError for the lowest one, or with on_invalid="skip" is left out, and NaN in
-        `embedding_`. Fewer components than asked for, since the others are below 1e-10, give a RankWarning.
+        NaN or infinity raises InvalidRowError for the lowest one, or with on_invalid="skip" is left out, and is NaN in
+        `embedding_`. A missing zarr chunk raises OSError unless `allow_missing`: fill values are meant. Where further
+        eigenvalues are below 1e-10, there are fewer components than asked for, with a RankWarning.
 
         Raises ValueError or TypeError for input that cannot work, ValueError where landmarks do not cover the points
         or the kernel has a single direction, MemoryError where a task would not fit, OSError for data that are damaged
@@ -179,16 +180,16 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """`fit`, then `transform` of the same array: numpy is given `embedding_`, other containers their kind."""
+        """`fit`, then the coordinates of the same rows: `embedding_` for numpy, other containers in their own kind."""
         self.fit(X, y, **options)
         if isinstance(X, (np.ndarray, list, tuple)):
             return self.embedding_
         return self.transform(X, **options)
 
     def transform(self, X: Any, **options: Any) -> Any:
-        """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: on rows of the fit their embedding.
+        """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: `embedding_` at rows of the fit.
 
-        Containers, `out` and the other options are those of `SpectralDecomposition.transform`. Points where the kernel
+        Containers, `out` and the other options are as in `SpectralDecomposition.transform`. Points where the kernel
         vanishes, so that coordinates are undefined, raise ValueError, or become NaN with on_invalid="skip".
         """
         check_is_fitted(self)
@@ -221,8 +222,8 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
             )
         except ArpackNoConvergence as error:
             raise ValueError(
-                f"Lanczos found only {len(error.eigenvalues)} of {self.n_components} eigenvectors: at this bandwidth "
-                "the points fall apart into groups whose eigenvalues cannot be told apart; widen the bandwidth"
+                f"Lanczos converged to only {len(error.eigenvalues)} of {self.n_components} eigenvectors: at this "
+                "bandwidth the points fall apart into groups whose eigenvalues cannot be told apart; widen it"
             ) from error
 
     def _lowrank(
@@ -231,7 +232,9 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
         with warnings.catch_warnings():
             if isinstance(self.landmarks, str) and self.landmarks == "cholesky":
-                warnings.simplefilter("ignore", RankWarning)  # these span the kernel to rounding: no more are needed
+                warnings.simplefilter(
+                    "ignore", RankWarning
+                )  # the landmarks span the kernel to rounding: no more are needed
             _, points, _ = choose_landmarks(
                 source, kernel, self.landmarks, self.n_landmarks, self.random_state, sample_size=None, **options
             )
@@ -257,7 +260,7 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
     def _check_components(self, values: Array) -> None:
         if not len(values):
             raise ValueError(
-                f"beside the trivial one every eigenvalue is below {LEAST_EIGENVALUE:g}: at bandwidth "
+                f"except for the trivial one, every eigenvalue is below {LEAST_EIGENVALUE:g}: at bandwidth "
                 f"{self.bandwidth:g} the kernel sees a single point, or all points are equal; narrow the bandwidth"
             )
         if len(values) < self.n_components:
@@ -299,7 +302,7 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
 
 
 def _with_signs(embedding: Array, functions: DiffusionFunctions) -> tuple[Array, DiffusionFunctions]:
-    """Each column's entry of largest magnitude positive; the first of those that rounding cannot tell apart."""
+    """The embedding with each column's entry of largest magnitude positive, the first where several tie."""
     magnitude = np.abs(embedding)
     ties = magnitude >= np.nanmax(magnitude, axis=0) * (1 - 1e-6)
     entries = np.take_along_axis(embedding, ties.argmax(axis=0)[None], axis=0)[0]

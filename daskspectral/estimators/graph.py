@@ -47,9 +47,9 @@ Array = NDArray[np.floating[Any]]
 class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
     """The graph Laplacian restricted to a Galerkin basis (equation (16) and appendix B.1, Cabannes and Bach 2024).
 
-    The form sum_ij w_ij (f(x_i) - f(x_j)) (g(x_i) - g(x_j)) / n^2 takes the place of <grad f, grad g>. It is here to
-    be compared with `SpectralDecomposition`: it costs O(n^2 p) flops (n^2 kernel values are made block by block and
-    never kept), and it knows the Laplacian only up to a constant, and only where the weights' scale suits n.
+    The form sum_ij w_ij (f(x_i) - f(x_j)) (g(x_i) - g(x_j)) / n^2 takes the place of <grad f, grad g>. It is a baseline
+    for `SpectralDecomposition`: it costs O(n^2 p) flops (n^2 kernel values are made block by block and never kept), and
+    it gives the Laplacian only up to a constant factor, and only where the weights' scale suits n.
 
     Parameters
     ----------
@@ -58,13 +58,14 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
     kernel, n_components, n_landmarks, landmarks, landmark_sample, rtol, random_state
         The basis and its cut, as in `SpectralDecomposition`.
     n_neighbors : int, optional
-        Only pairs in which one point is among the other's that many nearest neighbours have a weight. X in memory.
+        Only pairs in which one point is among so many nearest neighbours of the other have a weight. X must be in
+        memory.
     normalized : bool
-        w = D^(-1/2) w~ D^(-1/2) with the degrees D_ii = sum_j w~_ij, in one more pass over the pairs; the form is then
-        the sum of w over n, else that of w~ over n^2.
+        w = D^(-1/2) w~ D^(-1/2) with the degrees D_ii = sum_j w~_ij, in one more pass over the pairs; the sum is then
+        divided by n. Without it w = w~, and the sum is divided by n^2.
     rescale : number or array (k,), optional
-        The eigenvalues are multiplied so that their sum is that number; or that the first k have the sum of the true
-        ones in the array (appendix B.1).
+        The eigenvalues are multiplied by a factor so that their sum is this number, or the sum of the first k is the
+        sum of the array, the true eigenvalues (appendix B.1).
     constant : bool
         Add the constant function to the basis.
 
@@ -80,7 +81,7 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
 
     Examples
     --------
-    The graph Laplacian knows eigenvalues up to a constant; `rescale` gives it their sum.
+    The graph Laplacian gives eigenvalues up to a common factor; `rescale` gives it their sum.
 
     >>> import numpy as np
     >>> import daskspectral as dsp
@@ -148,10 +149,11 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
         """Sum over all pairs of the rows of X (n, d) on the active dask scheduler, and solve.
 
         X is a numpy (also memory-mapped) or zarr array, an xarray array in memory, or the path or URL of a zarr array;
-        `sample_weight`, `on_invalid`, `allow_missing` and `progress` are those of `SpectralDecomposition.fit`.
+        `sample_weight`, `on_invalid`, `allow_missing` and `progress` are as in `SpectralDecomposition.fit`.
 
-        Raises ValueError or TypeError for input that cannot work (a dask array, whose blocks no other task can read,
-        among it), MemoryError where a task would not fit, OSError for data that are damaged or change meanwhile.
+        Raises ValueError or TypeError for input that cannot work (also for a dask array, whose blocks other tasks
+        cannot read), InvalidRowError for the lowest invalid row (on_invalid="raise"), MemoryError where a
+        task would not fit, OSError for data that are damaged or change meanwhile.
         """
         weights, kernel = _checked_weights(self.weights), checked_kernel(self.kernel)
         self._check_parameters(on_invalid)
@@ -195,7 +197,7 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
         return self._solve()
 
     def transform(self, X: Any, **options: Any) -> Any:
-        """The eigenfunctions at the rows of X, (n, k) float64; options as of `SpectralDecomposition.transform`."""
+        """The eigenfunctions at the rows of X, (n, k) float64; options as in `SpectralDecomposition.transform`."""
         check_is_fitted(self)
         function = SpanValues(self.basis_, self.coefficients_)
         return self._rows(function, X, coordinates={"eigenvalue": self.eigenvalues_}, **options)
@@ -286,7 +288,7 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
 
 
 def neighbour_weights(x: Array, weights: Kernel, n_neighbors: int) -> scipy.sparse.csr_array:
-    """w_ij = weights(x_i, x_j) where i is among the nearest neighbours of j or j among those of i, else 0."""
+    """w_ij = weights(x_i, x_j) where i is among the nearest neighbours of j, or j among the neighbours of i; else 0."""
     found = kneighbors_graph(x, n_neighbors, mode="connectivity", include_self=False)
     graph = scipy.sparse.csr_array(found.maximum(found.T))
     graph.sort_indices()
@@ -310,7 +312,7 @@ def _inverse_roots(degrees: tuple[Array, ...], mass: float) -> tuple[Array, ...]
 
 
 def _factor(values: Array, rescale: Any) -> float:
-    """By what the eigenvalues are multiplied."""
+    """The number by which the eigenvalues are multiplied."""
     if rescale is None:
         return 1.0
     if np.ndim(rescale):
@@ -320,7 +322,7 @@ def _factor(values: Array, rescale: Any) -> float:
         total, wanted = float(values.sum()), float(rescale)
     if not total > 0:
         raise ValueError(
-            f"the eigenvalues sum to {total:g} and cannot be rescaled: the functions found are constant, or the "
+            f"the eigenvalues sum to {total:g} and cannot be rescaled: all eigenfunctions are constant, or the "
             "weights join no two points; raise n_components or widen the weights' scale"
         )
     return wanted / total

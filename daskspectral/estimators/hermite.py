@@ -59,7 +59,7 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     n_landmarks : int
         p, when `landmarks` is a method.
     alpha : float, optional
-        Weight of the penalty, 0 or more; by default the one of least robust generalised cross-validation.
+        Weight of the penalty, 0 or more; by default the weight with the least robust generalised cross-validation.
     landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
         How rows of the data are chosen as y_i, or the y_i themselves, in the units of X.
     landmark_sample : int, optional
@@ -83,8 +83,9 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     coef_ : (p,), or (p, m) for m targets
     alpha_ : float, the penalty's weight
     gcv_ : float, robust generalised cross-validation at alpha_: the mean over the rows of the squared residual of the
-        value, and gradient_weight times that of the gradient, each corrected for its own leverage, RSS / (1 - tr / n)^2
-        with n values or n d entries of gradients, and raised where the fit nears interpolation (`solve_ridge`)
+        value, and gradient_weight times the squared residual of the gradient, each corrected for its own leverage,
+        RSS / (1 - tr / n)^2 with n values or n d entries of gradients, and raised where the fit nears interpolation
+        (`daskspectral.solve.solve_ridge`)
     gcv_curve_ : (g, 2), the penalties that were compared and their scores
     rank_ : int, directions that the sums resolve
     degrees_of_freedom_ : float, the trace of the hat matrix
@@ -149,11 +150,11 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     ) -> Self:
         """Measure the moments of X (n, d), y and the gradients in one pass on the active dask scheduler, and solve.
 
-        y is (n,), or (n, m) for m targets; `gradients` are those of y in the columns of X, (n, d), or (n, m, d). Each
-        is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array.
+        y is (n,), or (n, m) for m targets; `gradients` are the derivatives of y by the columns of X, (n, d), or
+        (n, m, d). Each is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array.
         `sample_weight` (n,) are frequency weights, though cross-validation counts rows, whatever the weights' unit.
         A row with NaN or infinity raises InvalidRowError for the lowest one, or with on_invalid="skip" is dropped and
-        counted. The other options are those of `SpectralDecomposition.fit`.
+        counted. The other options are as in `SpectralDecomposition.fit`.
 
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
         the pass is sent, and OSError for data that are damaged or change meanwhile.
@@ -204,7 +205,7 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, with this alpha and gradient_weight; no data are touched.
 
-        Raises ValueError where they are not of regression, not finite, or the weights are all zero.
+        Raises ValueError for moments of another kind, moments that are not finite, or weights that are all zero.
         """
         operator, basis = moments.operator, moments.basis
         if not isinstance(operator, Regression) or not isinstance(basis, LandmarkBasis):
@@ -241,10 +242,10 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     def predict(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """f at the rows of X, (n,), or (n, m) for m targets, float64.
 
-        numpy comes out as numpy, dask and xarray as dask and xarray, lazily; a zarr array or a path comes out as a
+        numpy gives numpy, dask gives dask, xarray gives xarray (lazy where X is), and a zarr array or a path gives a
         lazy dask array. With `out`, (n, m) values are written to a new zarr array at that path or URL, which appears
         whole or not at all, and None is returned. Invalid rows raise InvalidRowError, or become NaN with
-        on_invalid="skip". The other options are those of `SpectralDecomposition.transform`.
+        on_invalid="skip". The other options are as in `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
         function = SpanValues(self.basis_, self._by_target(), preparation=self.preparation_)
@@ -254,7 +255,7 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     def predict_gradient(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """The gradient of f at the rows of X, in the columns of X: (n, d), or (n, m, d) for m targets, float64.
 
-        It is 0 along columns that are not used. Containers and options are those of `predict`; `out` gets (n, m d).
+        It is 0 along columns that are not used. Containers and options are as in `predict`; `out` gets (n, m d).
         Raises SmoothnessError where the kernel has no gradient.
         """
         check_is_fitted(self)
@@ -299,7 +300,7 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         check_random_state(self.random_state)
 
     def _check_against(self, source: Source, kernel: Kernel, operator: Regression) -> None:
-        """What metadata can tell before any task is sent."""
+        """Raise an error where parameters and data do not fit, as far as metadata tell, before any task is sent."""
         basis = LandmarkBasis(kernel, np.zeros((1, source.dimension)))
         basis.check_order(int(operator.gradients), "regression on gradients")
         if not isinstance(self.landmarks, str):

@@ -29,15 +29,16 @@ from daskspectral.passes.sums import Discretisation
 from daskspectral.solve.invariant import InvariantProblem, InvariantSolver
 
 Array = NDArray[np.floating[Any]]
-TOLERANCE = 1e-5  # of points off the manifold
+TOLERANCE = 1e-5  # how far points may lie off the manifold
 
 
 class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     """Regression on a manifold among the functions that a group leaves as they are (Soleymani and others 2025).
 
     f = sum_lambda sum_j c_(lambda, j) u_(lambda, j), over the invariant functions u of whole eigenspaces of the
-    Laplace-Beltrami operator, found from the group's generators: |f(g x) - f(x)| is rounding for every g, and a group
-    of 10^18 elements costs no more than its two generators. One pass sums their products with y and each other.
+    Laplace-Beltrami operator, computed from the group's generators: |f(g x) - f(x)| is rounding for every g, and a
+    group of 10^18 elements costs no more than its two generators. One pass sums the products of the functions with y
+    and with each other.
 
     Parameters
     ----------
@@ -50,20 +51,22 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
         alpha = 2 s / dimension, with D_lambda the number of eigenfunctions with an eigenvalue up to lambda.
     n_eigenfunctions : int, optional
         D: as many whole levels as have at most D eigenfunctions, invariant or not. By default n^(1 / (1 + alpha)) for
-        "projection"; for "least_squares" 1000, and without a group at most n / 2, of which cross-validation chooses.
+        "projection"; for "least_squares" cross-validation chooses among at most 1000, without a group at most n / 2.
     solver : {"projection", "least_squares"}
         Means of y u (Algorithm 1), or ridge least squares with the Sobolev norm as its penalty. Where the data
-        determine the functions its relative error ends at the rounding of the sums, 1e-6 (squared, 1e-12).
+        determine f, the relative error of least squares ends at the rounding of the sums, 1e-6 (squared, 1e-12).
     alpha : float, optional
         Weight of the penalty of "least_squares"; by default, with D, of least generalised cross-validation, which
         counts rows, whatever their weight.
 
     Attributes
     ----------
-    coef_ : tuple of arrays (m,), or (m, k) for k targets, one an eigenspace: coefficients of all its eigenfunctions
+    coef_ : tuple of arrays (m,), or (m, k) for k targets, one for each eigenspace: coefficients of all its m
+        eigenfunctions
     invariant_dimensions_ : (levels,), how many invariant functions each eigenspace has
     n_eigenfunctions_ : int, D of the levels used
-    alpha_, gcv_ : of "least_squares", the penalty and its cross-validation; gcv_curve_ (levels, 3): D, penalty, score
+    alpha_, gcv_ : with "least_squares", the penalty and its cross-validation score; gcv_curve_ (levels, 3): D, penalty,
+        score
     moments_, basis_, n_features_in_
 
     Examples
@@ -116,8 +119,8 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
         """Measure the moments of X (n, d) and y, (n,) or (n, k), in one pass on the active dask scheduler, and solve.
 
         X and y are numpy (also memory-mapped), dask, zarr or xarray arrays, or paths or URLs of zarr arrays.
-        `sample_weight` (n,), where the points are not uniform: for "projection", 1 over their density. The other
-        options are those of `SpectralDecomposition.fit`.
+        `sample_weight` (n,) are for points that are not uniform: for "projection", 1 over their density. The other
+        options are as in `SpectralDecomposition.fit`.
 
         Raises ValueError or TypeError for a smoothness of half the dimension or less, D above n, a generator that is
         not an isometry of the manifold, points off it (by more than 1e-5), y of another length; OSError for data that
@@ -165,8 +168,8 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, with this solver, penalty and smoothness; no data are touched.
 
-        Raises ValueError where they are not of regression on an invariant basis of this manifold and group, not
-        finite, or the weights are all zero.
+        Raises ValueError for moments of another kind, or of another manifold or group, moments that are not finite, or
+        weights that are all zero.
         """
         self._check_parameters()
         basis, operator = moments.basis, moments.operator
@@ -219,7 +222,7 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
     def predict(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """f at the rows of X, (n,), or (n, k) for k targets, float64; lazy for dask, zarr and xarray.
 
-        `out`, which gets (n, k) values, and the other options are those of `SpectralDecomposition.transform`. Raises
+        `out`, which gets (n, k) values, and the other options are as in `SpectralDecomposition.transform`. Raises
         ValueError for points off the manifold.
         """
         check_is_fitted(self)
@@ -233,7 +236,7 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
         return 2 * float(self.smoothness) / self.manifold.dimension
 
     def _most(self, source: Source) -> int:
-        """D of the functions to measure."""
+        """The number D of eigenfunctions to measure."""
         manifold, n = self.manifold, source.n
         if source.n_features_in != manifold.ambient:
             raise ValueError(

@@ -38,9 +38,9 @@ LARGEST_ERROR = 1e-4  # of |diag(B) - d| / d, beyond which there is no answer
 class KernelCertificate(Registered):
     """The proof of an answer, in the units of the objective.
 
-    `least_eigenvalue` of diag(y) - (K_bar / n^2 - lambda K^+) in the range of K; `gap`, by which the objective may be
-    beaten; `error`, the largest |diag(B) - d| / d; `optimal`, whether the gap relative to the objective and the error
-    are below the tolerance asked.
+    `least_eigenvalue` is the least eigenvalue of diag(y) - (K_bar / n^2 - lambda K^+) in the range of K; `gap` bounds
+    how far the objective may be below the optimum; `error` is the largest |diag(B) - d| / d; `optimal` tells whether
+    the gap relative to the objective and the error are below the tolerance asked for.
     """
 
     least_eigenvalue: float
@@ -52,26 +52,27 @@ class KernelCertificate(Registered):
 class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     """The kernelised SDP embedding: problem reg-kVP-n, equation (1.9), of Fanuel et al. 2022.
 
-    Of the Mercer kernels b with b(x_i, x_i) = d(x_i) at n points, in the space of a kernel k, the one that maximises
+    It learns, among the Mercer kernels b in the space of a kernel k that have b(x_i, x_i) = d(x_i) at n points, the
+    kernel that maximises
 
         Tr(K_bar B) / n^2 - regularization Tr(K^+ B),   K_bar = K - u u^T,   B_ij = b(x_i, x_j).
 
     It is solved with a proof, by an interior-point method, in O(n^3) a step and about 100 n^2 bytes: n up to a few
-    thousand. Where K is numerically singular, as those of smooth kernels (Gaussian) are, b is sought in its range, with
-    a RankWarning: the constraints are then nearly dependent, and `certificate_` tells what was reached.
+    thousand. Where K is numerically singular, as it is for smooth kernels (Gaussian), b is sought in its range, with a
+    RankWarning: the constraints are then nearly dependent, and `certificate_` tells what was reached.
 
     Parameters
     ----------
     kernel : Kernel, default Matern(1.5, "median")
-        k. Matern kernels are those of Sobolev spaces.
+        k. The spaces of Matern kernels are Sobolev spaces.
     regularization : number
         lambda, positive.
     u : array (n,), callable or number, optional
-        The function taken off k, at the points; by default sum_i k(x_i, .) of unit norm.
+        The values at the points of the function u that is taken off k; by default sum_i k(x_i, .) of unit norm.
     d : array (n,), callable or number, optional
-        The diagonal, positive; by default that of K_bar, k(x, x) - u(x)^2.
+        The diagonal, positive; by default the diagonal of K_bar, k(x, x) - u(x)^2.
     tolerance : number
-        Of the relative gap and of the constraints, below which an answer is called optimal.
+        Relative gap, and relative error of the constraints, below which an answer is called optimal.
     max_passes : int
         Steps at most; about 15 are needed.
     random_state : int, Generator or None
@@ -80,7 +81,7 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     Attributes
     ----------
     embedding_ : (n, r), B = E E^T, columns by descending eigenvalue, the largest entry of each positive
-    spectrum_ : (r,) eigenvalues of B, descending; those below a millionth of the first are left out
+    spectrum_ : (r,) eigenvalues of B, descending, without eigenvalues below a millionth of the first
     rank_, range_ : int, r and the number of directions in the range of K
     objective_, dual_, certificate_ : the value, y (n,), and a KernelCertificate
     learned_kernel_ : b, a kernel: called with points (a, d) and (b, d), it gives the Gram matrix (a, b), so that
@@ -179,7 +180,7 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         self.spectrum_, self.learned_kernel_ = LearnedKernel.of(kernel, points, problem, found)
         self.embedding_ = self.learned_kernel_.features(points)
         self.objective_, self.dual_, self.n_passes_ = found.objective, found.dual, found.passes
-        error = float(np.abs(np.sum(self.embedding_**2, axis=1) / d - 1).max())  # of the columns that are given back
+        error = float(np.abs(np.sum(self.embedding_**2, axis=1) / d - 1).max())  # of the columns that are kept
         self.certificate_ = KernelCertificate(found.least_eigenvalue, found.gap, error, found.merit <= self.tolerance)
         self.rank_, self.range_ = len(self.spectrum_), problem.rank
         self.kernel_, self.n_features_in_ = kernel, source.n_features_in
@@ -192,7 +193,7 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     def transform(self, X: Any, **options: Any) -> Any:
         """The features e(x) of the learned kernel at the rows of X, (n, r): b(x, y) = e(x).e(y).
 
-        Containers, `out` and the other options are those of `SpectralDecomposition.transform`.
+        Containers, `out` and the other options are as in `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
         features = Coordinates(_Features(self.learned_kernel_))

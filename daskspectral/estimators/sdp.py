@@ -43,7 +43,7 @@ from daskspectral.solve.sdp import Problem, SDPSolution, SDPSolver
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 EXACT_ROWS = 20_000  # rows up to which "auto" takes all points: some minutes on two cores
-FURTHER = 1.5  # landmarks, over n_landmarks, when points that were not covered have become landmarks too
+FURTHER = 1.5  # landmarks over n_landmarks, at most, once points that were not covered are landmarks too
 FREE = ("max_passes", "tolerance", "cache", "cache_path")  # parameters that may change from one start to the next
 
 
@@ -60,16 +60,16 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         In the units of X, or of its standardised columns.
     method : {"auto", "exact", "lowrank"}
         "exact" takes the kernel between all n points, O(n^2) a pass; "lowrank" takes its Nystrom approximation at p
-        landmarks, O(n p) a pass over chunks of any number. "auto" is exact up to 20 000 rows; `method_` tells.
+        landmarks, O(n p) a pass over any number of chunks. "auto" is exact up to 20 000 rows; `method_` tells.
     solver : {"accelerated", "power"}
-        Quasi-Newton ascent with the rank found on the way, or the paper's projected power method.
+        Quasi-Newton ascent that finds the rank on the way, or the paper's projected power method.
     tolerance : float
         Duality gap, relative to the objective, at which the solution counts as optimal.
     max_passes : int
         Products with the kernel after which the ascent ends, optimal or not.
     n_landmarks, landmarks, landmark_sample
-        p and how the landmarks are chosen, or an array (p, n_features), as in `SpectralDecomposition`. Points that
-        those chosen do not cover become landmarks too, while these are no more than 1.5 p.
+        p and how the landmarks are chosen, or an array (p, n_features), as in `SpectralDecomposition`. Points that the
+        chosen landmarks do not cover become landmarks too, as long as there are no more than 1.5 p in all.
     columns, standardize
         The columns used, and whether each is brought to mean 0 and standard deviation 1 first (ddof 0).
     cache : {"auto", "always", "never"}
@@ -84,17 +84,16 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    embedding_ : (n, rank) E, columns by descending eigenvalue of B; of "lowrank" lazy where X is: a dask or zarr
-        array, or a path.
-        In each column the entry of largest magnitude is positive ("exact"), or its largest coordinate in the
-        whitened landmark functions ("lowrank").
+    embedding_ : (n, rank) E, columns by descending eigenvalue of B; with "lowrank" lazy where X is lazy: a dask or
+        zarr array, or a path. In each column the entry of largest magnitude is positive ("exact"), or the largest
+        coordinate in the whitened landmark functions ("lowrank").
     spectrum_ : (rank,) eigenvalues of B, descending
     rank_ : int
-    objective_ : Tr(Abar B); of "lowrank", until it is optimal, a lower bound of it
+    objective_ : Tr(Abar B); with "lowrank", before it is optimal, a lower bound of it
     certificate_ : `least_eigenvalue` of diag(y) - Abar, `gap`, `optimal`; with "lowrank", of the low-rank problem
-    coverage_ : least |psi(x)|^2 of a point, 1 where the landmarks span its kernel function; of "lowrank"
-    n_passes_ : int, products with the kernel in the ascent; objectives_ : the objective at each, steps that were not
-        taken included
+    coverage_ : with "lowrank", least |psi(x)|^2 of a point, 1 where the landmarks span its kernel function
+    n_passes_ : int, products with the kernel in the ascent
+    objectives_ : the objective at each of them, also at steps that were not taken
     method_, extension_, n_features_in_
 
     Examples
@@ -166,9 +165,9 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     ) -> Self:
         """Embed the rows of X (n, d) on the active dask scheduler, and certify.
 
-        `diagonal` (n,) are bounds d on the diagonal of B in place of alpha(x) = 1/m(x) - m(x) / sum m. With
-        `checkpoint`, the passes of "lowrank" that were made are not made again. X and the other options are those of
-        `SpectralDecomposition.fit`.
+        `diagonal` (n,) are bounds d on the diagonal of B in place of alpha(x) = 1/m(x) - m(x) / sum m, where m(x)
+        sums the kernel over the points. With `checkpoint`, the passes of "lowrank" that were made are not made again. X
+        and the other options are as in `SpectralDecomposition.fit`.
 
         Raises ValueError or TypeError for input that cannot work, for a bandwidth at which the kernel joins no two
         points or cannot tell any apart, and for points that the landmarks do not cover; MemoryError where a run would
@@ -210,16 +209,16 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         return self.fit(X, y, **options).embedding_
 
     def transform(self, X: Any, *, diagonal: Any = None, **options: Any) -> Any:
-        """The embedding of the rows of X by the extension (1.5), (n, rank) float64; of the points of the fit, E itself.
+        """The embedding of the rows of X by the extension (1.5), (n, rank) float64; at the points of the fit, E itself.
 
-        `diagonal` (n,) are the bounds at these points, where the fit was given some. Containers and options are those
-        of `SpectralDecomposition.transform`. Rows where the extension is undefined, far from every point of the fit,
+        `diagonal` (n,) are the bounds at these points, where the fit was given bounds. Containers and options are as in
+        `SpectralDecomposition.transform`. Rows where the extension is undefined, far from every point of the fit,
         raise ValueError, or become NaN with on_invalid="skip".
         """
         check_is_fitted(self)
         if (diagonal is None) == self.extension_.unit:
             needs = "needs diagonal, the bounds at these points" if self.extension_.unit else "takes no diagonal"
-            raise ValueError(f"transform {needs}: the fit was given {'some' if self.extension_.unit else 'none'}")
+            raise ValueError(f"transform {needs}: the fit was given {'one' if self.extension_.unit else 'none'}")
         if diagonal is not None and options.get("out") is not None:
             raise ValueError("out takes no diagonal: write transform(X, diagonal=...) yourself, such as by to_zarr")
         found = self._rows(self.extension_, X, coordinates={"eigenvalue": self.spectrum_}, **options)
@@ -239,7 +238,9 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
             source = standardized(source, on_invalid=on_invalid, progress=progress)
         with warnings.catch_warnings():
             if isinstance(self.landmarks, str) and self.landmarks == "cholesky":
-                warnings.simplefilter("ignore", RankWarning)  # they span the kernel to rounding: no more are needed
+                warnings.simplefilter(
+                    "ignore", RankWarning
+                )  # the landmarks span the kernel to rounding: no more are needed
             _, points, _ = choose_landmarks(
                 source,
                 self._kernel,

@@ -33,8 +33,8 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         K(x, y) = sum_lambda D_lambda^-(2 s / dimension) sum_l phi_(lambda, l)(x) phi_(lambda, l)(y),
 
-    or of its average over the group, K_G(x, y) = 1/|G| sum_g K(g x, y), equation (9). It is there to be compared with:
-    time and memory grow as n^3 and n^2, and with the number of elements, of which `InvariantRegressor` needs neither.
+    or of its average over the group, K_G(x, y) = 1/|G| sum_g K(g x, y), equation (9). It is a baseline for
+    `InvariantRegressor`: its time and memory grow as n^3 and n^2, and with the number of group elements.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     smoothness : float
         s, above half the manifold's dimension.
     symmetrize : {"average", "augment", "none"}
-        The kernel averaged over the group; or the data repeated for every element, whose f is the same, at |G|^3 times
-        the time; or the group left aside.
+        The kernel averaged over the group; or the data repeated for every element, which gives the same f in |G|^3
+        times the time; or no use of the group.
     n_eigenfunctions : int
         The kernel is cut to as many whole levels as have at most so many functions, a million or fewer. On spheres and
         rotations it costs no more with many.
     alpha : float, optional
-        The penalty; by default that of least robust generalised cross-validation, as `InvariantRegressor` has it (rows
-        repeated by "augment" are left out together).
+        Weight of the penalty; by default the weight with the least robust generalised cross-validation, as in
+        `InvariantRegressor` (copies of a row by "augment" are left out together).
     max_rows : int
         Most rows of the kernel matrix, n or |G| n.
     max_elements : int
@@ -60,9 +60,9 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    alpha_, gcv_ : the penalty and its cross-validation
+    alpha_, gcv_ : the penalty's weight and its cross-validation score
     n_elements_ : int, elements visited
-    dual_coef_ : (n,) or (n, k) for k targets, of the kernel at the rows, repeated ones too
+    dual_coef_ : (n,) or (n, k) for k targets, coefficients of the kernel at the rows, copies among them
     n_features_in_
 
     Examples
@@ -184,9 +184,9 @@ class _KernelRidge:
     vectors: Array  # (n, r)
     spectrum: Array  # (r,)
     target: Array  # (r, m)
-    missed: float  # squared norm of y outside these eigenvectors
-    shares: Array  # (r,), squared norm of the part of each that is the same on all copies of a row
-    rows: int  # different ones
+    missed: float  # squared norm of the part of y outside these eigenvectors
+    shares: Array  # (r,), squared norm of each eigenvector's part that is the same on all copies of a row
+    rows: int  # without copies
     copies: int
 
     @classmethod

@@ -1,4 +1,4 @@
-"""SpectralDecomposition: the spectrum of an operator on the distribution of the data, with its functions."""
+"""SpectralDecomposition: the spectrum and the eigenfunctions of an operator on the distribution of the data."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     """Spectral decomposition of an operator by the Galerkin method (Algorithm 1, Cabannes and Bach 2024).
 
     One pass over the rows sums the form <f, L g> and the Gram matrices of p left and q right functions; the rest is
-    dense algebra on p x q matrices. Symmetric operators have eigenvalues and the same functions on both sides;
-    Cross, Transfer and other two-sided ones singular values, with left and right singular functions.
+    dense algebra on p x q matrices. Symmetric operators have eigenvalues and the same functions on both sides; Cross,
+    Transfer and other two-sided operators have singular values, with left and right singular functions.
 
     Parameters
     ----------
@@ -73,23 +73,23 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     basis : Basis, optional
         Functions of the prepared columns that take the place of the kernel at landmarks.
     right_basis, right_kernel, right_landmarks : optional
-        The right functions of an operator with singular values. Where they are of other variables (Cross), they have
-        the same kernel and method as the left ones unless told, at landmarks among their own points; where not
-        (Transfer), they are the left ones unless one of these is given.
+        The right functions of an operator with singular values. Where they take other variables than the left ones
+        (Cross), they have the same kernel and landmark method by default, at landmarks among their own points;
+        otherwise (Transfer) they are the left functions, unless one of these is given.
     columns : sequence of int, optional
         The columns of X that are used; all by default.
     standardize : bool
-        Bring each column to mean 0 and standard deviation 1 first, in one more pass. Derivatives, the Laplacian's among
-        them, are then in standardised units; operators tied to the units of X, by a potential, say, are refused.
+        Bring each column to mean 0 and standard deviation 1 first, in one more pass. Derivatives, and so the Laplacian,
+        are then in standardised units; operators tied to the units of X, for instance by a potential, are refused.
     constant : bool, optional
         Add the constant function to the bases; by default where the operator kills it.
     exclude_landmarks : bool
-        Give the rows that became landmarks weight 0 where the form has derivatives: each sees a zero gradient at
-        itself, which makes spurious small eigenvalues.
+        Give the rows that became landmarks weight 0 where the form has derivatives: a radial kernel has a zero gradient
+        at its own landmark, which makes spurious small eigenvalues.
     min_support : float
         Functions of a radial kernel that rest on fewer effective points than this, (sum phi)^2 / sum phi^2, are left
-        out, with a RankWarning: their eigenvalues are an accident of the few points. Sums are weighted, weight 2 is
-        the row twice; weights w with sum w < (sum w)^2 / sum w^2, such as probabilities, are scaled to equality first.
+        out, with a RankWarning: their eigenvalues are an accident of the few points. A row of weight 2 counts as two;
+        weights w with sum w < (sum w)^2 / sum w^2, such as probabilities, are scaled to equality first.
     ridge : float
         Added to a symmetric form's diagonal, times its mean; never to the Gram matrix.
     rtol : float, optional
@@ -101,13 +101,14 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
 
     Attributes
     ----------
-    eigenvalues_ : (k,) of symmetric operators, ascending for Laplacian-like ones; complex for those solved by "eigen"
-    singular_values_ : (k,) descending, of operators solved by "singular", in place of eigenvalues_
+    eigenvalues_ : (k,) of symmetric operators, ascending for Laplacian-like ones; complex for the solver "eigen"
+    singular_values_ : (k,) descending, for operators solved by "singular", in place of eigenvalues_
     coefficients_ : (p, k), the eigenfunctions or left singular functions in the basis, unit L2(rho) norm
-    right_coefficients_ : (q, k), the right singular functions in theirs
-    left_coefficients_ : (p, k), of "eigen": eigenfunctions of the adjoint, biorthonormal to those of L
-    rank_ : int, independent directions that the data see; a pair, of both sides, with singular values
+    right_coefficients_ : (q, k), the right singular functions in the right basis
+    left_coefficients_ : (p, k), for "eigen": eigenfunctions of the adjoint, biorthonormal to the eigenfunctions
+    rank_ : int, independent directions that the data see; with singular values a pair, one for each side
     residuals_ : (k,) norms of the whitened problem's residuals
+    status_ : str, how many values were obtained, the ranks, and the largest residual, in words
     support_, right_support_ : (p,), (q,) effective points under each basis function
     moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_
 
@@ -186,9 +187,9 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         """Measure the moments of X (n, d) in one pass on the active dask scheduler, and solve.
 
         X is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array; a tuple of
-        them, row by row, for an operator between views, fit((x, y)); for Transfer one trajectory or a list of several,
-        of which weights and fields are lists too. `fields` are the further arrays, by name, that the operator reads, a
-        row for each of X: fields={"potential": v}. `y` is not looked at. `sample_weight` (n,) are frequency weights. A
+        them, row by row, for an operator between views, fit((x, y)); for Transfer one trajectory, or a list of several
+        with lists of weights and fields. `fields` are the further arrays that the operator reads, by name, with a row
+        for each row of X: fields={"potential": v}. `y` is ignored. `sample_weight` (n,) are frequency weights. A
         row with NaN or infinity raises InvalidRowError for the lowest one, or with on_invalid="skip" is dropped and
         counted. A missing zarr chunk raises OSError unless `allow_missing` says that fill values are meant. With
         `checkpoint`, a local directory, the sums are kept there every `checkpoint_every` seconds, by one live run at a
@@ -215,9 +216,10 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         )
 
     def plan(self, X: Any, *, fields: Mapping[str, Any] | None = None, sample_weight: Any = None) -> PassPlan:
-        """The tasks and the peak memory of `fit` on this data, before it starts; nothing is read but metadata.
+        """The tasks and the peak memory of `fit` on these data, before it starts; nothing is read but metadata.
 
-        Raises as `fit` does for input that cannot work, MemoryError where the run would not fit.
+        Raises ValueError, TypeError or FileNotFoundError for input that cannot work, and MemoryError where the run
+        would not fit.
         """
         source, choice = self._opened(X, fields, sample_weight)
         return plan_sums(source, choice.operator, choice.sizes, self.dtype)
@@ -245,8 +247,9 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     ) -> Self:
         """Fold in rows that were appended to X since it was fitted: only these are read, and the rest is solved anew.
 
-        Of trajectories, rows that were appended to the last one, and new ones after it. Landmarks and scaling stay.
-        Raises ValueError where X has no more rows than before, other first rows, or the moments are of several arrays.
+        For trajectories these are rows appended to the last one, and new trajectories after it. Landmarks and scaling
+        stay. Raises ValueError where X has no more rows than before or other first rows, or where the moments were
+        added up from several arrays.
         """
         source = open_appended(self.fitted().moments_, X, weight=sample_weight, fields=fields)
         return self._update_source(source, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
@@ -254,8 +257,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, by this or another run; no data are touched.
 
-        Raises ValueError for moments of a regression or of another operator than the one that was given, where every
-        basis function vanishes, or the weights are all zero.
+        Raises ValueError for moments of a regression, or of another operator than this estimator's, and where every
+        basis function vanishes, the sums are not finite, or the weights are all zero.
         """
         if isinstance(moments.operator, Regression):
             raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
@@ -294,7 +297,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
 
     @property
     def solver_(self) -> Solver:
-        """The solver of the fitted operator, which names the attributes shown."""
+        """The solver of the fitted operator; it decides which attributes there are."""
         return self.fitted().moments_.operator.solver
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
@@ -306,9 +309,10 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     def transform(self, X: Any, **options: Any) -> Any:
         """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L2(rho) norm.
 
-        They are float64, of an operator solved by "eigen" complex128. numpy gives numpy, dask and xarray the same,
-        lazily, a zarr array or a path a lazy dask array. With `out`, they are written to a new zarr array at that path
-        or URL, which appears whole or not at all (an existing one is replaced with `overwrite`), and None is returned.
+        They are float64, or complex128 for an operator solved by "eigen". numpy gives numpy, dask gives dask, xarray
+        gives xarray (lazy where X is), and a zarr array or a path gives a lazy dask array. With `out`, they are written
+        to a new zarr array at that path or URL, which appears whole or not at all (an existing one is replaced with
+        `overwrite`), and None is returned.
         Invalid rows raise InvalidRowError, or become NaN with on_invalid="skip"; a missing chunk raises OSError unless
         `allow_missing`: fill values are meant. `progress` None shows a bar on a terminal only.
         """
@@ -317,13 +321,13 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
 
     @available_if(_shows("right_coefficients_"))  # type: ignore[untyped-decorator]
     def transform_right(self, X: Any, **options: Any) -> Any:
-        """The right singular functions at the rows of X, of Cross those of y, (n, k); options as of `transform`."""
+        """The right singular functions at the rows of X (for Cross, of y), (n, k); options as in `transform`."""
         check_is_fitted(self)
         return self._functions("right_", self.right_coefficients_, X, **options)
 
     @available_if(_shows("left_coefficients_"))  # type: ignore[untyped-decorator]
     def transform_left(self, X: Any, **options: Any) -> Any:
-        """The eigenfunctions of the adjoint at the rows of X, (n, k); options as of `transform`."""
+        """The eigenfunctions of the adjoint at the rows of X, (n, k); options as in `transform`."""
         check_is_fitted(self)
         return self._functions("", self.left_coefficients_, X, **options)
 
@@ -347,8 +351,9 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     def variance_bound(self, X: Any, *, delta: float = 0.05, **options: Any) -> VarianceBound:
         """Error bars from the rows of X, in one pass: Theorem 1's variance term, a sharper bound, standard errors.
 
-        X are the rows of the fit, or some of them; `options` are the fields, sample_weight, on_invalid, allow_missing
-        and progress of `fit`. Raises ValueError for operators that are not symmetric, or not invertible on the span.
+        X are the rows of the fit, or some of them; `options` are fields, sample_weight, on_invalid, allow_missing and
+        progress, as in `fit`; `delta` is the probability with which a bound may fail. Raises ValueError for operators
+        that are not symmetric, or not invertible on the span, and after a fit with a ridge.
         """
         return variance_bound(self.fitted(), X, delta=delta, **options)
 

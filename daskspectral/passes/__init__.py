@@ -1,4 +1,4 @@
-"""What a fit does over the rows, one pass a file."""
+"""Passes over the rows of the data, for fits and transforms, one kind in each file."""
 
 from daskspectral.passes.extension import Extension
 from daskspectral.passes.sums import Discretisation

@@ -1,4 +1,4 @@
-"""A function of rows applied to whatever container came in, and given back in the same kind."""
+"""A function of rows, applied to data in any container and returned in a container of the same kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class _MapRows:
-    """The engine's task of a row function; the engine has checked and prepared the rows."""
+    """A row function as a task of the engine, which has checked and prepared the rows."""
 
     function: RowFunction
 
@@ -40,7 +40,7 @@ class _MapRows:
 
 @dataclass(frozen=True, eq=False)
 class _LazyRows:
-    """The same on a block of a lazy array, which nobody has checked."""
+    """A row function on a block of a lazy array, whose rows are not checked yet."""
 
     function: RowFunction
 
@@ -70,9 +70,15 @@ def apply_rows(
     progress: bool | None,
     allow_missing: bool = False,
 ) -> Any:
-    """The function of every row: in the container kind of x, lazily for dask, xarray and zarr; or written to `out`.
+    """The values (n, columns) of a function at every row of x (n, n_features).
 
-    A chunk of a zarr array that is missing raises OSError unless `allow_missing`.
+    numpy gives numpy, a dask array a dask array, an xarray object the same (lazy where x is), with `coordinates`
+    (columns,) along its dimension "component"; a zarr array or the path of one gives a lazy dask array. With `out`,
+    values are written to a new zarr array at that path or URL, and None is returned.
+
+    Raises ValueError for another number of columns, InvalidRowError for an invalid row unless the function makes
+    it NaN, OSError for a missing chunk of a zarr array unless `allow_missing`, and FileExistsError for an `out`
+    that exists unless `overwrite`. Lazy results raise when they are computed.
     """
     if out is not None:
         refuse_existing(out, overwrite)
@@ -144,7 +150,7 @@ def _plan(source: Source, function: RowFunction) -> Any:
 
 
 def _write(function: RowFunction, source: Source, out: str, overwrite: bool, progress: bool | None) -> None:
-    """Into a zarr array whose chunks are those of the tasks, so that no two tasks write to one."""
+    """Write to a zarr array with one chunk a task, so that no two tasks write to the same chunk."""
     shape = (source.n, function.columns)
     rows = min(source.n, default_chunk_rows((source.n, max(function.columns, source.n_features_in)), function.dtype))
     if source.dask_fields:
@@ -162,7 +168,7 @@ def _write(function: RowFunction, source: Source, out: str, overwrite: bool, pro
 
 
 def shaped(result: Any, name: str, shape: tuple[int, ...], dims: tuple[str, ...], coords: Mapping[Any, Any]) -> Any:
-    """Rows (n, width) as (n, *shape) in the same container; the names are those of an xarray object."""
+    """Rows (n, width) as (n, *shape) in the same container; `name`, `dims` and `coords` are for an xarray object."""
     if not isinstance(result, xr.DataArray):
         return result.reshape(len(result), *shape)
     kept = {key: c for key, c in result.coords.items() if "component" not in (key, *c.dims)}

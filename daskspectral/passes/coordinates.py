@@ -1,4 +1,4 @@
-"""The passes of a diffusion map: coordinates of rows, sums over rows, and products with a matrix never kept."""
+"""The passes of a diffusion map: coordinates of rows, sums over rows, and products with a matrix never stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ class PointFunctions(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class Coordinates(RowFunction):
-    """The coordinates at rows (c, d), in float64; where they are undefined an error, or NaN with `nan_rows`."""
+    """Embedding coordinates of rows (c, d), as (c, k) float64.
+
+    Where they are undefined, ValueError is raised, or with `nan_rows` they are NaN.
+    """
 
     functions: PointFunctions
 
@@ -47,15 +50,15 @@ class Coordinates(RowFunction):
 
     def undefined(self, x: Array, count: int) -> str:
         return (
-            f"{len(x)} of {count} points, the first of them {x[0]}, are so far from those of the fit that the kernel "
-            "vanishes and their coordinates are undefined: widen the bandwidth, fit on data that reach there, or make "
-            "them NaN with on_invalid='skip'"
+            f"{len(x)} of {count} points, the first of them {x[0]}, are so far from the points of the fit that the "
+            "kernel vanishes and their coordinates are undefined: widen the bandwidth, fit on data that reach there, "
+            "or make them NaN with on_invalid='skip'"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Embed:
-    """The engine's task of the coordinates."""
+    """The task that evaluates the coordinates (c, k) of the rows of a batch."""
 
     function: Coordinates
 
@@ -73,7 +76,7 @@ class _Points:
 
 @dataclass(frozen=True)
 class SumTask:
-    """The sums of one range; the state has the step and the sums before it."""
+    """The sums over one range for a diffusion map at landmarks; the state has the step and earlier sums."""
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: LandmarkSums) -> dict[str, Array]:
         total: dict[str, Array] = {}
@@ -85,7 +88,7 @@ class SumTask:
 
 @dataclass(frozen=True, eq=False)
 class _RowsOfProduct:
-    """Some rows of K @ vectors, of a matrix of which no block is kept; the state has the vectors."""
+    """Some rows of K @ vectors, for a matrix K of which no block is kept; the state is the vectors."""
 
     matrix: KernelMatrix
 
@@ -96,14 +99,14 @@ class _RowsOfProduct:
 
 @dataclass(frozen=True, eq=False)
 class StreamedMatrix:
-    """K as a product whose blocks the engine's tasks compute anew each time."""
+    """Products K @ vectors (n, r) with the kernel matrix K (n, n), whose blocks are computed anew in each product."""
 
     run: Run
     matrix: KernelMatrix
 
     @classmethod
     def of(cls, matrix: KernelMatrix, progress: bool | None) -> StreamedMatrix:
-        """Tasks of whole blocks: the same bits as with blocks that are kept."""
+        """The product in tasks of whole blocks, so that results have the same bits as with blocks kept in memory."""
         n, step = len(matrix.points), matrix.block_rows * math.ceil(2048 / matrix.block_rows)
         ranges = tuple((start, min(start + step, n)) for start in range(0, n, step))
         return cls(Run(open_source(matrix.points), Plan(ranges), None, "keep", progress, "kernel"), matrix)
@@ -117,7 +120,7 @@ class StreamedMatrix:
 def feature_run(
     source: Source, functions: DiffusionFunctions, on_invalid: str, progress: bool | None, description: str
 ) -> Run:
-    """A pass that evaluates features: its ranges by the work a row."""
+    """A run over a source that evaluates the features of a diffusion map, in tasks of even work."""
     p, d = functions.points.shape
     q = len(functions.first)
     flops = 2.0 * p * d + 50.0 * p + 2.0 * q * (q if functions.whitening is None else p + q)
@@ -125,6 +128,6 @@ def feature_run(
 
 
 def read_points(source: Source, on_invalid: str, progress: bool | None) -> Array:
-    """All valid rows as points in memory, (n, d) float64."""
+    """All valid rows as points in memory, (n, d) float64. With "raise", an invalid row raises InvalidRowError."""
     points = Run(source, plan_rows(source, 50.0), None, on_invalid, progress, "points").map(_Points())
     return np.empty((0, source.dimension)) if points is None else points

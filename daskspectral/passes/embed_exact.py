@@ -1,4 +1,4 @@
-"""The semidefinite embedding of all points, with the kernel between all of them."""
+"""The semidefinite embedding of all points, with the kernel between all pairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ Solve = Callable[[Problem, Array], SDPSolution]
 
 
 def embed_exact(run: Run, kernel: Gaussian, solve: Solve, rng: np.random.Generator) -> tuple[Extension, Array]:
-    """The extension, and E (n, rank), of all valid rows. Raises ValueError for a kernel that says nothing."""
+    """Embed all valid rows of a run: the embedding as a function of any point, and E (n, rank) at these rows.
+
+    E E^T maximises Tr(Abar B) over positive semidefinite matrices B (n, n) with bounded diagonal, where Abar is the
+    kernel exp(-r^2 / bandwidth^2), normalised and without its first eigenvector (Fanuel et al. 2022); `solve` does so
+    from a starting point that `rng` draws.
+
+    Raises ValueError for a bandwidth at which the kernel joins no two points or cannot tell any apart, for a point too
+    far from the others, and for bounds on the diagonal that are not positive.
+    """
     x, bound = gathered(run)
     check_reach(kernel, x)
     product = KernelProduct.of(kernel, x, False)
@@ -32,7 +40,7 @@ def embed_exact(run: Run, kernel: Gaussian, solve: Solve, rng: np.random.Generat
     problem = ExactProblem(matrix, d, d * matrix.bound)
     e = problem.embedding(solve(problem, rng.standard_normal((len(x), min(RANK, len(x))))).point)
     e = e * positive(e)
-    pulled = matrix @ e  # the extension at the points themselves, so that both are the same, converged or not
+    pulled = matrix @ e  # the extension at the points themselves: both agree, converged or not
     length = np.linalg.norm(pulled, axis=1, keepdims=True)
     extended = np.divide(np.sqrt(d)[:, None] * pulled, length, out=e.copy(), where=length > 0)
     v = np.sqrt(m / m.sum())[:, None]

@@ -1,4 +1,4 @@
-"""The semidefinite embedding at landmarks, pass by pass."""
+"""The semidefinite embedding with the kernel's Nystrom approximation at landmarks, pass by pass."""
 
 from __future__ import annotations
 
@@ -39,12 +39,17 @@ logger = logging.getLogger("daskspectral")
 def embed_low_rank(
     passes: Passes, basis: LandmarkBasis, solve: Solve, *, seed: int, most: int, cache: str, scratch: str | None
 ) -> tuple[Extension, float]:
-    """The extension, and the least |psi|^2 of a point.
+    """Embed rows with landmarks: the embedding as a function of any point, and the least coverage of a row.
 
-    Points that are not covered become landmarks while there are no more than `most`. Kernel values are kept unless
-    `cache` is "never": in a zarr array at the path `scratch` where one is given, else in memory where they fit. Raises
-    ValueError where points are not covered, or the kernel says nothing, and MemoryError where `cache` is "always" and
-    the values cannot be kept.
+    E E^T maximises Tr(Abar B) over positive semidefinite matrices B with bounded diagonal, where Abar is the normalised
+    kernel exp(-r^2 / bandwidth^2) in its Nystrom approximation at the landmarks of `basis`; `solve` does so from a
+    starting point drawn with `seed`. The coverage |psi(x)|^2 is 1 where the landmarks span k(x, .); rows below 0.5
+    become landmarks too, as long as there are no more than `most` landmarks then. Kernel values are kept between passes
+    unless `cache` is "never": in a zarr array at the path `scratch` where it is given, else in memory where they fit.
+
+    Raises ValueError where rows are not covered, for a bandwidth at which the kernel joins no two points or cannot tell
+    any apart, and for bounds on the diagonal that are not positive; MemoryError where `cache` is "always" and the
+    values cannot be kept.
     """
     run = passes.run
     source, kernel = run.source, basis.kernel
@@ -95,12 +100,12 @@ def embed_low_rank(
 
 def _fits_in_memory(run: Run, p: int) -> bool:
     """Whether the kernel values at p landmarks are kept in this process."""
-    aligned = "diagonal" not in run.source.readers or run.on_invalid == "raise"  # kept values are of the valid rows
+    aligned = "diagonal" not in run.source.readers or run.on_invalid == "raise"  # only valid rows have kept values
     return aligned and not run.source.dask_fields and not on_cluster() and keeps(8 * run.source.n * p)
 
 
 def _check_cover(cover: Mapping[str, Any], n: int) -> None:
-    """Raise ValueError with the number of points that the landmarks do not cover, or of bounds that are not."""
+    """Raise ValueError where landmarks do not cover some points, or bounds are not positive, with their number."""
     if count := int(cover["uncovered"]):
         raise ValueError(
             f"the landmarks do not cover {count} of {n} points (|psi|^2 below {COVERED}, least "

@@ -42,18 +42,21 @@ KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
 SCRATCH = "daskspectral_scratch"
 """Attribute of the array of kernel values that a fit leaves at its cache_path."""
 
-SHARE = 4  # and at most this part of what is free
+SHARE = 4  # kernel values take at most 1 / SHARE of the free memory
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Kernel values k(Y, x) of the rows in blocks (p, c), or those rows themselves where they were kept (c, p)."""
+    """Kernel values k(Y, x) between p landmarks Y and rows x, in blocks (p, c).
+
+    With `kept`, the rows (c, p) are kernel values that were computed before.
+    """
 
     basis: LandmarkBasis
     kept: bool = False
 
     def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None]]:
-        """k (p, c), and the bounds on the diagonal (c,) where they are given."""
+        """Block by block k(Y, x) (p, c), and the bounds on the diagonal (c,), None where none are given."""
         arena, step = Arena(), BLOCK_ROWS
         for batch in batches:
             for start in range(0, len(batch["x"]), step):
@@ -69,7 +72,7 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class KeepTask:
-    """The kernel values of each row, (c, p)."""
+    """The task that evaluates the kernel values of each row, (c, p), so that they can be kept."""
 
     features: Features
 
@@ -79,7 +82,7 @@ class KeepTask:
 
 @dataclass(frozen=True, eq=False)
 class TotalTask:
-    """sum_i k(Y, x_i) (p,)."""
+    """The sum of the kernel values of all rows x_i at the landmarks Y, sum_i k(Y, x_i) (p,)."""
 
     features: Features
 
@@ -92,9 +95,12 @@ class TotalTask:
 
 @dataclass(frozen=True, eq=False)
 class CoverTask:
-    """How many rows the landmarks do not cover, by |psi|^2 or by a mass that is not positive; bounds that are not.
+    """How well p landmarks cover the rows: a row x is covered if |psi(x)|^2 >= 0.5 and its mass m(x) is positive.
 
-    `missed` are the first such rows, `heaviest` and `lightest` the largest and the smallest m.
+    |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the pseudo-inverse of k(Y, Y), is 1 where the landmarks span k(x, .). Of
+    the sums, `uncovered` is the number of rows that are not covered and `missed` holds the first of them; `farthest`
+    is the largest 1 - |psi|^2, `heaviest` and `lightest` are the largest and the smallest mass, and `unbounded` is the
+    number of rows whose bound on the diagonal is not positive.
     """
 
     features: Features
@@ -124,7 +130,7 @@ class CoverTask:
 
 @dataclass(frozen=True, eq=False)
 class First:
-    """The first rows of some kind, which add like a sum; not more than 1000."""
+    """The first rows of some kind, 1000 at most, which add up like a sum."""
 
     rows: tuple[Array, ...]
 
@@ -133,13 +139,13 @@ class First:
 
     @property
     def value(self) -> Array:
-        """(k, d)."""
+        """The rows as an array (k, d)."""
         return np.array(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class BlockTask:
-    """The sums of `Pull` or `Prove` over the blocks of a range."""
+    """The sums over one range for a step of the ascent (`Pull`) or for the certificate (`Prove`)."""
 
     features: Features
     block: Pull | Prove
@@ -154,7 +160,7 @@ class BlockTask:
 
 @dataclass(eq=False)
 class Passes:
-    """One pass after the other over the same rows; those that a checkpoint holds are not made again."""
+    """One pass after the other over the same rows; a pass whose sums a checkpoint holds is not made again."""
 
     run: Run
     checkpoint: Checkpoint | None = None
@@ -170,14 +176,14 @@ class Passes:
             return dict(saved[str(number)])
         found = self.run.reduce(task, state).sums
         sums = {k: np.asarray(v.value if isinstance(v, (First, Largest, Smallest)) else v) for k, v in found.items()}
-        if checkpoint is not None:  # passes after one that differs are of another way
+        if checkpoint is not None:  # later sums follow another course, and are dropped
             before = {key: value for key, value in saved.items() if int(key) < number}
             checkpoint.add(self.count, Total({**before, str(number): {**sums, ASKED: asked}}, count=1))
         return sums
 
 
 def _digest(task: Any, state: Any) -> Array:
-    """What a pass was asked, its task and the point at which it is made, as four numbers."""
+    """A digest of a pass, its task and the point at which it is made, as four numbers."""
     digest = hashlib.sha256(repr([type(part).__name__ for part in (task, getattr(task, "block", None))]).encode())
     if isinstance(state, np.ndarray):
         digest.update(np.ascontiguousarray(state).tobytes())
@@ -185,7 +191,7 @@ def _digest(task: Any, state: Any) -> Array:
 
 
 def plan_embedding(source: Source, p: int) -> PassPlan:
-    """The plan of a pass with p landmarks. Raises MemoryError where it would not fit."""
+    """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit."""
     plan, threads = plan_rows(source, flops_of(source, p)), local_threads()
     live = plan.live(1 + math.ceil(threads / plan.epoch))
     rows = block_rows(p)
@@ -197,12 +203,12 @@ def plan_embedding(source: Source, p: int) -> PassPlan:
 
 
 def keeps(size: int) -> bool:
-    """Whether an array of so many bytes is kept in this process."""
+    """Whether an array of so many bytes may be kept in memory: 1 GB at most, and a quarter of what is free."""
     return size <= min(KEPT, available() // SHARE)
 
 
 def kept_features(run: Run, features: Features) -> Source:
-    """A source of the kernel values in memory, with the other fields of the rows."""
+    """A source whose x are the kernel values (n, p), in memory, with the other fields of the rows."""
     values = run.map(KeepTask(features))
     assert values is not None
     others = {name: reader.read(0, run.source.n) for name, reader in run.source.readers.items() if name != "x"}
@@ -210,10 +216,11 @@ def kept_features(run: Run, features: Features) -> Source:
 
 
 def check_scratch(path: str | os.PathLike[str], source: Source) -> None:
-    """Refuse a path for the scratch array of a fit where anything lies but the scratch of an earlier one.
+    """Raise an error for a path where a fit cannot keep its kernel values in a scratch array.
 
-    Raises FileExistsError there, FileNotFoundError where the parent directory is missing, and ValueError for dask
-    arrays, whose blocks are not those of the scratch.
+    Raises FileExistsError where anything but the scratch array of an earlier fit lies there, FileNotFoundError or
+    PermissionError for a directory that is missing or cannot be written, and ValueError for the path of the input and
+    for dask arrays, whose blocks the scratch array does not share.
     """
     if source.dask_fields:
         raise ValueError("cache_path takes no dask array: write X by X.to_zarr(path) and give the path")
@@ -238,7 +245,7 @@ def _is_scratch(path: str | os.PathLike[str]) -> bool:
 
 
 def scratch_features(run: Run, features: Features, path: str) -> Source:
-    """A source of the kernel values in a zarr array that is written at a path, with the other fields of the rows."""
+    """A source whose x are the kernel values (n, p), written to a zarr array at a path, with the other fields."""
     n, p = run.source.n, features.basis.size
     rows = min(n, default_chunk_rows((n, p), "float64"))
     check_scratch(path, run.source)
@@ -253,7 +260,7 @@ def scratch_features(run: Run, features: Features, path: str) -> Source:
 
 @dataclass(frozen=True, eq=False)
 class _RowTask:
-    """The rows themselves, as float64."""
+    """The rows themselves, (c, d) float64, with the bounds on the diagonal as a last column where they are given."""
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
         fields = [np.asarray(batch["x"], dtype=float)]
@@ -263,7 +270,7 @@ class _RowTask:
 
 
 def gathered(run: Run) -> tuple[Array, Array | None]:
-    """All points (n, d) in memory, with the bounds (n,) where they are given."""
+    """All valid points (n, d) in memory, and the bounds on the diagonal (n,), None where none are given."""
     rows = run.map(_RowTask())
     if rows is None:
         raise ValueError("no rows are left: every row is invalid")
@@ -294,7 +301,7 @@ class _ProductTask:
 
 @dataclass(frozen=True, eq=False)
 class KernelProduct:
-    """K h for h (n, r): with K kept, or with its rows made anew on the active scheduler each time."""
+    """Products K h of the kernel matrix (n, n) with h (n, r): K is kept in memory, or its rows are made each time."""
 
     run: Run
     task: _ProductTask
@@ -302,7 +309,7 @@ class KernelProduct:
 
     @classmethod
     def of(cls, kernel: Kernel, x: Array, progress: bool | None) -> KernelProduct:
-        """Kept where it fits."""
+        """The products with the kernel matrix of points x (n, d), kept in memory where it fits."""
         n = len(x)
         rows = max(64, min(1024, -(-n // 16)))
         cuts = [*range(0, n, rows), n]
@@ -333,14 +340,14 @@ class _KernelTask:
 
 
 def positive(columns: Array) -> Array:
-    """Signs that make each column's largest entry positive: the first of those that rounding cannot tell apart."""
+    """Signs (r,) that make each column's entry of largest magnitude positive, the first where several tie."""
     size = np.abs(columns)
     first = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(axis=0)
     return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
 
 
 def check_reach(kernel: Gaussian, points: Array) -> None:
-    """Raise ValueError where a point is so far away that distances between the others lose their digits."""
+    """Raise ValueError where one of the points (n, d) is so far off that distances between the others lose digits."""
     bandwidth = float(kernel.scale) * np.sqrt(2)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
@@ -355,7 +362,10 @@ def check_reach(kernel: Gaussian, points: Array) -> None:
 
 
 def check_masses(kernel: Gaussian, lightest: float, heaviest: float, total: float, n: int) -> None:
-    """Raise ValueError where the kernel is the identity, or of rank one, to rounding."""
+    """Raise ValueError where the kernel matrix of n points is the identity, or of rank one, to rounding.
+
+    Masses are its row sums: the smallest, the largest, and their total.
+    """
     bandwidth = float(kernel.scale) * np.sqrt(2)
     if n == 1:
         raise ValueError("X has 1 row; an embedding needs 2 points at least")

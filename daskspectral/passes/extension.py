@@ -16,17 +16,18 @@ from daskspectral.solve.sdp import alpha
 
 Array = NDArray[np.floating[Any]]
 COVERED = 0.5  # least |psi(x)|^2 of a point that the landmarks cover; 1 where they span k(x, .)
-BLOCK = 1 << 22  # kernel values at once
+BLOCK = 1 << 22  # kernel values that are computed at once
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Extension(Registered, RowFunction):
-    """Xi(x) = sqrt(d(x)) u(x) / |u(x)| with u(x) = coefficients^T k(Y, x) (r,), d(x) = 1 / m(x) - m(x) / total.
+    """An embedding as a function of any point x, Xi(x) = sqrt(d(x)) u(x) / |u(x)|, u(x) = coefficients^T k(Y, x) (r,).
 
-    m(x) = masses.k(Y, x). The kernel functions are at all n points (masses 1, coefficients (I - v v^T) E / sqrt(m)) or
-    at p landmarks. Raw rows (c, n_features) to (c, r). Rows are undefined where m(x) or u(x) is 0, and, with
-    landmarks, where these do not cover x: |psi(x)|^2 = |whitening^T k(Y, x)|^2 below 0.5. With `unit`, d(x) = 1.
+    d(x) = 1 / m(x) - m(x) / total with the mass m(x) = masses.k(Y, x); with `unit`, d(x) = 1. `points` Y are all n
+    points of the fit (masses 1, coefficients (I - v v^T) E / sqrt(m)), or p landmarks. It takes raw rows
+    (c, n_features) to (c, r). It is undefined where m(x) or u(x) is 0, and where landmarks do not cover x:
+    |psi(x)|^2 = |whitening^T k(Y, x)|^2 below 0.5.
     """
 
     expects: ClassVar = {"kernel": Kernel, "preparation": Preparation}
@@ -40,7 +41,7 @@ class Extension(Registered, RowFunction):
     unit: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("points", "masses", "coefficients", "whitening"):  # in the order in which a store gives them back
+        for name in ("points", "masses", "coefficients", "whitening"):  # as a store gives them back, row by row
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 

@@ -21,7 +21,10 @@ Array = NDArray[Any]
 @final
 @dataclass(frozen=True, eq=False)
 class SpanValues(RowFunction):
-    """sum_i c_i phi_i at rows, (c, k), for coefficients (p, k), complex where these are; less the `means` (k,)."""
+    """The values at rows, (c, k), of k functions sum_i coefficients_ij phi_i in the span of a basis of p functions.
+
+    `coefficients` (p, k), real or complex, decide the dtype; the `means` (k,), where given, are subtracted.
+    """
 
     basis: Basis
     coefficients: Array
@@ -49,9 +52,10 @@ class SpanValues(RowFunction):
 @final
 @dataclass(frozen=True, eq=False)
 class SpanSlopes(RowFunction):
-    """Gradients in the raw columns of X at rows, (c, m n_features), target by target, for coefficients (p, m).
+    """The gradients at rows of m functions in the span of a basis of p functions, with coefficients (p, m).
 
-    Columns that are not used have derivative 0.
+    They are (c, m n_features), function by function, by the raw columns of X; columns that are not used have
+    derivative 0.
     """
 
     basis: LandmarkBasis

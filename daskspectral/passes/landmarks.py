@@ -33,10 +33,14 @@ def choose_landmarks(
     on_invalid: str,
     progress: bool | None,
 ) -> tuple[Kernel, Array, NDArray[np.int64] | None]:
-    """The kernel with its scale resolved, the landmarks (p, d), and their row numbers (p,) where they are rows.
+    """The kernel with its scale resolved, the landmarks (p, d), and their row numbers (p,), None where they are given.
 
-    Both are found among the points of a view. One cheap pass at most: one draw of global row numbers serves the
-    landmarks and the median distance.
+    `landmarks` is a method, or an array (p, n_features) in the raw columns of X. The points are the field `view`, and
+    one draw of rows, in one cheap pass at most, serves the landmarks and the median distance; `sample_size` is the
+    number of rows among which methods other than "uniform" choose.
+
+    Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid; fewer landmarks
+    than p, where the sample holds no more that are distinct to the kernel, give a RankWarning.
     """
     given = not isinstance(landmarks, str)
     sample_size = 0 if given else p if landmarks == "uniform" else sample_size or default_sample(p)
@@ -76,5 +80,5 @@ def choose_landmarks(
 
 
 def default_sample(p: int) -> int:
-    """How many rows the landmark methods other than uniform look at, unless the user says."""
+    """The default number of rows among which landmark methods other than "uniform" choose p."""
     return max(10 * p, 10_000)

@@ -1,4 +1,4 @@
-"""All pairs of the rows of a source: each task takes one tile of rows and reads those that it meets."""
+"""All pairs of the rows of a source: each task takes one tile, a range of rows, and reads the tiles to pair it with."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ LEAST_TILES = 16
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """The ranges of a run as clouds: every task meets others through these readers.
+    """The ranges of a run as clouds of points with masses; a task reads other tiles through these readers.
 
-    `factors`, by tile, (c,) each, multiply the masses of its valid rows, which are in units of 2^exponent.
+    Masses are sample weights in units of 2^exponent, times `factors` where given: one array (c,) for the valid rows of
+    each tile.
     """
 
     readers: Mapping[str, Reader]
@@ -36,17 +37,17 @@ class Tiles:
     exponent: int = 0
 
     def number(self, start: int) -> int:
-        """The tile that begins at a row."""
+        """The number of the tile that begins at a row."""
         return next(i for i, (first, _) in enumerate(self.ranges) if first == start)
 
     def partners(self, number: int) -> list[int]:
-        """The tiles that one meets, cyclically the next half: each pair of tiles meets once, at even loads."""
+        """The tiles that a tile is paired with, cyclically the next half: each pair of tiles once, at even loads."""
         m = len(self.ranges)
         offsets = [*range(1, (m - 1) // 2 + 1), *([m // 2] if m % 2 == 0 and number < m // 2 else [])]
         return [(number + offset) % m for offset in offsets]
 
     def cloud(self, number: int, batches: Iterable[Mapping[str, Array]]) -> Cloud:
-        """The valid rows of a tile."""
+        """The valid rows of a tile, with their masses."""
         parts = list(batches)
         if not parts:
             return Cloud(np.empty((0, 0)), np.empty(0))
@@ -56,7 +57,7 @@ class Tiles:
         return Cloud(x, mass if self.factors is None else mass * self.factors[number])
 
     def of(self, sums: Mapping[str, Array]) -> tuple[Array, ...]:
-        """The degrees among sums, by tile."""
+        """The degrees among the sums of a pass, one array (c,) for the rows of each tile."""
         return tuple(sums.get(_degree(i), np.empty(0)) for i in range(len(self.ranges)))
 
 
@@ -66,7 +67,7 @@ def _degree(number: int) -> str:
 
 @dataclass(frozen=True)
 class PairTask:
-    """One tile with itself and its partners: the sums of `PairMeasure`, and the degrees of each tile met."""
+    """The sums of a `PairMeasure` over one tile with itself and its partners, and their parts of the rows' degrees."""
 
     measure: PairMeasure
 
@@ -86,7 +87,10 @@ class PairTask:
 
 @dataclass(frozen=True, eq=False)
 class GramTask:
-    """The Gram matrix of the rows, and with offsets that of masses times degrees (by tile)."""
+    """Two sums over the rows: `gram`, the Gram matrix of the basis, and `diagonal`, weighted by degrees too.
+
+    `degrees` has an array (c,) for each tile. `diagonal` takes the functions less their offsets.
+    """
 
     gram: CloudGram
     degrees: tuple[Array, ...]
@@ -106,7 +110,7 @@ class GramTask:
 
 @dataclass(frozen=True)
 class NeighbourTask:
-    """The pairs of one range's rows with their neighbours."""
+    """The sum over the pairs of the rows of one range with their neighbours."""
 
     def __call__(self, batches: Batches, state: SparsePairs) -> dict[str, Array]:
         for _ in batches:  # the rows are in the state; the engine counts them here

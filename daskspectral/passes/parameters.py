@@ -18,7 +18,7 @@ Array = NDArray[np.floating[Any]]
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
-    """Raise ValueError unless the value is a whole number that large, and no larger than `most`."""
+    """Raise ValueError unless the value is a whole number from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be a whole number of {least} or more; it is {value!r}")
     if most is not None and value > most:
@@ -38,13 +38,13 @@ def check_number(name: str, value: Any) -> None:
 
 
 def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Raise ValueError, with the valid values, for any other."""
+    """Raise ValueError, which names the allowed values, for any other value."""
     if not any(value is a or (type(value) is type(a) and value == a) for a in allowed):
         raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; it is {value!r}")
 
 
 def check_random_state(value: Any) -> None:
-    """Raise ValueError for what `numpy.random.default_rng` does not take."""
+    """Raise ValueError for a value that `numpy.random.default_rng` does not take."""
     try:
         np.random.default_rng(value)
     except (TypeError, ValueError) as error:

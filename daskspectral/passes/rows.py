@@ -1,4 +1,4 @@
-"""A function of rows: what it does with a block of points; the loop over blocks is here, once."""
+"""Functions of rows: each evaluates a block of points; the loop over blocks is here, once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowFunction(ABC):
-    """Raw rows (c, n_features) to (c, columns): `preparation` of the rows, then `block` by block.
+    """A function from raw rows (c, n_features) to values (c, columns): rows are prepared, then evaluated in blocks.
 
-    With `nan_rows`, invalid rows, and those at which the function is not defined, become NaN instead of an error.
+    With `nan_rows`, invalid rows and rows where the function is undefined become NaN instead of an error.
     """
 
     preparation: Preparation = field(default_factory=Preparation)
@@ -30,34 +30,34 @@ class RowFunction(ABC):
     @property
     @abstractmethod
     def columns(self) -> int:
-        """How many numbers there are of a row."""
+        """The number of values for each row."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Their type."""
+        """The dtype of the values."""
         return np.dtype(float)
 
     @property
     @abstractmethod
     def rows(self) -> int | None:
-        """How many rows make a block; None where the function takes any number at once."""
+        """The number of rows in a block; None where the function takes any number at once."""
 
     @abstractmethod
     def block(self, x: Array, out: Array) -> None:
-        """The values at valid, prepared points x (c, d) into `out` (c, columns); NaN where they are undefined."""
+        """Write the values at valid, prepared points x (c, d) into `out` (c, columns); NaN where they are undefined."""
 
     def undefined(self, x: Array, count: int) -> str:
-        """The message where values are undefined at the points x, some of `count`."""
+        """The error message for values that are undefined at points x (m, d), out of `count` rows."""
         return f"the function is undefined at {len(x)} of {count} rows, the first of them {x[0]}"
 
     @final
     def __call__(self, rows: Any) -> Array:
-        """The values at raw rows."""
+        """The values (c, columns) at raw rows. Raises ValueError where they are undefined, unless `nan_rows`."""
         return self._blocks(np.asarray(rows), self.preparation)
 
     @final
     def of_prepared(self, x: Array) -> Array:
-        """The values at rows that are prepared already, (c, d)."""
+        """The values (c, columns) at rows that are prepared already, (c, d)."""
         return self._blocks(x, Preparation())
 
     def _blocks(self, rows: Array, preparation: Preparation) -> Array:

@@ -1,4 +1,4 @@
-"""Mean and standard deviation of the columns, in one streamed pass."""
+"""Weighted mean and standard deviation of the columns, in one streamed pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger("daskspectral")
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Weight, mean (d,) and sum of squared deviations (d,) of some rows; two add by Chan's formula."""
+    """Weight, mean (d,) and weighted sum of squared deviations (d,) of some rows; spreads add by Chan's formula."""
 
     weight: float
     mean: Array
@@ -57,8 +57,9 @@ class _SpreadTask:
 def standardized(source: Source, *, on_invalid: str, progress: bool | None) -> Source:
     """The source with columns brought to mean 0 and standard deviation 1 (ddof 0), in one streamed pass.
 
-    A column that is constant keeps its scale. Views of the space of x follow x; points of a space of their own are
-    brought there for themselves.
+    Rows count by their sample weights. A constant column keeps its scale. Views in the space of x are scaled as x is;
+    points in a space of their own have their own mean and scale. Raises InvalidRowError (on_invalid="raise"), and
+    ValueError where the weights are all zero or squares of the columns overflow.
     """
     run = Run(
         source,

@@ -1,4 +1,4 @@
-"""How the functions of each side of an operator are chosen: a basis that is given, or a kernel at landmarks."""
+"""How the left and right functions of an operator are chosen: a basis that is given, or a kernel at landmarks."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from daskspectral.passes.sums import Discretisation
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The parameters of one side; `prefix` is what their names begin with, "" or "right_".
+    """An estimator's parameters for the left or the right functions; `prefix` begins their names, "" or "right_".
 
-    `count` is p where `landmarks` is a method, `sample` the rows among which it chooses, `view` where the points are.
+    The functions are a `basis`, or a `kernel` at `landmarks`: an array, or the method that chooses `count` of
+    `sample` rows. `view` is the field of points on which they are evaluated; `constant` adds the constant function.
     """
 
     prefix: str
@@ -49,7 +50,7 @@ class Side:
 
     @property
     def size(self) -> int:
-        """The number of functions, before any is drawn."""
+        """The number of functions wanted, known before landmarks are drawn."""
         if self.basis is not None:
             return self.basis.size + self._adds_constant(self.basis)
         return (self.count if self.drawn else len(self.landmarks)) + self.constant
@@ -73,7 +74,7 @@ class Side:
                 check_whole("landmark_sample", self.sample, self.count)
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
-        """Raise ValueError where the functions do not fit the data or the operator; `order` is of the derivatives."""
+        """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
         dimension = source.dimension_at(self.view)
         if self.basis is not None:
             if self.basis.dimension != dimension:
@@ -90,7 +91,7 @@ class Side:
     def choose(
         self, source: Source, rng: np.random.Generator, operator: Operator, *, on_invalid: str, progress: bool | None
     ) -> tuple[Basis, NDArray[np.int64] | None]:
-        """The basis, and the sorted numbers of the rows that became landmarks."""
+        """The basis, and the sorted numbers of the rows that became landmarks, None where no rows did."""
         if self.basis is not None:
             adds = self._adds_constant(self.basis)
             return _with_constant(self.basis) if adds else self.basis, None
@@ -135,7 +136,7 @@ def _with_constant(basis: Basis) -> Basis:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The functions of an operator, as the parameters of an estimator choose them."""
+    """The left and right functions for an operator, as the parameters of an estimator choose them."""
 
     operator: Operator
     left: Side
@@ -146,16 +147,16 @@ class Choice:
 
     @property
     def sizes(self) -> tuple[int, int | None]:
-        """p, and q where right functions are others."""
+        """The numbers of functions wanted: p left, and q right ones where they differ, else None."""
         return self.left.size, None if self.right is None else self.right.size
 
     @property
     def excludes(self) -> bool:
-        """Whether rows that become landmarks are left out: only derivatives see a landmark at itself."""
+        """Whether rows that become landmarks are left out of the sums; only where the form has derivatives."""
         return self.exclude_landmarks and self.operator.derivative_order > 0
 
     def check_against(self, source: Source) -> None:
-        """What metadata can tell before any task is sent: raises ValueError where data and functions do not fit."""
+        """Raise ValueError where data and functions do not fit, as far as metadata tell, before any task is sent."""
         left, right = derivatives(self.operator)
         self.left.check_against(source, left if self.right is not None else max(left, right), self.operator)
         if self.right is not None:
@@ -163,7 +164,7 @@ class Choice:
         scaled = fields_at_derivatives(self.operator)
         if self.standardize and scaled:
             raise ValueError(
-                f"standardize=True would change the units of X and not those of {', '.join(scaled)}, which the "
+                f"standardize=True would change the units of X and not the units of {', '.join(scaled)}, which the "
                 f"operator {self.operator.name} multiplies with derivatives; scale both before, without standardize"
             )
         bound = units_of(self.operator)
@@ -187,7 +188,7 @@ class Choice:
     def discretise(
         self, source: Source, random_state: Any, *, on_invalid: str, progress: bool | None
     ) -> Discretisation:
-        """Scaling of columns, landmarks and bases, from a pass and draws of rows."""
+        """Choose the scaling of columns, the landmarks and the bases, by a pass and draws of rows where needed."""
         if self.standardize:
             source = standardized(source, on_invalid=on_invalid, progress=progress)
         rng = np.random.default_rng(random_state)
@@ -201,7 +202,7 @@ class Choice:
 
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
-    """The choice that the parameters of an estimator make. Raises ValueError or TypeError where they cannot work."""
+    """The functions that an estimator's parameters choose. Raises ValueError or TypeError where they cannot work."""
     constant = operator.kills_constants if estimator.constant is None else estimator.constant
     shared = {"count": estimator.n_landmarks, "sample": estimator.landmark_sample, "constant": constant}
     left = Side("", "x", estimator.basis, estimator.kernel, estimator.landmarks, **shared)

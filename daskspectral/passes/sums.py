@@ -28,9 +28,10 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Discretisation(Registered):
-    """What moments are measured with: the bases, the preparation of points, the rows left out.
+    """What moments are measured with: the bases, the preparation of points, the sorted numbers of rows left out.
 
-    `right_basis` None: right functions are of the same basis; `right_preparation` None: of points of the same space.
+    `right_basis` is None where left and right functions share one basis, `right_preparation` None where both are
+    functions of points in the same space.
     """
 
     expects: ClassVar = {
@@ -48,7 +49,7 @@ class Discretisation(Registered):
 
     @property
     def sizes(self) -> tuple[int, int | None]:
-        """p, and q where right functions are others."""
+        """The numbers of functions: p left, and q right ones where they differ, else None."""
         return self.basis.size, None if self.right_basis is None else self.right_basis.size
 
     def prepared(self, source: Source, operator: Operator) -> Source:
@@ -72,7 +73,7 @@ class PassPlan:
 
 
 def flops_of(source: Source, p: int) -> float:
-    """The work that a row is, with p functions: a few products of p x p matrices, and the functions themselves."""
+    """Floating-point operations per row with p functions: products of p x p matrices, and the functions themselves."""
     return 4.0 * p * p + 2.0 * p * source.dimension + 50.0 * p
 
 
@@ -118,9 +119,11 @@ def measure(
     checkpoint: Checkpoint | None = None,
     start: int = 0,
 ) -> Moments:
-    """The moments of the rows of a plan, those from `start` on, in one pass on the active scheduler.
+    """Measure the moments of the rows from `start` on, in one pass on the active dask scheduler.
 
-    Raises as `Run.reduce` does, OSError where the data changed meanwhile.
+    With a `checkpoint` the pass goes on from the sums that it holds. Raises InvalidRowError for the lowest invalid row
+    (on_invalid="raise"), PointError for a point that the operator's manifold does not accept, ValueError where no row
+    is left or the checkpoint follows another plan, and OSError where the data changed meanwhile.
     """
     basis, right = discretisation.basis, discretisation.right_basis
     source = discretisation.prepared(source, operator)
@@ -154,7 +157,7 @@ class SumTask:
     preparation: Preparation
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
-        """The sums over the rows of these batches. Raises PointError for a point that the operator does not take."""
+        """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
         statistics: dict[str, Array] = {}
 
         def prepared() -> Iterator[Mapping[str, Array]]:
@@ -193,7 +196,7 @@ def _preparation(source: Source, discretisation: Discretisation, operator: Opera
 
 
 def _leaves(operator: Operator, apart: bool) -> set[tuple[int, Atom]]:
-    """What is evaluated of the left (0) and of the right functions (1), where these are `apart`."""
+    """The atoms evaluated on the left functions (0) and on the right ones (1), where these are `apart`."""
     products = [product for form in operator.forms.values() for product in form.products]
     pairings = [pairing for functional in operator.functionals.values() for pairing in functional.pairings]
     sides = {0: [p.left for p in products] + [p.atom for p in pairings], 1: [p.right for p in products]}
@@ -201,7 +204,7 @@ def _leaves(operator: Operator, apart: bool) -> set[tuple[int, Atom]]:
 
 
 def _features(leaf: Atom, source: Source, operator: Operator) -> int:
-    """How many arrays (p, c) a basis keeps for an atom, besides those that every evaluation has."""
+    """How many arrays (p, c) a basis keeps for an atom, besides the arrays that every evaluation has."""
     if leaf.kind in ("value", "gradient"):
         return 0
     if leaf.kind != "along" or leaf.direction is None or leaf.direction.path:
@@ -213,7 +216,7 @@ def _features(leaf: Atom, source: Source, operator: Operator) -> int:
 
 
 def _part_bytes(reader: Reader, rows: int) -> int:
-    """What is decoded of a zarr array at once, or of a dask array, whose blocks a range has whole."""
+    """The bytes decoded at once: chunks of a zarr array, or the blocks of a dask array that a range covers."""
     if isinstance(reader, DaskReader):
         return rows * int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     if not isinstance(reader, ZarrReader):

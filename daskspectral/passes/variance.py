@@ -1,4 +1,4 @@
-"""Error bars of a fitted spectrum: Theorem 1's variance term and sharper ones, from one more pass over rows."""
+"""Error bars of a fitted spectrum: Theorem 1's variance term and sharper bounds, from one more pass over rows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ ROWS = 256  # of a block: (m, r, rows) numbers are held, m the dimension or more
 
 @dataclass(frozen=True, eq=False)
 class VarianceBound:
-    """How far the estimate may be from what endless data would give in the same span of functions.
+    """How far the estimate may be from the result of infinitely many rows with the same span of functions.
+
+    Theorem 1 and its term (8) are of Cabannes and Bach 2024.
 
     `theorem` and `bernstein` bound |L^(-1) - Lhat^(-1)| in operator norm on L2(rho), with probability 1 - `delta`
-    each, for n = `count` independent rows and the r = `rank` functions of the span without the `deflated` ones, which
-    the form kills: the constant. By Weyl they bound the error of every 1 / lambda as well. As in Theorem 1, the Gram
-    matrix is taken for known, and what the span cannot express (the bias) is not in them.
+    each, for n = `count` independent rows and the r = `rank` functions of the span that remain without the `deflated`
+    ones, which the form kills: the constant. By Weyl they bound the error of every 1 / lambda as well. As in Theorem 1,
+    the Gram matrix is taken as known, and the error from functions outside the span (the bias) is not included.
+    `inverse` is the norm of L^(-1), 1 / min |lambda|.
 
     theorem : the first term of (8), with the supremum H of |H(u_i, u_j, x)| over the rows that were read, in the
         basis of the span in which L is the identity up to signs. Proven from `theorem_rows` rows on.
@@ -45,7 +48,7 @@ class VarianceBound:
         H(f, f, x) - lambda f(x)^2 over the rows by sqrt(n). No bound, but of the size of the error itself where n is
         large against r and the eigenvalue is simple.
 
-    Variances and suprema are those of the rows that were read, not of the distribution, and the basis is estimated
+    Variances and suprema are taken over the rows that were read, not over the distribution, and the basis is estimated
     too: the bounds are as good as these estimates.
     """
 
@@ -75,7 +78,7 @@ class VarianceBound:
 
 
 class Decomposed(Protocol):
-    """What the bound needs of a fitted `SpectralDecomposition`."""
+    """The parts of a fitted `SpectralDecomposition` that the bounds need."""
 
     moments_: Moments
     preparation_: Preparation
@@ -101,8 +104,10 @@ def variance_bound(
 ) -> VarianceBound:
     """The bounds for a fitted model, with variances and suprema over the rows of X, in one pass.
 
-    Raises ValueError for operators that are not symmetric, where the operator is not invertible, and for data that
-    do not fit the model.
+    `delta` is the probability with which a bound may fail; the other options are as in `SpectralDecomposition.fit`.
+    Raises ValueError for operators that are not symmetric, for a model fitted with a ridge, where the operator is not
+    invertible on the span, and for data that do not fit the model; InvalidRowError for the lowest invalid row
+    (on_invalid="raise"); OSError where the data changed meanwhile.
     """
     moments = model.moments_
     operator, cut = moments.operator, resolve_cut(model.rtol, moments.dtype)

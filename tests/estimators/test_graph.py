@@ -326,7 +326,7 @@ def test_bad_data_before_any_task(tmp_path: Path) -> None:
 def test_what_only_the_data_tell() -> None:
     with pytest.raises(ValueError, match=r"the weights of some row sum to -.* positive, such as Gaussian\(scale\)"):
         make(weights=Linear()).fit(X - X.mean(axis=0) + [[0.1, 0, 0]])
-    with pytest.raises(ValueError, match=r"the eigenvalues sum to 0 and cannot be rescaled: the functions found are"):
+    with pytest.raises(ValueError, match=r"the eigenvalues sum to 0 and cannot be rescaled: all eigenfunctions are"):
         make(kernel=Polynomial(2), landmarks=np.zeros((1, 3)), n_components=1, rescale=1.0).fit(X)
     with pytest.raises(ValueError, match="X has 200 rows, too few for n_neighbors=200 others of each"):
         make(n_neighbors=200).fit(X)

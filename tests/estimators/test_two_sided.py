@@ -460,9 +460,9 @@ REFUSED: list[tuple[Any, dict[str, Any], Any, Any, type[Exception], str]] = [
     (Schroedinger(), VALUE, X, {"potential": X}, ValueError, r"potential has rows of shape \(3,\)"),
     (Schroedinger(), VALUE, X, [POTENTIAL], TypeError, "fields is a mapping of names to arrays; it is list"),
     (Generator(diffusion=1.0), {**VALUE, "standardize": True}, X, {"drift": X}, ValueError,
-     r"standardize=True would change the units of X and not those of drift"),
+     r"standardize=True would change the units of X and not the units of drift"),
     (Generator(reversible=True), {**VALUE, "standardize": True}, X, {"diffusion": SIGMA}, ValueError,
-     "not those of diffusion, which the operator generator multiplies with derivatives"),
+     "not the units of diffusion, which the operator generator multiplies with derivatives"),
     (BilinearForm(form(lambda f, g, x: inner(f, g)), solver="symmetric", center=True), VALUE, X, {}, ValueError,
      "center is for operators with singular values"),
 ]  # fmt: skip
