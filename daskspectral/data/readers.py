@@ -232,9 +232,17 @@ class ZarrReader(Reader):
 
 @dataclass(frozen=True, eq=False)
 class MemoryReader(ArrayReader):
-    """The contents of a zarr array in this process's memory; `origin` reads the array itself."""
+    """The contents of a zarr array in this process's memory; `missing` is the error where it lacks chunks."""
 
-    origin: ZarrReader | None = None
+    missing: OSError | None = None
+
+    def allowing_missing(self) -> Reader:
+        return replace(self, missing=None)
+
+    def read(self, start: int, stop: int) -> Array:
+        if self.missing is not None:
+            raise self.missing
+        return super().read(start, stop)
 
 
 def _is(values: Any, fill: Any) -> Any:
@@ -323,5 +331,8 @@ def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     if not array.shape:
         return ArrayReader(np.asarray(array[...]))
     if isinstance(array.store, MemoryStore):
-        return MemoryReader(np.asarray(array[...]), origin=ZarrReader.of(array, name))
+        try:
+            return MemoryReader(ZarrReader.of(array, name).read(0, array.shape[0]))
+        except OSError as missing:
+            return MemoryReader(np.asarray(array[...]), missing=missing)
     return ZarrReader.of(array, name)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import ZipStore
+from zarr.storage import MemoryStore, ZipStore
 
 import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader, zarr_reader
@@ -78,6 +78,14 @@ def test_stores_of_other_kinds_are_asked_too(tmp_path: Path) -> None:
         with pytest.raises(OSError, match=r"chunk c/3/0 .* is missing for this process"):
             fitted(array)
         assert fitted(array, allow_missing=True).moments_.count == len(X)
+
+
+def test_arrays_in_memory_are_asked_too() -> None:
+    array = zarr.create_array(MemoryStore(), shape=X.shape, chunks=(1000, 4), dtype=float, fill_value=0)
+    array[:3000] = X[:3000]
+    with pytest.raises(OSError, match=r"chunk c/3/0 .* is missing for this process"):
+        fitted(array)
+    assert fitted(array, allow_missing=True).moments_.count == len(X)
 
 
 def test_a_store_that_goes_away_during_the_run_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
