@@ -8,7 +8,7 @@
     "leverage"     drawn by ridge leverage scores
     array (p, d)   your own points
 
-An estimator takes one of these as its argument `landmarks`; the shell has the same names. All but the first choose
+An estimator takes one of these as its argument `landmarks`, a shell as `--landmark-method`. All but the first choose
 among `landmark_sample` rows drawn uniformly (10 p by default, at least 10 000). The choice matters where few rows
 decide. On two half-moons with noise 0.05, whose second eigenvalue tends to 0, 200 farthest-point landmarks give 0.058,
 k-means++ 0.27 and uniform ones 0.50: the functions that reach into the gap between the clusters matter.

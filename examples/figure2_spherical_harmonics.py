@@ -73,7 +73,7 @@ def harmonics(degree: int, points: np.ndarray) -> np.ndarray:
     columns = []
     for order in range(-degree, degree + 1):
         m = abs(order)
-        # the mean square of P_l^m is (l + m)! / ((l - m)! (2 l + 1)), that of the cosine 1/2
+        # the mean square of P_l^m is (l + m)! / ((l - m)! (2 l + 1)), and of the cosine 1/2
         norm = (2 * degree + 1) * (2 if m else 1) / np.prod(np.arange(degree - m + 1, degree + m + 1))
         angle = np.cos(m * longitude) if order >= 0 else np.sin(m * longitude)
         columns.append(np.sqrt(norm) * lpmv(m, degree, points[:, 2]) * angle)

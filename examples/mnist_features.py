@@ -73,10 +73,10 @@ def main(
 
     numbers = {f"accuracy, {name}": float(np.median(accuracy[name][-1])) for name in NAMES}
     for other in ("laplacian", "pca"):
-        numbers[f"errors of {other} over those of augmentation"] = float(
+        numbers[f"errors of {other} over errors of augmentation"] = float(
             np.median((1 - accuracy[other][-1]) / (1 - accuracy["augmentation"][-1]))
         )
-        assert numbers[f"errors of {other} over those of augmentation"] > 1, numbers
+        assert numbers[f"errors of {other} over errors of augmentation"] > 1, numbers
     return numbers
 
 

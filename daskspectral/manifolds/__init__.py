@@ -2,8 +2,8 @@
 
 On a submanifold the gradient of the surrounding space is biased, because it sees basis functions change across the
 manifold. `Laplacian(manifold)` takes only the part along the manifold (the tangential form), and its eigenvalues tend
-to the manifold's own. The rows that become landmarks are checked to lie on it, to 1e-5. `InvariantRegressor` and
-`HarmonicBasis` use the eigenspaces, which `Implicit` does not have.
+to the manifold's own. A row farther than 1e-5 from the manifold raises an error. `InvariantRegressor` and
+`HarmonicBasis` use the eigenspaces, which `Implicit` does not have. In a shell, `box` is for `daskspectral invariant`.
 
     manifold                     points                                                       in a shell
     Sphere(d)                    the unit sphere S^(d-1), in d columns                        sphere

@@ -88,7 +88,7 @@ class _Side:
         return np.asarray(matrix[np.ix_(self.kept, right.kept)])
 
     def spread(self, coefficients: Array) -> Array:
-        """Coefficients of all functions, 0 for those left out."""
+        """Coefficients of all functions, 0 for functions left out."""
         whole = np.zeros((len(self.kept), coefficients.shape[1]), coefficients.dtype)
         whole[self.kept] = coefficients
         return whole

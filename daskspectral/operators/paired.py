@@ -74,7 +74,7 @@ class Transfer(Operator):
     --------
     >>> import daskspectral as dsp
     >>> import numpy as np
-    >>> turn = np.linspace(0, 200 * np.pi, 2001)[:, None]  # a tenth of a half-turn a row
+    >>> turn = np.linspace(0, 200 * np.pi, 2001)[:, None]  # a twentieth of a turn between rows
     >>> model = dsp.SpectralDecomposition(Transfer(1, "eigen"), basis=dsp.basis.MonomialBasis(2, 1), n_components=3)
     >>> model.fit(np.hstack([np.cos(turn), np.sin(turn)])).eigenvalues_[1:].real.round(3)
     array([0.951, 0.951])

@@ -16,7 +16,7 @@ SHIFTS = np.array([600, 0, -600])
 def banded_squares(weights: Array) -> Array:
     """The sum of the squared weights (c,) in three parts (3,), which add over rows like any sum.
 
-    Weights below 2^-300 are multiplied by 2^600 first, and those above 2^300 by 2^-600.
+    Weights below 2^-300 are multiplied by 2^600 first, and weights above 2^300 by 2^-600.
     """
     w = np.asarray(weights, dtype=float)
     band = np.searchsorted(BORDERS, w)

@@ -199,7 +199,7 @@ def with_sums(functions: DiffusionFunctions, sums: Mapping[str, Array]) -> Diffu
 def landmark_map(
     functions: DiffusionFunctions, gram: Array, count: int, *, time: float = 1.0, symmetric: bool = True
 ) -> tuple[Array, DiffusionFunctions]:
-    """The `count` leading eigenvalues of A_bar (k,), which are those of P S P, and the coordinates, from the sums.
+    """The `count` leading eigenvalues of A_bar, equal to the eigenvalues of P S P (k,), and the coordinates.
 
     P = I - sigma sigma^T / M with sigma = sum psi_i / q_i^alpha and M = |sigma|^2 = sum m_i. An eigenvector w of P S P
     gives the eigenvector psi_i.w / (q_i^alpha sqrt(m_i lambda)) of A_bar. Fewer where no more exceed 1e-10.

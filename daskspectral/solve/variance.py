@@ -51,7 +51,7 @@ def energy_basis(form: Array, gram: Array, cut: float) -> EnergyBasis:
     size = np.abs(values)
     if not size.min() > 10 * len(size) * SAME * size.max():
         raise ValueError(
-            f"the form is not invertible once the constant is taken off: the least of {len(size)} eigenvalues is "
+            f"the form is not invertible once the constant is removed: the least of {len(size)} eigenvalues is "
             f"{values[size.argmin()]:.3g}, the largest {size.max():.3g}; leave out functions that the form kills"
         )
     return EnergyBasis(values, w @ (vectors / np.sqrt(size)), int(np.count_nonzero(~kept)))

@@ -1,6 +1,6 @@
 """The main job on SLURM: `daskspectral fit` on worker jobs that come and go, with a checkpoint.
 
-Every option that is not listed here is one of `daskspectral fit`:
+Every option that is not listed here goes to `daskspectral fit`:
 
     python deploy/slurm/fit.py --workers-max 20 --cores 16 --memory 64GB --walltime 04:00:00 --partition cpu \\
         points.zarr --kernel gaussian:1.0 --landmarks 1000 --out model.zarr --checkpoint run.checkpoint

@@ -1,7 +1,7 @@
 """The chunk kernel on one thread, in useful flops, against the BLAS's own rate in the same run.
 
 Measured: `Measure` on rows in memory (no engine, no disk), p landmarks, d columns, one BLAS thread; its useful flops
-per second over those of a 2048^3 `numpy.matmul`, which runs in turn with it. Useful flops per point: radial kernels
+per second over the flops per second of a 2048^3 `numpy.matmul`, in turn with it. Useful flops per point: radial kernels
 2 p^2 (M) + p^2 (Gram) + p^2 (G; none for the Gaussian) + 2 p d; dot-product kernels 2 p^2 + 2 p d; the tangential form
 on the sphere p^2 + 2 p d more for its one normal. Then dtype="float32" against float64: the ratio of the rates, and
 the largest difference of the first 25 eigenvalues over max(1, eigenvalue), with each dtype's own rank cut ("own cut";

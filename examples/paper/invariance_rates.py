@@ -27,7 +27,7 @@ from daskspectral.manifolds import Sphere
 Floats = NDArray[np.float64]
 AMPLITUDE, NOISE = 2.0, 1.0
 TRIALS = 20
-BEYOND = 8  # levels of a target over those of the largest fit
+BEYOND = 8  # levels of a target, as a multiple of the levels of the largest fit
 PROBES = 20_000
 AXES = {2: np.array([1.0, 0.0]), 3: np.ones(3) / np.sqrt(3)}
 SAMPLES = {2: "circle", 3: "sphere"}
@@ -35,7 +35,7 @@ SAMPLES = {2: "circle", 3: "sphere"}
 
 @dataclass(frozen=True)
 class Case:
-    """A smoothness s on a sphere under a group, and the numbers of levels that are fitted, ascending.
+    """A smoothness s on a sphere under a group, and the numbers of fitted levels, ascending.
 
     `functions` says how many invariant functions a level has. n = D^(1 + alpha) for the D of the levels, so that all of
     them are whole.

@@ -46,7 +46,7 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class Study:
-    """What is run: dimensions d with all permutations, degrees up to 3; those with `most_functions`; orders k."""
+    """The runs: dimensions of all `permutations`, degrees up to 3; `wide` ones, to `most_functions`; orders k."""
 
     permutations: tuple[int, ...] = (3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20)
     wide: tuple[int, ...] = (3, 5, 10)

@@ -28,10 +28,10 @@ from daskspectral.solve.sections import sections
 
 PICTURE = "invariances_torus.png"
 D = 10
-VARIANCE = 4 / 45 * np.sum((np.arange(1, D + 1) / D) ** 2)  # of f*: that of x^2 is 4 / 45
+VARIANCE = 4 / 45 * np.sum((np.arange(1, D + 1) / D) ** 2)  # the variance of f*; x^2 has variance 4 / 45
 SMOOTHNESS = 6.0  # the least whole number above d / 2
 SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228)
-ALL, HALF, FEW = 10, 5, 3  # seeds, and those of slow runs
+ALL, HALF, FEW = 10, 5, 3  # numbers of seeds, fewer for slow runs
 MODELS: dict[str, Callable[[int], Any]] = {
     "projection": lambda n: InvariantRegressor(TORUS, SignFlips(D), SMOOTHNESS),
     "least squares": lambda n: InvariantRegressor(TORUS, SignFlips(D), SMOOTHNESS, solver="least_squares"),

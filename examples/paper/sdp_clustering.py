@@ -111,7 +111,7 @@ def verdict(table: xr.Dataset) -> str:
     return (
         f"From one start the SDP embedding leads by {first:.3f} on average, at {span(one)} of {len(table.bandwidth)} "
         f"bandwidths; from {STARTS[-1]} starts by {last:.3f}, and of these bandwidths it keeps {span(kept)}: elsewhere "
-        "its lead was that of single starts."
+        "its lead was due to single starts."
     )
 
 

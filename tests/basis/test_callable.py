@@ -248,7 +248,7 @@ def test_a_shape_that_goes_wrong_later() -> None:
 
 
 def test_no_functions() -> None:
-    with pytest.raises(TypeError, match=r"CallableBasis takes a function x \(c, d\) -> \(p, c\) and, .*; it got 'sin'"):
+    with pytest.raises(TypeError, match=r"CallableBasis takes a function x \(c, d\) -> \(p, c\) and .*; it got 'sin'"):
         CallableBasis("sin", d=2)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"it got 3"):
         CallableBasis(features, 3, d=3)  # type: ignore[arg-type]

@@ -644,7 +644,7 @@ def test_bases_refused() -> None:
         Concatenated((ConstantBasis(2), ConstantBasis(3)))
     with pytest.raises(ValueError, match="Concatenated takes one basis or more; got none"):
         Concatenated(())
-    with pytest.raises(TypeError, match=r"kernel functions are LandmarkBasis\(kernel, landmarks\); got \(Gaussian"):
+    with pytest.raises(TypeError, match=r"the basis of a kernel is LandmarkBasis\(kernel, landmarks\); got \(Gaussian"):
         Concatenated((Gaussian(1.0),))  # type: ignore[arg-type]
     assert Concatenated([ConstantBasis(2)]).bases == (ConstantBasis(2),)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"asks for basis\.Wavelets, which this daskspectral does not have"):

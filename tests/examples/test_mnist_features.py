@@ -33,8 +33,8 @@ def test_invariant_features_tell_digits_apart_with_fewer_errors(example, digits,
         monkeypatch.setattr(example, name, value)
     numbers = example.main(digits, 200, 200, tmp_path, components=32)
     assert numbers["accuracy, augmentation"] >= 0.92
-    assert numbers["errors of laplacian over those of augmentation"] >= 1.1
-    assert numbers["errors of pca over those of augmentation"] >= 1.1
+    assert numbers["errors of laplacian over errors of augmentation"] >= 1.1
+    assert numbers["errors of pca over errors of augmentation"] >= 1.1
     assert [p.name for p in tmp_path.iterdir()] == [example.PICTURE]
 
 

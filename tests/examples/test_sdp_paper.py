@@ -83,7 +83,7 @@ def test_figure_8_at_its_quick_size(figures, tmp_path):
     result = CliRunner().invoke(figures.main, arguments, catch_exceptions=False)
     assert result.exit_code == 0
     assert {p.name for p in tmp_path.iterdir()} == {"sdp_figure8.png", "t.zarr"}
-    assert "its lead was that of single starts" in result.output
+    assert "its lead was due to single starts" in result.output
     with xr.open_zarr(tmp_path / "t.zarr", consolidated=False) as table:
         assert (table.sdp_gap <= 1e-6).all()
         assert (table.sdp_nmi.sel(bandwidth=0.1) >= 0.9).all()

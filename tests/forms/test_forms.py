@@ -284,7 +284,7 @@ def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
         (lambda f, g, x: inner(partial(partial(f, 1), 1), g), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(grad(grad(f)), g), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(along(grad(f), x.v), g), "a derivative is taken of f or g itself"),
-        (lambda f, g, x: inner(grad(f * x.w), grad(g)), "fields multiply the derivative"),
+        (lambda f, g, x: inner(grad(f * x.w), grad(g)), "multiply the derivative by fields"),
         (lambda f, g, x: inner(grad(x.w), grad(g)), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(partial(f), g), "one whole order of 0 or more for each coordinate"),
         (lambda f, g, x: inner(partial(f, -1), g), "one whole order of 0 or more for each coordinate"),

@@ -394,7 +394,7 @@ def test_parameters_by_name() -> None:
         ({"scale": 1.0}, "RadialSum has no parameter 'scale'; it has left, right"),
         ({"left__width": 1.0}, "Gaussian has no parameter 'width'; it has scale"),
         ({"left__scale": 2.0, "right__scale": -1.0}, "positive scale"),
-        ({"left__scale__x": 2.0}, "scale of Gaussian is no kernel"),
+        ({"left__scale__x": 2.0}, "scale of Gaussian is not a kernel"),
         ({"left__scale": 2.0, "right": Linear()}, "family RadialKernel"),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_fold_without_rows_has_zero_sums() -> None:
         (np.where(FOLD == 2, 4, FOLD), r"0 to 3; one row has 4"),
         (FOLD - 1, r"one row has -1"),
         (FOLD + 0.5, r"one row has \d\.5"),
-        (None, r"a field `fold`, and the data have \['x'\]"),
+        (None, r"a field `fold` of the rows, and the data have \['x'\]"),
     ],
 )
 def test_rows_of_no_fold_are_an_error(fold: np.ndarray | None, message: str) -> None:

@@ -309,14 +309,14 @@ SHAPES: list[tuple[Operator, dict[str, tuple[int, ...]], str | None]] = [
     (Schroedinger(), {"potential": (1,)}, r"reads potential as numbers, .* potential has rows of shape \(1,\)"),
     (TangentPropagation(), {"direction": (2,)}, None),
     (TangentPropagation(), {"direction": (5, 2)}, None),
-    (TangentPropagation(), {"direction": (3,)}, r"several \(n, m, 2\) a row; its rows have shape \(3,\)"),
-    (TangentPropagation(), {"direction": (0, 2)}, r"several \(n, m, 2\) a row; its rows have shape \(0, 2\)"),
+    (TangentPropagation(), {"direction": (3,)}, r"several \(n, m, 2\); its rows have shape \(3,\)"),
+    (TangentPropagation(), {"direction": (0, 2)}, r"several \(n, m, 2\); its rows have shape \(0, 2\)"),
     (AnisotropicDiffusion("d"), {"d": (2, 2)}, None),
     (AnisotropicDiffusion("d"), {"d": (2, 3)}, r"the field d holds a matrix \(2, 2\) for each row"),
     (AnisotropicDiffusion("s", factored=True), {"s": (2, 3)}, None),
-    (AnisotropicDiffusion("s", factored=True), {"s": (3, 2)}, r"one matrix sigma \(2, m\) a row"),
+    (AnisotropicDiffusion("s", factored=True), {"s": (3, 2)}, r"a matrix sigma \(2, m\) for each row"),
     (Generator(), {"drift": (2,), "diffusion": (2, 1)}, None),
-    (Generator(), {"drift": (2,), "diffusion": (2,)}, r"one matrix sigma \(2, m\) a row"),
+    (Generator(), {"drift": (2,), "diffusion": (2,)}, r"a matrix sigma \(2, m\) for each row"),
     (Generator(), {"drift": (), "diffusion": (2, 1)}, r"reads drift as vectors or matrices of shape \(2,\)"),
     (Generator(), {"diffusion": (2, 1)}, "reads the fields diffusion, drift of the data; drift missing"),
     (Generator(diffusion=1.0), {"drift": (2,)}, None),
@@ -359,7 +359,7 @@ def test_kernels_that_are_not_smooth_enough(operator: Operator, kernel: Any, rem
     [
         (
             [[[1.0, 0.5], [0.4, 1.0]]],
-            r"diffusion must be symmetric at every row: .* up to 0\.1 of the largest one, and 1e-08 .*"
+            r"diffusion must be symmetric at every row: .* up to 0\.1 of the largest entry, and 1e-08 .*"
             r"0\.5 \* \(diffusion \+ diffusion\.swapaxes\(1, 2\)\)",
         ),
         ([np.eye(2), [[1.0, 1.0 + 3e-8], [1.0, 1.0]]], "must be symmetric at every row: .* up to 3e-08 of the largest"),

@@ -264,7 +264,7 @@ def test_functions_that_the_form_kills() -> None:
     one_axis = model(operator=SymmetricForm(dsp.form(along_an_axis)), basis=functions, n_components=3).fit(x)
     assert one_axis.variance_bound(x).deflated == 3  # 1, x_1, x_1^2
     oblique = model(operator=SymmetricForm(dsp.form(along_a_line)), basis=functions, n_components=3).fit(x)
-    with pytest.raises(ValueError, match=r"not invertible once the constant is taken off"):
+    with pytest.raises(ValueError, match=r"not invertible once the constant is removed"):
         oblique.variance_bound(x)
 
 

@@ -432,7 +432,7 @@ WRONG_KERNELS: list[tuple[Kernel, str]] = [
     (Gaussian(1e-3), r"vanishes between all different points, and nothing can be checked; give x, points in its units"),
     (
         FunctionKernel(ripples, ripples_gradient),
-        r"agree to [\d.e-]+ only, and [\d.e-]+ is needed: .*much narrower than the points are apart",
+        r"agree to [\d.e-]+ only, and [\d.e-]+ is needed. .*much narrower than the distances of the points",
     ),
     (Radial(lambda s: 1 - s), r"is not positive semidefinite: its matrix on 40 points has eigenvalues from -[\d.]+"),
     (Radial(lambda s: -np.sqrt(s)), r"is not positive semidefinite"),
