@@ -1,4 +1,4 @@
-"""What `help` teaches: each package's docstring names all that it offers, and its examples run."""
+"""What `help` teaches: each package's docstring names all that it offers and shows examples; pytest runs these."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ MODULES = [
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_examples_of_a_docstring_run(name: str) -> None:
+def test_a_module_shows_examples(name: str) -> None:
     module = importlib.import_module(f"daskspectral.{name}")
-    failed, tried = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
-    assert tried > 0, f"daskspectral.{name} has no example"
-    assert failed == 0
+    assert any(test.examples for test in doctest.DocTestFinder().find(module)), f"daskspectral.{name} has no example"
 
 
 @pytest.mark.parametrize("name", OFFERED)

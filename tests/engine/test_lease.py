@@ -28,7 +28,7 @@ Y = X[:, 0]
 def first_run(points: Path, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A slow run with the checkpoint run.zarr, once it has written an epoch."""
     script = Path(__file__).with_name("fit_slowly.py")
-    process = subprocess.Popen([sys.executable, script, points, folder, "1"], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, script, points, folder, "1", "later"], stderr=subprocess.DEVNULL)
     try:
         while not list((folder / "run.zarr").glob("epoch-00000001")):
             assert process.poll() is None

@@ -34,6 +34,11 @@ def make(**changes: Any) -> dsp.KernelEmbedding:
     return dsp.KernelEmbedding(**({"kernel": Matern(2.5, 0.7), "regularization": 1e-3} | changes))
 
 
+@pytest.fixture(scope="module")
+def est() -> dsp.KernelEmbedding:
+    return make().fit(X)
+
+
 def test_the_problem_it_states() -> None:
     """Objective, constraints and bound from dense matrices; y may be negative."""
     est = make(regularization=1e-2).fit(X)
@@ -65,8 +70,7 @@ def test_u_and_d_in_three_ways() -> None:
     assert make(u=0.0, d=2.0).fit(X).objective_ > one.objective_
 
 
-def test_scikit_learn_takes_the_kernel() -> None:
-    est = make().fit(X)
+def test_scikit_learn_takes_the_kernel(est: dsp.KernelEmbedding) -> None:
     kernel = est.learned_kernel_
     gram, cross = kernel(X, X), kernel(NEW, X)
     precomputed = SVC(kernel="precomputed").fit(gram, LABELS)
@@ -80,9 +84,9 @@ def test_scikit_learn_takes_the_kernel() -> None:
     np.testing.assert_allclose(np.abs(one), np.abs(two), atol=1e-9)
 
 
-def test_the_learned_kernel_is_copied_and_cross_validated() -> None:
+def test_the_learned_kernel_is_copied_and_cross_validated(est: dsp.KernelEmbedding) -> None:
     """As scikit-learn does it: a clone, a deep copy, a pickle and a saved state give the same numbers."""
-    kernel = make().fit(X).learned_kernel_
+    kernel = est.learned_kernel_
     gram = kernel(NEW, X)
     again = decode(encode(kernel), Kernel)
     for each in (clone(kernel), copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel)), again):
@@ -100,8 +104,7 @@ def test_the_learned_kernel_is_copied_and_cross_validated() -> None:
     np.testing.assert_array_equal(clone(model).fit(X).eigenvalues_, model.fit(X).eigenvalues_)
 
 
-def test_features_of_the_kernel() -> None:
-    est = make().fit(X)
+def test_features_of_the_kernel(est: dsp.KernelEmbedding) -> None:
     np.testing.assert_allclose(est.transform(X), est.embedding_, atol=1e-9)
     e = est.transform(NEW)
     np.testing.assert_allclose(est.learned_kernel_(NEW, X), e @ est.embedding_.T, atol=1e-12)
@@ -109,8 +112,7 @@ def test_features_of_the_kernel() -> None:
     assert (largest > 0).all()
 
 
-def test_containers_and_saving(tmp_path: Path) -> None:
-    est = make().fit(X)
+def test_containers_and_saving(est: dsp.KernelEmbedding, tmp_path: Path) -> None:
     path = tmp_path / "x.zarr"
     zarr.create_array(path, data=X, chunks=(30, 2))
     blocks = da.from_array(X, chunks=(40, 1))
