@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 _users = 0
+_drives = False  # a run was under way in this process
 _limit: Any = None
 
 
@@ -27,9 +28,9 @@ def _controller() -> ThreadpoolController:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """BLAS on one thread in this process while any run is under way; the earlier setting comes back afterwards."""
-    global _users, _limit
+    global _users, _limit, _drives
     with _lock:
-        _users += 1
+        _users, _drives = _users + 1, True
         if _users == 1:
             _limit = _controller().limit(limits=1, user_api="blas")
     try:
@@ -46,7 +47,7 @@ def one_blas_thread() -> Iterator[None]:
 def limit_worker() -> None:
     """BLAS on one thread in a worker process, from its first task on; a driver's own process is left alone."""
     called_here = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
-    if _users == 0 and not called_here:
+    if not _drives and not called_here:
         _controller().limit(limits=1, user_api="blas")
         logger.debug("BLAS limited to one thread in this worker")
 

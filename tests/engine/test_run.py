@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import zarr
 from distributed import Client, LocalCluster
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source, open_source
@@ -26,6 +27,7 @@ from daskspectral.engine import Plan, Run, plan_run
 from daskspectral.engine import plan as plan_module
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_rows, take_rows
+from daskspectral.engine.threads import limit_worker
 from daskspectral.errors import InvalidRowError
 from daskspectral.forms import form, functional, grad, inner, partial
 from daskspectral.kernels import Gaussian, Polynomial
@@ -465,23 +467,36 @@ def test_interrupt_on_a_cluster(cluster: LocalCluster, tmp_path: Path) -> None:
         assert run_of(X).reduce(count_task()).count == N
 
 
+def blas_threads() -> list[int]:
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_a_task_that_starts_after_its_run_was_stopped_leaves_the_blas_threads_of_the_driver() -> None:
+    two = threadpool_limits(2, "blas")  # as a context it would keep other threads from changing the number
+    try:
+        before = blas_threads()
+        run_of(X).reduce(count_task())
+        limit_worker.cache_clear()
+        late = threading.Thread(target=limit_worker)
+        late.start()
+        late.join()
+        assert blas_threads() == before
+    finally:
+        two.restore_original_limits()
+
+
 def test_blas_threads_come_back() -> None:
-    from threadpoolctl import threadpool_info, threadpool_limits
-
-    def counts() -> list[int]:
-        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
-
     seen: list[list[int]] = []
 
     class Look:
         def __call__(self, batches: Any, state: Any = None) -> dict[str, np.ndarray]:
-            seen.append(counts())
+            seen.append(blas_threads())
             return count_task()(batches)
 
     with threadpool_limits(2, "blas"):
-        before = counts()
+        before = blas_threads()
         run_of(X).reduce(Look())
-        assert counts() == before
+        assert blas_threads() == before
     assert all(set(c) == {1} for c in seen)
 
 

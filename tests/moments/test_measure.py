@@ -1,6 +1,7 @@
 """Several bases in one pass, folds kept apart: the seam that model selection and error bars stand on."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.source import open_source
 from daskspectral.engine import Run, plan_run
-from daskspectral.forms import first_moment
+from daskspectral.forms import first_moment, gram
 from daskspectral.kernels import Exponential, Gaussian, Matern, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure, MeasureMany
@@ -115,3 +116,18 @@ def test_what_cannot_be_measured_together_is_refused() -> None:
         MeasureMany({**measures(), "flat": Measure(plane, plane, Laplacian().forms)})
     with pytest.raises(ValueError, match=r"1 or more; it is 0"):
         MeasureMany(measures(), folds=0)
+
+
+def test_a_flag_that_blas_sets_for_finite_products_is_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    multiply = np.matmul
+
+    def flagged(*args: Any, **kwargs: Any) -> Any:
+        np.subtract(np.inf, np.inf)
+        return multiply(*args, **kwargs)
+
+    basis, x = LandmarkBasis(Gaussian(), np.zeros((1, 2))), np.ones((5, 2))
+    wanted = Measure(basis, basis, {"gram": gram})([{"x": x}])["gram"]
+    monkeypatch.setattr(np, "matmul", flagged)
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        np.matmul(x, x.T)
+    np.testing.assert_array_equal(Measure(basis, basis, {"gram": gram})([{"x": x}])["gram"], wanted)
