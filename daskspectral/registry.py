@@ -14,7 +14,8 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar, Self
@@ -165,8 +166,12 @@ def encode(value: Any) -> Any:
 
 
 def foreign(data: Any) -> list[str]:
-    """The names in encoded data that are not of daskspectral's own classes, sorted. Nothing is imported."""
-    return sorted({name for name, own in _names(data) if not own})
+    """The names in encoded data that are not of daskspectral's own classes, sorted. Nothing is imported.
+
+    Raises ValueError for names that are none, and for data that are nested deeper than any object is.
+    """
+    with _bounded():
+        return sorted({name for name, own in _names(data) if not own})
 
 
 def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
@@ -182,10 +187,20 @@ def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
     if unknown:
         raise UntrustedError(unknown)
     named = isinstance(data, Mapping) and _CLASS in data
-    found = _decode(data, expected if named else Registered, known)
+    with _bounded():
+        found = _decode(data, expected if named else Registered, known)
     if not isinstance(found, expected):
         raise ValueError(f"expected {_kind(expected)}, received {_kind(type(found))}: the file was not saved as it is")
     return found
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Data that are nested without end are a ValueError."""
+    try:
+        yield
+    except RecursionError:
+        raise ValueError("the file is nested deeper than anything that is saved: it was not saved as it is") from None
 
 
 def _encode_object(value: Registered) -> dict[str, Any]:
@@ -195,8 +210,10 @@ def _encode_object(value: Registered) -> dict[str, Any]:
     if not own:
         data["source"] = _source(cls)
     if not own or any(isinstance(part, _FUNCTIONS) for part in _flat(state.values())):
-        with np.errstate(all="ignore"):
-            data["probe"] = value.probe()
+        data["probe"] = first = _probed(value)
+        if first is not None and not _same(first, _probed(value)):
+            names = " with ".join([data[_CLASS], *_functions_in(data[_STATE])])
+            raise ValueError(f"{names} has other values at the same points each time: what is random cannot be saved")
     return data
 
 
@@ -207,8 +224,8 @@ def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping
             return _decode_object(data, expected, known)
         if _FUNCTION in data:
             return _decode_function(data, expected, known)
-        if _TUPLE in data:
-            return tuple(_decode(item, expected, known, expects) for item in _list(data[_TUPLE]))
+        if isinstance(data.get(_TUPLE), list):
+            return tuple(_decode(item, expected, known, expects) for item in data[_TUPLE])
         if _NUMBER in data:
             return _number(data[_NUMBER])
         expects = expects or {}
@@ -227,14 +244,31 @@ def _decode_object(data: Mapping[str, Any], expected: Any, known: Mapping[str, A
         raise ValueError(f"the file has {name} where {_kind(expected)} belongs: it was not saved as it is")
     if not isinstance(state, Mapping):
         raise ValueError(f"the file has a {name} without a state: it was not saved as it is")
-    made = cls.from_state(_decode(state, Registered, known, cls.expects))
+    made = _made(name, cls, _decode(state, Registered, known, cls.expects))
     if "source" in data:
         _check_source(name, cls, data["source"])
     saved = data.get("probe")
-    if isinstance(saved, np.ndarray):
-        with np.errstate(all="ignore"):
-            _check_values([name, *_functions_in(state)], saved, made.probe())
+    if isinstance(saved, np.ndarray) and not _same(saved, _probed(made)):
+        raise ValueError(
+            f"{' with '.join([name, *_functions_in(state)])} has other values than when it was saved: the code has "
+            "changed. Load the file with the code that it was saved with, or fit again"
+        )
     return made
+
+
+def _made(name: str, cls: type[Registered], state: Any) -> Registered:
+    """An object of its state; whatever a constructor raises for parts that are none of its own is a ValueError."""
+    for key, kind in cls.expects.items() if isinstance(state, Mapping) else ():
+        if isinstance(state.get(key), (bool, int, float, complex, np.ndarray, Mapping)):
+            what = type(state[key]).__name__
+            raise ValueError(f"{key} of {name} is {what} in the file, and {_kind(kind)} belongs there")
+    try:
+        return cls.from_state(state)
+    except ValueError:
+        raise
+    except Exception as error:  # of any kind: the parts are what the file says
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{name} cannot be made of what the file has for it ({what}): it was not saved so") from error
 
 
 def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str, Any]) -> Any:
@@ -297,7 +331,7 @@ def _resolved(name: str, known: Mapping[str, Any]) -> Any:
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # a user's module raises what it likes
         raise ValueError(f"the file asks for {name}, which cannot be imported here: {error}") from error
 
 
@@ -318,13 +352,18 @@ def _check_source(name: str, thing: Any, saved: Any) -> None:
         )
 
 
-def _check_values(names: Sequence[str], saved: NDArray[Any], now: NDArray[Any] | None) -> None:
-    same = now is not None and saved.shape == now.shape
-    if not same or not np.allclose(saved, np.asarray(now), rtol=1e-9, atol=1e-12, equal_nan=True):
-        raise ValueError(
-            f"{' with '.join(names)} has other values than when it was saved: the code has changed. Load the file with "
-            "the code that it was saved with, or fit again"
-        )
+def _probed(value: Registered) -> NDArray[Any] | None:
+    """The values of an object at its probe points; None where it has none, or a user's function fails there."""
+    try:
+        with np.errstate(all="ignore"):
+            values = value.probe()
+            return None if values is None else np.asarray(values)
+    except Exception:  # a user's function raises what it likes
+        return None
+
+
+def _same(saved: NDArray[Any], now: NDArray[Any] | None) -> bool:
+    return now is not None and saved.shape == now.shape and np.allclose(saved, now, 1e-9, 1e-12, equal_nan=True)
 
 
 def _functions_in(state: Any) -> Iterator[str]:
@@ -342,12 +381,6 @@ def _flat(values: Iterable[Any]) -> Iterator[Any]:
             yield from _flat(value)
         else:
             yield value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"expected a list, received {value!r}: the file was not saved as it is")
-    return value
 
 
 def _number(text: Any) -> float | complex:
