@@ -432,3 +432,18 @@ def test_what_could_not_be_read_back_is_not_saved(tmp_path: Path) -> None:
     model.basis_extra = 1
     model.save(tmp_path / "m.zarr")
     assert dsp.untrusted(tmp_path / "m.zarr") == []
+
+
+def test_a_checkpoint_that_is_not_of_such_a_run_is_an_error_that_names_it(tmp_path: Path) -> None:
+    options = {"n_landmarks": 12, "n_components": 3, "random_state": 0}
+    dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+    for place, wrong in [
+        ("constants", 3),
+        ("total", {"sums": 3}),
+        ("total", {}),
+        ("constants", {"a": {"$class": "x"}}),
+    ]:
+        for epoch in (tmp_path / "run.zarr").glob("epoch-*"):
+            forge(epoch, lambda header: header["state"].update({place: wrong}))  # noqa: B023
+        with pytest.raises(OSError, match=r"run\.zarr was not written by a run like this one"):
+            dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
