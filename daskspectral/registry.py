@@ -16,7 +16,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar, Self
 
@@ -44,15 +43,29 @@ Function = FunctionType | BuiltinFunctionType | np.ufunc
 Trusted = str | type | Callable[..., Any]
 _OWN: dict[str, type[Registered]] = {}
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, np.ufunc)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _CLASS, _FUNCTION, _TUPLE, _NUMBER, _STATE = "$class", "$function", "$tuple", "$number", "state"
+
+
+def arguments_of(thing: Any) -> dict[str, Any]:
+    """The constructor's arguments, from the attributes of their names. Raises TypeError where one is not kept."""
+    cls: Any = type(thing)
+    wanted = {} if cls.__init__ is object.__init__ else dict(inspect.signature(cls).parameters)
+    lost = [name for name, p in wanted.items() if p.kind in _VARIADIC or not hasattr(thing, name)]
+    if lost:
+        raise TypeError(
+            f"{cls.__name__} cannot be taken apart, as it keeps no attribute {', '.join(lost)}: make it a dataclass, "
+            "or give it state(), which returns what it is made of, and the class method from_state(state)"
+        )
+    return {name: getattr(thing, name) for name in wanted}
 
 
 class Registered:
     """An object that can be saved: `state` takes it apart, `from_state` puts it together again.
 
-    A dataclass needs neither: its state are its constructor's arguments. The state may hold numbers, text, arrays,
-    lists, tuples, mappings, functions and other registered objects. `expects` names, for the keys of the state that
-    hold objects or functions, what kind they must be; a file that has another one there is refused.
+    A class that keeps its constructor's arguments, as a dataclass does, needs neither. The state may hold numbers,
+    text, arrays, lists, tuples, mappings, functions and other registered objects. `expects` names, for the keys of the
+    state that hold objects or functions, what kind they must be; a file that has another one there is refused.
     """
 
     expects: ClassVar[Mapping[str, Any]] = {}
@@ -64,16 +77,8 @@ class Registered:
             _OWN[f"{rest.partition('.')[0]}.{cls.__name__}"] = cls
 
     def state(self) -> dict[str, Any]:
-        """What makes an equal object: for a dataclass, the arguments of its constructor."""
-        cls: Any = type(self)
-        if is_dataclass(cls):
-            return {f.name: getattr(self, f.name) for f in fields(cls) if f.init}
-        if cls.__init__ is object.__init__:  # nothing to construct it with
-            return {}
-        raise TypeError(
-            f"{cls.__name__} is no dataclass and cannot be taken apart: give it state(), which returns what it is made "
-            "of, and the class method from_state(state)"
-        )
+        """What makes an equal object: the arguments of its constructor, which are kept under their names."""
+        return arguments_of(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -186,9 +191,8 @@ def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
     unknown = [name for name in foreign(data) if name not in known]
     if unknown:
         raise UntrustedError(unknown)
-    named = isinstance(data, Mapping) and _CLASS in data
     with _bounded():
-        found = _decode(data, expected if named else Registered, known)
+        found = _decode(data, expected if isinstance(data, Mapping) and _CLASS in data else Registered, known)
     if not isinstance(found, expected):
         raise ValueError(f"expected {_kind(expected)}, received {_kind(type(found))}: the file was not saved as it is")
     return found
@@ -204,12 +208,12 @@ def _bounded() -> Iterator[None]:
 
 
 def _encode_object(value: Registered) -> dict[str, Any]:
-    cls, state = type(value), value.state()
-    data: dict[str, Any] = {_CLASS: name_of(cls), _STATE: encode(state)}
+    cls = type(value)
+    data: dict[str, Any] = {_CLASS: name_of(cls), _STATE: encode(value.state())}
     own = _own_name(cls) in _OWN
     if not own:
         data["source"] = _source(cls)
-    if not own or any(isinstance(part, _FUNCTIONS) for part in _flat(state.values())):
+    if not own or any(_functions_in(data[_STATE])):
         data["probe"] = first = _probed(value)
         if first is not None and not _same(first, _probed(value)):
             names = " with ".join([data[_CLASS], *_functions_in(data[_STATE])])
@@ -264,9 +268,9 @@ def _made(name: str, cls: type[Registered], state: Any) -> Registered:
             raise ValueError(f"{key} of {name} is {what} in the file, and {_kind(kind)} belongs there")
     try:
         return cls.from_state(state)
-    except ValueError:
-        raise
     except Exception as error:  # of any kind: the parts are what the file says
+        if isinstance(error, ValueError):
+            raise
         what = f"{type(error).__name__}: {error}"
         raise ValueError(f"{name} cannot be made of what the file has for it ({what}): it was not saved so") from error
 
@@ -373,14 +377,6 @@ def _functions_in(state: Any) -> Iterator[str]:
     elif not isinstance(state, Mapping) or _CLASS not in state:
         for item in state.values() if isinstance(state, Mapping) else state if isinstance(state, list) else ():
             yield from _functions_in(item)
-
-
-def _flat(values: Iterable[Any]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            yield from _flat(value)
-        else:
-            yield value
 
 
 def _number(text: Any) -> float | complex:

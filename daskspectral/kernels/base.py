@@ -6,14 +6,14 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.registry import Registered
+from daskspectral.registry import Registered, arguments_of
 
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
@@ -127,7 +127,7 @@ class Kernel(Registered, ABC):
 
 @dataclass
 class ParameterKernel(Kernel):
-    """A kernel whose parameters are its dataclass fields; `check` validates them.
+    """A kernel whose parameters are its constructor's arguments; `check` validates those of a dataclass.
 
     Examples
     --------
@@ -140,11 +140,16 @@ class ParameterKernel(Kernel):
     def __post_init__(self) -> None:
         self.check()
 
+    def __eq__(self, other: object) -> bool:  # of a class that is no dataclass of its own
+        if type(other) is not type(self):
+            return NotImplemented
+        return bool(self.get_params(deep=False) == other.get_params(deep=False))
+
     def check(self) -> None:
         """Raise ValueError where a parameter makes no kernel."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        params = {f.name: getattr(self, f.name) for f in fields(self)}
+        params = arguments_of(self)
         if deep:
             for name, value in list(params.items()):
                 if isinstance(value, Kernel):
@@ -181,17 +186,17 @@ class ParameterKernel(Kernel):
                 f"{OVERFLOW}: bring the data to other units, multiplying them by a constant"
             )
         changes: dict[str, Any] = {}
-        for f in fields(self):
-            value = getattr(self, f.name)
+        params = self.get_params(deep=False)
+        for name, value in params.items():
             if isinstance(value, Kernel):
-                changes[f.name] = value.resolve(distance)
+                changes[name] = value.resolve(distance)
             elif _is_median(value):
-                changes[f.name] = distance
-        return type(self)(**{**self.get_params(deep=False), **changes})
+                changes[name] = distance
+        return type(self)(**{**params, **changes})
 
     @property
     def needs_median(self) -> bool:
-        values = [getattr(self, f.name) for f in fields(self)]
+        values = self.get_params(deep=False).values()
         return any(v.needs_median if isinstance(v, Kernel) else _is_median(v) for v in values)
 
 
