@@ -14,8 +14,8 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar, Self
 
@@ -43,15 +43,30 @@ Function = FunctionType | BuiltinFunctionType | np.ufunc
 Trusted = str | type | Callable[..., Any]
 _OWN: dict[str, type[Registered]] = {}
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, np.ufunc)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _CLASS, _FUNCTION, _TUPLE, _NUMBER, _STATE = "$class", "$function", "$tuple", "$number", "state"
+
+
+def arguments_of(thing: Any) -> dict[str, Any]:
+    """The constructor's arguments, from the attributes of their names. Raises TypeError where one is not kept."""
+    cls: Any = type(thing)
+    wanted = {} if cls.__init__ is object.__init__ else dict(inspect.signature(cls).parameters)
+    lost = [name for name, p in wanted.items() if p.kind in _VARIADIC or not hasattr(thing, name)]
+    if lost:
+        raise TypeError(
+            f"{cls.__name__} cannot be taken apart, as it keeps no attribute {', '.join(lost)}: make it a dataclass, "
+            "or give it state(), which returns what it is made of, and the class method from_state(state)"
+        )
+    return {name: getattr(thing, name) for name in wanted}
 
 
 class Registered:
     """An object that can be saved: `state` takes it apart, `from_state` puts it together again.
 
-    A dataclass needs neither: its state is the arguments of its constructor. The state may hold numbers, text, arrays,
-    lists, tuples, mappings, functions and other registered objects. `expects` gives, for each key of the state that
-    holds an object or a function, the class it must have; a file with anything else there is refused.
+    A class that keeps its constructor's arguments under their names, as a dataclass does, needs neither. The state may
+    hold numbers, text, arrays, lists, tuples, mappings, functions and other registered objects. `expects` gives, for
+    each key of the state that holds an object or a function, the class it must have; a file with anything else there
+    is refused.
     """
 
     expects: ClassVar[Mapping[str, Any]] = {}
@@ -63,16 +78,8 @@ class Registered:
             _OWN[f"{rest.partition('.')[0]}.{cls.__name__}"] = cls
 
     def state(self) -> dict[str, Any]:
-        """What `from_state` makes an equal object of: for a dataclass, the arguments of its constructor."""
-        cls: Any = type(self)
-        if is_dataclass(cls):
-            return {f.name: getattr(self, f.name) for f in fields(cls) if f.init}
-        if cls.__init__ is object.__init__:  # nothing to construct it with
-            return {}
-        raise TypeError(
-            f"{cls.__name__} is no dataclass and cannot be taken apart: give it state(), which returns what it is made "
-            "of, and the class method from_state(state)"
-        )
+        """What makes an equal object: the arguments of its constructor, which are kept under their names."""
+        return arguments_of(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -165,8 +172,12 @@ def encode(value: Any) -> Any:
 
 
 def foreign(data: Any) -> list[str]:
-    """The names in encoded data other than daskspectral's own classes, sorted. Nothing is imported."""
-    return sorted({name for name, own in _names(data) if not own})
+    """The names in encoded data other than daskspectral's own classes, sorted. Nothing is imported.
+
+    Raises ValueError for malformed names, and for data nested deeper than any object is.
+    """
+    with _bounded():
+        return sorted({name for name, own in _names(data) if not own})
 
 
 def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
@@ -181,8 +192,8 @@ def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
     unknown = [name for name in foreign(data) if name not in known]
     if unknown:
         raise UntrustedError(unknown)
-    named = isinstance(data, Mapping) and _CLASS in data
-    found = _decode(data, expected if named else Registered, known)
+    with _bounded():
+        found = _decode(data, expected if isinstance(data, Mapping) and _CLASS in data else Registered, known)
     if not isinstance(found, expected):
         raise ValueError(
             f"expected {_kind(expected)}, received {_kind(type(found))}: the file was altered after saving"
@@ -190,15 +201,26 @@ def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
     return found
 
 
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Data that are nested without end are a ValueError."""
+    try:
+        yield
+    except RecursionError:
+        raise ValueError("the file is nested deeper than anything that is saved: it was altered after saving") from None
+
+
 def _encode_object(value: Registered) -> dict[str, Any]:
-    cls, state = type(value), value.state()
-    data: dict[str, Any] = {_CLASS: name_of(cls), _STATE: encode(state)}
+    cls = type(value)
+    data: dict[str, Any] = {_CLASS: name_of(cls), _STATE: encode(value.state())}
     own = _own_name(cls) in _OWN
     if not own:
         data["source"] = _source(cls)
-    if not own or any(isinstance(part, _FUNCTIONS) for part in _flat(state.values())):
-        with np.errstate(all="ignore"):
-            data["probe"] = value.probe()
+    if not own or any(_functions_in(data[_STATE])):
+        data["probe"] = first = _probed(value)
+        if first is not None and not _same(first, _probed(value)):
+            names = " with ".join([data[_CLASS], *_functions_in(data[_STATE])])
+            raise ValueError(f"{names} has other values at the same points each time: what is random cannot be saved")
     return data
 
 
@@ -209,8 +231,8 @@ def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping
             return _decode_object(data, expected, known)
         if _FUNCTION in data:
             return _decode_function(data, expected, known)
-        if _TUPLE in data:
-            return tuple(_decode(item, expected, known, expects) for item in _list(data[_TUPLE]))
+        if isinstance(data.get(_TUPLE), list):
+            return tuple(_decode(item, expected, known, expects) for item in data[_TUPLE])
         if _NUMBER in data:
             return _number(data[_NUMBER])
         expects = expects or {}
@@ -229,14 +251,31 @@ def _decode_object(data: Mapping[str, Any], expected: Any, known: Mapping[str, A
         raise ValueError(f"the file has {name} where {_kind(expected)} belongs: it was altered after saving")
     if not isinstance(state, Mapping):
         raise ValueError(f"the file has a {name} without a state: it was altered after saving")
-    made = cls.from_state(_decode(state, Registered, known, cls.expects))
+    made = _made(name, cls, _decode(state, Registered, known, cls.expects))
     if "source" in data:
         _check_source(name, cls, data["source"])
     saved = data.get("probe")
-    if isinstance(saved, np.ndarray):
-        with np.errstate(all="ignore"):
-            _check_values([name, *_functions_in(state)], saved, made.probe())
+    if isinstance(saved, np.ndarray) and not _same(saved, _probed(made)):
+        raise ValueError(
+            f"{' with '.join([name, *_functions_in(state)])} gives other values than when it was saved: the code has "
+            "changed. Load the file with the code that it was saved with, or fit again"
+        )
     return made
+
+
+def _made(name: str, cls: type[Registered], state: Any) -> Registered:
+    """An object of its state; whatever a constructor raises for parts that are none of its own is a ValueError."""
+    for key, kind in cls.expects.items() if isinstance(state, Mapping) else ():
+        if isinstance(state.get(key), (bool, int, float, complex, np.ndarray, Mapping)):
+            what = type(state[key]).__name__
+            raise ValueError(f"{key} of {name} is {what} in the file, and {_kind(kind)} belongs there")
+    try:
+        return cls.from_state(state)
+    except Exception as error:  # of any kind: the parts are what the file says
+        if isinstance(error, ValueError):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{name} cannot be made of what the file has for it ({what}): it was not saved so") from error
 
 
 def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str, Any]) -> Any:
@@ -301,7 +340,7 @@ def _resolved(name: str, known: Mapping[str, Any]) -> Any:
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # a user's module raises what it likes
         raise ValueError(f"the file asks for {name}, which cannot be imported here: {error}") from error
 
 
@@ -323,13 +362,18 @@ def _check_source(name: str, thing: Any, saved: Any) -> None:
         )
 
 
-def _check_values(names: Sequence[str], saved: NDArray[Any], now: NDArray[Any] | None) -> None:
-    same = now is not None and saved.shape == now.shape
-    if not same or not np.allclose(saved, np.asarray(now), rtol=1e-9, atol=1e-12, equal_nan=True):
-        raise ValueError(
-            f"{' with '.join(names)} gives other values than when it was saved: the code has changed. Load the file "
-            "with the code that it was saved with, or fit again"
-        )
+def _probed(value: Registered) -> NDArray[Any] | None:
+    """The values of an object at its probe points; None where it has none, or a user's function fails there."""
+    try:
+        with np.errstate(all="ignore"):
+            values = value.probe()
+            return None if values is None else np.asarray(values)
+    except Exception:  # a user's function raises what it likes
+        return None
+
+
+def _same(saved: NDArray[Any], now: NDArray[Any] | None) -> bool:
+    return now is not None and saved.shape == now.shape and np.allclose(saved, now, 1e-9, 1e-12, equal_nan=True)
 
 
 def _functions_in(state: Any) -> Iterator[str]:
@@ -339,20 +383,6 @@ def _functions_in(state: Any) -> Iterator[str]:
     elif not isinstance(state, Mapping) or _CLASS not in state:
         for item in state.values() if isinstance(state, Mapping) else state if isinstance(state, list) else ():
             yield from _functions_in(item)
-
-
-def _flat(values: Iterable[Any]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            yield from _flat(value)
-        else:
-            yield value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"expected a list, received {value!r}: the file was altered after saving")
-    return value
 
 
 def _number(text: Any) -> float | complex:

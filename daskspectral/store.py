@@ -6,18 +6,21 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import zarr
 
 from daskspectral.data.storage import metadata_of
 from daskspectral.data.writer import check_complete, create_group, local_path
+from daskspectral.errors import UntrustedError
 from daskspectral.registry import Registered, Trusted, decode, encode, foreign, name_of
 
 FORMAT = 2
+ZARR_FORMAT: Final = 3  # arrays of format 2 name codecs that unpickle
 ATTEMPTS = 5  # to read a model that is being replaced
 _KEY = "daskspectral"
 _PARTS = ("format", "kind", "state", "digests")
@@ -51,7 +54,8 @@ def load(path: Path, *, trusted: Iterable[Trusted] = ()) -> Any:
     were saved; OSError for a store that is damaged.
     """
     _, data = read_state(path)
-    return decode(data, Registered, trusted)
+    with _of(path):
+        return decode(data, Registered, trusted)
 
 
 def untrusted(path: Path) -> list[str]:
@@ -59,7 +63,9 @@ def untrusted(path: Path) -> list[str]:
 
     Nothing is imported. Raises FileNotFoundError, ValueError or OSError where there is no model, or a damaged one.
     """
-    return foreign(read_state(path)[1])
+    _, data = read_state(path)
+    with _of(path):
+        return foreign(data)
 
 
 def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bool = False) -> None:
@@ -105,6 +111,17 @@ def digest(array: Array) -> str:
     return hashlib.sha256(repr((array.shape, little.dtype.str)).encode() + little.tobytes()).hexdigest()
 
 
+@contextmanager
+def _of(path: Path) -> Iterator[None]:
+    """A ValueError inside says what file it is about."""
+    try:
+        yield
+    except UntrustedError:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}") from error
+
+
 @dataclass(frozen=True)
 class _Stored:
     """A saved group: its header has been read, its arrays not yet."""
@@ -121,9 +138,11 @@ class _Stored:
         target = text if local is None else str(local)
         try:
             with metadata_of(target):
-                group = zarr.open(target, mode="r")
+                group = zarr.open(target, mode="r", zarr_format=ZARR_FORMAT)
+        except RecursionError:
+            raise OSError(f"{text} is damaged: its attributes are nested without end; save it again") from None
         except (FileNotFoundError, KeyError, NotADirectoryError):
-            raise ValueError(f"{text} is not a saved model: it is no zarr group") from None
+            raise ValueError(f"{text} is not a saved model: it is no zarr group of format 3") from None
         attributes = dict(group.attrs)
         check_complete(attributes, text)
         header = attributes.get(_KEY)
@@ -155,14 +174,17 @@ class _Stored:
         return str(self.header["kind"])
 
     def data(self) -> Any:
-        arrays = {name: self._array(name, expected) for name, expected in self.header["digests"].items()}
-        return _with_arrays(self.header["state"], arrays)
+        try:
+            arrays = {name: self._array(name, expected) for name, expected in self.header["digests"].items()}
+            return _with_arrays(self.header["state"], arrays)
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError, MemoryError) as error:
+            raise OSError(f"{self.path} is damaged: its state and its arrays do not go together ({error!r})") from error
 
     def _array(self, name: str, expected: str) -> Array:
         """An array of the group; a chunk that is lost would read as zeros, so the digest is compared."""
         try:
             array = np.asarray(self.group[name][...])  # type: ignore[index]
-        except (KeyError, ValueError, RuntimeError, OSError) as error:
+        except (KeyError, ValueError, RuntimeError, OSError, MemoryError) as error:
             raise OSError(
                 f"{self.path} is damaged: its array {name} cannot be read ({error}); save it again"
             ) from error

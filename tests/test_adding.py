@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.cli import main
@@ -206,3 +207,39 @@ def test_an_estimator(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (again.largest_, again.power) == (model.largest_, 2.0)
     assert "Largest(power=2.0)" in text
     assert "largest_" in text
+
+
+PLAIN = """
+import numpy as np
+from daskspectral.kernels import RadialKernel
+
+class Bell(RadialKernel):
+    smoothness = float("inf")
+
+    def __init__(self, rate=0.5):
+        self.rate = rate
+
+    def profile(self, s, order, out):
+        np.exp(-self.rate * s, out=out)
+        out *= (-self.rate) ** order
+        return out
+
+class Forgetful(Bell):
+    def __init__(self, speed=0.5):
+        super().__init__(speed)
+"""
+
+
+def test_a_kernel_that_is_no_dataclass_keeps_its_parameters(
+    added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its parameters were lost: clones, and models that were loaded, had the defaults of its constructor."""
+    mine = added("my_plain_kernel", PLAIN)
+    model = dsp.SpectralDecomposition(kernel=mine.Bell(0.7), **SMALL).fit(X)
+    again, _ = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_plain_kernel.Bell")
+    np.testing.assert_array_equal(again.transform(X[:9]), model.transform(X[:9]))
+    assert clone(model).kernel.rate == 0.7
+    assert clone(model).set_params(kernel__rate=2.0).kernel.rate == 2.0
+    assert mine.Bell(0.7) != mine.Bell(0.6)
+    with pytest.raises(TypeError, match="Forgetful cannot be taken apart, as it keeps no attribute speed"):
+        clone(dsp.SpectralDecomposition(kernel=mine.Forgetful()))

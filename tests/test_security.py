@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
+import io
 import json
 import linecache
 import shutil
@@ -37,6 +39,14 @@ def q(s):
 
 def slope(s):
     return -STEEP * np.exp(-STEEP * s)
+
+def noise(s):
+    return np.random.default_rng().random(s.shape)
+
+def narrow(s):
+    if s.max() > 1:
+        raise RuntimeError("too far")
+    return 1 - s
 
 def features(x):
     return np.concatenate([x.T, STEEP * x.T ** 2])
@@ -292,6 +302,112 @@ def test_functions_with_other_values_than_saved_are_refused_by_name(tmp_path: Pa
     mine.STEEP = 2.0
     with pytest.raises(ValueError, match=r"Radial with users_module\.q with users_module\.slope gives other values"):
         dsp.load(tmp_path / "m.zarr", trusted=[mine.q, mine.slope])
+    with pytest.raises(ValueError, match=r"users_module\.Bump gives other values than when it was saved"):
+        dsp.load(tmp_path / "b.zarr", trusted=[mine.Bump])
+
+
+def test_a_function_of_random_values_is_refused_when_it_is_saved(mine: Any) -> None:
+    with pytest.raises(ValueError, match=r"users_module\.noise has other values at the same points each time"):
+        registry.encode(dsp.kernels.Radial(mine.noise))
+
+
+def test_a_function_that_fails_at_the_probe_points_is_saved(mine: Any) -> None:
+    data = registry.encode(dsp.kernels.Radial(mine.narrow))
+    assert data["probe"] is None
+    again = registry.decode(data, dsp.kernels.Kernel, trusted=["users_module.narrow"])
+    assert again == dsp.kernels.Radial(mine.narrow)
+
+
+def test_no_codec_of_a_file_unpickles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of zarr's format 2 may name the codec `pickle`, of which not every release of numcodecs is wary."""
+    small().save(tmp_path / "m.zarr")
+    header: Any = dict(zarr.open_group(tmp_path / "m.zarr", mode="r").attrs)["daskspectral"]
+    monkeypatch.setattr("numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
+    hostile = tmp_path / "hostile.zarr"
+    array = hostile / next(iter(header["digests"]))
+    array.mkdir(parents=True)
+    (hostile / ".zgroup").write_text('{"zarr_format": 2}')
+    (hostile / ".zattrs").write_text(json.dumps({"daskspectral": header}))
+    text = {"id": "vlen-utf8"}
+    described = {"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|O", "fill_value": None, "order": "C"}
+    (array / ".zarray").write_text(json.dumps(described | {"compressor": {"id": "pickle"}, "filters": [text]}))
+    owned = tmp_path / "owned"
+    (array / "0").write_bytes(b"cos\nsystem\n(S'touch " + str(owned).encode() + b"'\ntR.")
+    for read in (dsp.load, dsp.untrusted):
+        with pytest.raises((ValueError, OSError), match=r"hostile\.zarr"):
+            read(hostile)
+    assert not owned.exists()
+
+
+@pytest.mark.parametrize("name", ["__class__", "__dict__", "fit", "transform", "_rows", "fitted_attributes", "others_"])
+def test_a_file_sets_only_fitted_attributes(name: str, tmp_path: Path) -> None:
+    small().save(tmp_path / "m.zarr")
+    forge(tmp_path / "m.zarr", lambda header: header["state"]["state"]["fitted"].update({name: 1}))
+    with pytest.raises(ValueError, match=rf"m\.zarr cannot be loaded: .*does not save {name}: the file was altered"):
+        dsp.load(tmp_path / "m.zarr")
+
+
+DEEP: list[Any] = []
+for _ in range(2000):
+    DEEP = [DEEP]
+WRONG: list[Any] = [None, -1, 1e300, "x", [], {}, [None], {"$number": [1]}, {"$tuple": 3}, np.full((2, 2), np.nan)]
+WRONG += [{"$class": "solve.SDPSolver", "state": {}}, {"$class": "manifolds.Sphere", "state": {"d": 2}}, DEEP]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_wrong_parts_of_a_file_are_value_errors(name: str) -> None:
+    data = registry.encode(MODELS[name]())
+
+    def places(value: Any) -> Iterator[tuple[Any, Any]]:
+        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+            yield value, key
+            yield from places(value[key])
+
+    refused = 0
+    for within, key in list(places(data)):
+        whole = within[key]
+        for wrong in WRONG:
+            within[key] = wrong
+            try:
+                registry.decode(data, registry.Registered)
+            except ValueError:
+                refused += 1
+        within[key] = whole
+    assert refused > 100
+    registry.decode(data, registry.Registered)
+
+
+def described(path: Path) -> str:
+    """What the command says of a file, of an error too."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+        main(["info", str(path)])
+    return said.getvalue()
+
+
+@pytest.mark.parametrize("wrong", [{"$array": "of no such name"}, {"$empty": "x", "dtype": 3}, {"$number": [1]}, 3])
+def test_an_error_of_wrong_parts_names_the_file(wrong: Any, tmp_path: Path) -> None:
+    small().save(tmp_path / "m.zarr")
+    forge(tmp_path / "m.zarr", lambda header: header["state"]["state"]["fitted"].update({"moments_": wrong}))
+    with pytest.raises((ValueError, OSError), match=r"m\.zarr"):
+        dsp.load(tmp_path / "m.zarr")
+    assert "m.zarr" in described(tmp_path / "m.zarr")
+
+
+def test_info_of_wrong_parts_says_so(tmp_path: Path) -> None:
+    small().save(tmp_path / "m.zarr")
+    forge(tmp_path / "m.zarr", lambda header: header["state"]["state"]["fitted"].update({"residuals_": 3}))
+    assert "m.zarr cannot be described, as it was altered after saving" in described(tmp_path / "m.zarr")
+
+
+def test_attributes_that_are_nested_without_end_are_an_error_that_names_the_file(tmp_path: Path) -> None:
+    small().save(tmp_path / "m.zarr")
+    metadata = tmp_path / "m.zarr" / "zarr.json"
+    metadata.write_text(
+        metadata.read_text().replace('"daskspectral"', f'"deep": {"[" * 3000}{"]" * 3000}, "daskspectral"')
+    )
+    with pytest.raises(OSError, match=r"m\.zarr is damaged"):
+        dsp.load(tmp_path / "m.zarr")
 
 
 def test_another_source_alone_warns(tmp_path: Path, mine: Any) -> None:
@@ -316,3 +432,18 @@ def test_what_could_not_be_read_back_is_not_saved(tmp_path: Path) -> None:
     model.basis_extra = 1
     model.save(tmp_path / "m.zarr")
     assert dsp.untrusted(tmp_path / "m.zarr") == []
+
+
+def test_a_checkpoint_that_is_not_of_such_a_run_is_an_error_that_names_it(tmp_path: Path) -> None:
+    options = {"n_landmarks": 12, "n_components": 3, "random_state": 0}
+    dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+    for place, wrong in [
+        ("constants", 3),
+        ("total", {"sums": 3}),
+        ("total", {}),
+        ("constants", {"a": {"$class": "x"}}),
+    ]:
+        for epoch in (tmp_path / "run.zarr").glob("epoch-*"):
+            forge(epoch, lambda header: header["state"].update({place: wrong}))  # noqa: B023
+        with pytest.raises(OSError, match=r"run\.zarr was not written by a run like this one"):
+            dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")

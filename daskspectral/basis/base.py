@@ -202,6 +202,9 @@ class Basis(Registered, ABC):
         block = Block({"x": x}, np.dtype(dtype), Arena())
         return self.at(block, [VALUE]).feature(VALUE)
 
+    def probe(self) -> Array:
+        return self.values(np.repeat(np.linspace(0.25, 0.75, 3)[:, None], self.dimension, axis=1))
+
     def check_order(self, order: int, operator: str) -> None:
         """Raise SmoothnessError where `operator`, as messages call it, takes a derivative that the basis lacks."""
         if order > self.order:

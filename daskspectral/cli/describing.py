@@ -21,6 +21,7 @@ from daskspectral.estimators import (
 )
 from daskspectral.estimators.base import Estimator
 from daskspectral.moments import Moments
+from daskspectral.solve.invariant import InvariantSolver
 
 
 @singledispatch
@@ -90,7 +91,7 @@ def _(what: InvariantRegressor) -> str:
         "manifold": what.manifold,
         "group": "none" if what.group is None else what.group,
         "smoothness": f"{what.smoothness:g}",
-        "solver": what.solver.replace("_", " "),
+        "solver": InvariantSolver.named(what.solver).name.replace("_", " "),
         **_rows(what.moments_),
         "functions": f"{kept} invariant ones of {harmonics}",
     }

@@ -71,7 +71,12 @@ def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str,
 @opt.trust_option
 def info(model: str, trust: tuple[str, ...]) -> None:
     """Say what a saved model or saved moments hold."""
-    click.echo(describe(load(model, trusted=trust)))
+    loaded = load(model, trusted=trust)
+    try:
+        text = describe(loaded)
+    except (AttributeError, LookupError, TypeError) as error:  # parts of other kinds: save would not have written them
+        raise ValueError(f"{model} cannot be described, as it was altered after saving: {error}") from error
+    click.echo(text)
 
 
 def _loaded(path: str, trust: tuple[str, ...]) -> Any:

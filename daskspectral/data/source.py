@@ -306,19 +306,36 @@ def _refuse_fetching(value: Any, what: str) -> None:
         raise TypeError(f"{what} is a {of}{library} {kind}, whose rows would all be fetched into memory; give {give}")
 
 
+def in_memory(value: Any, what: str) -> Any:
+    """What is wanted in memory, rows or an array among the parameters: a dask array's values, else as it is.
+
+    Raises TypeError for rows that are not in memory, and ValueError for masked entries.
+    """
+    if isinstance(value, da.Array):
+        value = value.compute()
+    else:
+        _refuse_fetching(value, what)
+    return _unmasked(value, what)
+
+
 def _numpy(value: Any, what: str) -> Array:
     try:
-        array: Array = np.asanyarray(value)
+        array: Array = np.asanyarray(_unmasked(value, what))
     except ValueError as error:
         raise ValueError(f"{what} cannot be made an array: {error}") from None
-    if isinstance(array, np.ma.MaskedArray):
-        if np.ma.is_masked(array):
-            raise ValueError(
-                f"{what} is a masked array with {np.ma.count_masked(array)} masked entries; drop their rows, or make "
-                "them NaN by .astype('float64').filled(numpy.nan) and pass on_invalid='skip'"
-            )
-        array = np.asarray(array.data)
     return array
+
+
+def _unmasked(value: Any, what: str) -> Any:
+    """The value without the masks of arrays that mask nothing. Raises ValueError for masked entries."""
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    masked = sum(np.ma.count_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray))
+    if masked:
+        raise ValueError(
+            f"{what} is a masked array with {masked} masked entries; drop their rows, or make them NaN by "
+            ".astype('float64').filled(numpy.nan) and pass on_invalid='skip'"
+        )
+    return value.data if isinstance(value, np.ma.MaskedArray) else value
 
 
 def chunked(value: xr.DataArray) -> xr.DataArray:

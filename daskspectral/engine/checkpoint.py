@@ -23,6 +23,7 @@ from daskspectral.data.writer import local_path, refuse_unwritable
 from daskspectral.engine.lease import Lease, renew
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
+from daskspectral.errors import UntrustedError
 from daskspectral.registry import decode, encode, foreign
 from daskspectral.store import read_state, write_state
 
@@ -93,11 +94,15 @@ class Checkpoint:
                 *(_name(epochs), directory, reason, aside, _name(newest)),
             )
             (directory / _name(epochs)).rename(directory / aside)
-        constants = decode(state["constants"], dict, trusted=foreign(identity))
-        sums = state["total"]
-        total = (
-            None if sums is None else Total(decode(sums["sums"], dict), sums["weight"], sums["count"], sums["skipped"])
-        )
+        try:
+            constants = decode(state["constants"], dict, trusted=foreign(identity))
+            total = None if state["total"] is None else _total(state["total"])
+        except (ValueError, KeyError, TypeError) as error:
+            asked = error.names if isinstance(error, UntrustedError) else ()
+            why = f"it asks for {', '.join(asked)}, which is none of this run's" if asked else error
+            raise OSError(
+                f"the checkpoint {directory} was not written by a run like this one: {why}. Delete it to start anew"
+            ) from error
         return cls(directory, identity, constants, every, newest, total, state["plan"], saved=newest)
 
     @classmethod
@@ -242,6 +247,14 @@ def _read(directory: Path, epochs: int) -> dict[str, Any]:
     if state["epochs"] != epochs:
         raise OSError(f"it holds the sums of {state['epochs']} epochs")
     return dict(state)
+
+
+def _total(state: Mapping[str, Any]) -> Total:
+    """Sums as they were written. Raises ValueError, KeyError or TypeError for others."""
+    sums = decode(state["sums"], dict)
+    if not all(isinstance(value, np.ndarray) for value in sums.values()):
+        raise ValueError("its sums are no arrays")
+    return Total(sums, float(state["weight"]), int(state["count"]), int(state["skipped"]))
 
 
 def _text(value: Any) -> str:

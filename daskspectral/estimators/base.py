@@ -12,6 +12,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from inspect import getattr_static
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -33,8 +34,7 @@ from daskspectral.passes.apply import apply_rows
 from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.rows import RowFunction
 from daskspectral.passes.sums import Discretisation, PassPlan, measure, plan_sums
-from daskspectral.registry import Function, Registered, Trusted, encode
-from daskspectral.solve import Solver
+from daskspectral.registry import Function, Named, Registered, Trusted, encode
 from daskspectral.store import load, save
 
 Array = NDArray[np.inexact[Any]]
@@ -54,7 +54,7 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
         "right_basis": Basis,
         "manifold": Manifold,
         "group": Group,
-        "solver": Solver,
+        "solver": Named,
         "u": Function,
         "d": Function,
     }
@@ -79,9 +79,15 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `state`; nothing is solved again, since another LAPACK may rotate degenerate functions."""
-        estimator = cls(**state["params"])
-        for name, value in state["fitted"].items():
-            setattr(estimator, name, value)
+        estimator, fitted = cls(**state["params"]), state["fitted"]
+        for name, value in fitted.items():
+            if getattr_static(cls, name, None) is None:  # a file replaces no method
+                setattr(estimator, name, value)
+        strange = sorted(set(fitted) - {name for name in estimator.fitted_attributes if name in vars(estimator)})
+        if strange:
+            raise ValueError(
+                f"a fitted {cls.__name__} does not save {', '.join(strange)}: the file was altered after saving"
+            )
         return estimator.restored()
 
     @final

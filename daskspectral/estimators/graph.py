@@ -18,7 +18,7 @@ from daskspectral import landmarks as choosing
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import ArrayReader
-from daskspectral.data.source import Source, open_source
+from daskspectral.data.source import Source, in_memory, open_source
 from daskspectral.engine import Run
 from daskspectral.engine.memory import check_memory
 from daskspectral.engine.sampling import Scan, draw_rows
@@ -342,7 +342,7 @@ def _check_rescale(rescale: Any, n_components: int) -> None:
         return
     wanted = "rescale must be the sum of the true eigenvalues, a positive number, or an array (k,) of them, 0 or more"
     try:
-        values = np.asarray(rescale, dtype=float)
+        values = np.asarray(in_memory(rescale, "the array"), dtype=float)
     except (TypeError, ValueError):
         raise ValueError(f"{wanted}; it is {rescale!r}") from None
     if isinstance(rescale, (bool, str)) or values.ndim > 1 or not np.isfinite(values).all():

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral import landmarks as choosing
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.source import open_source
+from daskspectral.data.source import in_memory, open_source
 from daskspectral.engine.memory import available
 from daskspectral.errors import RankWarning
 from daskspectral.estimators.base import Estimator
@@ -230,7 +230,7 @@ def _at(given: Values, points: Array, name: str, default: Callable[[], Array]) -
     """A function at the points, (n,): from an array, a number, or a callable that takes points (n, d)."""
     if given is None:
         return default()
-    values = np.asarray(given(points) if callable(given) else given)
+    values = np.asarray(in_memory(given(points) if callable(given) else given, name))
     n = len(points)
     if values.dtype.kind not in "fiu" or values.shape not in ((), (n,)) or not np.isfinite(values).all():
         raise ValueError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from daskspectral.data.source import in_memory
 from daskspectral.engine.memory import available
 from daskspectral.groups import Group, Isometry
 from daskspectral.groups.elements import elements
@@ -107,6 +108,7 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         than `max_rows` rows.
         """
         self._check_parameters()
+        X, y = in_memory(X, "X"), in_memory(y, "y")
         x, targets = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
         if x.shape[1] != self.manifold.ambient:
             raise ValueError(
@@ -134,7 +136,7 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """f at the rows of X, (n,), or (n, k) for k targets. Raises ValueError for points off the manifold."""
         check_is_fitted(self)
-        x = validate_data(self, X, dtype=np.float64, reset=False)
+        x = validate_data(self, in_memory(X, "X"), dtype=np.float64, reset=False)
         self.manifold.check(x, tolerance=TOLERANCE)
         found = self._sections.combined(x, self.dual_coef_.reshape(len(self.dual_coef_), -1))
         return found if self.dual_coef_.ndim == 2 else found[:, 0]

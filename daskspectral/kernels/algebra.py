@@ -280,19 +280,6 @@ class FunctionKernel(ParameterKernel):
             )
         return self._checked(self.gradient(x, y, alpha.index(1)), x, y)
 
-    def probe(self) -> Array | None:
-        """Values and derivatives in the first number of variables, up to 3, that the functions take."""
-        for d in (1, 2, 3):
-            x, y = (np.linspace(a, a + 1, 3 * d).reshape(3, d) for a in (0.1, 0.4))
-            try:
-                parts = [self.values(x, y)]
-                if self.gradient is not None:
-                    parts += [self.partial(x, y, tuple(int(a == axis) for a in range(d))) for axis in range(d)]
-            except (ValueError, TypeError, IndexError, ArithmeticError):  # functions of another number of variables
-                continue
-            return np.stack(parts)
-        return None
-
     def _checked(self, result: Array, x: Array, y: Array) -> Array:
         if np.shape(result) != (len(y), len(x)):
             raise ValueError(

@@ -6,14 +6,14 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.registry import Registered
+from daskspectral.registry import Registered, arguments_of
 
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
@@ -96,6 +96,17 @@ class Kernel(Registered, ABC):
     def state(self) -> dict[str, Any]:
         return self.get_params(deep=False)
 
+    def probe(self) -> Array | None:
+        """Values and first derivatives in the first number of variables, up to 3, that the kernel takes."""
+        for d in (1, 2, 3):
+            x, y = (np.linspace(a, a + 1, 3 * d).reshape(3, d) for a in (0.1, 0.4))
+            try:
+                partials = [self.partial(x, y, unit_index(a, d)) for a in range(d)] if self.order >= 1 else []
+                return np.stack([self.values(x, y), *partials])
+            except Exception:  # of another number of variables, or a scale is the word "median" yet
+                continue
+        return None
+
     def __call__(self, a: Array, b: Array) -> Array:
         """The matrix k(a_i, b_j), shape (len(a), len(b))."""
         return self.values(np.asarray(b, dtype=float), np.asarray(a, dtype=float))
@@ -116,7 +127,7 @@ class Kernel(Registered, ABC):
 
 @dataclass
 class ParameterKernel(Kernel):
-    """A kernel whose parameters are its dataclass fields; `check` validates them.
+    """A kernel whose parameters are its constructor's arguments; `check` validates those of a dataclass.
 
     Examples
     --------
@@ -129,11 +140,16 @@ class ParameterKernel(Kernel):
     def __post_init__(self) -> None:
         self.check()
 
+    def __eq__(self, other: object) -> bool:  # of a class that is no dataclass of its own
+        if type(other) is not type(self):
+            return NotImplemented
+        return bool(self.get_params(deep=False) == other.get_params(deep=False))
+
     def check(self) -> None:
         """Raise ValueError for parameters that make no kernel."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        params = {f.name: getattr(self, f.name) for f in fields(self)}
+        params = arguments_of(self)
         if deep:
             for name, value in list(params.items()):
                 if isinstance(value, Kernel):
@@ -170,17 +186,17 @@ class ParameterKernel(Kernel):
                 f"{OVERFLOW}: bring the data to other units, multiplying them by a constant"
             )
         changes: dict[str, Any] = {}
-        for f in fields(self):
-            value = getattr(self, f.name)
+        params = self.get_params(deep=False)
+        for name, value in params.items():
             if isinstance(value, Kernel):
-                changes[f.name] = value.resolve(distance)
+                changes[name] = value.resolve(distance)
             elif _is_median(value):
-                changes[f.name] = distance
-        return type(self)(**{**self.get_params(deep=False), **changes})
+                changes[name] = distance
+        return type(self)(**{**params, **changes})
 
     @property
     def needs_median(self) -> bool:
-        values = [getattr(self, f.name) for f in fields(self)]
+        values = self.get_params(deep=False).values()
         return any(v.needs_median if isinstance(v, Kernel) else _is_median(v) for v in values)
 
 

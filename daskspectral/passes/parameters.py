@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.data.source import in_memory
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.names import NAMES
 from daskspectral.landmarks import METHODS
@@ -67,7 +68,7 @@ def given_landmarks(landmarks: Any, n_features: int, of: str = "X") -> Array:
         f"landmarks must be one of {', '.join(METHODS)}, or an array (p, {n_features}), one column for each of {of}"
     )
     try:
-        array = np.asarray(landmarks)
+        array = np.asarray(in_memory(landmarks, "the array"))
         if array.dtype.kind not in "fiub":
             raise ValueError(f"their dtype is {array.dtype}")
         if array.ndim != 2 or array.shape[1] != n_features or not len(array):

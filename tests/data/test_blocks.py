@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from distributed import Client
+from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.data.source import as_reader, open_source
@@ -66,6 +67,40 @@ def test_masked_rows_of_dask_blocks_are_dropped_like_rows_of_nan() -> None:
     both = in_blocks(hidden()), da.from_array(plain, chunks=(130, 2))
     masked, same = (estimator(standardize=True).fit(x, on_invalid="skip") for x in both)
     np.testing.assert_array_equal(masked.eigenvalues_, same.eigenvalues_)
+
+
+def test_masked_entries_beneath_a_list_are_refused() -> None:
+    with pytest.raises(ValueError, match="X is a masked array with 2 masked entries"):
+        estimator().fit(list(hidden()))
+    estimator().fit(list(np.ma.masked_array(X, mask=False)))
+
+
+def test_masked_entries_of_parameters_are_refused() -> None:
+    hide = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    models: dict[str, Callable[[], Any]] = {
+        "landmarks": lambda: estimator(landmarks=hidden((3,))[:20]).fit(X),
+        "u": lambda: dsp.KernelEmbedding(u=hide).fit(X[:2]),
+        "rescale": lambda: dsp.GraphLaplacian(n_landmarks=9, n_components=3, rescale=hide).fit(X[:50]),
+    }
+    for name, fit in models.items():
+        with pytest.raises(ValueError, match=f"{name}.* is a masked array|{name}.* it is masked_array"):
+            fit()
+
+
+def test_masked_and_remote_rows_of_a_sobolev_ridge_are_refused() -> None:
+    """Where rows are wanted in memory, masks would be dropped and collections fetched by numpy, unseen."""
+    ridge, y = dsp.SobolevRidge(dsp.manifolds.Box([-9.0, -9.0], [9.0, 9.0]), n_eigenfunctions=20), X[:, 0]
+    fitted = clone(ridge).fit(X[:50], y[:50])
+    for x in (hidden(), in_blocks(hidden())):
+        with pytest.raises(ValueError, match="X is a masked array with 2 masked entries"):
+            ridge.fit(x, y)
+        with pytest.raises(ValueError, match="X is a masked array with 2 masked entries"):
+            fitted.predict(x)
+    with pytest.raises(ValueError, match="y is a masked array with 1 masked entries"):
+        ridge.fit(X, np.ma.masked_array(y, mask=np.arange(len(y)) == 5))
+    with pytest.raises(TypeError, match=r"X is a dask DataFrame.*give X\.to_dask_array\(lengths=True\)"):
+        ridge.fit(dd.from_pandas(pd.DataFrame(X), npartitions=3), y)
+    np.testing.assert_array_equal(fitted.predict(da.from_array(X[:9], chunks=4)), fitted.predict(X[:9]))
 
 
 def test_masked_weights_of_dask_blocks_are_invalid_rows() -> None:

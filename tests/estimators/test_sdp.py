@@ -367,7 +367,7 @@ def test_own_bounds_on_the_diagonal(method: str) -> None:
     if method == "exact":
         assert gap_of(abar_of(X, 0.7), e, d) <= 1e-10
     with pytest.raises(
-        ValueError, match=r"transform needs diagonal, the bounds at these points: the fit was given som"
+        ValueError, match=r"transform needs diagonal, the bounds at these points: the fit was given one"
     ):
         found.transform(X)
     with pytest.raises(ValueError, match=r"diagonal must be 300 positive numbers, a bound for each row"):
