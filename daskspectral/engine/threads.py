@@ -33,6 +33,7 @@ def one_blas_thread() -> Iterator[None]:
         _users, _drives = _users + 1, True
         if _users == 1:
             _limit = _controller().limit(limits=1, user_api="blas")
+            _release()
     try:
         yield
     finally:
@@ -40,7 +41,14 @@ def one_blas_thread() -> Iterator[None]:
             _users -= 1
             if _users == 0:
                 _limit.restore_original_limits()
+                _release()
                 _limit = None
+
+
+def _release() -> None:
+    """Let other threads change the number too: since threadpoolctl 3.8, only the thread that did so last can."""
+    with _controller().limit(limits=None):
+        pass
 
 
 @cache

@@ -27,7 +27,7 @@ from daskspectral.engine import Plan, Run, plan_run
 from daskspectral.engine import plan as plan_module
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_rows, take_rows
-from daskspectral.engine.threads import limit_worker
+from daskspectral.engine.threads import limit_worker, one_blas_thread
 from daskspectral.errors import InvalidRowError
 from daskspectral.forms import form, functional, grad, inner, partial
 from daskspectral.kernels import Gaussian, Polynomial
@@ -471,18 +471,48 @@ def blas_threads() -> list[int]:
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 
+def set_blas_threads(number: int) -> None:
+    threadpool_limits(number, "blas")
+    with threadpool_limits(None):  # other threads may set it too
+        pass
+
+
 def test_a_task_that_starts_after_its_run_was_stopped_leaves_the_blas_threads_of_the_driver() -> None:
-    two = threadpool_limits(2, "blas")  # as a context it would keep other threads from changing the number
+    before = blas_threads()
+    run_of(X).reduce(count_task())
+    limit_worker.cache_clear()
+    late = threading.Thread(target=limit_worker)
+    late.start()
+    late.join()
     try:
-        before = blas_threads()
-        run_of(X).reduce(count_task())
-        limit_worker.cache_clear()
-        late = threading.Thread(target=limit_worker)
-        late.start()
-        late.join()
         assert blas_threads() == before
     finally:
-        two.restore_original_limits()
+        set_blas_threads(max(before))
+
+
+def test_blas_threads_come_back_after_runs_of_several_threads() -> None:
+    before, (entered, left, over, ended) = blas_threads(), (threading.Event() for _ in range(4))
+
+    def first() -> None:
+        with one_blas_thread():
+            entered.set()
+            left.wait()
+        over.set()
+        ended.wait()
+
+    other = threading.Thread(target=first)
+    other.start()
+    assert entered.wait(10)
+    try:
+        with one_blas_thread():
+            left.set()
+            over.wait()
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+    finally:
+        ended.set()
+        other.join()
+        set_blas_threads(max(before))
 
 
 def test_blas_threads_come_back() -> None:
