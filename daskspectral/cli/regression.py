@@ -13,6 +13,9 @@ from daskspectral.cli.names import parse_group, parse_manifold
 from daskspectral.data.readers import open_zarr, refuse_input
 from daskspectral.data.writer import refuse_existing
 from daskspectral.estimators import HermiteRegressor, InvariantRegressor
+from daskspectral.solve.invariant import InvariantSolver
+
+SOLVERS = {name.replace("_", "-"): solver for name, solver in InvariantSolver.family().items()}
 
 
 @click.command()
@@ -55,7 +58,7 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
 @click.option("--manifold", required=True, help="sphere, circle, torus, or a periodic box:LOWER:UPPER.")
 @click.option("--group", help="permutations, cyclic, signflips, rotations:K, joined by +; none by default.")
 @click.option("--smoothness", type=float, default=2.0, show_default=True, help="Above half the dimension.")
-@click.option("--solver", type=click.Choice(["projection", "least-squares"]), default="projection", show_default=True)
+@click.option("--solver", type=click.Choice(list(SOLVERS)), default="projection", show_default=True)
 @click.option("--functions", type=opt.Count(), help="Eigenfunctions of the manifold at most; chosen by default.")
 @click.option("--alpha", type=float, help="least-squares: the penalty's weight; by cross-validation by default.")
 @opt.weights_option
@@ -66,8 +69,9 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
 def invariant(points: str, targets: str, **options: Any) -> None:
     """Regress TARGETS on POINTS of a manifold among the functions that a group leaves as they are."""
     solver, alpha = options["solver"], options["alpha"]
-    if alpha is not None and solver != "least-squares":
-        raise click.UsageError("--alpha is for --solver least-squares")
+    if alpha is not None and not SOLVERS[solver].penalised:
+        penalised = " or ".join(name for name, found in SOLVERS.items() if found.penalised)
+        raise click.UsageError(f"--alpha is for --solver {penalised}")
     refuse_existing(options["out"], options["overwrite"])
     opt.refuse_checkpoint(options)
     array = open_zarr(points)
@@ -77,7 +81,7 @@ def invariant(points: str, targets: str, **options: Any) -> None:
         None if options["group"] is None else parse_group(options["group"], dimension),
         options["smoothness"],
         options["functions"],
-        solver.replace("-", "_"),
+        SOLVERS[solver].name,
         alpha=alpha,
     )
     _fit(estimator, points, targets, {}, options, array)

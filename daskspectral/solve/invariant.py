@@ -52,6 +52,9 @@ class InvariantSolution:
 class InvariantSolver(Named, ABC):
     """InvariantProblem -> InvariantSolution."""
 
+    penalised: ClassVar[bool] = False
+    """Whether it has the penalty alpha."""
+
     @abstractmethod
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
         """The coefficients."""
@@ -88,6 +91,7 @@ class LeastSquares(InvariantSolver):
     """Ridge least squares over the first levels; their number and the penalty are those of least cross-validation."""
 
     name: ClassVar[str] = "least_squares"
+    penalised: ClassVar[bool] = True
 
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
         cumulative = problem.cumulative
