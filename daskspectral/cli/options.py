@@ -203,7 +203,7 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
     try:
         asyncio.run(_greet(address, timeout))
         client = Client(address, timeout=timeout)  # type: ignore[no-untyped-call]
-    except (OSError, TimeoutError, ValueError) as error:
+    except Exception as error:  # of any kind: what answers there may speak another protocol
         reason = str(error) or f"nothing came back within --connect-timeout {timeout:g} s"
         raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {reason}") from error
     with client:

@@ -13,6 +13,9 @@ from daskspectral.cli.names import parse_group, parse_manifold
 from daskspectral.data.readers import open_zarr, refuse_input
 from daskspectral.data.writer import refuse_existing
 from daskspectral.estimators import HermiteRegressor, InvariantRegressor
+from daskspectral.solve.invariant import InvariantSolver
+
+SOLVERS = {name.replace("_", "-"): solver for name, solver in InvariantSolver.family().items()}
 
 
 @click.command()
@@ -61,7 +64,7 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
     show_default=True,
     help="Order of the Sobolev norm, above half the manifold's dimension.",
 )
-@click.option("--solver", type=click.Choice(["projection", "least-squares"]), default="projection", show_default=True)
+@click.option("--solver", type=click.Choice(list(SOLVERS)), default="projection", show_default=True)
 @click.option("--functions", type=opt.Count(), help="Eigenfunctions of the manifold, at most; chosen by default.")
 @click.option("--alpha", type=float, help="least-squares: the penalty's weight; chosen by cross-validation by default.")
 @opt.weights_option
@@ -72,8 +75,9 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
 def invariant(points: str, targets: str, **options: Any) -> None:
     """Regress TARGETS on POINTS of a manifold among the functions that a group leaves as they are."""
     solver, alpha = options["solver"], options["alpha"]
-    if alpha is not None and solver != "least-squares":
-        raise click.UsageError("--alpha is for --solver least-squares")
+    if alpha is not None and not SOLVERS[solver].penalised:
+        penalised = " or ".join(name for name, found in SOLVERS.items() if found.penalised)
+        raise click.UsageError(f"--alpha is for --solver {penalised}")
     refuse_existing(options["out"], options["overwrite"])
     opt.refuse_checkpoint(options)
     array = open_zarr(points)
@@ -83,7 +87,7 @@ def invariant(points: str, targets: str, **options: Any) -> None:
         None if options["group"] is None else parse_group(options["group"], dimension),
         options["smoothness"],
         options["functions"],
-        solver.replace("-", "_"),
+        SOLVERS[solver].name,
         alpha=alpha,
     )
     _fit(estimator, points, targets, {}, options, array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
@@ -9,7 +10,8 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -125,13 +127,21 @@ class Lease:
                 f"the checkpoint {self.directory} is in use by {_named(holder)}: two runs cannot share it. Wait for "
                 f"that run, stop it, or give another path{elsewhere}"
             )
-        aside = self.directory / f"{NAME}.{self.token}"
-        with suppress(FileNotFoundError):  # another run was faster
-            (self.directory / NAME).rename(aside)
-            if _read(aside).get("token") == holder.get("token"):
-                aside.unlink()
-            else:
-                aside.rename(self.directory / NAME)
+        with _alone(self.directory):
+            if _holder(self.directory).get("token") == holder.get("token"):  # or another run was faster
+                (self.directory / NAME).unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """One run at a time removes a dead one's lease; where the file system has no locks, at its best."""
+    opened = os.open(directory, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def renew(directory: Path) -> None:
@@ -151,7 +161,8 @@ def _read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
-    return found if isinstance(found, dict) and {"token", "host", "pid", "since", "interval"} <= set(found) else {}
+    whole = isinstance(found, dict) and {"token", "host", "pid", "since", "interval"} <= set(found)
+    return found if whole and isinstance(found["pid"], int) and isinstance(found["interval"], (int, float)) else {}
 
 
 def _named(holder: dict[str, Any]) -> str:

@@ -53,6 +53,9 @@ class InvariantSolution:
 class InvariantSolver(Named, ABC):
     """InvariantProblem -> InvariantSolution."""
 
+    penalised: ClassVar[bool] = False
+    """Whether it has the penalty alpha."""
+
     @abstractmethod
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
         """The coefficients."""
@@ -89,6 +92,7 @@ class LeastSquares(InvariantSolver):
     """Ridge least squares over the first levels; cross-validation chooses their number and the penalty."""
 
     name: ClassVar[str] = "least_squares"
+    penalised: ClassVar[bool] = True
 
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
         cumulative = problem.cumulative

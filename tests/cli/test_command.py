@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -336,6 +338,25 @@ def test_a_scheduler_that_never_answers_is_an_error_within_the_timeout() -> None
     assert "nothing came back within --connect-timeout 2 s" in result.stderr
     assert "Traceback" not in result.stderr
     assert os.listdir() == ["points.zarr"]
+
+
+def test_an_address_where_another_protocol_is_spoken_is_an_error_that_says_so() -> None:
+    """The first bytes of a web server were taken for the size of a message, 3 EiB of memory."""
+    points()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    server.accept()[0].sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + bytes(64))
+
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        arguments = ["fit", "points.zarr", *FIT, "--out", "m.zarr", "--scheduler", address, "--connect-timeout", "2"]
+        result = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        server.shutdown(socket.SHUT_RDWR)
+    assert result.returncode == 1
+    assert f"Error: no dask scheduler answers at {address}" in result.stderr
 
 
 def interrupted(arguments: list[str], number: int) -> subprocess.CompletedProcess[str]:

@@ -1,8 +1,10 @@
 """One live run writes into a checkpoint; a second is told which, and a dead one blocks nobody."""
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -186,3 +188,34 @@ def test_one_of_many_takers_gets_the_lease(tmp_path: Path) -> None:
         thread.join()
     assert (len(taken), len(refused)) == (1, 7)
     taken[0].release()
+
+
+def test_one_of_several_runs_takes_a_dead_lease_over(tmp_path: Path) -> None:
+    """A run that moved another's fresh lease aside put it back over a third one's: two went on."""
+    dead = {"token": "dead", "host": socket.gethostname(), "system": leasing._system(), "pid": 2**22 + 1}
+    dead |= {"started": "1", "since": "yesterday", "interval": 1.0}
+    for trial in range(40):
+        directory = tmp_path / str(trial)
+        directory.mkdir()
+        (directory / leasing.NAME).write_text(json.dumps(dead))
+        start, held = threading.Barrier(6), []
+
+        def take(directory: Path = directory, start: threading.Barrier = start, held: list[Lease] = held) -> None:
+            start.wait()
+            with contextlib.suppress(OSError):
+                held.append(Lease.take(directory, 1.0))
+
+        threads = [threading.Thread(target=take) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(held) == 1
+        held[0].release()
+
+
+@pytest.mark.parametrize("wrong", [{"interval": None}, {"interval": "y"}, {"pid": "x"}])
+def test_a_lease_that_says_nothing_counts_for_none(wrong: dict[str, object], tmp_path: Path) -> None:
+    whole = {"token": "t", "host": "h", "system": "", "pid": 1, "started": "1", "since": "s", "interval": 1.0}
+    (tmp_path / leasing.NAME).write_text(json.dumps(whole | wrong))
+    Lease.take(tmp_path, 1.0).release()
