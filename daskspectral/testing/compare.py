@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.errors import SmoothnessError
 from daskspectral.kernels.base import MultiIndex, unit_index
+from daskspectral.registry import decode, foreign
 
 Array = NDArray[np.floating[Any]]
 Derivative = Callable[[Array, MultiIndex], Array]
@@ -70,6 +71,15 @@ def pickled(what: str, thing: Thing) -> Thing:
         copy: Thing = cloudpickle.loads(cloudpickle.dumps(thing))
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise AssertionError(f"{what} cannot be pickled, and so not sent to workers: {error}") from error
+    return copy
+
+
+def decoded(what: str, state: Any, expected: type[Thing]) -> Thing:
+    """An object of its saved state. Raises AssertionError where `load` would refuse the state."""
+    try:
+        copy: Thing = decode(state, expected, trusted=foreign(state))
+    except (ValueError, TypeError) as error:
+        raise AssertionError(f"{what} cannot be read from its state: {error}") from error
     return copy
 
 

@@ -12,7 +12,7 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.errors import SmoothnessError
 from daskspectral.kernels import DotKernel, Kernel, RadialKernel
 from daskspectral.kernels.base import unit_index
-from daskspectral.registry import decode, encode, foreign
+from daskspectral.registry import encode
 from daskspectral.testing.basis import check_functions, two_axes
 from daskspectral.testing.compare import (
     EXACT,
@@ -20,6 +20,7 @@ from daskspectral.testing.compare import (
     Array,
     check_partials,
     compare,
+    decoded,
     draw_points,
     multi_indices,
     pickled,
@@ -155,7 +156,7 @@ def _check_parameters(kernel: Kernel, points: Array, y: Array) -> None:
     except (ValueError, TypeError):  # of functions or classes that cannot be imported: for use, not to be saved
         state = None
     if state is not None:
-        copies["the one read from its state"] = decode(state, Kernel, trusted=foreign(state))
+        copies["the one read from its state"] = decoded(f"{kernel}", state, Kernel)  # type: ignore[type-abstract]
     values = kernel.values(points, y)
     for name, copy in copies.items():
         require(type(copy).__name__ == type(kernel).__name__, f"{kernel}: {name} is a {type(copy).__name__}")
