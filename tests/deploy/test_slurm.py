@@ -16,6 +16,7 @@ from typing import Any
 import dask
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from daskspectral.data.writer import create_array
 from daskspectral.estimators import SpectralDecomposition
@@ -54,6 +55,9 @@ def environment() -> Iterator[dict[str, str]]:
     environment["DASKSPECTRAL_DEPLOY"] = str(DEPLOY)
     environment["DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT"] = "1s"  # 15 s before a lost job is replaced, otherwise
     environment["SLURM_CONF"] = str(folder / "slurm.conf")
+    # as many BLAS threads as here, where dask's clusters of other tests have set one in the environment
+    threads = max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+    environment |= {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL")}
     try:
         run([str(DEPLOY / "one_node.sh"), "start", str(folder)], environment)
         yield environment
