@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.source import DaskReader, Preparation, Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release
+from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release, resident
 from daskspectral.engine.tasks import add_sums
 from daskspectral.forms import Atom
 from daskspectral.moments import Measure, Moments, block_rows, numbered
@@ -123,11 +123,14 @@ def measure(
 
     With a `checkpoint` the pass goes on from the sums that it holds. Raises InvalidRowError for the lowest invalid row
     (on_invalid="raise"), PointError for a point that the operator's manifold does not accept, ValueError where no row
-    is left or the checkpoint follows another plan, and OSError where the data changed meanwhile.
+    is left or the checkpoint follows another plan, MemoryError where less memory is free than the plan needs, and
+    OSError where the data changed meanwhile.
     """
     basis, right = discretisation.basis, discretisation.right_basis
     source = discretisation.prepared(source, operator)
     task = SumTask(_measure(discretisation, operator, dtype), operator, discretisation.preparation)
+    release()
+    check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
     run = Run(source, plan.ranges, discretisation.excluded, on_invalid, progress, "fit")
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
