@@ -156,7 +156,9 @@ def test_a_process_number_that_was_given_again_is_another_process(tmp_path: Path
     run = tmp_path / "run.zarr"
     lease = Lease.take(run, 60.0)
     elsewhere(run, host=json.loads((run / ".lease").read_text())["host"], started="1")
-    Lease.take(run, 60.0).release()
+    taken = Lease.take(run, 60.0)
+    assert json.loads((run / ".lease").read_text())["token"] == taken.token != lease.token
+    taken.release()
     lease.release()
 
 
@@ -218,4 +220,7 @@ def test_one_of_several_runs_takes_a_dead_lease_over(tmp_path: Path) -> None:
 def test_a_lease_that_says_nothing_counts_for_none(wrong: dict[str, object], tmp_path: Path) -> None:
     whole = {"token": "t", "host": "h", "system": "", "pid": 1, "started": "1", "since": "s", "interval": 1.0}
     (tmp_path / leasing.NAME).write_text(json.dumps(whole | wrong))
-    Lease.take(tmp_path, 1.0).release()
+    taken = Lease.take(tmp_path, 1.0)
+    assert json.loads((tmp_path / leasing.NAME).read_text())["token"] == taken.token
+    taken.release()
+    assert list(tmp_path.iterdir()) == []
