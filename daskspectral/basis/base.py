@@ -175,6 +175,18 @@ class Basis(Registered, ABC):
         """Whether a constant function is among them, so that an estimator adds none."""
         return False
 
+    def norm(self, gram: Array) -> Array:
+        """K (p, p), by which a^T K a is the squared norm of sum a_i phi_i in its function space.
+
+        The mean squares of the functions, the diagonal of their Gram matrix (p, p), where no space is known.
+        """
+        return np.diag(np.diag(gram))
+
+    @property
+    def slope_norm(self) -> float | None:
+        """The squared norm of f -> df/dx_a in that space, the same for every direction; None where it is unknown."""
+        return None
+
     def kills(self, atom: Atom) -> bool:
         """Whether the atom of every basis function is identically zero."""
         return False

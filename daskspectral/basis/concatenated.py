@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from daskspectral.basis.base import Arena, Array, Basis, Block, Contraction, Evaluation
 from daskspectral.forms import Atom, Product
@@ -44,6 +45,13 @@ class ConstantBasis(Basis):
     @property
     def holds_constant(self) -> bool:
         return True
+
+    def norm(self, gram: Array) -> Array:
+        return np.zeros((1, 1))
+
+    @property
+    def slope_norm(self) -> float:
+        return 0.0
 
     def kills(self, atom: Atom) -> bool:
         return all(leaf.order > 0 for leaf in atom.leaves)
@@ -121,6 +129,17 @@ class Concatenated(Basis):
     @property
     def holds_constant(self) -> bool:
         return any(b.holds_constant for b in self.bases)
+
+    def norm(self, gram: Array) -> Array:
+        ends = np.cumsum([b.size for b in self.bases])
+        own = [slice(end - b.size, end) for b, end in zip(self.bases, ends, strict=True)]
+        return np.asarray(block_diag(*(b.norm(gram[i, i]) for b, i in zip(self.bases, own, strict=True))))
+
+    @property
+    def slope_norm(self) -> float | None:
+        parts = [b.slope_norm for b in self.bases]
+        known = [part for part in parts if part is not None]
+        return sum(known) if len(known) == len(parts) else None
 
     def kills(self, atom: Atom) -> bool:
         return all(b.kills(atom) for b in self.bases)

@@ -93,6 +93,13 @@ class FourierBasis(Basis):
     def holds_constant(self) -> bool:
         return not self.frequencies.any(axis=1).all()
 
+    def norm(self, gram: Array) -> Array:
+        return np.eye(self.size)
+
+    @property
+    def slope_norm(self) -> float:
+        return self.variance * float(np.mean(self.frequencies**2))
+
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _FourierEvaluation(self, block)
 

@@ -81,6 +81,16 @@ class LandmarkBasis(Basis):
         kernel = self.kernel.kernel if isinstance(self.kernel, Periodic) else self.kernel
         return np.full(self.size, isinstance(kernel, RadialKernel))
 
+    def norm(self, gram: Array) -> Array:
+        return self.kernel.values(self.landmarks, self.landmarks)
+
+    @property
+    def slope_norm(self) -> float | None:
+        kernel = self.kernel.kernel if isinstance(self.kernel, Periodic) else self.kernel
+        if not isinstance(kernel, RadialKernel) or kernel.smoothness < 1:
+            return None
+        return -2.0 * float(kernel.profile(np.zeros(1), 1, np.empty(1))[0])
+
     @cached_property
     def centre(self) -> Array:
         """The landmarks' mean, subtracted from points and landmarks of a radial kernel."""

@@ -144,7 +144,9 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         standardize: bool = False,
         constant: bool | None = None,
         exclude_landmarks: bool = True,
-        min_support: float = 10.0,
+        min_support: float | None = None,
+        solver: str = "penalised",
+        penalty: float = 1.0,
         ridge: float = 0.0,
         rtol: float | None = None,
         dtype: str = "float64",
@@ -165,6 +167,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         self.constant = constant
         self.exclude_landmarks = exclude_landmarks
         self.min_support = min_support
+        self.solver = solver
+        self.penalty = penalty
         self.ridge = ridge
         self.rtol = rtol
         self.dtype = dtype
@@ -268,7 +272,12 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
                 "leave the operator out, or fit it to the data"
             )
         solution = solve_moments(
-            moments, count=self.n_components, rtol=self.rtol, ridge=self.ridge, min_support=self.min_support
+            moments,
+            count=self.n_components,
+            rtol=self.rtol,
+            ridge=self.ridge,
+            min_support=10.0 if self.min_support is None and self.solver == "cut" else self.min_support or 0.0,
+            penalty=None if self.solver == "cut" else self.penalty,
         )
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # of an earlier fit, perhaps by another solver

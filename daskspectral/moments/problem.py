@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,37 +13,26 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis
 from daskspectral.moments.advice import advise_rank, advise_support
 from daskspectral.moments.moments import Moments
+from daskspectral.moments.penalty import PRECISION, ROUNDING, roughness, trace
 from daskspectral.operators.weights import effective_rows
-from daskspectral.solve import Problem, resolve_cut
+from daskspectral.solve import Penalty, Problem, Spectrum, resolve_cut
 
 Array = NDArray[np.inexact[Any]]
+Real = NDArray[np.floating[Any]]
 
 
 def solve_moments(
-    moments: Moments, *, count: int, rtol: float | None, ridge: float, min_support: float
+    moments: Moments, *, count: int, rtol: float | None, ridge: float, min_support: float, penalty: float | None
 ) -> dict[str, Any]:
     """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
 
+    `penalty` is c of the penalised solution, None for all directions above the cut `rtol`.
+
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
-    operator, means = moments.operator, checked_means(moments)
-    solver = operator.solver
-    left = right = _Side(moments, "", min_support)
-    if solver.two_sided and "right_gram" in means:
-        right = _Side(moments, "right_", min_support)
-    centred = (means["first"][left.kept], means[f"{right.prefix}first"][right.kept]) if operator.center else None
-    problem = Problem(
-        left.among(means["form"], right),
-        left.among(means["gram"], left),
-        count,
-        resolve_cut(rtol, moments.dtype),
-        right_gram=right.among(means[f"{right.prefix}gram"], right) if solver.two_sided else None,
-        means=centred,
-        ridge=ridge,
-        descending=operator.descending,
-        ranking=operator.ranking,
-    )
-    spectrum = solver.solve(problem)
+    posed = Posed(moments, count=count, rtol=rtol, ridge=ridge, min_support=min_support, penalty=penalty)
+    spectrum = posed.solve(posed.means, posed.rows)
+    left, right, solver = posed.left, posed.right, moments.operator.solver
     advise_rank(spectrum, left.basis, count, right=right.basis, stacklevel=5)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
     return {
@@ -53,6 +44,77 @@ def solve_moments(
         "support_": left.support,
         **({"right_support_": right.support} if solver.two_sided else {}),
     }
+
+
+class Posed:
+    """The problem that moments pose to their operator's solver, for the means over all rows or over a part of them.
+
+    Arguments as of `solve_moments`. `means` are those over all rows, `rows` is how many rows the data count as. What
+    does not depend on the rows, the functions that are kept and their norm, is the same for every part.
+    """
+
+    def __init__(
+        self,
+        moments: Moments,
+        *,
+        count: int,
+        rtol: float | None,
+        ridge: float,
+        min_support: float,
+        penalty: float | None,
+    ):
+        self.operator, self.count, self.ridge, self.c = moments.operator, count, ridge, penalty
+        self.cut = resolve_cut(rtol if penalty is None else None, moments.dtype)
+        self.rounding = ROUNDING[moments.dtype] if rtol is None else resolve_cut(rtol, moments.dtype)
+        self.precision = PRECISION[moments.dtype]
+        self.means, self.rows = checked_means(moments), _rows(moments)
+        self.left = self.right = _Side(moments, "", min_support)
+        if self.operator.solver.two_sided and "right_gram" in self.means:
+            self.right = _Side(moments, "right_", min_support)
+
+    def solve(self, means: Mapping[str, Real], rows: float) -> Spectrum:
+        """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
+        operator, left, right = self.operator, self.left, self.right
+        solver = operator.solver
+        centred = (means["first"][left.kept], means[f"{right.prefix}first"][right.kept]) if operator.center else None
+        return solver.solve(
+            Problem(
+                left.among(means["form"], right),
+                left.among(means["gram"], left),
+                self.count,
+                self.cut,
+                right_gram=right.among(means[f"{right.prefix}gram"], right) if solver.two_sided else None,
+                means=centred,
+                ridge=self.ridge,
+                descending=operator.descending,
+                ranking=operator.ranking,
+                penalty=self._penalty(means, rows),
+            )
+        )
+
+    def _penalty(self, means: Mapping[str, Real], rows: float) -> Penalty | None:
+        """The penalty mu K, mu = c kappa / n (section on penalised solutions of `help(daskspectral.solve)`).
+
+        None without c, and where the operator gives no energy to rank functions by: its form takes derivatives and is
+        not symmetric.
+        """
+        operator, left, right, c = self.operator, self.left, self.right, self.c
+        if c is None:
+            return None
+        gram = left.among(means["gram"], left)
+        norm = left.norm
+        if operator.solver.two_sided:
+            right_gram = right.among(means[f"{right.prefix}gram"], right)
+            mu, nu = (c * trace(k, g) / rows for k, g in ((norm, gram), (right.norm, right_gram)))
+            return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
+        if operator.solver.needs_symmetry or "energy" in means:
+            name = "form" if operator.solver.needs_symmetry else "energy"
+            energy = left.among(means[name], left) * (-1 if operator.descending else 1)
+            mu = c * roughness(operator, left.basis, energy, norm) / rows
+            return Penalty(mu * norm, energy=None if name == "form" else energy, rounding=self.rounding, precision=self.precision)
+        if operator.derivative_order == 0:
+            return Penalty(c * trace(norm, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
+        return None
 
 
 def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
@@ -82,8 +144,14 @@ class _Side:
         self.support = share * _rows(moments)
         self.kept: NDArray[np.bool_] = ~self.basis.local | (self.support >= least)
         advise_support(self.kept, self.basis, least)
+        self.gram = moments.mean(f"{prefix}gram")
 
-    def among(self, matrix: NDArray[np.floating[Any]], right: _Side) -> NDArray[np.floating[Any]]:
+    @cached_property
+    def norm(self) -> Real:
+        """The squared norm of the functions that are kept, as a matrix."""
+        return self.among(self.basis.norm(self.gram), self)
+
+    def among(self, matrix: Real, right: _Side) -> Real:
         """The rows and columns of the functions that are kept."""
         return np.asarray(matrix[np.ix_(self.kept, right.kept)])
 

@@ -99,6 +99,13 @@ class Operator(Registered, ABC):
         """Whether L 1 = 0, so that the constant function joins the basis by default."""
         return False
 
+    def gradients(self, dimension: int) -> float | None:
+        """The sum of the squared lengths of the directions in which the form squares derivatives, the same at every point.
+
+        d for the Dirichlet form in d = `dimension` variables; None where it varies, or the form is no sum of squares.
+        """
+        return None
+
     @property
     def symmetric(self) -> bool:
         """Whether the form is symmetric."""

@@ -44,6 +44,9 @@ class Schroedinger(Operator):
 
         return schroedinger
 
+    def gradients(self, dimension: int) -> float:
+        return float(dimension)  # the potential takes no derivative
+
 
 @dataclass(frozen=True)
 class AnisotropicDiffusion(Operator):
@@ -135,9 +138,7 @@ class Generator(Operator):
     def form(self) -> Form:
         sigma = self.diffusion
         if self.reversible:
-            base = dirichlet if isinstance(sigma, float) else diffusion_form(self._columns)
-            half = 0.5 * sigma**2 if isinstance(sigma, float) else 0.5
-            return Form("reversible_generator", -half * base.expression)
+            return Form("reversible_generator", -self._energy.expression)
 
         @form
         def generator(f: Any, g: Any, x: Any) -> Any:
@@ -159,6 +160,21 @@ class Generator(Operator):
         return Symmetric() if self.reversible else Eigen()
 
     @property
+    def forms(self) -> dict[str, Form]:
+        return super().forms if self.reversible else super().forms | {"energy": self._energy}
+
+    @property
+    def _energy(self) -> Form:
+        """Gamma(f, g) = 1/2 <sigma^T grad f, sigma^T grad g>, the form of the reversible part."""
+        sigma = self.diffusion
+        base = dirichlet if isinstance(sigma, float) else diffusion_form(self._columns)
+        half = 0.5 * sigma**2 if isinstance(sigma, float) else 0.5
+        return Form("energy", half * base.expression)
+
+    def gradients(self, dimension: int) -> float | None:
+        return 0.5 * self.diffusion**2 * dimension if isinstance(self.diffusion, float) else None
+
+    @property
     def descending(self) -> bool:
         return self.reversible
 
@@ -176,10 +192,11 @@ class Generator(Operator):
         if isinstance(self.diffusion, float):
             return {}
         sigma = fields[self.diffusion]
+        found = {self._columns.name: columns(sigma)}
         if self.reversible:
-            return {self._columns.name: columns(sigma)}
+            return found
         sigma = np.asarray(sigma, dtype=float)
-        return {self._square.name: sigma @ sigma.swapaxes(1, 2)}
+        return found | {self._square.name: sigma @ sigma.swapaxes(1, 2)}
 
     def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
         super().check_fields(shapes, dimension)

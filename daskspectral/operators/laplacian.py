@@ -65,6 +65,9 @@ class Laplacian(Operator):
     def kills_constants(self) -> bool:
         return True
 
+    def gradients(self, dimension: int) -> float:
+        return float(dimension if self.manifold is None else self.manifold.dimension)
+
     @property
     def periods(self) -> tuple[float | None, ...] | None:
         periods = () if self.manifold is None else self.manifold.periods

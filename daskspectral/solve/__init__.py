@@ -3,6 +3,7 @@
 from daskspectral.solve.diffusion import DiffusionFunctions
 from daskspectral.solve.eigen import Eigen
 from daskspectral.solve.kernelised import LearnedKernel
+from daskspectral.solve.penalised import Penalty
 from daskspectral.solve.ridge import RidgeFit, solve_ridge
 from daskspectral.solve.sdp import Certificate
 from daskspectral.solve.singular import Singular
@@ -15,6 +16,7 @@ __all__ = [
     "DiffusionFunctions",
     "Eigen",
     "LearnedKernel",
+    "Penalty",
     "Problem",
     "RidgeFit",
     "Singular",

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.penalised import leading_functions, leading_pairs, orthonormal
 from daskspectral.solve.solver import Problem, Solver, Spectrum, described
-from daskspectral.solve.whiten import whiten
+from daskspectral.solve.whiten import Whitening, whiten
 
 Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complex128]
@@ -39,7 +40,7 @@ class Eigen(Solver):
 
     def solve(self, problem: Problem) -> Spectrum:
         form = problem.form
-        whitening = whiten(problem.gram, problem.cut, (form == 0).all(axis=0))
+        whitening = _span(problem)
         w = whitening.matrix
         reduced = w.T @ form @ w
         found: Any = scipy.linalg.eig(reduced, left=True, right=True)
@@ -51,6 +52,22 @@ class Eigen(Solver):
         residuals = np.linalg.norm(reduced @ b - b * values, axis=0)
         rank = whitening.rank
         return Spectrum(values, w @ a, w @ b, rank, residuals, described(problem, rank, residuals))
+
+
+def _span(problem: Problem) -> Whitening:
+    """The functions among which the solution is sought.
+
+    Leading ones by the penalty's energy, or where there is none the leading left and right singular functions
+    together; without a penalty all above the cut.
+    """
+    form, gram, penalty, null = problem.form, problem.gram, problem.penalty, (problem.form == 0).all(axis=0)
+    if penalty is None:
+        return whiten(gram, problem.cut, null)
+    if penalty.energy is not None:
+        return leading_functions(penalty.energy, gram, penalty, problem.count, problem.cut)
+    left, right = leading_pairs(form, gram, gram, penalty, problem.count)
+    both = np.hstack([right.matrix, left.matrix])
+    return Whitening(orthonormal(both, gram), np.zeros(0), right.rank)
 
 
 def _ranked(values: Complex, ranking: str) -> NDArray[np.intp]:

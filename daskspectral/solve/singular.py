@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.penalised import leading_pairs
 from daskspectral.solve.signs import fix_signs
 from daskspectral.solve.solver import Problem, Solver, Spectrum, described
 from daskspectral.solve.whiten import whiten
@@ -40,19 +41,24 @@ class Singular(Solver):
     def solve(self, problem: Problem) -> Spectrum:
         form, cut, means = problem.form, problem.cut, problem.means
         right_gram = problem.gram if problem.right_gram is None else problem.right_gram
-        left, right = whiten(problem.gram, cut).matrix, whiten(right_gram, cut).matrix
+        if problem.penalty is None:
+            spans = whiten(problem.gram, cut), whiten(right_gram, cut)
+        else:
+            spans = leading_pairs(form, problem.gram, right_gram, problem.penalty, problem.count)
+        left, right = (span.matrix for span in spans)
+        beyond = spans[0].rank - left.shape[1], spans[1].rank - right.shape[1]  # what the span leaves out
         reduced = left.T @ form @ right
         if means is not None:
             mu, nu = left.T @ means[0], right.T @ means[1]
             u, v = _centred_root(mu, np.sqrt(cut)), _centred_root(nu, np.sqrt(cut))
             left, right, reduced = left @ u, right @ v, u.T @ (reduced - np.outer(mu, nu)) @ v
-        rank = left.shape[1], right.shape[1]
-        if not min(rank):
+        k = min(problem.count, left.shape[1], right.shape[1])
+        if not k:
             raise ValueError(
                 "nothing is left of the basis once the means are subtracted: its functions are all but constant on "
                 "these data; narrow the kernel's scale, or use more functions"
             )
-        k = min(problem.count, *rank)
+        rank = left.shape[1] + beyond[0], right.shape[1] + beyond[1]
         u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
         u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
         fix_signs(u, v)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.registry import Named
+from daskspectral.solve.penalised import Penalty
 
 Array = NDArray[np.floating[Any]]
 
@@ -22,7 +23,8 @@ class Problem:
     `form` (p, q); `gram` (p, p) and `right_gram` (q, q), None where the right functions are the left ones. `count`
     values are wanted, on the directions of the Gram matrices above the relative `cut`. With `means`, (p,) and (q,), the
     means of the functions are subtracted. `ridge` times the mean of a symmetric form's diagonal is added to the
-    diagonal. `descending` takes the largest eigenvalues first; `ranking` orders complex ones, by "real" part or by
+    diagonal. With a `penalty` the solution is sought among the leading functions of the penalised problem, else among
+    all directions above the cut. `descending` takes the largest eigenvalues first; `ranking` orders complex ones, by "real" part or by
     "modulus".
     """
 
@@ -35,6 +37,7 @@ class Problem:
     ridge: float = 0.0
     descending: bool = False
     ranking: str = "real"
+    penalty: Penalty | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.penalised import leading_functions
 from daskspectral.solve.signs import fix_signs
 from daskspectral.solve.solver import Problem, Solver, Spectrum, described
-from daskspectral.solve.whiten import whiten
+from daskspectral.solve.whiten import Whitening, whiten
 
 Array = NDArray[np.floating[Any]]
 
@@ -34,15 +35,15 @@ class Symmetric(Solver):
 
     def solve(self, problem: Problem) -> Spectrum:
         form = problem.form
-        whitening = whiten(problem.gram, problem.cut, (form == 0).all(axis=0))
+        whitening = _span(problem)
         w = whitening.matrix
         if problem.ridge:
             form = form + problem.ridge * np.trace(form) / len(form) * np.eye(len(form))
         reduced = w.T @ form @ w
         reduced = 0.5 * (reduced + reduced.T)
-        rank = whitening.rank
-        k = min(problem.count, rank)
-        wanted = (rank - k, rank - 1) if problem.descending else (0, k - 1)
+        rank, size = whitening.rank, len(reduced)
+        k = min(problem.count, size)
+        wanted = (size - k, size - 1) if problem.descending else (0, k - 1)
         values, vectors = scipy.linalg.eigh(reduced, subset_by_index=wanted)
         if problem.descending:
             values, vectors = values[::-1], vectors[:, ::-1].copy()
@@ -50,3 +51,12 @@ class Symmetric(Solver):
         residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
         coefficients = w @ vectors
         return Spectrum(values, coefficients, coefficients, rank, residuals, described(problem, rank, residuals))
+
+
+def _span(problem: Problem) -> Whitening:
+    """The functions among which the solution is sought: leading penalised ones, or all above the cut."""
+    form, penalty = problem.form, problem.penalty
+    if penalty is None:
+        return whiten(problem.gram, problem.cut, (form == 0).all(axis=0))
+    energy = -form if problem.descending else form
+    return leading_functions(energy, problem.gram, penalty, problem.count, problem.cut)

@@ -19,15 +19,19 @@ LEAST_CUTS = {"float64": 0.0, "float32": 1e-7}
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """W (p, rank) with W^T Phi W = I, and the eigenvalues of the scaled Phi, descending (p,)."""
+    """W (p, r) with W^T Phi W = I, and the eigenvalues by which its directions were chosen, descending.
+
+    `directions` is how many directions the data see, where W holds only the leading ones of them.
+    """
 
     matrix: Array
     spectrum: Array
+    directions: int | None = None
 
     @property
     def rank(self) -> int:
-        """How many directions the Gram matrix sees."""
-        return int(self.matrix.shape[1])
+        """How many directions the data see."""
+        return int(self.matrix.shape[1]) if self.directions is None else self.directions
 
 
 def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Whitening:

@@ -1,0 +1,157 @@
+"""The leading functions of a penalised problem, which span what a Rayleigh-Ritz solution is sought in.
+
+Smoothness decides which directions are trusted: B = L + mu K adds the squared norm K of the function space to the form.
+The span of the leading functions of (B, Phi) is well determined where the Gram matrix Phi alone is singular to
+rounding; the form without the penalty is then solved within it, so that no value carries the penalty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from daskspectral.solve.signs import fix_signs
+from daskspectral.solve.whiten import Whitening, whiten
+
+Array = NDArray[np.floating[Any]]
+LEAST_FUNCTIONS = 32  # of a Ritz space
+MARGIN = 8  # functions of a Ritz space beyond those that are wanted
+CERTAIN = 100.0  # times what rounding leaves of a function that vanishes on the data, a function's share must be
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    """mu K (p, p) for the left functions, nu K' (q, q) for right functions of their own, in units of the means.
+
+    `energy` (p, p) is the symmetric form by which functions are ranked where the form to be solved is not symmetric;
+    None where there is no such form, and functions are ranked by what the form relates. Directions below `rounding`
+    in a matrix of unit diagonal are left out; `precision` is the relative precision of the matrices' entries.
+    """
+
+    left: Array
+    right: Array | None = None
+    energy: Array | None = None
+    rounding: float = 1e-13
+    precision: float = 2e-16
+
+
+def ritz_size(count: int) -> int:
+    """The number of functions of the Ritz space in which `count` values are sought."""
+    return max(LEAST_FUNCTIONS, count + MARGIN)
+
+
+def leading_functions(energy: Array, gram: Array, penalty: Penalty, count: int, cut: float) -> Whitening:
+    """The functions v of largest v^T A v / v^T (A + t (B + sigma A)) v, orthonormal in A = gram: (p, q).
+
+    B = energy + penalty, t = 1 / max(lambda, 1e-3 tr B / tr A) with lambda the last value wanted, from the directions
+    of A above `cut`, and sigma >= 0 is raised until the sum is positive semidefinite. Functions that the energy kills
+    (rows of exact zeros, the constant's) lead, and the others are orthogonal to them. `rank` counts all functions
+    that the data see; the span holds q = min(rank, max(32, count + 8)) of them. Raises ValueError where every
+    function vanishes on the data.
+    """
+    size = ritz_size(count)
+    null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
+    first = whiten(gram[np.ix_(null, null)], cut).matrix if null.any() else np.zeros((0, 0))
+    rest = ~null
+    a, b = gram[np.ix_(rest, rest)], energy[np.ix_(rest, rest)] + penalty.left[np.ix_(rest, rest)]
+    shift = first.T @ gram[np.ix_(null, rest)]  # what the other functions have of the first ones
+    a = a - shift.T @ shift
+    if not (np.diag(gram) > 0).any():
+        raise ValueError("every basis function is zero on every point; widen the kernel's scale")
+    theta, vectors = _leading(a, b, energy[np.ix_(rest, rest)], size, cut, penalty)
+    q = max(0, size - first.shape[1])
+    matrix = np.zeros((len(gram), first.shape[1] + min(q, len(theta))))
+    matrix[np.ix_(null, np.arange(first.shape[1]))] = first
+    span = orthonormal(vectors[:, :q], a)
+    matrix = matrix[:, : first.shape[1] + span.shape[1]]
+    matrix[np.flatnonzero(rest)[:, None], np.arange(first.shape[1], matrix.shape[1])] = span
+    matrix[np.flatnonzero(null)[:, None], np.arange(first.shape[1], matrix.shape[1])] = -first @ (shift @ span)
+    return Whitening(matrix, theta, first.shape[1] + len(theta))
+
+
+def _leading(a: Array, b: Array, energy: Array, size: int, cut: float, penalty: Penalty) -> tuple[Array, Array]:
+    """All theta that the data see, descending, and the vectors of the first `size`."""
+    if not len(a) or not np.trace(a) > 0:
+        return np.zeros(0), np.zeros((len(a), 0))
+    last = _last_value(energy, a, size - MARGIN, cut)
+    t = 1 / max(last, 1e-3 * np.trace(b) / np.trace(a))
+    sigma = 0.0
+    root = inverse_root(a + t * b, penalty.rounding)
+    while root.least < -100 * penalty.rounding and sigma * t < 1e12:
+        sigma = max(2 * sigma, 1 / t)
+        root = inverse_root(a + t * (b + sigma * a), penalty.rounding)
+    whitened = root.matrix.T @ a @ root.matrix
+    theta, vectors = scipy.linalg.eigh(0.5 * (whitened + whitened.T))
+    theta, vectors = theta[::-1], root.matrix @ vectors[:, ::-1]
+    # a function of large coefficients cancels between basis functions, and its share is rounding to that extent
+    blurred = penalty.precision * root.largest * np.sum((vectors / root.scale[:, None]) ** 2, axis=0)
+    seen = np.flatnonzero(theta > CERTAIN * blurred)
+    return theta[seen], vectors[:, seen[:size]] / np.sqrt(theta[seen[:size]])
+
+
+def _last_value(energy: Array, a: Array, count: int, cut: float) -> float:
+    """The value number `count` of (energy, a) on the directions of a above the cut, or the largest one there is."""
+    w = whiten(a, cut).matrix
+    reduced = w.T @ energy @ w
+    k = min(count, len(reduced)) - 1
+    return float(scipy.linalg.eigh(0.5 * (reduced + reduced.T), eigvals_only=True, subset_by_index=(k, k))[0])
+
+
+@dataclass(frozen=True, eq=False)
+class InverseRoot:
+    """W (p, r) with W^T M W = I on the directions of M, brought to unit diagonal by `scale` (p,), that exceed rounding.
+
+    `least` and `largest` are the extreme eigenvalues at unit diagonal; `least` is -1 where the diagonal is negative.
+    """
+
+    matrix: Array
+    scale: Array
+    least: float
+    largest: float
+
+
+def inverse_root(matrix: Array, rounding: float) -> InverseRoot:
+    """The inverse root of a symmetric matrix (p, p)."""
+    diagonal = np.diag(matrix)
+    scale = np.divide(1, np.sqrt(np.abs(diagonal)), out=np.ones(len(matrix)), where=diagonal > 0)
+    scaled = matrix * scale[:, None] * scale
+    values, vectors = scipy.linalg.eigh(0.5 * (scaled + scaled.T))
+    kept = values > rounding
+    fix_signs(vectors)
+    least = -1.0 if (diagonal < 0).any() else float(values[0])
+    root = scale[:, None] * (vectors[:, kept] / np.sqrt(values[kept]))
+    return InverseRoot(np.asarray(root), scale, least, float(values[-1]))
+
+
+def orthonormal(span: Array, gram: Array) -> Array:
+    """The same functions (p, q) recombined to be orthonormal in the Gram matrix: nearly so they are already."""
+    if not span.shape[1]:
+        return span
+    inner = span.T @ gram @ span
+    values, vectors = scipy.linalg.eigh(0.5 * (inner + inner.T))
+    kept = values > 1e-8 * values[-1]
+    fix_signs(vectors)
+    # the leading functions stay first: a symmetric root moves them least
+    return np.asarray(span @ (vectors[:, kept] / np.sqrt(values[kept])) @ (vectors[:, kept].T if kept.all() else np.eye(kept.sum())))
+
+
+def leading_pairs(
+    form: Array, gram: Array, right_gram: Array, penalty: Penalty, count: int
+) -> tuple[Whitening, Whitening]:
+    """The leading singular functions of W^T form Z, orthonormal in the Gram matrices: (p, q) and (q', q).
+
+    W W^T = (gram + mu K)^-1 and Z Z^T = (right_gram + nu K')^-1.
+    """
+    right_penalty = penalty.left if penalty.right is None else penalty.right
+    w = inverse_root(gram + penalty.left, penalty.rounding).matrix
+    z = inverse_root(right_gram + right_penalty, penalty.rounding).matrix
+    if not min(w.shape[1], z.shape[1]):
+        raise ValueError("every basis function is zero on every point; widen the kernel's scale")
+    u, _, vt = scipy.linalg.svd(w.T @ form @ z, full_matrices=False)
+    size = ritz_size(count)
+    left, right = orthonormal(w @ u[:, :size], gram), orthonormal(z @ vt[:size].T, right_gram)
+    return Whitening(left, np.zeros(0), w.shape[1]), Whitening(right, np.zeros(0), z.shape[1])
