@@ -18,6 +18,7 @@ from daskspectral.registry import Registered, arguments_of
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
 LEAST_SCALE = 1e-75  # Dirichlet forms take fourth powers of scales, which must not overflow
+SCALE_WORDS = ("median", "auto")  # scales that the data decide
 OVERFLOW = f"powers of scales below {LEAST_SCALE:g} or above {1 / LEAST_SCALE:g} overflow"
 
 
@@ -75,14 +76,23 @@ class Kernel(Registered, ABC):
         """The points (c, e) between which the kernel takes distances: x (c, d), periodic columns bent into circles."""
         return x
 
-    def resolve(self, distance: float) -> Self:
-        """This kernel with every scale "median" replaced by `distance`, in the units of the data."""
+    def resolve(self, distance: float, word: str = "median") -> Self:
+        """This kernel with every scale that is the word "median", or "auto", replaced by `distance`."""
         return self
+
+    def has_scale(self, word: str) -> bool:
+        """Whether a scale is still this word, "median" or "auto"."""
+        return False
 
     @property
     def needs_median(self) -> bool:
         """True while a scale is still the word "median"."""
-        return False
+        return self.has_scale("median")
+
+    @property
+    def automatic(self) -> bool:
+        """True while a scale is still the word "auto": it is then chosen from the data."""
+        return self.has_scale("auto")
 
     # scikit-learn's parameter protocol, so that `kernel__scale` works in a grid search
     @abstractmethod
@@ -179,8 +189,8 @@ class ParameterKernel(Kernel):
             setattr(self, name, value)
         return self
 
-    def resolve(self, distance: float) -> Self:
-        if self.needs_median and not LEAST_SCALE < distance < 1 / LEAST_SCALE:
+    def resolve(self, distance: float, word: str = "median") -> Self:
+        if self.has_scale(word) and not LEAST_SCALE < distance < 1 / LEAST_SCALE:
             raise ValueError(
                 f"the median distance of the points is {distance:.3g}, and a kernel needs a positive scale; "
                 f"{OVERFLOW}: bring the data to other units, multiplying them by a constant"
@@ -189,19 +199,14 @@ class ParameterKernel(Kernel):
         params = self.get_params(deep=False)
         for name, value in params.items():
             if isinstance(value, Kernel):
-                changes[name] = value.resolve(distance)
-            elif _is_median(value):
+                changes[name] = value.resolve(distance, word)
+            elif isinstance(value, str) and value == word:
                 changes[name] = distance
         return type(self)(**{**params, **changes})
 
-    @property
-    def needs_median(self) -> bool:
+    def has_scale(self, word: str) -> bool:
         values = self.get_params(deep=False).values()
-        return any(v.needs_median if isinstance(v, Kernel) else _is_median(v) for v in values)
-
-
-def _is_median(value: object) -> bool:
-    return isinstance(value, str) and value == "median"
+        return any(v.has_scale(word) if isinstance(v, Kernel) else isinstance(v, str) and v == word for v in values)
 
 
 def is_number(value: object) -> bool:
@@ -212,20 +217,20 @@ def is_number(value: object) -> bool:
 
 
 def check_scale(owner: str, scale: float | str) -> None:
-    """Raise ValueError unless a scale is a positive finite number or "median"."""
-    if _is_median(scale):
+    """Raise ValueError unless a scale is a positive finite number, "median" or "auto"."""
+    if isinstance(scale, str) and scale in SCALE_WORDS:
         return
     if not is_number(scale) or not LEAST_SCALE < number(scale) < 1 / LEAST_SCALE:
         raise ValueError(
-            f"{owner} needs a positive scale in the units of the data, or 'median'; it got {scale!r} "
+            f"{owner} needs a positive scale in the units of the data, 'median' or 'auto'; it got {scale!r} "
             f"({OVERFLOW}: bring the data to other units)"
         )
 
 
 def number(scale: float | str) -> float:
-    """The scale as a number. Raises ValueError for "median", which `Kernel.resolve` replaces."""
+    """The scale as a number. Raises ValueError for "median" and "auto", which `Kernel.resolve` replaces."""
     if isinstance(scale, str):
-        raise ValueError("the scale is still 'median'; `kernel.resolve(distance)` sets it from a sample")
+        raise ValueError(f"the scale is still {scale!r}; `kernel.resolve(distance, {scale!r})` sets it")
     return float(scale)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from daskspectral.kernels import dot, radial
-from daskspectral.kernels.base import Kernel, ParameterKernel
+from daskspectral.kernels.base import SCALE_WORDS, Kernel, ParameterKernel
 
 NAMES: dict[str, type[ParameterKernel]] = {
     "gaussian": radial.Gaussian,
@@ -45,7 +45,7 @@ def _parse_term(text: str) -> Kernel:
 
 
 def _number(text: str) -> float | int | str:
-    if text == "median":
+    if text in SCALE_WORDS:
         return text
     value = float(text)
     return int(value) if value.is_integer() and "." not in text and "e" not in text else value

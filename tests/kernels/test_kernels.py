@@ -317,7 +317,7 @@ def test_function_kernels_of_the_wrong_shape(function: Plain) -> None:
 @pytest.mark.parametrize("scale", [0, -1.0, math.nan, math.inf, "mean", None, True, [1.0]])
 @pytest.mark.parametrize("kernel", [Gaussian, Exponential, lambda scale: Matern(1.5, scale)])
 def test_scales_refused(kernel: Callable[[Any], Kernel], scale: Any) -> None:
-    with pytest.raises(ValueError, match="positive scale in the units of the data, or 'median'"):
+    with pytest.raises(ValueError, match="positive scale in the units of the data, 'median' or 'auto'"):
         kernel(scale)
 
 
