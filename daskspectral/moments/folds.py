@@ -116,7 +116,7 @@ def _added(values: Array) -> Array:
     total = values[0].copy()
     for part in values[1:]:
         total += part
-    return total
+    return np.asarray(total)
 
 
 def _shown(labels: tuple[Any, ...]) -> str:

@@ -51,7 +51,7 @@ def test_the_group_of_landmark_rows_counts_as_zero_where_it_is_missing() -> None
 
 
 def test_other_folds_do_not_add() -> None:
-    with pytest.raises(ValueError, match="moments of 3 and of 2 folds do not add; .* folds=None"):
+    with pytest.raises(ValueError, match=r"moments of 3 and of 2 folds do not add; .* folds=None"):
         moments(folds(3)) + moments(folds(2))
     with pytest.raises(ValueError, match=r"labels 0, 1, 2 and 0, 1, 3 do not add"):
         moments(folds(labels=(0, 1, 2), rule="labels")) + moments(folds(labels=(0, 1, 3), rule="labels"))
