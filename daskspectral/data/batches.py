@@ -1,4 +1,4 @@
-"""The batches of one range of rows, as a task reads them: prepared, checked, without the excluded rows."""
+"""The batches of one range of rows, as a task reads them: prepared, checked, without the rows to be dropped."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from daskspectral.data.readers import Reader
 from daskspectral.data.source import Preparation
 from daskspectral.errors import PointError
 from daskspectral.moments import NUMBER
+from daskspectral.moments.coincidence import Coincidence
 
 Array = NDArray[Any]
 BATCH_ROWS = 1 << 15
@@ -37,15 +38,17 @@ class Bad:
 class Rows:
     """What all ranges of a run share: how points are prepared, which rows are taken, what is done about invalid rows.
 
-    `preparations` has an entry for each field of points, `x` and other views. `excluded` and `selected` are sorted
-    global row numbers; with `selected`, only these rows are taken. Each batch has the numbers of its rows as the field
-    NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked).
+    `preparations` has an entry for each field of points, `x` and other views; with `raw`, invalid rows are told by the
+    columns that these use, and points are left as they are. Rows whose prepared `x` is a point of `dropped` are left
+    out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its rows as
+    the field NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked).
     """
 
     preparations: Mapping[str, Preparation]
-    excluded: Array | None = None
+    dropped: Coincidence | None = None
     selected: Array | None = None
     on_invalid: str = "raise"
+    raw: bool = False
 
 
 @dataclass(eq=False)
@@ -67,20 +70,21 @@ class Batches:
     bad: Bad | None = None
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
-        for first, chunk in self._chunks():
+        for chunk in self._chunks():
             for i in range(0, len(chunk["x"]), BATCH_ROWS):
                 if self.cancelled is not None and self.cancelled():
                     raise InterruptedError("the run was stopped")
-                batch = self._clean({k: v[i : i + BATCH_ROWS] for k, v in chunk.items()}, first + i)
+                batch = self._clean({k: v[i : i + BATCH_ROWS] for k, v in chunk.items()})
                 if self.bad is not None:
                     return
+                batch = self._without_dropped(self._prepared(batch))
                 if len(batch["x"]):
                     self.count += len(batch["x"])
                     self.weight += float(batch["weight"].sum()) if "weight" in batch else len(batch["x"])
-                    yield {**batch, **{name: p(batch[name]) for name, p in self.rows.preparations.items()}}
+                    yield batch
 
-    def _chunks(self) -> Iterator[tuple[int, dict[str, Array]]]:
-        """For each read of a few whole chunks: the number of its first row, and its fields (of the selected rows)."""
+    def _chunks(self) -> Iterator[dict[str, Array]]:
+        """For each read of a few whole chunks: its fields (of the selected rows)."""
         first, last = self.edges.searchsorted(self.start, "right"), self.edges.searchsorted(self.stop, "left")
         borders = [self.start]
         row_bytes = sum(int(np.prod(r.shape[1:])) * r.dtype.itemsize for r in self.readers.values())
@@ -91,17 +95,17 @@ class Batches:
         selected = self.rows.selected
         for a, b in pairwise(borders):
             if selected is None:
-                yield a, {**self._read(a, b), NUMBER: np.arange(a, b)}
+                yield {**self._read(a, b), NUMBER: np.arange(a, b)}
                 continue
             numbers = selected[slice(*np.searchsorted(selected, [a, b]))]
             if len(numbers):
-                yield a, {**{k: v[numbers - a] for k, v in self._read(a, b).items()}, NUMBER: numbers}
+                yield {**{k: v[numbers - a] for k, v in self._read(a, b).items()}, NUMBER: numbers}
 
     def _read(self, start: int, stop: int) -> dict[str, Array]:
         return {name: reader.read(start, stop) for name, reader in self.readers.items()}
 
-    def _clean(self, batch: dict[str, Array], first: int) -> dict[str, Array]:
-        """The batch without its invalid and excluded rows."""
+    def _clean(self, batch: dict[str, Array]) -> dict[str, Array]:
+        """The batch without its invalid rows."""
         columns = {name: p.columns for name, p in self.rows.preparations.items() if p.columns is not None}
         checked = {name: batch[name] for name in self.readers}
         checked |= {name: batch[name][:, list(chosen)] for name, chosen in columns.items()}
@@ -113,13 +117,18 @@ class Batches:
                 self.bad = replace(bad, row=int(batch[NUMBER][bad.row]))
                 return batch
             self.skipped += int(np.count_nonzero(~valid))
-        excluded = self.rows.excluded
-        if excluded is not None:
-            low, high = np.searchsorted(excluded, [first, first + len(batch["x"])])
-            if high > low:
-                valid = np.ones(len(batch["x"]), dtype=bool) if valid is None else valid
-                valid[excluded[low:high] - first] = False
         return batch if valid is None else {k: v[valid] for k, v in batch.items()}
+
+    def _prepared(self, batch: dict[str, Array]) -> dict[str, Array]:
+        if self.rows.raw:
+            return batch
+        return {**batch, **{name: p(batch[name]) for name, p in self.rows.preparations.items()}}
+
+    def _without_dropped(self, batch: dict[str, Array]) -> dict[str, Array]:
+        if self.rows.dropped is None:
+            return batch
+        touching = self.rows.dropped(batch["x"])
+        return {k: v[~touching] for k, v in batch.items()} if touching.any() else batch
 
 
 def valid_rows(batch: Mapping[str, Array]) -> Array | None:

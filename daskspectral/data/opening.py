@@ -13,11 +13,18 @@ from daskspectral.operators.regression import Regression
 
 
 def open_data(
-    operator: Operator, X: Any, *, columns: Sequence[int] | None, weight: Any, fields: Mapping[str, Any] | None
+    operator: Operator,
+    X: Any,
+    *,
+    columns: Sequence[int] | None,
+    weight: Any,
+    fields: Mapping[str, Any] | None,
+    fold: Any = None,
 ) -> Source:
     """What an operator reads: one array, the views of a sample row by row, or the pairs of trajectories.
 
-    Raises ValueError or TypeError where the data do not fit the operator; nothing is read but metadata.
+    `weight` and `fold` are further fields, of sample weights and of the labels of folds. Raises ValueError or TypeError
+    where the data do not fit the operator; nothing is read but metadata.
     """
     if not isinstance(fields, (Mapping, type(None))):
         raise TypeError(f"fields is a mapping of names to arrays; it is {type(fields).__name__}")
@@ -26,7 +33,7 @@ def open_data(
         operator.check_fields(dict.fromkeys(given, ()), 0)  # says which are missing or unknown
     views, apart = operator.views, operator.own_right_basis
     if operator.lag is not None:
-        source = open_trajectories(X, operator.lag, columns=columns, fields={"weight": weight, **given})
+        source = open_trajectories(X, operator.lag, columns=columns, fields={"weight": weight, "fold": fold, **given})
     elif len(views) > 1:
         if not isinstance(X, (tuple, list)) or len(X) != len(views):
             got = f"{type(X).__name__} of {len(X)}" if isinstance(X, (tuple, list)) else type(X).__name__
@@ -36,17 +43,20 @@ def open_data(
             )
         others = dict(zip(views[1:], X[1:], strict=True))
         right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
-        source = open_source(X[0], columns=columns, views=others, apart=right, weight=weight, fields=given)
+        source = open_source(X[0], columns=columns, views=others, apart=right, weight=weight, fold=fold, fields=given)
     else:
-        source = open_source(X, columns=columns, weight=weight, fields=given)
+        source = open_source(X, columns=columns, weight=weight, fold=fold, fields=given)
     operator.check(source.dimension, source.dimension_at(operator.right_view) if apart else None)
     operator.check_fields({name: source.readers[name].shape[1:] for name in given}, source.dimension)
     return source
 
 
-def open_appended(before: Moments, X: Any, *, weight: Any, fields: Mapping[str, Any] | None) -> Source:
+def open_appended(
+    before: Moments, X: Any, *, weight: Any, fields: Mapping[str, Any] | None, fold: Any = None
+) -> Source:
     """Data of the operator that these moments were measured with, to which rows were appended since."""
-    return open_data(before.operator, X, columns=before.preparation["columns"], weight=weight, fields=fields)
+    columns = before.preparation["columns"]
+    return open_data(before.operator, X, columns=columns, weight=weight, fields=fields, fold=fold)
 
 
 def check_appended(before: Moments, source: Source) -> None:
@@ -73,10 +83,10 @@ def check_appended(before: Moments, source: Source) -> None:
 
 
 def open_regression(
-    X: Any, y: Any, *, gradients: Any = None, columns: Sequence[int] | None = None, weight: Any = None
+    X: Any, y: Any, *, gradients: Any = None, columns: Sequence[int] | None = None, weight: Any = None, fold: Any = None
 ) -> tuple[Source, Regression]:
     """Rows with their targets and gradients, and what their shapes ask for. Raises ValueError where they do not fit."""
-    source = open_source(X, columns=columns, weight=weight, y=y, gradients=gradients)
+    source = open_source(X, columns=columns, weight=weight, fold=fold, y=y, gradients=gradients)
     return source, checked_targets(source)
 
 

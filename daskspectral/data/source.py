@@ -212,7 +212,7 @@ def open_source(
 
 def label_of(name: str) -> str:
     """The name of a field in messages."""
-    return {"x": "X", "weight": "sample_weight"}.get(name, name)
+    return {"x": "X", "weight": "sample_weight", "fold": "folds"}.get(name, name)
 
 
 def points_reader(value: Any, what: str) -> Reader:
@@ -243,14 +243,14 @@ def _is_table(part: Any) -> bool:
 
 
 def check_rows(readers: Mapping[str, Reader], of: str = "") -> None:
-    """Raise ValueError unless every field has as many rows as x, and weights one dimension; `of` follows the names."""
+    """Raise ValueError unless every field has as many rows as x, and weights and labels one dimension."""
     n = readers["x"].shape[0]
     for name, reader in readers.items():
         label = label_of(name)
         if not reader.shape or reader.shape[0] != n:
             has = f"{reader.shape[0]} rows" if reader.shape else "no rows, being one number,"
             raise ValueError(f"{label}{of} has {has} and X{of} has {n}; they go together row by row")
-        if name == "weight" and len(reader.shape) != 1:
+        if name in ("weight", "fold") and len(reader.shape) != 1:
             raise ValueError(f"{label}{of} must have one dimension, the rows; it has shape {reader.shape}")
 
 

@@ -56,22 +56,27 @@ def predict_memory(
     chunk_bytes: int = 0,
     buffers: int = 3,
     sums: int = 2,
+    groups: int = 1,
+    kept: int = 0,
 ) -> Memory:
     """The peak memory of one pass with p functions of d variables, and of its solution.
 
     `rows` is the number of rows in a block, `buffers` the number of (p, rows) arrays that an evaluation holds, `sums`
-    the number of (p, p) results of a task, `live` the number of tasks' results that wait to be added, `chunk_bytes` the
-    decoded size of what is read at once.
+    the number of (p, p) results of a task for each of `groups` groups of rows, `live` the number of groups' results
+    that wait to be added, `kept` the number of groups that are kept apart while solving, `chunk_bytes` the decoded size
+    of what is read at once.
     """
     width = np.dtype(dtype).itemsize
     square = 8 * p * p
     block = buffers * p * rows * width + 6 * rows * (d + 2) * 8
     reading = 5 * chunk_bytes // 2  # compressed, decoded, and in place
+    if groups > 1:  # rows wait until there is a block of their group
+        reading += chunk_bytes + 2 * groups * rows * (d + 2) * 8
     return Memory(
         now=resident(),
-        tasks=threads * (block + square * (sums + 2) + reading),
+        tasks=threads * (block + square * (sums * groups + 2) + reading),
         sums=square * sums * live,
-        solver=square * (sums + 10),
+        solver=square * (sums * (1 + kept) + 10),
         threads=threads,
     )
 

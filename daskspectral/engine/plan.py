@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,12 +25,14 @@ SPLIT_EVERY = 2  # of 16 results at most five wait at the same time; with 8, up 
 class Plan:
     """Ranges (start, stop) of rows in order, one a task; epochs of `epoch` ranges are summed one after the other.
 
-    Within an epoch, results are added `split_every` at a time.
+    Within an epoch, results are added `split_every` at a time. With `deal` = K above 1 the ranges are dealt in turn to
+    K hands, whose results do not add: those of each hand are added apart.
     """
 
     ranges: tuple[tuple[int, int], ...]
     epoch: int = EPOCH
     split_every: int = SPLIT_EVERY
+    deal: int = 1
 
     @property
     def epochs(self) -> list[range]:
@@ -38,13 +40,18 @@ class Plan:
         n = len(self.ranges)
         return [range(i, min(i + self.epoch, n)) for i in range(0, n, self.epoch)]
 
+    def hands(self, epoch: range) -> list[range]:
+        """The ranges of an epoch whose results add, one sequence for each hand to which they are dealt."""
+        return [epoch[i :: self.deal] for i in range(min(self.deal, len(epoch)))]
+
     def live(self, in_flight: int) -> int:
-        """The most partial sums that are held at the same time with `in_flight` epochs under way."""
+        """The most partial sums that wait in the trees of `in_flight` epochs, one for each hand that is done."""
         waiting = 0
         for epoch in self.epochs[:in_flight]:
-            levels = math.ceil(math.log(len(epoch), self.split_every) - 1e-9)
-            waiting += 1 + (self.split_every - 1) * levels
-        return waiting + 1  # the driver's own
+            hands = self.hands(epoch)
+            levels = math.ceil(math.log(len(hands[0]), self.split_every) - 1e-9)
+            waiting += len(hands) + (self.split_every - 1) * levels
+        return waiting
 
 
 def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, splittable: bool = True) -> Plan:
@@ -86,4 +93,4 @@ def plan_rows(source: Source, flops_per_row: float, *, start: int = 0, row_bytes
             f"rows from {start} on do not begin at a block of the dask array; rechunk it so that they do, or give a "
             "zarr or numpy array"
         )
-    return Plan(ranges, plan.epoch, plan.split_every)
+    return replace(plan, ranges=ranges)

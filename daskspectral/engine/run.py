@@ -38,6 +38,7 @@ from daskspectral.engine.tasks import (
 )
 from daskspectral.engine.threads import one_blas_thread, warn_slow_blas
 from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_signals
+from daskspectral.moments.coincidence import Coincidence
 
 logger = logging.getLogger(__name__)
 Array = NDArray[Any]
@@ -47,13 +48,13 @@ Array = NDArray[Any]
 class Run:
     """Passes over a source in the ranges of a plan; `reduce` and `map` may be called many times.
 
-    `excluded` are the sorted numbers of rows to leave out, for `reduce`. `on_invalid` is "raise", "skip" or "keep"
-    (rows are not checked). `progress` None shows a bar on a terminal only, with `description` as its label.
+    `reduce` leaves out rows whose prepared points are among `dropped`. `on_invalid` is "raise", "skip" or "keep" (rows
+    are not checked). `progress` None shows a bar on a terminal only, with `description` as its label.
     """
 
     source: Source
     plan: Plan
-    excluded: Array | None = None
+    dropped: Coincidence | None = None
     on_invalid: str = "raise"
     progress: bool | None = False
     description: str = "rows"
@@ -73,16 +74,18 @@ class Run:
         urgent = None if checkpoint is None else checkpoint.write
         if checkpoint is not None:
             checkpoint.agree(self.plan)
-        rows = Rows(self.source.preparations, self.excluded, None, self.on_invalid)
+        rows = Rows(self.source.preparations, self.dropped, None, self.on_invalid)
         with (
             checkpoint_signals(checkpoint),
             self._epochs(task, rows, state, reduce_range, self._tree, first=first, urgent=urgent) as results,
         ):
-            for number, part in enumerate(results, first + 1):
-                total = part if total is None else total + part
-                if total.bad is not None:
+            for number, parts in enumerate(results, first + 1):
+                while parts:  # let go of each before the next is added
+                    part = parts.pop(0)
+                    total = part if total is None else total + part
+                if total is not None and total.bad is not None:
                     raise self._error(total.bad)
-                if checkpoint is not None:
+                if checkpoint is not None and total is not None:
                     checkpoint.add(number, total)
         if checkpoint is not None:
             checkpoint.write()
@@ -90,16 +93,24 @@ class Run:
             raise ValueError(f"no rows are left: {total.skipped if total else 0} of {self.source.n} are invalid")
         return total
 
-    def map(self, task: MapTask, state: Any = None, *, out: Any = None, selected: Array | None = None) -> Array | None:
+    def map(
+        self,
+        task: MapTask,
+        state: Any = None,
+        *,
+        out: Any = None,
+        selected: Array | None = None,
+        raw: bool = False,
+    ) -> Array | None:
         """The task's result for every row, or for the rows with the sorted numbers `selected`.
 
-        The task is called with a batch of rows and `state`. Results are returned as numpy (n, ...), None where there is
-        no row, or written into the zarr array at the path or store `out`; the plan's ranges must then be multiples of
-        its chunks, so that no two tasks write to one chunk.
+        The task is called with a batch of rows, with `raw` of points as they are before preparation, and with `state`.
+        Results are returned as numpy (n, ...), None where there is no row, or written into the zarr array at the path
+        or store `out`; the plan's ranges must then be multiples of its chunks, so that no two tasks write to one chunk.
 
         Raises InvalidRowError for the lowest invalid row; with on_invalid="skip" such rows are left out.
         """
-        rows = Rows(self.source.preparations, None, selected, self.on_invalid)
+        rows = Rows(self.source.preparations, None, selected, self.on_invalid, raw)
         pieces: list[Array] = []
         with self._epochs(task, rows, state, map_range, self._collect, out=out) as results:
             for part in results:
@@ -220,13 +231,17 @@ class Run:
             )
         return graph
 
-    def _tree(self, graph: dict[Any, Any], epoch: range, token: str) -> Any:
+    def _tree(self, graph: dict[Any, Any], epoch: range, token: str) -> list[Any]:
+        """The keys of the sums of an epoch, one for each hand to which its ranges are dealt."""
+        return [self._added(graph, hand, epoch.start, token) for hand in self.plan.hands(epoch)]
+
+    def _added(self, graph: dict[Any, Any], ranges: range, first: int, token: str) -> Any:
         level = 0
-        keys: list[Any] = [(f"range-{token}", i) for i in epoch]
+        keys: list[Any] = [(f"range-{token}", i) for i in ranges]
         while len(keys) > 1:
             above = []
             for j in range(0, len(keys), self.plan.split_every):
-                key = (f"sum-{token}", epoch.start, level, j)
+                key = (f"sum-{token}", first, ranges.start, level, j)
                 graph[key] = (add_totals, keys[j : j + self.plan.split_every])
                 above.append(key)
             keys, level = above, level + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,23 +46,26 @@ def draw_rows(
     view: str = "x",
     on_invalid: str = "raise",
     progress: bool | None = False,
+    raw: bool = False,
 ) -> tuple[Array, Array]:
     """`size` distinct rows drawn uniformly: their sorted numbers (size,) and prepared points (size, d), float64.
 
-    The points are the rows of the field `view`; a row is valid where all its fields are.
+    The points are the rows of the field `view`, with `raw` as they are before preparation, (size, n_features_in); a row
+    is valid where all its fields are.
 
     The draw depends on the generator and the number of rows only. Invalid rows raise InvalidRowError for the lowest
     one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows where no more exist).
     """
     n = source.n
     numbers = np.sort(rng.choice(n, min(size, n), replace=False))
-    rows, points = take_rows(source, numbers, view=view, on_invalid=on_invalid, progress=progress)
+    options: dict[str, Any] = {"view": view, "on_invalid": on_invalid, "progress": progress, "raw": raw}
+    rows, points = take_rows(source, numbers, **options)
     tried = numbers
     while len(rows) < size and len(tried) < n:
         wanted = min(n, len(tried) + 2 * (size - len(rows)))
         fresh = np.setdiff1d(rng.choice(n, wanted, replace=False), tried)
         tried = np.union1d(tried, fresh)
-        more = take_rows(source, fresh, view=view, on_invalid=on_invalid, progress=progress)
+        more = take_rows(source, fresh, **options)
         keep = rng.permutation(len(more[0]))[: size - len(rows)]
         rows, points = np.concatenate([rows, more[0][keep]]), np.concatenate([points, more[1][keep]])
     order = np.argsort(rows)
@@ -76,21 +79,23 @@ def take_rows(
     view: str = "x",
     on_invalid: str = "raise",
     progress: bool | None = False,
+    raw: bool = False,
 ) -> tuple[Array, Array]:
     """The valid rows among these sorted row numbers: their numbers (m,), and their prepared points (m, d) in a view.
 
-    With on_invalid="raise" raises InvalidRowError for the lowest invalid row of the whole source.
+    With `raw` the points are as they are before preparation, (m, n_features_in), float64. With on_invalid="raise"
+    raises InvalidRowError for the lowest invalid row of the whole source.
     """
     plan = plan_of_rows(source, numbers)
     run = Run(source, plan, on_invalid=on_invalid, progress=progress, description="sample")
     try:
-        taken = run.map(_Take(view), selected=numbers)
+        taken = run.map(_Take(view), selected=numbers, raw=raw)
     except InvalidRowError:
         # a lower row that was not drawn may be invalid too, and the error names the lowest
         Run(source, plan_of_rows(source, None), progress=progress, description="scan").reduce(Scan())
         raise
     if taken is None:
-        return np.empty(0, dtype=np.int64), np.empty((0, source.dimension_at(view)))
+        return np.empty(0, dtype=np.int64), np.empty((0, source.width(view) if raw else source.dimension_at(view)))
     return taken[:, 0].astype(np.int64), taken[:, 1:]
 
 
@@ -100,4 +105,4 @@ def plan_of_rows(source: Source, numbers: Array | None) -> Plan:
     if numbers is None:
         return plan
     held = tuple(r for r in plan.ranges if np.searchsorted(numbers, r[0]) < np.searchsorted(numbers, r[1]))
-    return Plan(held, plan.epoch, plan.split_every)
+    return replace(plan, ranges=held)

@@ -39,11 +39,11 @@ class Scheduler(ABC):
 
     @abstractmethod
     def submit(self, graph: Graph, key: Any) -> Any:
-        """Start a graph, and return a handle on the value of `key`."""
+        """Start a graph, and return a handle on the value of `key`, or on the values of a list of keys."""
 
     @abstractmethod
     def result(self, handle: Any) -> Any:
-        """Wait for a handle's value."""
+        """Wait for a handle's value; the values of several keys come as a list."""
 
     @abstractmethod
     def stop(self, handles: list[Any]) -> None:
@@ -58,7 +58,7 @@ class _Immediate(Scheduler):
 
     def submit(self, graph: Graph, key: Any) -> Any:
         with _TaskCallback(self._done):
-            return self._get(graph, key)
+            return _listed(self._get(graph, key), key)
 
     def result(self, handle: Any) -> Any:
         return handle
@@ -80,7 +80,10 @@ class _Threads(Scheduler):
         return min(DRIVERS, 1 + math.ceil(self._workers / tasks))
 
     def submit(self, graph: Graph, key: Any) -> Future[Any]:
-        return self._drivers.submit(dask.threaded.get, graph, key, pool=self._pool, callbacks=self._callbacks)
+        return self._drivers.submit(self._run, graph, key)
+
+    def _run(self, graph: Graph, key: Any) -> Any:
+        return _listed(dask.threaded.get(graph, key, pool=self._pool, callbacks=self._callbacks), key)
 
     def result(self, handle: Future[Any]) -> Any:
         return handle.result()
@@ -110,11 +113,14 @@ class _Cluster(Scheduler):
 
     def submit(self, graph: Graph, key: Any) -> Any:
         if self._client.status != "running":
-            raise self._lost(key)
+            raise self._lost(key[0] if isinstance(key, list) else key)
         # a priority of its own for each graph: they end in the order of submission
         return self._client.get(graph, key, sync=False, fifo_timeout="0s")
 
     def result(self, handle: Any) -> Any:
+        return [self._result(one) for one in handle] if isinstance(handle, list) else self._result(handle)
+
+    def _result(self, handle: Any) -> Any:
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError, FuturesCancelledError
 
@@ -160,7 +166,8 @@ class _Cluster(Scheduler):
 
     def stop(self, handles: list[Any]) -> None:
         if self._client.status == "running":
-            self._client.cancel(handles)
+            for handle in handles:
+                self._client.cancel(handle)
 
 
 class _TaskCallback(Callback):
@@ -168,6 +175,10 @@ class _TaskCallback(Callback):
 
     def __init__(self, done: Callable[[Any], None]):
         super().__init__(posttask=lambda key, result, graph, state, worker: done(key))  # type: ignore[no-untyped-call]
+
+
+def _listed(values: Any, key: Any) -> Any:
+    return list(values) if isinstance(key, list) else values
 
 
 def _idleness(workers: Mapping[str, Any], silent: list[str]) -> str:

@@ -31,6 +31,7 @@ from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments, update_digest
 from daskspectral.operators import Operator
 from daskspectral.passes.apply import apply_rows
+from daskspectral.passes.folds import FoldRequest
 from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.rows import RowFunction
 from daskspectral.passes.sums import Discretisation, PassPlan, measure, plan_sums
@@ -99,6 +100,8 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
                 params[name] = np.asarray(value)
             elif name == "columns" and value is not None:
                 params[name] = [int(c) for c in value]
+            elif name == "folds" and not isinstance(value, (int, np.integer, str, os.PathLike, type(None))):
+                params[name] = None  # labels are data: the model keeps their sums
             elif name == "random_state" and not isinstance(value, (int, np.integer)):
                 params[name] = None
         return params
@@ -168,6 +171,8 @@ class MeasuredEstimator(Estimator):
         lay: Callable[[Source], Discretisation],
         *,
         sizes: tuple[int, int | None] | None = None,
+        folds: FoldRequest | None = None,
+        apart: bool = False,
         on_invalid: str,
         allow_missing: bool,
         checkpoint: Path | None,
@@ -176,9 +181,12 @@ class MeasuredEstimator(Estimator):
     ) -> Self:
         """The steps of a fit after its data are opened and checked; `lay` chooses the bases to measure them with.
 
-        `sizes` are the numbers of functions, where they are known: the plan is then made before any work.
+        `sizes` are the numbers of functions, where they are known: the plan is then made before any work. `apart` says
+        that rows which coincide with landmarks are expected to be summed apart from the `folds`.
         """
-        plan = None if sizes is None else self._planned(source, operator, sizes)
+        if folds is not None:
+            folds = folds.counted(source.allowing_missing(allow_missing), progress=progress)
+        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart)
         source = source.allowing_missing(allow_missing)
         snapshot = Snapshot(source, allow_missing=allow_missing)
 
@@ -193,8 +201,9 @@ class MeasuredEstimator(Estimator):
             saved = Checkpoint.take_up(checkpoint, identity, constants, checkpoint_every)
             known = dict(saved.constants)
         laid: Discretisation = known["discretisation"]
-        if plan is None or laid.sizes != sizes:  # fewer landmarks than were asked for
-            plan = self._planned(source, operator, laid.sizes)
+        found = laid.landmark_rows == "apart"
+        if plan is None or laid.sizes != sizes or found != apart:  # fewer landmarks than were asked for, or rows alike
+            plan = self._planned(source, operator, laid.sizes, folds, found)
         moments = measure(
             source,
             laid,
@@ -209,22 +218,39 @@ class MeasuredEstimator(Estimator):
         return self.fit_moments(replace(moments, head=known["head"]))
 
     @final
-    def _planned(self, source: Source, operator: Operator, sizes: tuple[int, int | None]) -> PassPlan:
-        plan = plan_sums(source, operator, sizes, self.dtype)
+    def _planned(
+        self,
+        source: Source,
+        operator: Operator,
+        sizes: tuple[int, int | None],
+        folds: FoldRequest | None,
+        apart: bool,
+    ) -> PassPlan:
+        plan = plan_sums(source, operator, sizes, self.dtype, folds=folds, apart=apart)
         planning.info("plan: %s", plan)
         return plan
 
     @final
-    def _update_source(self, source: Source, *, on_invalid: str, allow_missing: bool, progress: bool | None) -> Self:
+    def _update_source(
+        self,
+        source: Source,
+        *,
+        folds: FoldRequest | None,
+        on_invalid: str,
+        allow_missing: bool,
+        progress: bool | None,
+    ) -> Self:
         """Measure the rows of opened data that the fitted moments have not seen, and solve the sum."""
         before: Moments = self.moments_
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         check_appended(before, source)
         source = source.allowing_missing(allow_missing)
+        apart = before.landmark_rows == "apart"
         right = before.preparation.get("right")
         laid = Discretisation(
             before.basis,
             Preparation.from_state(before.preparation),
+            before.landmark_rows,
             right_basis=before.right_basis,
             right_preparation=None if right is None else Preparation.from_state(right),
         )
@@ -232,7 +258,7 @@ class MeasuredEstimator(Estimator):
             source,
             laid,
             before.operator,
-            plan_sums(source, before.operator, laid.sizes, before.dtype, start=before.rows),
+            plan_sums(source, before.operator, laid.sizes, before.dtype, start=before.rows, folds=folds, apart=apart),
             dtype=before.dtype,
             on_invalid=on_invalid,
             progress=progress,

@@ -235,9 +235,9 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
                 warnings.simplefilter(
                     "ignore", RankWarning
                 )  # the landmarks span the kernel to rounding: no more are needed
-            _, points, _ = choose_landmarks(
+            points = choose_landmarks(
                 source, kernel, self.landmarks, self.n_landmarks, self.random_state, sample_size=None, **options
-            )
+            ).points
         functions = landmark_features(kernel, points, self.alpha)
         steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
         for step in steps:
@@ -289,7 +289,7 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         """What metadata can tell before any task is sent."""
         p = self.n_landmarks
         if not isinstance(self.landmarks, str):
-            p = len(given_landmarks(self.landmarks, source.n_features_in))
+            p = len(given_landmarks(self.landmarks, source.n_features_in, columns=source.preparation.columns))
         elif source.n < p:
             raise ValueError(f"X has {source.n} rows, fewer than n_landmarks={p}; lower n_landmarks")
         if p <= self.n_components:

@@ -166,7 +166,7 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
             raise ValueError(f"the total sample weight is {rows.weight:g}; some row needs a positive weight")
         exponent = exponent_of(rows.weight / rows.count) if "weight" in source.readers else 0
         mass = math.ldexp(rows.weight, -exponent)
-        kernel, points, _ = choose_landmarks(
+        chosen = choose_landmarks(
             source,
             kernel,
             self.landmarks,
@@ -176,6 +176,7 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
             on_invalid=on_invalid,
             progress=progress,
         )
+        kernel, points = chosen.kernel, chosen.points
         if weights.needs_median:
             rng = np.random.default_rng(self.random_state)
             _, sample = draw_rows(source, MEDIAN_SAMPLE, rng, on_invalid=on_invalid, progress=progress)
@@ -273,7 +274,7 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
                 "(sample_weight likewise)"
             )
         if not isinstance(self.landmarks, str):
-            given_landmarks(self.landmarks, source.n_features_in)
+            given_landmarks(self.landmarks, source.n_features_in, columns=source.preparation.columns)
         elif source.n < self.n_landmarks:
             raise ValueError(f"X has {source.n} rows, fewer than n_landmarks={self.n_landmarks}; lower n_landmarks")
         if source.n < self.n_components:

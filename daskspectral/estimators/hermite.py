@@ -22,6 +22,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.problem import checked_means
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import shaped
+from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import SpanSlopes, SpanValues
 from daskspectral.passes.landmarks import choose_landmarks
 from daskspectral.passes.parameters import (
@@ -75,6 +76,8 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         Relative size of directions that are rounding, positive; default 1e-15 in float64, 1e-6 in float32.
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
+    folds : int, array (n,), "blocks" or None
+        Into how many parts the sums are kept apart, for cross-validation; as in `SpectralDecomposition`.
     random_state : int, Generator or None
         Decides the landmarks, with the global order of the rows and nothing else.
 
@@ -120,6 +123,7 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         standardize: bool = False,
         rtol: float | None = None,
         dtype: str = "float64",
+        folds: Any = 10,
         random_state: Any = None,
     ):
         self.kernel = kernel
@@ -132,6 +136,7 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         self.standardize = standardize
         self.rtol = rtol
         self.dtype = dtype
+        self.folds = folds
         self.random_state = random_state
 
     @leased
@@ -161,7 +166,15 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         """
         kernel = checked_kernel(self.kernel)
         self._check_parameters(on_invalid)
-        source, operator = open_regression(X, y, gradients=gradients, columns=self.columns, weight=sample_weight)
+        folds = checked_folds(self.folds)
+        source, operator = open_regression(
+            X,
+            y,
+            gradients=gradients,
+            columns=self.columns,
+            weight=sample_weight,
+            fold=None if folds is None else folds.labels,
+        )
         self._check_against(source, kernel, operator)
 
         def lay(source: Source) -> Discretisation:
@@ -171,6 +184,7 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
             source,
             operator,
             lay,
+            folds=folds,
             sizes=(self.n_landmarks if isinstance(self.landmarks, str) else len(self.landmarks), None),
             on_invalid=on_invalid,
             allow_missing=allow_missing,
@@ -186,21 +200,26 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         gradients: Any = None,
         *,
         sample_weight: Any = None,
+        folds: Any = None,
         on_invalid: str = "raise",
         allow_missing: bool = False,
         progress: bool | None = None,
     ) -> Self:
         """Fold in rows that were appended to X, y and gradients since they were fitted: only these are read.
 
-        The landmarks and the scaling of columns stay. Raises ValueError where X has no more rows than before.
+        The landmarks and the scaling of columns stay; `folds` are as in `SpectralDecomposition.update`. Raises
+        ValueError where X has no more rows than before.
         """
         before: Moments = self.fitted().moments_
+        found = continued_folds(before.folds, folds)
+        labels = None if found is None else found.labels
         source, operator = open_regression(
-            X, y, gradients=gradients, columns=self.preparation_.columns, weight=sample_weight
+            X, y, gradients=gradients, columns=self.preparation_.columns, weight=sample_weight, fold=labels
         )
         if operator != before.operator:
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
-        return self._update_source(source, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
+        options: dict[str, Any] = {"on_invalid": on_invalid, "allow_missing": allow_missing, "progress": progress}
+        return self._update_source(source, folds=found, **options)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, with this alpha and gradient_weight; no data are touched.
@@ -282,8 +301,8 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         if self.standardize:
             source = standardized(source, **options)
         p, state, size = self.n_landmarks, self.random_state, self.landmark_sample
-        kernel, points, _ = choose_landmarks(source, kernel, self.landmarks, p, state, sample_size=size, **options)
-        return Discretisation(LandmarkBasis(kernel, points), source.preparation)
+        found = choose_landmarks(source, kernel, self.landmarks, p, state, sample_size=size, **options)
+        return Discretisation(LandmarkBasis(found.kernel, found.points), source.preparation, raw_landmarks=found.raw)
 
     def _check_parameters(self, on_invalid: str) -> None:
         check_whole("n_landmarks", self.n_landmarks)
@@ -304,7 +323,7 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         basis = LandmarkBasis(kernel, np.zeros((1, source.dimension)))
         basis.check_order(int(operator.gradients), "regression on gradients")
         if not isinstance(self.landmarks, str):
-            given_landmarks(self.landmarks, source.n_features_in)
+            given_landmarks(self.landmarks, source.n_features_in, columns=source.preparation.columns)
         elif source.n < self.n_landmarks:
             raise ValueError(
                 f"X has {source.n} rows, fewer than n_landmarks={self.n_landmarks}; lower n_landmarks or give landmarks"

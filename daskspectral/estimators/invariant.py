@@ -23,6 +23,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.problem import checked_means
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import shaped
+from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.parameters import check_amount, check_number, check_one_of, check_whole
 from daskspectral.passes.sums import Discretisation
@@ -58,6 +59,8 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
     alpha : float, optional
         Weight of the penalty of "least_squares"; by default, with D, of least generalised cross-validation, which
         counts rows, whatever their weight.
+    folds : int, array (n,), "blocks" or None
+        Into how many parts the sums are kept apart, for held-out values; as in `SpectralDecomposition`.
 
     Attributes
     ----------
@@ -95,6 +98,7 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
         solver: str = "projection",
         *,
         alpha: float | None = None,
+        folds: Any = 10,
     ):
         self.manifold = manifold
         self.group = group
@@ -102,6 +106,7 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
         self.n_eigenfunctions = n_eigenfunctions
         self.solver = solver
         self.alpha = alpha
+        self.folds = folds
 
     @leased
     def fit(
@@ -127,7 +132,9 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
         are damaged or change meanwhile.
         """
         self._check_parameters(on_invalid)
-        source, operator = open_regression(X, y, weight=sample_weight)
+        folds = checked_folds(self.folds)
+        labels = None if folds is None else folds.labels
+        source, operator = open_regression(X, y, weight=sample_weight, fold=labels)
         most = self._most(source)
         self._check_first(source.allowing_missing(allow_missing))
 
@@ -138,6 +145,7 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
             source,
             operator,
             lay,
+            folds=folds,
             on_invalid=on_invalid,
             allow_missing=allow_missing,
             checkpoint=checkpoint,
@@ -151,19 +159,23 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
         y: Any,
         *,
         sample_weight: Any = None,
+        folds: Any = None,
         on_invalid: str = "raise",
         allow_missing: bool = False,
         progress: bool | None = None,
     ) -> Self:
         """Fold in rows that were appended to X and y since they were fitted: only these are read. D stays.
 
-        Raises ValueError where X has no more rows than before.
+        `folds` are as in `SpectralDecomposition.update`. Raises ValueError where X has no more rows than before.
         """
         before: Moments = self.fitted().moments_
-        source, operator = open_regression(X, y, weight=sample_weight)
+        found = continued_folds(before.folds, folds)
+        labels = None if found is None else found.labels
+        source, operator = open_regression(X, y, weight=sample_weight, fold=labels)
         if operator != before.operator:
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
-        return self._update_source(source, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
+        options: dict[str, Any] = {"on_invalid": on_invalid, "allow_missing": allow_missing, "progress": progress}
+        return self._update_source(source, folds=found, **options)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, with this solver, penalty and smoothness; no data are touched.

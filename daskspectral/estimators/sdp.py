@@ -241,7 +241,7 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
                 warnings.simplefilter(
                     "ignore", RankWarning
                 )  # the landmarks span the kernel to rounding: no more are needed
-            _, points, _ = choose_landmarks(
+            points = choose_landmarks(
                 source,
                 self._kernel,
                 self.landmarks,
@@ -250,7 +250,7 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
                 sample_size=self.landmark_sample,
                 on_invalid=on_invalid,
                 progress=progress,
-            )
+            ).points
         return Discretisation(LandmarkBasis(self._kernel, points), source.preparation)
 
     def _fit_low_rank(
@@ -301,7 +301,7 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
             raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
         if not isinstance(self.landmarks, str):
-            given_landmarks(self.landmarks, source.n_features_in)
+            given_landmarks(self.landmarks, source.n_features_in, columns=source.preparation.columns)
         method = self.method
         if method == "auto":
             method = "exact" if source.n <= EXACT_ROWS else "lowrank"

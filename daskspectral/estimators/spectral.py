@@ -22,6 +22,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.problem import solve_moments
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
+from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.parameters import (
     check_amount,
@@ -83,9 +84,16 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         are then in standardised units; operators tied to the units of X, for instance by a potential, are refused.
     constant : bool, optional
         Add the constant function to the bases; by default where the operator kills it.
-    exclude_landmarks : bool
-        Give the rows that became landmarks weight 0 where the form has derivatives: a radial kernel has a zero gradient
-        at its own landmark, which makes spurious small eigenvalues.
+    exclude_landmarks : bool, optional
+        Whether rows that coincide with landmarks are left out of the sums where the form has derivatives, as long as
+        nine tenths of the rows remain: a radial kernel has a zero gradient at its own landmark, which can make spurious
+        small eigenvalues. By default only for kernels with a kink, such as Exponential; for other radial kernels such
+        rows are in the sums, and in no fold while there are fewer than 100 rows to a landmark.
+    folds : int, array (n,), "blocks" or None
+        Into how many parts, 2 to 100, the sums are kept apart, for error bars and held-out values. Whole tasks are
+        dealt to the folds in turn from 100 tasks on, and below rows by a hash of their number; pairs of trajectories
+        are cut into contiguous blocks. "blocks" are ten contiguous blocks of rows. An array (numpy, dask, zarr, or its
+        path; for several trajectories a list) has a label for each row, and each distinct label is a fold.
     min_support : float
         Functions of a radial kernel that rest on fewer effective points than this, (sum phi)^2 / sum phi^2, are left
         out, with a RankWarning: their eigenvalues are an accident of the few points. A row of weight 2 counts as two;
@@ -143,7 +151,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         columns: Sequence[int] | None = None,
         standardize: bool = False,
         constant: bool | None = None,
-        exclude_landmarks: bool = True,
+        exclude_landmarks: bool | None = None,
+        folds: Any = 10,
         min_support: float | None = None,
         solver: str = "penalised",
         penalty: float = 1.0,
@@ -166,6 +175,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         self.standardize = standardize
         self.constant = constant
         self.exclude_landmarks = exclude_landmarks
+        self.folds = folds
         self.min_support = min_support
         self.solver = solver
         self.penalty = penalty
@@ -202,7 +212,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
         the pass is sent, and OSError for data that are damaged or change meanwhile, or a checkpoint in use.
         """
-        source, choice = self._opened(X, fields, sample_weight, on_invalid)
+        source, choice, folds = self._opened(X, fields, sample_weight, on_invalid)
 
         def lay(source: Source) -> Any:
             return choice.discretise(source, self.random_state, on_invalid=on_invalid, progress=progress)
@@ -212,6 +222,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             choice.operator,
             lay,
             sizes=choice.sizes,
+            folds=folds,
+            apart=choice.apart(source),
             on_invalid=on_invalid,
             allow_missing=allow_missing,
             checkpoint=checkpoint,
@@ -220,24 +232,27 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         )
 
     def plan(self, X: Any, *, fields: Mapping[str, Any] | None = None, sample_weight: Any = None) -> PassPlan:
-        """The tasks and the peak memory of `fit` on these data, before it starts; nothing is read but metadata.
+        """The tasks and the peak memory of `fit` on these data, before it starts.
 
-        Raises ValueError, TypeError or FileNotFoundError for input that cannot work, and MemoryError where the run
-        would not fit.
+        Nothing is read but metadata, and labels of folds. Raises ValueError, TypeError or FileNotFoundError for input
+        that cannot work, and MemoryError where the run would not fit.
         """
-        source, choice = self._opened(X, fields, sample_weight)
-        return plan_sums(source, choice.operator, choice.sizes, self.dtype)
+        source, choice, folds = self._opened(X, fields, sample_weight)
+        folds = None if folds is None else folds.counted(source)
+        apart = choice.apart(source)
+        return plan_sums(source, choice.operator, choice.sizes, self.dtype, folds=folds, apart=apart)
 
     def _opened(
         self, X: Any, fields: Mapping[str, Any] | None, weight: Any, on_invalid: str = "raise"
-    ) -> tuple[Source, Choice]:
-        """The data of a fit, and the choice of functions; checked, before anything but metadata is read."""
+    ) -> tuple[Source, Choice, FoldRequest | None]:
+        """The data of a fit, the choice of functions, and the folds; checked, and nothing but metadata is read."""
         operator = checked_operator(self.operator)
         self._check_parameters(operator, on_invalid)
-        choice = choose_functions(self, operator)
-        source = open_data(operator, X, columns=self.columns, weight=weight, fields=fields)
+        choice, folds = choose_functions(self, operator), checked_folds(self.folds)
+        labels = None if folds is None else folds.labels
+        source = open_data(operator, X, columns=self.columns, weight=weight, fields=fields, fold=labels)
         choice.check_against(source)
-        return source, choice
+        return source, choice, folds
 
     def update(
         self,
@@ -245,6 +260,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         *,
         fields: Mapping[str, Any] | None = None,
         sample_weight: Any = None,
+        folds: Any = None,
         on_invalid: str = "raise",
         allow_missing: bool = False,
         progress: bool | None = None,
@@ -252,11 +268,17 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         """Fold in rows that were appended to X since it was fitted: only these are read, and the rest is solved anew.
 
         For trajectories these are rows appended to the last one, and new trajectories after it. Landmarks and scaling
-        stay. Raises ValueError where X has no more rows than before or other first rows, or where the moments were
-        added up from several arrays.
+        stay. New rows come to folds as the old ones did; where these are labels, `folds` are the labels of all rows.
+        Raises ValueError where X has no more rows than before or other first rows, where the moments were added up from
+        several arrays, and for labels that are missing or new.
         """
-        source = open_appended(self.fitted().moments_, X, weight=sample_weight, fields=fields)
-        return self._update_source(source, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
+        before = self.fitted().moments_
+        found = continued_folds(before.folds, folds)
+        labels = None if found is None else found.labels
+        source = open_appended(before, X, weight=sample_weight, fields=fields, fold=labels)
+        return self._update_source(
+            source, folds=found, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress
+        )
 
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, by this or another run; no data are touched.
@@ -371,8 +393,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             check_whole(name, getattr(self, name))
         check_one_of("dtype", self.dtype, ("float64", "float32"))
         check_one_of("constant", self.constant, (None, True, False))
-        for name in ("standardize", "exclude_landmarks"):
-            check_one_of(name, getattr(self, name), (True, False))
+        check_one_of("standardize", self.standardize, (True, False))
+        check_one_of("exclude_landmarks", self.exclude_landmarks, (None, True, False))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         for name in ("ridge", "min_support"):
             check_amount(name, getattr(self, name))

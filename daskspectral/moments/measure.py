@@ -160,8 +160,8 @@ class MeasureMany:
     """Several measures in one pass: rows are read once, and distances to the same landmarks computed once.
 
     With `folds` = K, the rows of each fold (the field `fold`, 0 to K - 1) are summed apart. The sums are named
-    `measure/form`, or with folds `measure/fold/form`; then `fold/weight` and `fold/count` (K,) are the weight and the
-    rows of each fold. Raises ValueError for other fold numbers.
+    `measure/form`, or with folds `measure/fold/form`, for folds with rows only; then `fold/weight` and `fold/count`
+    (K,) are the weight and the rows of each fold. Raises ValueError for other fold numbers.
     """
 
     measures: Mapping[str, Measure]
@@ -183,7 +183,7 @@ class MeasureMany:
         weight, count = np.zeros(self.folds or 1), np.zeros(self.folds or 1)
         smallest = min(self.measures.values(), key=lambda m: m.block_rows)
         for batch in batches:
-            for fold, rows in self._split(batch, whole=not started):
+            for fold, rows in self._split(batch):
                 weight[fold] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
                 count[fold] += len(rows["x"])
                 for block in replace(smallest, operator=None).blocks(rows, arena):
@@ -204,8 +204,8 @@ class MeasureMany:
         }
         return sums if self.folds is None else sums | {"fold/weight": weight, "fold/count": count}
 
-    def _split(self, batch: Mapping[str, Array], whole: bool) -> Iterator[tuple[int, Mapping[str, Array]]]:
-        """The folds with their rows; with `whole` all folds, else only the folds that have rows."""
+    def _split(self, batch: Mapping[str, Array]) -> Iterator[tuple[int, Mapping[str, Array]]]:
+        """The folds that have rows, with these."""
         if self.folds is None:
             yield 0, batch
             return
@@ -219,7 +219,7 @@ class MeasureMany:
         fields = {k: v for k, v in batch.items() if k != "fold"}
         for fold in range(self.folds):
             rows = np.flatnonzero(numbers == fold)
-            if len(rows) or whole:
+            if len(rows):
                 yield fold, {k: v[rows] for k, v in fields.items()}
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
+from daskspectral.moments.folds import Folds
 from daskspectral.operators import Operator
 from daskspectral.registry import Registered, encode
 
@@ -25,8 +26,10 @@ class Moments(Registered):
     `arrays` holds the sum of each form, (p, q), by name. `weight` is the total sample weight, `count` the number of
     rows summed, `skipped` the number dropped as invalid, and `rows` the number read, from the row `start` on,
     landmarks that were left out included. `head` identifies, by its first rows, the array that was read.
-    `right_basis` is None where `basis` gives the right functions too. `a + b` is the moments of both data sets
-    together; it keeps its `head` where b continues a.
+    `right_basis` is None where `basis` gives the right functions too. `folds` has the same sums by group of rows, None
+    where they were not kept apart. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
+    "dropped". `a + b` is the moments of both data sets together; it keeps its `head` where b continues a, and folds
+    where both have them.
 
     Examples
     --------
@@ -47,7 +50,7 @@ class Moments(Registered):
     True
     """
 
-    expects: ClassVar = {"basis": Basis, "right_basis": Basis, "operator": Operator}
+    expects: ClassVar = {"basis": Basis, "right_basis": Basis, "operator": Operator, "folds": Folds}
 
     arrays: Mapping[str, Array]
     weight: float
@@ -61,6 +64,8 @@ class Moments(Registered):
     right_basis: Basis | None = None
     start: int = 0
     head: str = ""
+    folds: Folds | None = None
+    landmark_rows: str = "kept"
 
     @property
     def fingerprint(self) -> str:
@@ -73,7 +78,7 @@ class Moments(Registered):
         return digest.hexdigest()
 
     def __add__(self, other: Moments) -> Moments:
-        """The moments of both. Raises ValueError where they measure different things."""
+        """The moments of both. Raises ValueError where they measure different things, or by other folds."""
         if not isinstance(other, Moments):
             return NotImplemented
         if self.operator != other.operator:
@@ -94,6 +99,7 @@ class Moments(Registered):
             skipped=self.skipped + other.skipped,
             rows=self.rows + other.rows,
             head=self.head if other.head == self.head and other.start == self.start + self.rows else "",
+            folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
         )
 
     def __radd__(self, other: int) -> Moments:

@@ -193,7 +193,7 @@ def _digest(task: Any, state: Any) -> Array:
 def plan_embedding(source: Source, p: int) -> PassPlan:
     """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit."""
     plan, threads = plan_rows(source, flops_of(source, p)), local_threads()
-    live = plan.live(1 + math.ceil(threads / plan.epoch))
+    live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
     rows = block_rows(p)
     memory = predict_memory(
         p, source.dimension, rows=rows, dtype="float64", threads=threads, live=live, buffers=4, sums=1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,19 @@ logger = logging.getLogger("daskspectral")
 MEDIAN_SAMPLE = 1000
 
 
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """A kernel with its scale, the prepared landmarks (p, d), and the same in the raw columns of X (p, n_features_in).
+
+    `rows` (p,) are the numbers of the rows that became landmarks, None where the landmarks are given.
+    """
+
+    kernel: Kernel
+    points: Array
+    raw: Array
+    rows: NDArray[np.int64] | None
+
+
 def choose_landmarks(
     source: Source,
     kernel: Kernel,
@@ -32,11 +46,11 @@ def choose_landmarks(
     sample_size: int | None,
     on_invalid: str,
     progress: bool | None,
-) -> tuple[Kernel, Array, NDArray[np.int64] | None]:
-    """The kernel with its scale resolved, the landmarks (p, d), and their row numbers (p,), None where they are given.
+) -> Landmarks:
+    """The landmarks, and the kernel with its scale resolved.
 
-    `landmarks` is a method, or an array (p, n_features) in the raw columns of X. The points are the field `view`, and
-    one draw of rows, in one cheap pass at most, serves the landmarks and the median distance; `sample_size` is the
+    `landmarks` is a method, or an array (p, n_features_in) in the raw columns of X. The points are the field `view`,
+    and one draw of rows, in one cheap pass at most, serves the landmarks and the median distance; `sample_size` is the
     number of rows among which methods other than "uniform" choose.
 
     Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid; fewer landmarks
@@ -46,20 +60,23 @@ def choose_landmarks(
     sample_size = 0 if given else p if landmarks == "uniform" else sample_size or default_sample(p)
     wanted = max(sample_size, MEDIAN_SAMPLE if kernel.needs_median else 0)
     rng = np.random.default_rng(random_state)
-    rows, points = np.empty(0, dtype=np.int64), np.empty((0, source.dimension_at(view)))
+    preparation = source.preparations[view]
+    rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    raw: Array = np.empty((0, source.width(view)))
     if wanted:
-        rows, points = draw_rows(source, wanted, rng, view=view, on_invalid=on_invalid, progress=progress)
-        if not len(points):
+        rows, raw = draw_rows(source, wanted, rng, view=view, on_invalid=on_invalid, progress=progress, raw=True)
+        if not len(raw):
             raise ValueError("no rows are left: every row is invalid; mend the data")
+    points = preparation(raw)
     if kernel.needs_median:
         distance = choosing.median_distance(kernel.embedded(points), rng, size=MEDIAN_SAMPLE)
         logger.info("median distance %.6g taken as the kernel's scale", distance)
         kernel = kernel.resolve(distance)
     if given:
-        prepared = source.preparations[view](given_landmarks(landmarks, source.width(view), label_of(view)))
-        return kernel, np.asarray(prepared, dtype=float), None
+        raw = given_landmarks(landmarks, source.width(view), label_of(view), preparation.columns)
+        return Landmarks(kernel, preparation(raw), raw, None)
     subset = np.sort(rng.choice(len(rows), min(sample_size, len(rows)), replace=False))
-    rows, points = rows[subset], points[subset]
+    rows, raw, points = rows[subset], raw[subset], points[subset]
     by_values = landmarks in ("cholesky", "leverage")
     chosen = choosing.choose(
         landmarks,
@@ -76,7 +93,7 @@ def choose_landmarks(
             RankWarning,
             stacklevel=4,
         )
-    return kernel, points[chosen], rows[chosen]
+    return Landmarks(kernel, points[chosen], raw[chosen], rows[chosen])
 
 
 def default_sample(p: int) -> int:

@@ -163,5 +163,5 @@ def tile_memory(p: int, n: int, d: int) -> Memory:
     """The peak memory of a process that runs the tiles of n rows on the local scheduler, with p functions."""
     plan, threads = tile_plan(n), local_threads()
     rows = max(stop - start for start, stop in plan.ranges)
-    live = plan.live(1 + math.ceil(threads / plan.epoch))
+    live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
     return predict_memory(p, d, rows=rows, dtype="float64", threads=threads, live=live)

@@ -62,8 +62,11 @@ def check_landmark_choice(landmarks: Any, sample: Any, count: int) -> None:
             check_whole("landmark_sample", sample, count)
 
 
-def given_landmarks(landmarks: Any, n_features: int, of: str = "X") -> Array:
-    """A copy (p, n_features) of landmarks given by the user, in the raw columns of X; ValueError for anything else."""
+def given_landmarks(landmarks: Any, n_features: int, of: str = "X", columns: tuple[int, ...] | None = None) -> Array:
+    """A copy (p, n_features) of landmarks given by the user, in the raw columns of X; ValueError for anything else.
+
+    They must be finite in the `columns` that are used, all by default.
+    """
     wanted = (
         f"landmarks must be one of {', '.join(METHODS)}, or an array (p, {n_features}), one column for each of {of}"
     )
@@ -75,7 +78,7 @@ def given_landmarks(landmarks: Any, n_features: int, of: str = "X") -> Array:
             raise ValueError(f"they have shape {array.shape}")
     except ValueError as error:
         raise ValueError(f"{wanted}; {error}") from None
-    finite = np.isfinite(array).all(axis=1)
+    finite = np.isfinite(array if columns is None else array[:, list(columns)]).all(axis=1)
     if not finite.all():
         bad = int(np.argmin(finite))
         raise ValueError(f"landmarks must be finite; row {bad} is {array[bad]}")

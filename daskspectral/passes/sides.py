@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.source import Source, label_of
 from daskspectral.errors import renumbered
-from daskspectral.kernels import Kernel, Periodic
+from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
 from daskspectral.operators.facts import derivatives, fields_at_derivatives, units_of
@@ -86,16 +86,17 @@ class Side:
             return
         LandmarkBasis(self._kernel(operator), np.zeros((1, dimension))).check_order(order, operator.title)
         if not self.drawn:
-            given_landmarks(self.landmarks, source.width(self.view), label_of(self.view))
+            columns = source.preparations[self.view].columns
+            given_landmarks(self.landmarks, source.width(self.view), label_of(self.view), columns)
 
     def choose(
         self, source: Source, rng: np.random.Generator, operator: Operator, *, on_invalid: str, progress: bool | None
-    ) -> tuple[Basis, NDArray[np.int64] | None]:
-        """The basis, and the sorted numbers of the rows that became landmarks, None where no rows did."""
+    ) -> tuple[Basis, NDArray[np.floating[Any]] | None]:
+        """The basis, and its landmarks in the raw columns of the data, None for a basis that is given."""
         if self.basis is not None:
             adds = self._adds_constant(self.basis)
             return _with_constant(self.basis) if adds else self.basis, None
-        kernel, points, rows = choose_landmarks(
+        found = choose_landmarks(
             source,
             self._kernel(operator),
             self.landmarks,
@@ -106,11 +107,12 @@ class Side:
             on_invalid=on_invalid,
             progress=progress,
         )
+        rows = found.rows
         if rows is not None and not self.prefix:
             with renumbered(lambda k: rows[k]):
-                operator.check_points(points)
-        basis = LandmarkBasis(kernel, points)
-        return _with_constant(basis) if self.constant else basis, None if rows is None else np.sort(rows)
+                operator.check_points(found.points)
+        basis = LandmarkBasis(found.kernel, found.points)
+        return _with_constant(basis) if self.constant else basis, found.raw
 
     def _kernel(self, operator: Operator) -> Kernel:
         """A copy of the kernel, periodic where the operator's manifold is."""
@@ -130,6 +132,12 @@ class Side:
         return self.constant and not basis.holds_constant
 
 
+def has_kink(kernel: Kernel) -> bool:
+    """Whether k(., y) is not differentiable at y, as for the exponential kernel."""
+    inner = kernel.kernel if isinstance(kernel, Periodic) else kernel
+    return isinstance(inner, RadialKernel) and inner.smoothness < 1
+
+
 def _with_constant(basis: Basis) -> Basis:
     return Concatenated((ConstantBasis(basis.dimension), *basis.parts))
 
@@ -143,17 +151,34 @@ class Choice:
     right: Side | None
     components: int
     standardize: bool
-    exclude_landmarks: bool
+    exclude_landmarks: bool | None
 
     @property
     def sizes(self) -> tuple[int, int | None]:
         """The numbers of functions wanted: p left, and q right ones where they differ, else None."""
         return self.left.size, None if self.right is None else self.right.size
 
-    @property
-    def excludes(self) -> bool:
-        """Whether rows that become landmarks are left out of the sums; only where the form has derivatives."""
-        return self.exclude_landmarks and self.operator.derivative_order > 0
+    def apart(self, source: Source) -> bool:
+        """Whether rows that coincide with landmarks will be summed apart, as far as metadata tell."""
+        side = self.left
+        size = side.count if side.drawn else 0 if side.basis is not None else len(side.landmarks)
+        return self.landmark_rows(source, size) == "apart"
+
+    def landmark_rows(self, source: Source, size: int) -> str:
+        """What is done with rows that coincide with the `size` left landmarks, as far as their number tells.
+
+        They are "dropped" where it is asked for, or where the kernel has a kink, and the form has derivatives; never
+        more than a tenth of the rows: of more landmarks they are summed "apart". By default they are "apart" too while
+        there are fewer than 100 rows to a landmark, else "kept".
+        """
+        kernel = checked_kernel(self.left.kernel)
+        if self.left.basis is not None or self.exclude_landmarks is False:
+            return "kept"
+        if self.operator.derivative_order > 0 and (self.exclude_landmarks or has_kink(kernel)):
+            return "dropped" if size <= source.n / 10 else "apart"
+        if self.exclude_landmarks or isinstance(kernel, DotKernel):
+            return "kept"
+        return "apart" if size > source.n / 100 else "kept"
 
     def check_against(self, source: Source) -> None:
         """Raise ValueError where data and functions do not fit, as far as metadata tell, before any task is sent."""
@@ -179,11 +204,6 @@ class Choice:
         for side in (self.left, self.right):
             if side is not None and side.drawn and source.n < side.count:
                 raise ValueError(f"X has {rows}, fewer than n_landmarks={side.count}; lower n_landmarks")
-        if self.left.drawn and source.n == self.left.count and self.excludes:
-            raise ValueError(
-                f"all {rows} would become landmarks and none would be left to measure; lower n_landmarks or set "
-                "exclude_landmarks=False"
-            )
 
     def discretise(
         self, source: Source, random_state: Any, *, on_invalid: str, progress: bool | None
@@ -192,11 +212,17 @@ class Choice:
         if self.standardize:
             source = standardized(source, on_invalid=on_invalid, progress=progress)
         rng = np.random.default_rng(random_state)
-        basis, rows = self.left.choose(source, rng, self.operator, on_invalid=on_invalid, progress=progress)
-        found = Discretisation(basis, source.preparation, rows if self.excludes else None)
+        options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
+        basis, raw = self.left.choose(source, rng, self.operator, **options)
+        found = Discretisation(basis, source.preparation, raw_landmarks=raw)
+        if raw is not None:
+            treatment = self.landmark_rows(source, len(raw))
+            if treatment == "dropped" and found.share(source, **options) > 0.1:
+                treatment = "apart"
+            found = replace(found, landmark_rows=treatment)
         if self.right is None:
             return found
-        right, _ = self.right.choose(source, rng, self.operator, on_invalid=on_invalid, progress=progress)
+        right, _ = self.right.choose(source, rng, self.operator, **options)
         own = source.preparations[self.right.view] if self.operator.own_right_basis else None
         return replace(found, right_basis=right, right_preparation=own)
 

@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis
+from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.source import DaskReader, Preparation, Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release, resident
-from daskspectral.engine.tasks import add_sums
+from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
-from daskspectral.moments import Measure, Moments, block_rows, numbered
+from daskspectral.moments import Measure, Moments, block_rows
+from daskspectral.moments.coincidence import Coincidence
+from daskspectral.moments.dealing import Dealing, Groups
+from daskspectral.moments.folds import gathered
+from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
+from daskspectral.passes.folds import FoldRequest, dealt_plan
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
+SHARE_SAMPLE = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Discretisation(Registered):
-    """What moments are measured with: the bases, the preparation of points, the sorted numbers of rows left out.
+    """What moments are measured with: the bases, the preparation of points, what is done with landmarks' own rows.
 
     `right_basis` is None where left and right functions share one basis, `right_preparation` None where both are
-    functions of points in the same space.
+    functions of points in the same space. Rows whose prepared points are landmarks of the left basis are
+    `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `raw_landmarks`
+    (p, n_features_in) are the left landmarks in the columns of X, as estimators take them; None for a given basis.
     """
 
     expects: ClassVar = {
@@ -43,14 +50,29 @@ class Discretisation(Registered):
 
     basis: Basis
     preparation: Preparation
-    excluded: NDArray[np.int64] | None = None
+    landmark_rows: str = "kept"
     right_basis: Basis | None = None
     right_preparation: Preparation | None = None
+    raw_landmarks: Array | None = None
 
     @property
     def sizes(self) -> tuple[int, int | None]:
         """The numbers of functions: p left, and q right ones where they differ, else None."""
         return self.basis.size, None if self.right_basis is None else self.right_basis.size
+
+    @property
+    def coincidence(self) -> Coincidence | None:
+        """The test of prepared points for landmarks of the left basis; None where it has none."""
+        found = [part.landmarks for part in self.basis.parts if isinstance(part, LandmarkBasis)]
+        return Coincidence(np.concatenate(found)) if found else None
+
+    def share(self, source: Source, **options: Any) -> float:
+        """About which share of the rows coincides with landmarks, from the same few rows for the same data."""
+        test = self.coincidence
+        if test is None:
+            return 0.0
+        _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0), **options)
+        return float(test(points).mean()) if len(points) else 0.0
 
     def prepared(self, source: Source, operator: Operator) -> Source:
         """The source with the points of each side prepared."""
@@ -63,10 +85,11 @@ class Discretisation(Registered):
 
 @dataclass(frozen=True, eq=False)
 class PassPlan:
-    """The ranges of one pass, and the memory of a process that runs it on the local scheduler."""
+    """The ranges of one pass, the memory of a process that runs it on the local scheduler, how rows come to folds."""
 
     ranges: Plan
     memory: Memory
+    dealing: Dealing | None = None
 
     def __str__(self) -> str:
         return f"{len(self.ranges.ranges)} tasks in {len(self.ranges.epochs)} epochs; {self.memory}"
@@ -78,16 +101,27 @@ def flops_of(source: Source, p: int) -> float:
 
 
 def plan_sums(
-    source: Source, operator: Operator, sizes: tuple[int, int | None], dtype: str, *, start: int = 0
+    source: Source,
+    operator: Operator,
+    sizes: tuple[int, int | None],
+    dtype: str,
+    *,
+    start: int = 0,
+    folds: FoldRequest | None = None,
+    apart: bool = False,
 ) -> PassPlan:
     """The plan of one pass over the rows from `start` on, with p basis functions, and q right ones where they differ.
 
-    Raises MemoryError where it would not fit.
+    `apart` says that landmarks' own rows are summed apart from the folds. Raises MemoryError where the pass would not
+    fit, and ValueError for folds that these rows cannot fill.
     """
     left, right = sizes
     leaves = _leaves(operator, apart=right is not None)
     p = left if right is None else max(left, right)
     plan, threads = plan_rows(source, flops_of(source, p), start=start), local_threads()
+    dealing = None if folds is None else folds.dealing(source, plan)
+    plan = dealt_plan(plan, dealing)
+    in_task, in_tree, kept = _groups(plan, dealing, apart)
     longest = max(b - a for a, b in plan.ranges)
     release()
     memory = predict_memory(
@@ -96,14 +130,25 @@ def plan_sums(
         rows=block_rows(p),
         dtype=dtype,
         threads=threads,
-        live=plan.live(1 + math.ceil(threads / plan.epoch)),
+        live=in_tree * plan.live(1 + math.ceil(threads / plan.epoch)) + max(1, kept),
         chunk_bytes=chunk_bytes(source, longest),
         buffers=3 * len({(side, leaf.view) for side, leaf in leaves})
         + sum(_features(leaf, source, operator) for _, leaf in leaves),
         sums=2 if operator.right_gram is None and right is None else 3,
+        groups=in_task,
+        kept=kept,
     )
     check_memory(memory)
-    return PassPlan(plan, memory)
+    return PassPlan(plan, memory, dealing)
+
+
+def _groups(plan: Plan, dealing: Dealing | None, apart: bool) -> tuple[int, int, int]:
+    """The most groups of rows in one task, in one sum of an epoch's tree, and in all."""
+    if dealing is None:
+        return 1, 1, 0
+    spans = [(plan.ranges[e[0]][0], plan.ranges[e[-1]][1]) for e in plan.epochs] if plan.deal == 1 else plan.ranges
+    in_task, in_tree = (max(dealing.most(*span) for span in found) for found in (plan.ranges, spans))
+    return in_task + apart, in_tree + apart, dealing.number + apart
 
 
 def measure(
@@ -128,17 +173,29 @@ def measure(
     """
     basis, right = discretisation.basis, discretisation.right_basis
     source = discretisation.prepared(source, operator)
-    task = SumTask(_measure(discretisation, operator, dtype), operator, discretisation.preparation)
+    rows, dealing = discretisation.landmark_rows, plan.dealing
+    touching = None if rows == "kept" else discretisation.coincidence
+    apart = touching if rows == "apart" and dealing is not None else None
+    prepared = discretisation.preparation
+    groups = None if dealing is None else Groups(dealing, apart)
+    task = SumTask(_measure(discretisation, operator, dtype), operator, prepared.scale, prepared.columns, groups)
     release()
     check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
-    run = Run(source, plan.ranges, discretisation.excluded, on_invalid, progress, "fit")
+    run = Run(source, plan.ranges, touching if rows == "dropped" else None, on_invalid, progress, "fit")
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)
     snapshot.check_unchanged()
+    sums, total = dict(total.sums), replace(total, sums={})
+    if checkpoint is not None:
+        checkpoint.total = total  # its sums are written; those of many folds are large
+    folds = None
+    if dealing is not None and groups is not None:
+        folds = gathered(sums, groups.number, landmarks=apart is not None, **dealing.origin)
+        sums = folds.total()
     release()
     return Moments(
-        total.sums,
+        sums,
         total.weight,
         total.count,
         basis,
@@ -148,31 +205,9 @@ def measure(
         _preparation(source, discretisation, operator),
         rows=source.n - start,
         right_basis=right,
+        folds=folds,
+        landmark_rows=rows,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class SumTask:
-    """The sums of one range: forms and functionals of the functions, and the operator's own statistics of the rows."""
-
-    measure: Measure
-    operator: Operator
-    preparation: Preparation
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
-        """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
-        statistics: dict[str, Array] = {}
-
-        def prepared() -> Iterator[Mapping[str, Array]]:
-            nonlocal statistics
-            for batch in batches:
-                with numbered(batch):
-                    self.operator.check_points(batch["x"])
-                fields = self.operator.prepared(batch, self.preparation.scale, self.preparation.columns)
-                statistics = add_sums(statistics, self.operator.statistics(fields))
-                yield fields
-
-        return self.operator.together(self.measure(prepared())) | statistics
 
 
 def chunk_bytes(source: Source, rows: int) -> int:

@@ -21,6 +21,7 @@ from daskspectral.data.batches import Batches, Rows, first_invalid, valid_rows
 from daskspectral.data.readers import ArrayReader, Reader, ZarrReader, open_zarr, refuse_input, zarr_reader
 from daskspectral.data.source import DaskReader, Preparation, Source, as_reader, open_source
 from daskspectral.moments import NUMBER
+from daskspectral.moments.coincidence import Coincidence
 
 N, D = 1000, 3
 X = np.random.default_rng(0).standard_normal((N, D))
@@ -396,12 +397,12 @@ def test_large_chunks_come_in_several_batches(monkeypatch: pytest.MonkeyPatch) -
     assert [len(b["x"]) for b in batches(open_source(X))] == [300, 300, 300, 100]
 
 
-def test_excluded_and_selected_rows(tmp_path: Path) -> None:
+def test_dropped_and_selected_rows(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "x.zarr"))
     some = np.array([0, 299, 300, 555, 999])
-    excluded = batches(source, excluded=some)
-    np.testing.assert_array_equal(joined(excluded), np.delete(X, some, axis=0))
-    assert (excluded.count, excluded.skipped) == (N - 5, 0)
+    dropped = batches(source, dropped=Coincidence(X[some]))
+    np.testing.assert_array_equal(joined(dropped), np.delete(X, some, axis=0))
+    assert (dropped.count, dropped.skipped) == (N - 5, 0)
     chosen = list(batches(source, selected=some))
     np.testing.assert_array_equal(np.concatenate([b[NUMBER] for b in chosen]), some)
     np.testing.assert_array_equal(np.concatenate([b["x"] for b in chosen]), X[some])
@@ -416,7 +417,7 @@ def test_invalid_rows(value: float) -> None:
     assert list(stopped) == []
     assert stopped.bad is not None
     assert (stopped.bad.row, stopped.bad.reason) == (400, f"X holds {value} in column 1")
-    skipped = batches(source, on_invalid="skip", excluded=np.array([3, 400]))
+    skipped = batches(source, on_invalid="skip", dropped=Coincidence(X[[3, 400]]))
     np.testing.assert_array_equal(joined(skipped), np.delete(X, [3, 400, 401, 700], axis=0))
     assert (skipped.count, skipped.skipped) == (N - 4, 3)
     assert len(joined(batches(source, on_invalid="keep"))) == N

@@ -24,10 +24,13 @@ def estimator(**changes: Any) -> dsp.SpectralDecomposition:
 
 def test_how_many_sums_wait() -> None:
     ranges = tuple((i, i + 1) for i in range(20))
-    assert Plan(ranges).live(1) == 1 + 4 + 1  # a path down the binary tree of 16 ranges, and the driver's own
-    assert Plan(ranges).live(2) == 5 + 3 + 1  # the second epoch has 4 ranges
-    assert Plan(ranges[:1]).live(3) == 2
-    assert Plan(ranges, split_every=8).live(1) == 1 + 2 * 7 + 1
+    assert Plan(ranges).live(1) == 1 + 4  # a path down the binary tree of 16 ranges
+    assert Plan(ranges).live(2) == 5 + 3  # the second epoch has 4 ranges
+    assert Plan(ranges[:1]).live(3) == 1
+    assert Plan(ranges, split_every=8).live(1) == 1 + 2 * 7
+    dealt = Plan(ranges, epoch=20, deal=5)
+    assert [list(hand) for hand in dealt.hands(range(0, 20))][1] == [1, 6, 11, 16]
+    assert dealt.live(1) == 5 + 2  # five sums that are done, and a path down a tree of 4 ranges
 
 
 def test_a_run_that_does_not_fit_is_refused_before_any_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.forms import form, functional, grad, inner, partial
 from daskspectral.kernels import Gaussian, Polynomial
 from daskspectral.moments import Measure
+from daskspectral.moments.coincidence import Coincidence
 from tests.common import Scheduling, assert_close, assert_same_arrays
 
 N, P = 2000, 12
@@ -276,9 +277,11 @@ def test_ranges_without_a_valid_row() -> None:
 
 
 @pytest.mark.parametrize("kind", CHUNKS)
-def test_excluded_rows_are_not_measured(kind: str) -> None:
+def test_dropped_rows_are_not_measured(kind: str) -> None:
     rows = np.array([0, 99, 100, 101, 1234, 1999])
-    total = run_of(CHUNKS[kind](broken(1500)), {"on_invalid": "skip", "excluded": rows}).reduce(count_task())
+    total = run_of(CHUNKS[kind](broken(1500)), {"on_invalid": "skip", "dropped": Coincidence(X[rows])}).reduce(
+        count_task()
+    )
     np.testing.assert_allclose(total.sums["sum"], np.delete(X, [*rows, 1500], axis=0).sum(axis=0))
     assert (total.count, total.skipped) == (N - 7, 1)
 

@@ -1,0 +1,97 @@
+"""What a task of the one measuring pass returns: sums of forms, functionals and statistics, by group of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Arena
+from daskspectral.moments.dealing import FOLD, Groups
+from daskspectral.moments.folds import COUNT, WEIGHT, name_in
+from daskspectral.moments.measure import Measure, Measurement, numbered
+from daskspectral.operators import Operator
+
+Array = NDArray[Any]
+Rows = Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class SumTask:
+    """The sums of one range: forms and functionals of the functions, and the operator's own statistics of the rows.
+
+    With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
+    the weight and the number of rows of all groups. Points are prepared with the scale and columns of X given here.
+    """
+
+    measure: Measure
+    operator: Operator
+    scale: Array | None = None
+    columns: tuple[int, ...] | None = None
+    groups: Groups | None = None
+
+    def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Array]:
+        """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
+        arena, groups = Arena(), self.groups
+        parts: dict[int, _Part] = {} if groups is not None else {0: _Part(self, arena)}
+        weight, count = np.zeros(groups.number if groups else 1), np.zeros(groups.number if groups else 1)
+        for batch in batches:
+            with numbered(batch):
+                self.operator.check_points(batch["x"])
+            fields = self.operator.prepared(batch, self.scale, self.columns)
+            for group, rows in ((0, fields),) if groups is None else groups.split(fields):
+                if group not in parts:
+                    parts[group] = _Part(self, arena)
+                count[group] += len(rows["x"])
+                weight[group] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
+                parts[group].add({k: v for k, v in rows.items() if k != FOLD}, whole=len(rows["x"]) == len(batch["x"]))
+        if groups is None:
+            return parts[0].result()
+        sums: dict[str, Array] = {WEIGHT: weight, COUNT: count}
+        for group in sorted(parts):  # one by one: what is summed is let go
+            sums |= {name_in(group, name): values for name, values in parts.pop(group).result().items()}
+        return sums
+
+
+class _Part:
+    """The sums of one group. Rows wait until they fill blocks: short blocks cost more for each row."""
+
+    def __init__(self, task: SumTask, arena: Arena):
+        self._task, self._arena = task, arena
+        self._measurement = Measurement(task.measure, arena)
+        self._statistics: dict[str, Array] = {}
+        self._waiting: list[Rows] = []
+
+    def add(self, rows: Rows, whole: bool) -> None:
+        """Add rows; a `whole` batch of one group is summed as it is."""
+        if whole and not self._waiting:
+            self._sum(rows)
+            return
+        self._waiting.append(rows)
+        size, found = self._task.measure.block_rows, sum(len(part["x"]) for part in self._waiting)
+        if found >= size:
+            joined = _joined(self._waiting)
+            full = found - found % size
+            self._sum({k: v[:full] for k, v in joined.items()})
+            self._waiting = [{k: v[full:] for k, v in joined.items()}] if full < found else []
+
+    def result(self) -> dict[str, Array]:
+        """The sums, of the rows that wait too."""
+        if self._waiting:
+            self._sum(_joined(self._waiting))
+            self._waiting = []
+        return self._task.operator.together(self._measurement.result()) | self._statistics
+
+    def _sum(self, rows: Rows) -> None:
+        more = self._task.operator.statistics(rows)
+        before = self._statistics
+        self._statistics = {k: before[k] + v if k in before else v for k, v in more.items()}
+        for block in self._task.measure.blocks(rows, self._arena):
+            self._measurement.add(block)
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    return parts[0] if len(parts) == 1 else {k: np.concatenate([part[k] for part in parts]) for k in parts[0]}

@@ -1,0 +1,239 @@
+"""Folds as a parameter of estimators: what may be asked for, and how the rows of one pass are dealt to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+import zarr
+from numpy.typing import NDArray
+
+from daskspectral.data.source import Source, in_memory
+from daskspectral.data.trajectories import is_several
+from daskspectral.engine import Plan, Run, plan_rows
+from daskspectral.moments.dealing import FOLD, Blocked, Dealing, Dealt, Hashed, Labelled, hashed
+from daskspectral.moments.folds import Folds
+from daskspectral.passes.parameters import check_whole
+
+Array = NDArray[Any]
+DEFAULT = 10
+MOST = 100
+DEALT_TASKS = 100  # on rows sorted by a coordinate, fewer tasks dealt in turn are too coarse
+DEALT_EPOCH = 80  # tasks of an epoch, of which only one sum for each fold reaches the driver
+SHORT_EPOCH = 4  # where each task sends the sums of many folds, so that few of them wait
+FEW_ROWS = 100  # below, fewer folds than asked for are better than none
+
+
+@dataclass(frozen=True, eq=False)
+class FoldRequest:
+    """A `number` of folds, or contiguous `blocks`, or the field `labels` of the data with the distinct labels `values`.
+
+    `names` are the labels as the user has them; None for both where the labels are not in memory and not read yet.
+    `before` are the folds of rows measured earlier, of which these continue the rule.
+    """
+
+    number: int = DEFAULT
+    blocks: bool = False
+    labels: Any = None
+    values: Array | None = None
+    names: tuple[Any, ...] | None = None
+    before: Folds | None = None
+
+    def counted(self, source: Source, **options: Any) -> FoldRequest:
+        """The same with the distinct labels, for which labels outside memory are read once.
+
+        Raises ValueError for one label, and for more than 100.
+        """
+        if self.labels is None or self.values is not None:
+            return self
+        reader = source.readers[FOLD]
+        labels = Source({"x": reader, FOLD: reader})
+        run = Run(labels, plan_rows(labels, 20.0), None, "skip", description="labels", **options)
+        values = run.reduce(_DistinctTask()).sums["labels"].values
+        return replace(self, values=_checked_distinct(values), names=tuple(values.tolist()))
+
+    def dealing(self, source: Source, plan: Plan) -> Dealing | None:
+        """How the rows are dealt to folds; None where there are too few of them for two folds.
+
+        Raises ValueError where folds would be left without rows, or blocks would be too short.
+        """
+        starts = np.array([start for start, _ in plan.ranges])
+        dealt = len(starts) >= max(DEALT_TASKS, self.number)
+        before = self.before
+        if self.labels is not None:
+            assert self.values is not None
+            assert self.names is not None
+            return Labelled(self.values, self.names)
+        if before is not None:
+            if before.block is not None:
+                return Blocked(before.number, before.block[0])
+            return Dealt(before.number, starts, before.dealt) if dealt else Hashed(before.number)
+        if self.blocks or source.lagged is not None:
+            number = _blocks(source, self.number)
+            return Blocked(number, source.n) if number > 1 else None
+        if dealt:
+            return Dealt(self.number, starts)
+        number = _filled(source, self.number)
+        return Hashed(number) if number > 1 else None
+
+
+def checked_folds(value: Any) -> FoldRequest | None:
+    """What the parameter `folds` of an estimator asks for; None for no folds. Raises ValueError for anything else."""
+    if value is None:
+        return None
+    if isinstance(value, str) and value == "blocks":
+        return FoldRequest(blocks=True)
+    if isinstance(value, (str, os.PathLike, zarr.Array, da.Array, xr.DataArray)):
+        return FoldRequest(labels=value)
+    if is_several(value):
+        parts = [_labels(part) for part in value]
+        codes, values = _coded(np.concatenate(parts))
+        borders = np.cumsum([len(part) for part in parts])[:-1]
+        return FoldRequest(labels=np.split(codes, borders), values=np.arange(len(values)), names=values)
+    if np.ndim(value) == 0:
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+            raise ValueError(
+                "folds must be a whole number of 2 or more, None, 'blocks', or an array (n,) with a label for each "
+                f"row; it is {value!r}"
+            )
+        check_whole("folds", value, 2, MOST)
+        return FoldRequest(int(value))
+    codes, values = _coded(_labels(value))
+    return FoldRequest(labels=codes, values=np.arange(len(values)), names=values)
+
+
+def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
+    """The folds of rows appended to rows with the folds `before`; `value` are the labels of all rows, where they count.
+
+    Raises ValueError where the labels are missing, or not wanted, or have new values.
+    """
+    labelled = before is not None and before.rule == "labels"
+    if not labelled:
+        if value is not None:
+            has = "no folds" if before is None else f"{before.number} folds by the rule {before.rule!r}"
+            raise ValueError(f"folds are for models fitted with labels, and this one has {has}: leave them out")
+        return None if before is None else FoldRequest(before.number, before=before)
+    assert before is not None
+    if value is None:
+        raise ValueError(
+            "this model was fitted with labels as its folds: give the labels of all rows, old and new, as "
+            "update(..., folds=labels)"
+        )
+    request = checked_folds(value)
+    if request is None or request.labels is None:
+        raise ValueError(f"this model was fitted with labels as its folds, and needs labels again; got {value!r}")
+    known = {name: i for i, name in enumerate(before.labels)}
+    if request.names is None:
+        return replace(request, values=np.asarray(before.labels), names=before.labels, before=before)
+    new = [name for name in request.names if name not in known]
+    if new:
+        raise ValueError(
+            f"the label {new[0]!r} is new among the folds, and the model was fitted with {_shown(before.labels)}: fit "
+            "all rows again"
+        )
+    places = np.array([known[name] for name in request.names])
+    several = isinstance(request.labels, list)
+    labels = [places[part] for part in request.labels] if several else places[request.labels]
+    return replace(request, labels=labels, values=np.arange(len(known)), names=before.labels, before=before)
+
+
+def dealt_plan(plan: Plan, dealing: Dealing | None) -> Plan:
+    """The plan with epochs of which the driver gets one sum for each fold, and few sums wait."""
+    if isinstance(dealing, Dealt):
+        tasks = dealing.number * max(1, DEALT_EPOCH // dealing.number)
+        return replace(plan, epoch=tasks, deal=dealing.number)
+    if dealing is not None and max(dealing.most(start, stop) for start, stop in plan.ranges) > 2:
+        return replace(plan, epoch=SHORT_EPOCH)
+    return plan
+
+
+@dataclass(frozen=True, eq=False)
+class _Distinct:
+    """Distinct labels, sorted; no more than tell that there are too many."""
+
+    values: Array
+
+    def __add__(self, other: _Distinct) -> _Distinct:
+        return _Distinct(np.union1d(self.values, other.values)[: MOST + 1])
+
+
+@dataclass(frozen=True)
+class _DistinctTask:
+    """The distinct labels of one range."""
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
+        found = _Distinct(np.empty(0))
+        for number, batch in enumerate(batches):
+            labels = _Distinct(np.unique(batch[FOLD])[: MOST + 1])
+            found = found + labels if number else labels
+        return {"labels": found}
+
+
+def _labels(value: Any) -> Array:
+    """Labels in memory, (n,)."""
+    labels = np.asarray(in_memory(value, "folds"))
+    if labels.ndim != 1:
+        raise ValueError(f"folds as labels are an array (n,), one for each row; they have shape {labels.shape}")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        row = int(np.argmin(np.isfinite(labels)))
+        raise ValueError(f"folds as labels must be finite; row {row} has {labels[row]}")
+    return labels
+
+
+def _coded(labels: Array) -> tuple[Array, tuple[Any, ...]]:
+    """The number (n,) of each label among the distinct ones, and these, sorted."""
+    try:
+        values, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"folds as labels are values of one kind, which can be sorted: {error}") from None
+    return codes, tuple(_checked_distinct(values).tolist())
+
+
+def _checked_distinct(values: Array) -> Array:
+    if len(values) > MOST:
+        raise ValueError(
+            f"each distinct label is a fold, and there are more than {MOST} of them; give fewer, such as "
+            "folds=labels % 10"
+        )
+    if len(values) < 2:
+        raise ValueError(f"each distinct label is a fold, and there is only {values[0]}; two at least are needed")
+    return values
+
+
+def _filled(source: Source, number: int) -> int:
+    """The number of folds in which the hash leaves none without rows. Raises ValueError where it is not this one."""
+    n = source.n
+    if n >= 300 * number:
+        return number
+    for folds in range(number, 0, -1):
+        empty = np.count_nonzero(np.bincount(hashed(np.arange(n), folds), minlength=folds) == 0)
+        if not empty:
+            return folds
+        if n >= FEW_ROWS or number > DEFAULT:
+            raise ValueError(
+                f"folds={number} leaves {empty} of the folds without rows: X has {source.rows}; take fewer folds"
+            )
+    return 1
+
+
+def _blocks(source: Source, number: int) -> int:
+    """The number of blocks of at least `lag` rows, or one. Raises ValueError where it is not this one."""
+    n, lag = source.n, 1 if source.lagged is None else source.lagged.lag
+    if n // number >= lag:
+        return number
+    if n >= FEW_ROWS or number > DEFAULT:
+        limit = f"the lag of {lag} rows" if source.lagged is not None else "one row"
+        raise ValueError(
+            f"folds={number} makes blocks of {n // number} rows, shorter than {limit}: X has {source.rows}; take fewer "
+            "folds, or folds=None"
+        )
+    return n // lag
+
+
+def _shown(labels: tuple[Any, ...]) -> str:
+    return ", ".join(map(repr, labels[:5])) + (", ..." if len(labels) > 5 else "")
