@@ -52,6 +52,17 @@ class Discretisation(Registered):
         """The numbers of functions: p left, and q right ones where they differ, else None."""
         return self.basis.size, None if self.right_basis is None else self.right_basis.size
 
+    @classmethod
+    def of(cls, moments: Moments) -> Discretisation:
+        """What moments were measured with, nothing left out."""
+        right = moments.preparation.get("right")
+        return cls(
+            moments.basis,
+            Preparation.from_state(moments.preparation),
+            right_basis=moments.right_basis,
+            right_preparation=None if right is None else Preparation.from_state(right),
+        )
+
     def prepared(self, source: Source, operator: Operator) -> Source:
         """The source with the points of each side prepared."""
         source = source.with_preparation(mean=self.preparation.mean, scale=self.preparation.scale)
@@ -118,6 +129,7 @@ def measure(
     snapshot: Snapshot,
     checkpoint: Checkpoint | None = None,
     start: int = 0,
+    description: str = "fit",
 ) -> Moments:
     """Measure the moments of the rows from `start` on, in one pass on the active dask scheduler.
 
@@ -131,7 +143,7 @@ def measure(
     task = SumTask(_measure(discretisation, operator, dtype), operator, discretisation.preparation)
     release()
     check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
-    run = Run(source, plan.ranges, discretisation.excluded, on_invalid, progress, "fit")
+    run = Run(source, plan.ranges, discretisation.excluded, on_invalid, progress, description)
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)

@@ -4,6 +4,7 @@ from daskspectral.solve.diffusion import DiffusionFunctions
 from daskspectral.solve.eigen import Eigen
 from daskspectral.solve.kernelised import LearnedKernel
 from daskspectral.solve.ridge import RidgeFit, solve_ridge
+from daskspectral.solve.ritz import ritz, ritz_singular
 from daskspectral.solve.sdp import Certificate
 from daskspectral.solve.singular import Singular
 from daskspectral.solve.solver import Problem, Solver, Spectrum
@@ -23,6 +24,8 @@ __all__ = [
     "Symmetric",
     "Whitening",
     "resolve_cut",
+    "ritz",
+    "ritz_singular",
     "solve_ridge",
     "whiten",
 ]
