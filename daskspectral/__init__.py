@@ -2,9 +2,9 @@
 
 How to work on it
 -----------------
-Imports run downward: cli > plot, testing > estimators > passes > engine > store > data > moments, pairs > operators >
-basis > forms > landmarks > solve > groups > manifolds > kernels > registry > errors. Everything from `moments` down is
-mathematics, and knows numpy and scipy only.
+Imports run downward: cli > plot, testing > estimators, model_selection > passes > engine > store > data > moments,
+pairs > operators > basis > forms > landmarks > solve > groups > manifolds > kernels > registry > errors. Everything
+from `moments` down is mathematics, and knows numpy and scipy only.
 
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 
@@ -40,7 +40,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daskspectral import basis, groups, kernels, landmarks, manifolds, operators, testing
+    from daskspectral import basis, groups, kernels, landmarks, manifolds, model_selection, operators, testing
     from daskspectral.errors import InvalidRowError, RankWarning, SmoothnessError, UntrustedError
     from daskspectral.estimators import (
         DiffusionMap,
@@ -85,7 +85,7 @@ _HOMES = {
     "second": "forms",
     "untrusted": "store",
 }
-_MODULES = ("basis", "groups", "kernels", "landmarks", "manifolds", "operators", "testing")
+_MODULES = ("basis", "groups", "kernels", "landmarks", "manifolds", "model_selection", "operators", "testing")
 
 __all__ = [
     "DiffusionMap",
@@ -114,6 +114,7 @@ __all__ = [
     "landmarks",
     "load",
     "manifolds",
+    "model_selection",
     "operators",
     "partial",
     "save",

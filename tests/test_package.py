@@ -50,7 +50,9 @@ def test_every_name_is_there() -> None:
     assert set(contract.split()) <= set(dsp.__all__)
 
 
-@pytest.mark.parametrize("name", ["kernels", "manifolds", "groups", "basis", "operators", "forms", "landmarks"])
+@pytest.mark.parametrize(
+    "name", ["kernels", "manifolds", "groups", "basis", "operators", "forms", "landmarks", "model_selection"]
+)
 def test_every_public_class_and_function_has_an_example(name: str) -> None:
     module = importlib.import_module(f"daskspectral.{name}")
     public = {key: getattr(module, key) for key in module.__all__}

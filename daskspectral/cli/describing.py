@@ -21,6 +21,7 @@ from daskspectral.estimators import (
 )
 from daskspectral.estimators.base import Estimator
 from daskspectral.moments import Moments
+from daskspectral.moments.score import HeldOut
 from daskspectral.solve.invariant import InvariantSolver
 
 
@@ -160,6 +161,17 @@ def _(what: KernelEmbedding) -> str:
     return "\n".join([*_lines(lines), "", *_values("eigenvalue", what.spectrum_)])
 
 
+def describe_score(model: SpectralDecomposition, found: HeldOut) -> str:
+    """The score of a model on new rows, and the values of its functions there beside those of the fit."""
+    name = model.solver_.values
+    fitted = getattr(model, name)[: len(found.values)]
+    table = _values(name.removesuffix("s_").replace("_", " "), fitted)
+    title, width = f"{found.kind} here", max(12, len(found.kind) + 5)
+    new = [f"{title:>{width}}", *(f"{_rounded(value, found.values):{width}.6g}" for value in found.values)]
+    pairs = [f"{left}  {right}" for left, right in zip(table, new, strict=True)]
+    return "\n".join([*_lines({"score": f"{found.score:.6g}", "rows": found.rows}), "", *pairs])
+
+
 def _measured(moments: Moments) -> list[str]:
     """What was measured: the operator, the bases, the rows."""
     lines: dict[str, Any] = {"operator": moments.operator}
@@ -194,6 +206,9 @@ def _values(name: str, values: Any, residuals: Iterable[float] | None = None) ->
     lines = [f"   i  {name:>{width}}" + ("" if residuals is None else "   residual")]
     tails = [""] * len(values) if residuals is None else [f"  {residual:9.1e}" for residual in residuals]
     for i, (value, tail) in enumerate(zip(values, tails, strict=True)):
-        shown = 0.0 if abs(value) < 1e-12 * np.abs(values).max() else value
-        lines.append(f"{i:4d}  {shown:{width}.6g}{tail}")
+        lines.append(f"{i:4d}  {_rounded(value, values):{width}.6g}{tail}")
     return lines
+
+
+def _rounded(value: Any, values: Any) -> Any:
+    return 0.0 if abs(value) < 1e-12 * np.nanmax(np.abs(values)) else value

@@ -15,7 +15,7 @@ from daskspectral.cli.data import convert_command, sample
 from daskspectral.cli.embedding import embed
 from daskspectral.cli.regression import invariant, regress
 from daskspectral.cli.spectral import fit, merge, update
-from daskspectral.cli.using import info, predict, transform
+from daskspectral.cli.using import info, predict, score, transform
 from daskspectral.errors import Stopped, raise_on_signals
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
@@ -83,5 +83,18 @@ def command(context: click.Context, verbose: bool, debug: bool) -> None:
         logging.getLogger("daskspectral").setLevel(logging.INFO)
 
 
-for subcommand in (fit, update, merge, embed, regress, invariant, transform, predict, info, sample, convert_command):
+for subcommand in (
+    fit,
+    update,
+    merge,
+    embed,
+    regress,
+    invariant,
+    transform,
+    predict,
+    score,
+    info,
+    sample,
+    convert_command,
+):
     command.add_command(subcommand)

@@ -69,7 +69,7 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-run_options = _all(
+measure_options = _all(
     click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster, tcp://...; threads by default."),
     click.option(
         "--connect-timeout",
@@ -80,6 +80,9 @@ run_options = _all(
     ),
     click.option("--threads", type=click.IntRange(1), help="Threads, without a cluster; one per core by default."),
     click.option("--progress/--no-progress", default=True, help="A progress bar on longer work."),
+)
+run_options = _all(
+    measure_options,
     click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
 )
 missing_option = click.option(

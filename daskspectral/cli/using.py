@@ -1,4 +1,4 @@
-"""`transform`, `predict` and `info`: what a saved model is used for."""
+"""`transform`, `predict`, `score` and `info`: what a saved model is used for."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import click
 from sklearn.base import RegressorMixin, TransformerMixin
 
 from daskspectral.cli import options as opt
-from daskspectral.cli.describing import describe
+from daskspectral.cli.describing import describe, describe_score
 from daskspectral.data.readers import open_zarr, refuse_input
 from daskspectral.data.writer import refuse_existing
 from daskspectral.estimators import HermiteRegressor, SpectralDecomposition
+from daskspectral.estimators.regressor import Regressor
 from daskspectral.moments import Moments
+from daskspectral.passes.score import measure_score
 from daskspectral.store import load
 
 
@@ -64,6 +66,41 @@ def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str,
     shape = open_zarr(out).shape
     what = "gradient" if gradient else "prediction"
     click.echo(f"{what}: {out}, {shape[0]} rows, {shape[1]} column{'' if shape[1] == 1 else 's'}")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("points")
+@click.option("--targets", help="For a regressor: the zarr array of targets.")
+@opt.trust_option
+@opt.weights_option
+@opt.fit_row_options
+@opt.measure_options
+def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], **options: Any) -> None:
+    """How good MODEL is on rows of the zarr array POINTS that it was not fitted to; a larger score is better.
+
+    Of a regressor it is R^2. Of eigenvalues it is minus the sum of the functions' Ritz values on the new rows, which
+    are printed; of singular values the sum of their squares there.
+    """
+    estimator = _loaded(model, trust)
+    weights, run = options["weights"], opt.chosen(options, "on_invalid", "allow_missing")
+    run["progress"] = opt.bar(options["progress"])
+    if isinstance(estimator, SpectralDecomposition):
+        if targets is not None:
+            raise click.UsageError(f"--targets is for regressors, and {model} is none")
+        with opt.scheduler(options):
+            found = measure_score(estimator, points, sample_weight=weights, **run)
+        click.echo(describe_score(estimator, found))
+        return
+    if not isinstance(estimator, Regressor):
+        raise ValueError(
+            f"{model} holds {type(estimator).__name__}, which has no score: spectral decompositions and regressors have"
+        )
+    if targets is None:
+        raise click.UsageError(f"{model} is a regressor: --targets is missing")
+    with opt.scheduler(options):
+        determination = estimator.score(points, targets, weights, **run)
+    click.echo(f"score       {determination:.6g}")
 
 
 @click.command()

@@ -61,13 +61,7 @@ def open_appended(
 
 def check_appended(before: Moments, source: Source) -> None:
     """Raise ValueError where the source is not the measured data with rows appended."""
-    operator, fitted = before.operator, {"x": before.preparation}
-    if operator.own_right_basis:
-        fitted[operator.right_view] = before.preparation["right"]
-    for view, preparation in fitted.items():
-        found, wanted = source.width(view), preparation["n_features_in"]
-        if found != wanted:
-            raise ValueError(f"{label_of(view)} has {found} columns, and the model was fitted on {wanted}")
+    check_widths(before, source)
     if source.n <= before.rows:
         raise ValueError(f"X has {source.rows}, and the model has seen {before.rows}: there is nothing to add")
     if not before.head:
@@ -80,6 +74,17 @@ def check_appended(before: Moments, source: Source) -> None:
             "X is not the array that was measured, with rows appended: its first rows differ. To add other data, fit "
             "them with the same landmarks and add the moments"
         )
+
+
+def check_widths(before: Moments, source: Source) -> None:
+    """Raise ValueError where the points of the source have not the columns that were measured."""
+    operator, fitted = before.operator, {"x": before.preparation}
+    if operator.own_right_basis:
+        fitted[operator.right_view] = before.preparation["right"]
+    for view, preparation in fitted.items():
+        found, wanted = source.width(view), preparation["n_features_in"]
+        if found != wanted:
+            raise ValueError(f"{label_of(view)} has {found} columns, and the model was fitted on {wanted}")
 
 
 def open_regression(

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import Basis
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.opening import check_appended
-from daskspectral.data.source import Preparation, Source
+from daskspectral.data.source import Source
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
@@ -246,14 +246,7 @@ class MeasuredEstimator(Estimator):
         check_appended(before, source)
         source = source.allowing_missing(allow_missing)
         apart = before.landmark_rows == "apart"
-        right = before.preparation.get("right")
-        laid = Discretisation(
-            before.basis,
-            Preparation.from_state(before.preparation),
-            before.landmark_rows,
-            right_basis=before.right_basis,
-            right_preparation=None if right is None else Preparation.from_state(right),
-        )
+        laid = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
         added = measure(
             source,
             laid,

@@ -9,14 +9,13 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.opening import open_regression
 from daskspectral.data.source import Preparation, Source
 from daskspectral.engine.checkpoint import leased
-from daskspectral.estimators.base import MeasuredEstimator
+from daskspectral.estimators.regressor import Regressor
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.problem import checked_means
@@ -43,7 +42,7 @@ from daskspectral.solve.ridge import Observed, resolve_ridge_cut
 Array = NDArray[np.floating[Any]]
 
 
-class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
+class HermiteRegressor(Regressor):
     """Kernel regression on values and gradients (section 7.2, algorithms 4 and 5, Cabannes and Bach 2024).
 
     f = sum_i coef_i k(., y_i) at p landmarks minimises the mean over the rows of
@@ -267,8 +266,7 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         on_invalid="skip". The other options are as in `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
-        function = SpanValues(self.basis_, self._by_target(), preparation=self.preparation_)
-        result = self._rows(function, X, out=out, **options)
+        result = self._rows(self._predictor()[0], X, out=out, **options)
         return None if out is not None else shaped(result, "prediction", self.coef_.shape[1:], ("target",), {})
 
     def predict_gradient(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
@@ -291,6 +289,10 @@ class HermiteRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
             names = {name: c for name, c in X.coords.items() if c.dims == (X.dims[1],)}
         extra = ("target",) if self.coef_.ndim == 2 else ()
         return shaped(result, "gradient", (*self.coef_.shape[1:], width), (*extra, *dims), names)
+
+    def _predictor(self) -> tuple[SpanValues, int | None]:
+        function = SpanValues(self.basis_, self._by_target(), preparation=self.preparation_)
+        return function, self.coef_.shape[1] if self.coef_.ndim == 2 else None
 
     def _by_target(self) -> Array:
         """The coefficients as columns (p, m)."""

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import HarmonicBasis, InvariantBasis
@@ -15,7 +14,7 @@ from daskspectral.data.opening import open_regression
 from daskspectral.data.source import Source
 from daskspectral.engine.checkpoint import leased
 from daskspectral.errors import renumbered
-from daskspectral.estimators.base import MeasuredEstimator
+from daskspectral.estimators.regressor import Regressor
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
@@ -33,7 +32,7 @@ Array = NDArray[np.floating[Any]]
 TOLERANCE = 1e-5  # how far points may lie off the manifold
 
 
-class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
+class InvariantRegressor(Regressor):
     """Regression on a manifold among the functions that a group leaves as they are (Soleymani and others 2025).
 
     f = sum_lambda sum_j c_(lambda, j) u_(lambda, j), over the invariant functions u of whole eigenspaces of the
@@ -238,9 +237,13 @@ class InvariantRegressor(RegressorMixin, MeasuredEstimator):  # type: ignore[mis
         ValueError for points off the manifold.
         """
         check_is_fitted(self)
-        found = self._rows(SpanValues(self.basis_, self._coefficients), X, out=out, **options)
-        shape = () if self._targets is None else (self._targets,)
+        function, targets = self._predictor()
+        found = self._rows(function, X, out=out, **options)
+        shape = () if targets is None else (targets,)
         return None if out is not None else shaped(found, "prediction", shape, ("target",), {})
+
+    def _predictor(self) -> tuple[SpanValues, int | None]:
+        return SpanValues(self.basis_, self._coefficients), self._targets
 
     @property
     def _exponent(self) -> float:

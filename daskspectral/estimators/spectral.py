@@ -32,6 +32,7 @@ from daskspectral.passes.parameters import (
     check_whole,
     checked_operator,
 )
+from daskspectral.passes.score import measure_score
 from daskspectral.passes.sides import Choice, choose_functions
 from daskspectral.passes.sums import PassPlan, plan_sums
 from daskspectral.passes.variance import VarianceBound, variance_bound
@@ -378,6 +379,28 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             coordinates={values.removesuffix("s_"): getattr(self, values)},
             **options,
         )
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        fields: Mapping[str, Any] | None = None,
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> float:
+        """How good the first `n_components` functions are on rows X that they were not fitted to; larger is better.
+
+        One pass measures the functions there; `y` is ignored. The score is minus the sum of their Ritz values: by
+        min-max at most minus the sum of the least eigenvalues, so that kernels, scales and bases compare. For singular
+        values, and for Transfer, it is VAMP-2, the sum of their squares on the new rows; for generators the sum of the
+        Ritz values' real parts (`help(daskspectral.moments.score)`). It is -inf for fewer than `n_components`
+        functions, and with a RankWarning where the new rows do not tell them apart. Rows of the fit flatter it.
+
+        `options` are on_invalid, allow_missing and progress, as in `fit`. Raises ValueError for no more rows than
+        functions, and for rows of other columns than those of the fit.
+        """
+        return measure_score(self.fitted(), X, fields=fields, sample_weight=sample_weight, **options).score
 
     def variance_bound(self, X: Any, *, delta: float = 0.05, **options: Any) -> VarianceBound:
         """Error bars from the rows of X, in one pass: Theorem 1's variance term, a sharper bound, standard errors.

@@ -111,7 +111,9 @@ class Posed:
             name = "form" if operator.solver.needs_symmetry else "energy"
             energy = left.among(means[name], left) * (-1 if operator.descending else 1)
             mu = c * roughness(operator, left.basis, energy, norm) / rows
-            return Penalty(mu * norm, energy=None if name == "form" else energy, rounding=self.rounding, precision=self.precision)
+            return Penalty(
+                mu * norm, energy=None if name == "form" else energy, rounding=self.rounding, precision=self.precision
+            )
         if operator.derivative_order == 0:
             return Penalty(c * trace(norm, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
         return None

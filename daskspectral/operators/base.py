@@ -95,6 +95,11 @@ class Operator(Registered, ABC):
         return None
 
     @property
+    def judge(self) -> Operator:
+        """The operator whose forms tell on new rows how good functions fitted for this one are; itself by default."""
+        return self
+
+    @property
     def kills_constants(self) -> bool:
         """Whether L 1 = 0, so that the constant function joins the basis by default."""
         return False

@@ -108,6 +108,10 @@ class Transfer(Operator):
     def ranking(self) -> str:
         return "modulus"
 
+    @property
+    def judge(self) -> Operator:
+        return Transfer(self.lag)  # which measures the inner product of the future, too
+
 
 @dataclass(frozen=True, init=False)
 class Augmentation(Operator):

@@ -74,6 +74,17 @@ class Discretisation(Registered):
         _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0), **options)
         return float(test(points).mean()) if len(points) else 0.0
 
+    @classmethod
+    def of(cls, moments: Moments) -> Discretisation:
+        """What moments were measured with, nothing left out."""
+        right = moments.preparation.get("right")
+        return cls(
+            moments.basis,
+            Preparation.from_state(moments.preparation),
+            right_basis=moments.right_basis,
+            right_preparation=None if right is None else Preparation.from_state(right),
+        )
+
     def prepared(self, source: Source, operator: Operator) -> Source:
         """The source with the points of each side prepared."""
         source = source.with_preparation(mean=self.preparation.mean, scale=self.preparation.scale)
@@ -163,6 +174,7 @@ def measure(
     snapshot: Snapshot,
     checkpoint: Checkpoint | None = None,
     start: int = 0,
+    description: str = "fit",
 ) -> Moments:
     """Measure the moments of the rows from `start` on, in one pass on the active dask scheduler.
 
@@ -181,7 +193,7 @@ def measure(
     task = SumTask(_measure(discretisation, operator, dtype), operator, prepared.scale, prepared.columns, groups)
     release()
     check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
-    run = Run(source, plan.ranges, touching if rows == "dropped" else None, on_invalid, progress, "fit")
+    run = Run(source, plan.ranges, touching if rows == "dropped" else None, on_invalid, progress, description)
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)

@@ -5,6 +5,7 @@ from daskspectral.solve.eigen import Eigen
 from daskspectral.solve.kernelised import LearnedKernel
 from daskspectral.solve.penalised import Penalty
 from daskspectral.solve.ridge import RidgeFit, solve_ridge
+from daskspectral.solve.ritz import ritz, ritz_singular
 from daskspectral.solve.sdp import Certificate
 from daskspectral.solve.singular import Singular
 from daskspectral.solve.solver import Problem, Solver, Spectrum
@@ -25,6 +26,8 @@ __all__ = [
     "Symmetric",
     "Whitening",
     "resolve_cut",
+    "ritz",
+    "ritz_singular",
     "solve_ridge",
     "whiten",
 ]

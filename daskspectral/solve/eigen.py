@@ -37,6 +37,7 @@ class Eigen(Solver):
 
     name: ClassVar[str] = "eigen"
     functions: ClassVar[Mapping[str, str]] = {"coefficients_": "right", "left_coefficients_": "left"}
+    largest_first: ClassVar[bool] = True
 
     def solve(self, problem: Problem) -> Spectrum:
         form = problem.form

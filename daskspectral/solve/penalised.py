@@ -136,7 +136,9 @@ def orthonormal(span: Array, gram: Array) -> Array:
     kept = values > 1e-8 * values[-1]
     fix_signs(vectors)
     # the leading functions stay first: a symmetric root moves them least
-    return np.asarray(span @ (vectors[:, kept] / np.sqrt(values[kept])) @ (vectors[:, kept].T if kept.all() else np.eye(kept.sum())))
+    return np.asarray(
+        span @ (vectors[:, kept] / np.sqrt(values[kept])) @ (vectors[:, kept].T if kept.all() else np.eye(kept.sum()))
+    )
 
 
 def leading_pairs(

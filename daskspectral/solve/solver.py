@@ -69,6 +69,8 @@ class Solver(Named, ABC):
     """Whether left and right functions have a Gram matrix each; the estimator then shows both sides."""
     needs_symmetry: ClassVar[bool] = False
     """Whether the form must be symmetric."""
+    largest_first: ClassVar[bool] = False
+    """Whether values descend, whatever the operator says."""
 
     @abstractmethod
     def solve(self, problem: Problem) -> Spectrum:

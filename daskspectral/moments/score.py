@@ -1,0 +1,95 @@
+"""Functions judged by moments of rows that they were not fitted to: one number, larger where they are better."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.errors import RankWarning
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.problem import checked_means
+from daskspectral.operators import Operator
+from daskspectral.solve.ritz import ritz, ritz_singular
+
+Functions = NDArray[np.inexact[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """How k functions do on new rows.
+
+    `values` (k,) are the Ritz values of the operator on their span, in the order of its eigenvalues, or the singular
+    values between the spans of two sides, as `kind` says; NaN for directions that the new rows do not determine. `rows`
+    were measured.
+    """
+
+    score: float
+    values: Functions
+    kind: str
+    rows: int
+
+
+def held_out(operator: Operator, moments: Moments, functions: Mapping[str, Functions], wanted: int) -> HeldOut:
+    """The score of functions fitted for `operator`, from moments of `operator.judge` on new rows, in the same bases.
+
+    `functions` are coefficients, "right" (p, k), and "left" where the solver has both; the first `wanted` count.
+
+    - Values that ascend (Laplacian): minus the sum of the Ritz values, at most minus the sum of the k least
+      eigenvalues.
+    - Values that descend (generators): the sum of the Ritz values' real parts, at most the sum of the k largest
+      eigenvalues of the operator's symmetric part (Ky Fan). These are the real parts of its own eigenvalues where it is
+      normal; elsewhere eigenfunctions need not have the largest sum, and the score compares bases for the symmetric
+      part, the dissipation.
+    - Values that descend by size (Transfer, Cross): the sum of the squared singular values, VAMP-2. For the eigenvalues
+      of Transfer, the functions of the present are the right eigenfunctions, which span the range of their sum
+      sum_i lambda_i g_i <f_i, .>, and the functions of the future the left ones. A pair of conjugate functions counts
+      as its real and imaginary parts do.
+
+    All three depend on the span of the functions alone. The first two are -inf for fewer functions than wanted, since
+    fewer have a larger sum, and where the new rows do not determine a direction, with a RankWarning. Raises ValueError
+    for moments that are not finite, weights that are all zero, and for no more rows than functions.
+    """
+    right = functions["right"][:, :wanted]
+    left = functions.get("left", right)[:, :wanted]
+    check_rows(moments.count, right.shape[1], f"{moments.count} are left of {moments.rows}")
+    means, by_size = checked_means(moments), operator.solver.two_sided or operator.ranking == "modulus"
+    if by_size:
+        if not operator.solver.two_sided:
+            left, right = right, left
+        own = "right_" if "right_gram" in means else ""
+        centred = (means["first"], means[f"{own}first"]) if operator.center else None
+        grams = means["gram"], means[f"{own}gram"]
+        values: Functions = ritz_singular(left, right, means["form"], *grams, centred, dtype=moments.dtype)
+        return HeldOut(float(np.sum(values**2)), values, "singular value", moments.count)
+    values = ritz(right, means["form"], means["gram"], symmetric=operator.symmetric, dtype=moments.dtype)
+    descends = operator.descending or operator.solver.largest_first
+    if descends and operator.symmetric:
+        known = np.count_nonzero(~np.isnan(values))
+        values[:known] = values[:known][::-1].copy()
+    total = float(np.sum(values.real)) * (1 if descends else -1)
+    lost = np.count_nonzero(np.isnan(values))
+    if lost:
+        warnings.warn(
+            f"{lost} of {len(values)} functions vanish on the {moments.count} rows of the score, or are combinations "
+            "of the others there, and the score is -inf: score on more rows, or on rows from everywhere where the "
+            "fit had some (ShuffleSplit, KFold(shuffle=True))",
+            RankWarning,
+            stacklevel=4,
+        )
+    score = total if not lost and len(values) == wanted else -math.inf
+    return HeldOut(score, values, "Ritz value", moments.count)
+
+
+def check_rows(count: int, functions: int, has: str) -> None:
+    """Raise ValueError unless there are more rows than functions; `has` says how many there are."""
+    if count <= functions:
+        raise ValueError(
+            f"a score of {functions} functions needs more than {functions} rows, and {has}; better are a hundred times "
+            "as many: give more rows, or lower n_components"
+        )

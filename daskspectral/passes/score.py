@@ -1,0 +1,64 @@
+"""Fitted functions measured on new rows: the score of a decomposition, from one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from daskspectral.data.integrity import Snapshot
+from daskspectral.data.opening import check_widths, open_data
+from daskspectral.moments import Moments
+from daskspectral.moments.score import HeldOut, check_rows, held_out
+from daskspectral.passes.parameters import check_one_of, check_whole
+from daskspectral.passes.sums import Discretisation, measure, plan_sums
+from daskspectral.solve import Solver
+
+
+class Decomposed(Protocol):
+    """The parts of a fitted `SpectralDecomposition` that a score needs, besides the functions that its solver gives."""
+
+    moments_: Moments
+    n_components: int
+
+    @property
+    def solver_(self) -> Solver: ...
+
+
+def measure_score(
+    model: Decomposed,
+    X: Any,
+    *,
+    fields: Mapping[str, Any] | None = None,
+    sample_weight: Any = None,
+    on_invalid: str = "raise",
+    allow_missing: bool = False,
+    progress: bool | None = None,
+) -> HeldOut:
+    """How a fitted model's functions do on the rows of X, in one pass; the options are as in its `score`.
+
+    Raises ValueError for data that do not fit the model and for no more rows than functions, InvalidRowError for the
+    lowest invalid row (on_invalid="raise"), and OSError where the data changed meanwhile.
+    """
+    fitted = model.moments_
+    check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+    check_whole("n_components", model.n_components)
+    functions = {side: getattr(model, name) for name, side in model.solver_.functions.items()}
+    operator, columns = fitted.operator.judge, fitted.preparation["columns"]
+    source = open_data(operator, X, columns=columns, weight=sample_weight, fields=fields)
+    check_widths(fitted, source)
+    least = min(model.n_components, *(c.shape[1] for c in functions.values()))
+    check_rows(source.n, least, f"X has {source.rows}")
+    source = source.allowing_missing(allow_missing)
+    laid = Discretisation.of(fitted)
+    moments = measure(
+        source,
+        laid,
+        operator,
+        plan_sums(source, operator, laid.sizes, fitted.dtype),
+        dtype=fitted.dtype,
+        on_invalid=on_invalid,
+        progress=progress,
+        snapshot=Snapshot(source, allow_missing=allow_missing),
+        description="score",
+    )
+    return held_out(fitted.operator, moments, functions, model.n_components)

@@ -1,0 +1,81 @@
+"""Ritz values: a form restricted to functions that are given, as on rows that they were not fitted to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating[Any]]
+Functions = NDArray[np.inexact[Any]]
+
+ROUNDING = {"float64": 1e-14, "float32": 1e-7}
+"""The relative precision of the entries of sums, by the dtype of the features."""
+
+
+def ritz(
+    coefficients: Functions, form: Array, gram: Array, *, symmetric: bool = True, dtype: str = "float64"
+) -> Functions:
+    """The Ritz values (k,) of a form (p, p) on the span of k functions with coefficients C (p, k).
+
+    They are the eigenvalues of (C^H form C, C^H gram C): ascending for a symmetric form, complex and by descending
+    real part otherwise. They depend on the span alone. By min-max, the i-th of a symmetric form is no less than its
+    i-th eigenvalue on all functions, and their sum no less than the sum of the first k.
+
+    Directions of the span that the Gram matrix does not see (a function that vanishes on the rows, or is a combination
+    of the others there) have no value: each counts as one NaN at the end. What is below rounding decides, for sums
+    of features in `dtype`.
+    """
+    white = _whitened(coefficients, coefficients.conj().T @ gram @ coefficients, np.diag(gram), dtype)
+    functions = coefficients @ white
+    reduced = functions.conj().T @ form @ functions
+    if symmetric:
+        values: Functions = scipy.linalg.eigvalsh(0.5 * (reduced + reduced.conj().T))
+    else:
+        found: Any = scipy.linalg.eigvals(reduced)
+        values = found[np.lexsort([-found.imag, -found.real])]
+    return np.append(values, np.full(coefficients.shape[1] - len(values), np.nan))
+
+
+def ritz_singular(
+    left: Functions,
+    right: Functions,
+    form: Array,
+    gram: Array,
+    right_gram: Array,
+    means: tuple[Array, Array] | None = None,
+    *,
+    dtype: str = "float64",
+) -> Array:
+    """The singular values (k,), descending, of a form (p, q) between two spans, U (p, k) and V (q, k).
+
+    They are those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2), and depend on the spans alone. The sum
+    of their squares, the VAMP-2 score of Wu and Noe (2020), is at most the sum of the k largest squares on all
+    functions. With `means` = (E phi (p,), E psi (q,)) the means of the functions are subtracted. A direction that a
+    Gram matrix does not see counts as 0.
+    """
+    u, v = left.conj().T, right.conj().T
+    reduced, gram_left, gram_right = u @ form @ right, u @ gram @ left, v @ right_gram @ right
+    if means is not None:
+        mu, nu = u @ means[0], v @ means[1]
+        reduced = reduced - np.outer(mu, nu.conj())
+        gram_left, gram_right = gram_left - np.outer(mu, mu.conj()), gram_right - np.outer(nu, nu.conj())
+    white = _whitened(left, gram_left, np.diag(gram), dtype)
+    right_white = _whitened(right, gram_right, np.diag(right_gram), dtype)
+    reduced = white.conj().T @ reduced @ right_white
+    values: Array = scipy.linalg.svdvals(reduced) if reduced.size else np.zeros(0)
+    return np.append(values, np.zeros(min(left.shape[1], right.shape[1]) - len(values)))
+
+
+def _whitened(coefficients: Functions, gram: Functions, squares: Array, dtype: str) -> Functions:
+    """W (k, r) with W^H gram W = I, for the Gram matrix (k, k) of functions with coefficients (p, k).
+
+    `squares` (p,) are the squared norms of the basis functions. An error of rounding in each entry of the basis' Gram
+    matrix, relative to these, is an error of `rounding` in this one: eigenvalues that are no larger are left out.
+    """
+    size = np.linalg.norm(np.sqrt(np.maximum(squares, 0))[:, None] * coefficients, 2)
+    values, vectors = scipy.linalg.eigh(0.5 * (gram + gram.conj().T))
+    seen = values > ROUNDING[dtype] * size**2
+    return np.asarray(vectors[:, seen] / np.sqrt(values[seen]))
