@@ -57,6 +57,7 @@ Indices = NDArray[np.intp]
 Gram = Callable[[Array, Array], NDArray[Any]]
 Diagonal = Callable[[Array], NDArray[Any]]
 
+BY_KERNEL = ("cholesky", "leverage")  # methods that judge points by the kernel, not by distances
 METHODS = ("uniform", "kmeans++", "cholesky", "farthest", "leverage")
 
 _EXHAUSTED = 1e-12  # a residual below this fraction of the largest diagonal entry is rounding
@@ -85,7 +86,7 @@ def choose(
     >>> choose("kmeans++", sample, 5, np.random.default_rng(0)).shape
     (5,)
     """
-    if method in ("cholesky", "leverage"):
+    if method in BY_KERNEL:
         if gram is None:
             raise ValueError(f"expected a kernel for landmarks={method!r}, received None; pass gram=")
         select = pivoted_cholesky if method == "cholesky" else leverage

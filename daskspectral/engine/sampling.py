@@ -16,6 +16,7 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.moments import NUMBER
 
 Array = NDArray[Any]
+DRAWN_CHUNKS = 256  # that a draw of whole rows reads, however many there are
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,17 @@ class _Take:
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
         return np.column_stack([batch[NUMBER].astype(float), np.asarray(batch[self.view], dtype=float)])
+
+
+@dataclass(frozen=True)
+class _TakeFields:
+    """The row numbers and all fields of the selected rows, side by side, flattened in this order."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
+        fields = [np.asarray(batch[name], dtype=float).reshape(len(batch[NUMBER]), -1) for name in self.names]
+        return np.hstack([batch[NUMBER].astype(float)[:, None], *fields])
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,48 @@ def draw_rows(
     return rows[order], points[order]
 
 
+def draw_fields(
+    source: Source,
+    size: int,
+    rng: np.random.Generator,
+    *,
+    on_invalid: str = "raise",
+    progress: bool | None = False,
+) -> tuple[NDArray[np.int64], dict[str, Array]]:
+    """Up to `size` valid rows from at most `DRAWN_CHUNKS` chunks, spread over the data: numbers, and all fields raw.
+
+    The draw depends on the generator and the chunks only. Invalid rows raise InvalidRowError for the lowest one of the
+    whole source, or with on_invalid="skip" are left out.
+    """
+    numbers = _spread(source, size, rng)
+    names = tuple(source.readers)
+    taken = _mapped(source, _TakeFields(names), numbers, on_invalid, progress, raw=True)
+    shapes = {name: reader.shape[1:] for name, reader in source.readers.items()}
+    width = 1 + sum(int(np.prod(shape)) for shape in shapes.values())
+    taken = np.empty((0, width)) if taken is None else taken
+    fields: dict[str, Array] = {}
+    start = 1
+    for name, shape in shapes.items():
+        stop = start + int(np.prod(shape))
+        fields[name] = taken[:, start:stop].reshape(len(taken), *shape)
+        start = stop
+    return taken[:, 0].astype(np.int64), fields
+
+
+def _spread(source: Source, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Sorted numbers of rows: from all of them, or equally many from each of `DRAWN_CHUNKS` chunks spread over them."""
+    edges = source.edges
+    chunks = len(edges) - 1
+    if chunks <= DRAWN_CHUNKS:
+        return np.sort(rng.choice(source.n, min(size, source.n), replace=False))
+    places = (np.arange(DRAWN_CHUNKS) + rng.random(DRAWN_CHUNKS)) * (chunks / DRAWN_CHUNKS)
+    found = []
+    for chunk in np.minimum(places.astype(np.int64), chunks - 1):
+        first, last = int(edges[chunk]), int(edges[chunk + 1])
+        found.append(first + rng.choice(last - first, min(-(-size // DRAWN_CHUNKS), last - first), replace=False))
+    return np.sort(np.concatenate(found))
+
+
 def take_rows(
     source: Source,
     numbers: Array,
@@ -86,17 +140,23 @@ def take_rows(
     With `raw` the points are as they are before preparation, (m, n_features_in), float64. With on_invalid="raise"
     raises InvalidRowError for the lowest invalid row of the whole source.
     """
-    plan = plan_of_rows(source, numbers)
-    run = Run(source, plan, on_invalid=on_invalid, progress=progress, description="sample")
+    taken = _mapped(source, _Take(view), numbers, on_invalid, progress, raw)
+    if taken is None:
+        return np.empty(0, dtype=np.int64), np.empty((0, source.width(view) if raw else source.dimension_at(view)))
+    return taken[:, 0].astype(np.int64), taken[:, 1:]
+
+
+def _mapped(
+    source: Source, task: Any, numbers: Array, on_invalid: str, progress: bool | None, raw: bool
+) -> Array | None:
+    """What the task returns for the valid rows among these; InvalidRowError for the lowest of the whole source."""
+    run = Run(source, plan_of_rows(source, numbers), on_invalid=on_invalid, progress=progress, description="sample")
     try:
-        taken = run.map(_Take(view), selected=numbers, raw=raw)
+        return run.map(task, selected=numbers, raw=raw)
     except InvalidRowError:
         # a lower row that was not drawn may be invalid too, and the error names the lowest
         Run(source, plan_of_rows(source, None), progress=progress, description="scan").reduce(Scan())
         raise
-    if taken is None:
-        return np.empty(0, dtype=np.int64), np.empty((0, source.width(view) if raw else source.dimension_at(view)))
-    return taken[:, 0].astype(np.int64), taken[:, 1:]
 
 
 def plan_of_rows(source: Source, numbers: Array | None) -> Plan:

@@ -215,7 +215,10 @@ class MeasuredEstimator(Estimator):
             snapshot=snapshot,
             checkpoint=saved,
         )
-        return self.fit_moments(replace(moments, head=known["head"]))
+        fitted = self.fit_moments(replace(moments, head=known["head"]))
+        if laid.selection is not None:
+            self.choice_ = laid.selection.with_parameters(self.plain_params())
+        return fitted
 
     @final
     def _planned(

@@ -139,13 +139,13 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     def __init__(
         self,
         operator: Operator | None = None,
-        kernel: Kernel | None = None,
+        kernel: Kernel | str | None = "auto",
         *,
         n_components: int = 16,
-        n_landmarks: int = 500,
-        landmarks: str | Any = "uniform",
+        n_landmarks: int | str = "auto",
+        landmarks: str | Any = "kmeans++",
         landmark_sample: int | None = None,
-        basis: Basis | None = None,
+        basis: Basis | str | None = None,
         right_basis: Basis | None = None,
         right_kernel: Kernel | None = None,
         right_landmarks: str | Any = None,
@@ -156,7 +156,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         folds: Any = 10,
         min_support: float | None = None,
         solver: str = "penalised",
-        penalty: float = 1.0,
+        penalty: float | str = "auto",
+        spread: float | str = "auto",
         ridge: float = 0.0,
         rtol: float | None = None,
         dtype: str = "float64",
@@ -180,6 +181,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         self.min_support = min_support
         self.solver = solver
         self.penalty = penalty
+        self.spread = spread
         self.ridge = ridge
         self.rtol = rtol
         self.dtype = dtype
@@ -252,6 +254,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         choice, folds = choose_functions(self, operator), checked_folds(self.folds)
         labels = None if folds is None else folds.labels
         source = open_data(operator, X, columns=self.columns, weight=weight, fields=fields, fold=labels)
+        if self.n_landmarks == "auto":
+            choice = choice.fitted_to(source.n)
         choice.check_against(source)
         return source, choice, folds
 
@@ -300,18 +304,28 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             rtol=self.rtol,
             ridge=self.ridge,
             min_support=10.0 if self.min_support is None and self.solver == "cut" else self.min_support or 0.0,
-            penalty=None if self.solver == "cut" else self.penalty,
+            penalty=self._penalty(moments),
         )
-        for name in [name for name in vars(self) if name.endswith("_")]:
+        known = vars(self).get("moments_")
+        kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
+        for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)  # of an earlier fit, perhaps by another solver
         for name, value in solution.items():
             setattr(self, name, value)
         self.moments_ = moments
         return self.restored()
 
+    def _penalty(self, moments: Moments) -> float | None:
+        """c of the penalised solution: the given one, or the one chosen for these moments; None for a rank cut."""
+        if self.solver == "cut":
+            return None
+        if self.penalty != "auto":
+            return float(self.penalty)
+        return 1.0 if moments.penalty is None else moments.penalty
+
     @property
     def fitted_attributes(self) -> tuple[str, ...]:
-        return ("moments_", *self.moments_.operator.solver.attributes)
+        return ("moments_", "choice_", *self.moments_.operator.solver.attributes)
 
     def restored(self) -> Self:
         moments = self.moments_
@@ -412,15 +426,24 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         return variance_bound(self.fitted(), X, delta=delta, **options)
 
     def _check_parameters(self, operator: Operator, on_invalid: str) -> None:
-        for name in ("n_components", "n_landmarks"):
-            check_whole(name, getattr(self, name))
+        check_whole("n_components", self.n_components)
+        if self.n_landmarks != "auto":
+            check_whole("n_landmarks", self.n_landmarks)
+        for name in ("kernel", "basis", "right_kernel", "right_basis"):
+            if isinstance(getattr(self, name), str):
+                check_one_of(name, getattr(self, name), ("auto",))
+        check_one_of("solver", self.solver, ("penalised", "cut"))
+        for name in ("penalty", "spread"):
+            if getattr(self, name) != "auto":
+                check_amount(name, getattr(self, name))
         check_one_of("dtype", self.dtype, ("float64", "float32"))
         check_one_of("constant", self.constant, (None, True, False))
         check_one_of("standardize", self.standardize, (True, False))
         check_one_of("exclude_landmarks", self.exclude_landmarks, (None, True, False))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        for name in ("ridge", "min_support"):
-            check_amount(name, getattr(self, name))
+        check_amount("ridge", self.ridge)
+        if self.min_support is not None:
+            check_amount("min_support", self.min_support)
         if self.rtol is not None:
             check_number("rtol", self.rtol)
         resolve_cut(self.rtol, self.dtype)

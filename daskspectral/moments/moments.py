@@ -27,7 +27,8 @@ class Moments(Registered):
     rows summed, `skipped` the number dropped as invalid, and `rows` the number read, from the row `start` on,
     landmarks that were left out included. `head` identifies, by its first rows, the array that was read.
     `right_basis` is None where `basis` gives the right functions too. `folds` has the same sums by group of rows, None
-    where they were not kept apart. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
+    where they were not kept apart. `penalty` is c of their
+    penalised solution. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
     "dropped". `a + b` is the moments of both data sets together; it keeps its `head` where b continues a, and folds
     where both have them.
 
@@ -66,6 +67,7 @@ class Moments(Registered):
     head: str = ""
     folds: Folds | None = None
     landmark_rows: str = "kept"
+    penalty: float | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -86,7 +88,8 @@ class Moments(Registered):
         if self.fingerprint != other.fingerprint:
             raise ValueError(
                 f"these moments were measured with different {' and '.join(_differences(self, other))}, and do not "
-                "add; measure both with one basis: give the landmarks of the first as an array"
+                "add; measure both with one basis: give the landmarks of the first as an array, or fit the second by "
+                "SpectralDecomposition(**first.choice_.parameters)"
             )
         shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
         if shapes != theirs:

@@ -23,7 +23,7 @@ def roughness(operator: Operator, basis: Basis, energy: Array, norm: Array) -> f
     For the Dirichlet form of a smooth radial kernel k(x, y) = q(s) this is -2 d q'(0), d / scale^2 for a Gaussian;
     where the space or the form tells no such constant, tr(K^+ F) from the mean F = `energy` of the form.
     """
-    gradients, slope = operator.gradients(basis.dimension), basis.slope_norm
+    gradients, slope = operator.slopes_squared(basis.dimension), basis.slope_norm
     if gradients is not None and slope is not None:
         return gradients * slope
     return max(trace(norm, energy), 0.0)

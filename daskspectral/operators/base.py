@@ -100,14 +100,30 @@ class Operator(Registered, ABC):
         return self
 
     @property
+    def comparable(self) -> Operator | None:
+        """The operator by whose solutions bases are compared on rows they did not see; None where none can be.
+
+        That is one with a variational principle: a symmetric one, or a two-sided one without derivatives.
+        """
+        if self.solver.needs_symmetry or (self.solver.two_sided and self.derivative_order == 0):
+            return self
+        return None
+
+    @property
+    def on_manifold(self) -> bool:
+        """Whether the points lie on a manifold that the operator knows."""
+        return False
+
+    @property
     def kills_constants(self) -> bool:
         """Whether L 1 = 0, so that the constant function joins the basis by default."""
         return False
 
-    def gradients(self, dimension: int) -> float | None:
-        """The sum of the squared lengths of the directions in which the form squares derivatives, the same at every point.
+    def slopes_squared(self, dimension: int) -> float | None:
+        """The sum of the squared lengths of the directions along which the form squares derivatives.
 
-        d for the Dirichlet form in d = `dimension` variables; None where it varies, or the form is no sum of squares.
+        d for the Dirichlet form in d = `dimension` variables; None where it varies from point to point, or the form is
+        no sum of squares.
         """
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as attribute
 from typing import Any
 
@@ -44,7 +44,7 @@ class Schroedinger(Operator):
 
         return schroedinger
 
-    def gradients(self, dimension: int) -> float:
+    def slopes_squared(self, dimension: int) -> float:
         return float(dimension)  # the potential takes no derivative
 
 
@@ -171,12 +171,16 @@ class Generator(Operator):
         half = 0.5 * sigma**2 if isinstance(sigma, float) else 0.5
         return Form("energy", half * base.expression)
 
-    def gradients(self, dimension: int) -> float | None:
+    def slopes_squared(self, dimension: int) -> float | None:
         return 0.5 * self.diffusion**2 * dimension if isinstance(self.diffusion, float) else None
 
     @property
     def descending(self) -> bool:
         return self.reversible
+
+    @property
+    def comparable(self) -> Operator:
+        return replace(self, reversible=True)
 
     @property
     def kills_constants(self) -> bool:

@@ -62,10 +62,14 @@ class Laplacian(Operator):
         return manifold.tangents(point) is not None
 
     @property
+    def on_manifold(self) -> bool:
+        return self.manifold is not None
+
+    @property
     def kills_constants(self) -> bool:
         return True
 
-    def gradients(self, dimension: int) -> float:
+    def slopes_squared(self, dimension: int) -> float:
         return float(dimension if self.manifold is None else self.manifold.dimension)
 
     @property

@@ -112,6 +112,10 @@ class Transfer(Operator):
     def judge(self) -> Operator:
         return Transfer(self.lag)  # which measures the inner product of the future, too
 
+    @property
+    def comparable(self) -> Operator:
+        return self.judge
+
 
 @dataclass(frozen=True, init=False)
 class Augmentation(Operator):

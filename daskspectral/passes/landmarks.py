@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import warnings
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ def choose_landmarks(
         return Landmarks(kernel, preparation(raw), raw, None)
     subset = np.sort(rng.choice(len(rows), min(sample_size, len(rows)), replace=False))
     rows, raw, points = rows[subset], raw[subset], points[subset]
-    by_values = landmarks in ("cholesky", "leverage")
+    by_values = landmarks in choosing.BY_KERNEL
     chosen = choosing.choose(
         landmarks,
         points if by_values else kernel.embedded(points),
@@ -99,3 +100,24 @@ def choose_landmarks(
 def default_sample(p: int) -> int:
     """The default number of rows among which landmark methods other than "uniform" choose p."""
     return max(10 * p, 10_000)
+
+
+def moved(points: Array, kernel: Kernel, spread: float) -> Array:
+    """Landmarks (p, d) moved off the data by J = `spread` scales of the kernel, in directions that they decide alone.
+
+    y_i + J l g_i / sqrt(d) with standard normal g_i: functions at such landmarks have gradients across a submanifold on
+    which the data lie, and extend the functions along it in more ways than functions at landmarks on it.
+    """
+    if not spread:
+        return points
+    digest = hashlib.sha256(np.ascontiguousarray(points, dtype=float).tobytes()).digest()
+    noise = np.random.default_rng(list(digest)).standard_normal(points.shape)
+    return np.asarray(points + spread * length_of(kernel) / np.sqrt(points.shape[1]) * noise)
+
+
+def length_of(kernel: Kernel) -> float:
+    """The scale of a kernel; of a combination the largest one, and 0 where no part has a scale."""
+    params = kernel.get_params(deep=False)
+    inner = [length_of(value) for value in params.values() if isinstance(value, Kernel)]
+    scale = params.get("scale")
+    return max([*inner, float(scale) if isinstance(scale, (int, float, np.number)) else 0.0])

@@ -102,8 +102,13 @@ def checked_operator(value: Any) -> Operator:
 
 
 def checked_kernel(value: Any) -> Kernel:
-    """A copy of the kernel of an estimator, Gaussian("median") by default. Raises TypeError for anything else."""
-    kernel: Any = Gaussian("median") if value is None else value
+    """A copy of the kernel of an estimator, Gaussian("median") by default. Raises TypeError for anything else.
+
+    Where the kernel is left to the data ("auto"), it stands for one: a Gaussian, which has all derivatives.
+    """
+    kernel: Any = value
+    if value is None or (isinstance(value, str) and value == "auto"):
+        kernel = Gaussian("median") if value is None else Gaussian("auto")
     if not isinstance(kernel, Kernel):
         names = ", ".join(c.__name__ for c in NAMES.values())
         raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
 from daskspectral.operators.facts import derivatives, fields_at_derivatives, units_of
-from daskspectral.passes.landmarks import choose_landmarks
+from daskspectral.passes.deciding import Open, decide, plain_kernel
+from daskspectral.passes.landmarks import choose_landmarks, moved
 from daskspectral.passes.parameters import (
     check_one_of,
     check_whole,
@@ -23,7 +25,10 @@ from daskspectral.passes.parameters import (
     given_landmarks,
 )
 from daskspectral.passes.scale import standardized
+from daskspectral.passes.selection import Selection
 from daskspectral.passes.sums import Discretisation
+
+MOST_LANDMARKS = 500  # by default
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +42,19 @@ class Side:
     prefix: str
     view: str
     basis: Basis | None
-    kernel: Kernel | None
+    kernel: Kernel | str | None
     landmarks: Any
     count: int
     sample: int | None
     constant: bool
+    spread: float = 0.0
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the data decide the kernel or its scale."""
+        if self.basis is not None:
+            return False
+        return is_automatic(self.kernel)
 
     @property
     def drawn(self) -> bool:
@@ -61,7 +74,7 @@ class Side:
         if self.basis is not None:
             if not isinstance(self.basis, Basis):
                 raise TypeError(f"{basis} must be one of daskspectral.basis, such as MonomialBasis; got {self.basis!r}")
-            named = {f"{self.prefix}kernel": self.kernel is not None}
+            named = {f"{self.prefix}kernel": self.kernel is not None and not isinstance(self.kernel, str)}
             named[f"{self.prefix}landmarks"] = not isinstance(self.landmarks, str)
             for name, given in named.items():
                 if given:
@@ -111,12 +124,15 @@ class Side:
         if rows is not None and not self.prefix:
             with renumbered(lambda k: rows[k]):
                 operator.check_points(found.points)
-        basis = LandmarkBasis(found.kernel, found.points)
+        basis = LandmarkBasis(found.kernel, moved(found.points, found.kernel, self.spread))
         return _with_constant(basis) if self.constant else basis, found.raw
 
     def _kernel(self, operator: Operator) -> Kernel:
         """A copy of the kernel, periodic where the operator's manifold is."""
-        kernel, periods = checked_kernel(self.kernel), operator.periods
+        kernel, periods = (
+            checked_kernel(self.kernel),
+            operator.periods,
+        )
         if periods is None:
             return kernel
         if not isinstance(kernel, Periodic):
@@ -138,6 +154,11 @@ def has_kink(kernel: Kernel) -> bool:
     return isinstance(inner, RadialKernel) and inner.smoothness < 1
 
 
+def is_automatic(kernel: Any) -> bool:
+    """Whether a parameter leaves the kernel or its scale to the data."""
+    return (isinstance(kernel, str) and kernel == "auto") or (isinstance(kernel, Kernel) and kernel.automatic)
+
+
 def _with_constant(basis: Basis) -> Basis:
     return Concatenated((ConstantBasis(basis.dimension), *basis.parts))
 
@@ -152,11 +173,25 @@ class Choice:
     components: int
     standardize: bool
     exclude_landmarks: bool | None
+    spread: float | str = 0.0
+    penalty: float | str | None = None
+    dtype: str = "float64"
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the data decide the kernel or its scale, on the left or on the right."""
+        return self.left.automatic or (self.right is not None and self.right.automatic)
 
     @property
     def sizes(self) -> tuple[int, int | None]:
         """The numbers of functions wanted: p left, and q right ones where they differ, else None."""
         return self.left.size, None if self.right is None else self.right.size
+
+    def fitted_to(self, n: int) -> Choice:
+        """The same with the number of landmarks that n rows bear: half of them, and no more than by default."""
+        count = min(MOST_LANDMARKS, max(1, n // 2))
+        right = None if self.right is None else replace(self.right, count=count)
+        return replace(self, left=replace(self.left, count=count), right=right)
 
     def apart(self, source: Source) -> bool:
         """Whether rows that coincide with landmarks will be summed apart, as far as metadata tell."""
@@ -171,9 +206,9 @@ class Choice:
         more than a tenth of the rows: of more landmarks they are summed "apart". By default they are "apart" too while
         there are fewer than 100 rows to a landmark, else "kept".
         """
-        kernel = checked_kernel(self.left.kernel)
         if self.left.basis is not None or self.exclude_landmarks is False:
             return "kept"
+        kernel = checked_kernel(self.left.kernel)
         if self.operator.derivative_order > 0 and (self.exclude_landmarks or has_kink(kernel)):
             return "dropped" if size <= source.n / 10 else "apart"
         if self.exclude_landmarks or isinstance(kernel, DotKernel):
@@ -199,8 +234,6 @@ class Choice:
                 "columns of X before, and what depends on their units, without standardize"
             )
         rows = source.rows
-        if source.n < self.components:
-            raise ValueError(f"X has {rows}, fewer than the n_components={self.components} asked for")
         for side in (self.left, self.right):
             if side is not None and side.drawn and source.n < side.count:
                 raise ValueError(f"X has {rows}, fewer than n_landmarks={side.count}; lower n_landmarks")
@@ -213,8 +246,24 @@ class Choice:
             source = standardized(source, on_invalid=on_invalid, progress=progress)
         rng = np.random.default_rng(random_state)
         options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
+        if self.automatic:
+            selection = decide(source, self.operator, self._open(), rng, **options)
+            found = self._closed(selection.parameters).discretise_prepared(source, rng, **options)
+            assert found.selection is not None
+            return replace(found, selection=replace(selection, parameters=found.selection.parameters))
+        return self.discretise_prepared(source, rng, **options)
+
+    def discretise_prepared(self, source: Source, rng: np.random.Generator, **options: Any) -> Discretisation:
+        """The landmarks and the bases for columns that are scaled, nothing being left open but landmarks."""
         basis, raw = self.left.choose(source, rng, self.operator, **options)
-        found = Discretisation(basis, source.preparation, raw_landmarks=raw)
+        penalty = 1.0 if self.penalty == "auto" else self.penalty
+        chosen = {"spread": self.left.spread, **({} if penalty is None else {"penalty": penalty})}
+        if raw is not None:
+            kernel = basis.parts[-1].kernel  # type: ignore[attr-defined]
+            chosen |= {"kernel": plain_kernel(kernel, self.operator), "landmarks": raw, "n_landmarks": len(raw)}
+        found = Discretisation(
+            basis, source.preparation, raw_landmarks=raw, penalty=penalty, selection=Selection((), chosen)
+        )
         if raw is not None:
             treatment = self.landmark_rows(source, len(raw))
             if treatment == "dropped" and found.share(source, **options) > 0.1:
@@ -222,17 +271,54 @@ class Choice:
             found = replace(found, landmark_rows=treatment)
         if self.right is None:
             return found
-        right, _ = self.right.choose(source, rng, self.operator, **options)
+        right, raw = self.right.choose(source, rng, self.operator, **options)
+        if raw is not None:
+            kernel = right.parts[-1].kernel  # type: ignore[attr-defined]
+            chosen |= {"right_kernel": plain_kernel(kernel, self.operator), "right_landmarks": raw}
+            found = replace(found, selection=Selection((), chosen))
         own = source.preparations[self.right.view] if self.operator.own_right_basis else None
         return replace(found, right_basis=right, right_preparation=own)
+
+    def _open(self) -> Open:
+        """What is left to the data."""
+        left, right = self.left, self.right
+        return Open(
+            None if isinstance(left.kernel, str) else left.kernel,
+            left.landmarks,
+            left.count,
+            left.constant,
+            self.components,
+            self.spread,
+            self.penalty,
+            self.dtype,
+            None if right is None else right.kernel,
+            None if right is None else right.landmarks,
+        )
+
+    def _closed(self, parameters: Mapping[str, Any]) -> Choice:
+        """The same choice with nothing left open."""
+        left = replace(
+            self.left,
+            kernel=parameters["kernel"],
+            landmarks=parameters["landmarks"],
+            spread=parameters["spread"],
+        )
+        right = self.right
+        if right is not None:
+            right = replace(right, kernel=parameters["right_kernel"], landmarks=parameters["right_landmarks"])
+        return replace(self, left=left, right=right, penalty=parameters.get("penalty"))
 
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
     """The functions that an estimator's parameters choose. Raises ValueError or TypeError where they cannot work."""
     constant = operator.kills_constants if estimator.constant is None else estimator.constant
-    shared = {"count": estimator.n_landmarks, "sample": estimator.landmark_sample, "constant": constant}
-    left = Side("", "x", estimator.basis, estimator.kernel, estimator.landmarks, **shared)
+    count = MOST_LANDMARKS if estimator.n_landmarks == "auto" else estimator.n_landmarks
+    shared = {"count": count, "sample": estimator.landmark_sample, "constant": constant}
+    basis = None if isinstance(estimator.basis, str) else estimator.basis
+    left = Side("", "x", basis, "auto" if estimator.kernel is None else estimator.kernel, estimator.landmarks, **shared)
     left.check()
+    spread = 0.0 if estimator.spread == "auto" else float(estimator.spread)
+    left = replace(left, spread=spread)
     right = None
     given = [
         name for name in ("right_basis", "right_kernel", "right_landmarks") if getattr(estimator, name) is not None
@@ -245,7 +331,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if operator.center and not operator.solver.two_sided:
         raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
     if given or operator.own_right_basis:
-        basis = estimator.right_basis
+        basis = None if isinstance(estimator.right_basis, str) else estimator.right_basis
         kernel = estimator.right_kernel
         if basis is None and kernel is None:
             kernel = estimator.kernel
@@ -254,4 +340,18 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
             landmarks = estimator.landmarks if isinstance(estimator.landmarks, str) else "uniform"
         right = Side("right_", operator.right_view, basis, kernel, landmarks, **shared)
         right.check()
-    return Choice(operator, left, right, estimator.n_components, estimator.standardize, estimator.exclude_landmarks)
+    if right is not None and (left.automatic or right.automatic) and (left.basis, right.basis) != (None, None):
+        raise ValueError(
+            "an automatic kernel on one side needs a kernel on the other: give a kernel of fixed scale beside a basis"
+        )
+    return Choice(
+        operator,
+        left,
+        right,
+        estimator.n_components,
+        estimator.standardize,
+        estimator.exclude_landmarks,
+        estimator.spread,
+        estimator.penalty if estimator.solver == "penalised" else None,
+        estimator.dtype,
+    )

@@ -25,6 +25,7 @@ from daskspectral.moments.folds import gathered
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, dealt_plan
+from daskspectral.passes.selection import Selection
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
@@ -39,6 +40,7 @@ class Discretisation(Registered):
     functions of points in the same space. Rows whose prepared points are landmarks of the left basis are
     `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `raw_landmarks`
     (p, n_features_in) are the left landmarks in the columns of X, as estimators take them; None for a given basis.
+    `penalty` is c of the penalised solution, and `selection` tells how all of it was chosen.
     """
 
     expects: ClassVar = {
@@ -46,6 +48,7 @@ class Discretisation(Registered):
         "right_basis": Basis,
         "preparation": Preparation,
         "right_preparation": Preparation,
+        "selection": Selection,
     }
 
     basis: Basis
@@ -54,6 +57,8 @@ class Discretisation(Registered):
     right_basis: Basis | None = None
     right_preparation: Preparation | None = None
     raw_landmarks: Array | None = None
+    penalty: float | None = None
+    selection: Selection | None = None
 
     @property
     def sizes(self) -> tuple[int, int | None]:
@@ -83,6 +88,7 @@ class Discretisation(Registered):
             Preparation.from_state(moments.preparation),
             right_basis=moments.right_basis,
             right_preparation=None if right is None else Preparation.from_state(right),
+            penalty=moments.penalty,
         )
 
     def prepared(self, source: Source, operator: Operator) -> Source:
@@ -190,7 +196,7 @@ def measure(
     apart = touching if rows == "apart" and dealing is not None else None
     prepared = discretisation.preparation
     groups = None if dealing is None else Groups(dealing, apart)
-    task = SumTask(_measure(discretisation, operator, dtype), operator, prepared.scale, prepared.columns, groups)
+    task = SumTask(measure_of(basis, right, operator, dtype), operator, prepared.scale, prepared.columns, groups)
     release()
     check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
     run = Run(source, plan.ranges, touching if rows == "dropped" else None, on_invalid, progress, description)
@@ -219,6 +225,7 @@ def measure(
         right_basis=right,
         folds=folds,
         landmark_rows=rows,
+        penalty=discretisation.penalty,
     )
 
 
@@ -227,8 +234,8 @@ def chunk_bytes(source: Source, rows: int) -> int:
     return sum(max(_part_bytes(part, rows) for part in reader.parts) for reader in source.readers.values())
 
 
-def _measure(discretisation: Discretisation, operator: Operator, dtype: str) -> Measure:
-    basis, right = discretisation.basis, discretisation.right_basis
+def measure_of(basis: Basis, right: Basis | None, operator: Operator, dtype: str) -> Measure:
+    """The sums of an operator's forms and functionals; `right` is None where the left functions are the right ones."""
     forms, functionals = operator.forms, operator.functionals
     if right is not None and "right_gram" not in forms:  # other functions, of the same space
         forms |= {"right_gram": forms["gram"]}

@@ -24,8 +24,8 @@ class Problem:
     values are wanted, on the directions of the Gram matrices above the relative `cut`. With `means`, (p,) and (q,), the
     means of the functions are subtracted. `ridge` times the mean of a symmetric form's diagonal is added to the
     diagonal. With a `penalty` the solution is sought among the leading functions of the penalised problem, else among
-    all directions above the cut. `descending` takes the largest eigenvalues first; `ranking` orders complex ones, by "real" part or by
-    "modulus".
+    all directions above the cut. `descending` takes the largest eigenvalues first; `ranking` orders complex ones, by
+    "real" part or by "modulus".
     """
 
     form: Array

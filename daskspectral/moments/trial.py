@@ -1,0 +1,117 @@
+"""A basis on trial: its sums over a few rows by fold, solved on half of the folds and judged on the other half."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.moments.measure import NUMBER, Measure
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.problem import Posed
+from daskspectral.moments.summing import SumTask
+from daskspectral.solve.ritz import ritz, ritz_singular
+
+Array = NDArray[np.floating[Any]]
+Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]:
+    """Halves of the folds from `times` random permutations, each both ways: (fitted to, judged on)."""
+    found = []
+    for _ in range(times):
+        order = rng.permutation(folds)
+        first, second = np.sort(order[: folds // 2]), np.sort(order[folds // 2 :])
+        found += [(first, second), (second, first)]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Moments of a basis over all rows of a pilot, and the same sums by group: fold k has the groups k and K + k.
+
+    The second K groups hold rows that coincide with landmarks. They are fitted to, and never judged on: a function that
+    peaks at its own landmark would be chosen for it.
+    """
+
+    moments: Moments
+    sums: Mapping[str, Array]
+    weight: Array
+    folds: int
+
+    @classmethod
+    def measure(
+        cls,
+        task: SumTask,
+        rows: Mapping[str, Array],
+        fold: NDArray[np.int64],
+        landmark: NDArray[np.bool_],
+        *,
+        folds: int,
+        preparation: Mapping[str, Any],
+    ) -> Trial:
+        """The sums of rows (fields (m, ...)) by fold (m,) and by whether they are landmarks (m,)."""
+        group = fold + folds * landmark
+        weights = np.asarray(rows["weight"], dtype=float) if "weight" in rows else np.ones(len(group))
+        weight = np.bincount(group, weights, minlength=2 * folds)
+        parts: dict[int, dict[str, Array]] = {}
+        for g in np.unique(group).tolist():
+            chosen = np.flatnonzero(group == g)
+            batch = {name: values[chosen] for name, values in rows.items()}
+            parts[g] = task([{**batch, NUMBER: chosen}])
+        shapes = {name: values.shape for name, values in next(iter(parts.values())).items()}
+        sums = {name: np.zeros((2 * folds, *shape)) for name, shape in shapes.items()}
+        for g, part in parts.items():
+            for name, values in part.items():
+                sums[name][g] = values
+        measure: Measure = task.measure
+        moments = Moments(
+            {name: values.sum(axis=0) for name, values in sums.items()},
+            float(weight.sum()),
+            len(group),
+            measure.left,
+            task.operator,
+            dtype=measure.dtype,
+            preparation=preparation,
+            right_basis=None if measure.right is measure.left else measure.right,
+        )
+        return cls(moments, sums, weight, folds)
+
+    def judged(self, splits: Iterable[Split], count: int, penalty: float | None, rtol: float | None = None) -> Array:
+        """What functions fitted to one half give on the other, (splits, count).
+
+        Ritz values in ascending order, those of a descending operator negated, infinite where the fit has no function
+        or the rows do not determine its value; of a two-sided operator the singular values, 0 where there is none.
+        """
+        posed = Posed(self.moments, count=count, rtol=rtol, ridge=0.0, min_support=0.0, penalty=penalty)
+        return np.stack([self._judged(posed, split, count) for split in splits])
+
+    def _judged(self, posed: Posed, split: Split, count: int) -> Array:
+        fitted = np.concatenate([split[0], split[0] + self.folds])
+        operator, dtype = self.moments.operator, self.moments.dtype
+        share = self.weight[fitted].sum() / self.moments.weight
+        spectrum = posed.solve(self._means(fitted), posed.rows * share)
+        left, right = posed.left.spread(spectrum.left), posed.right.spread(spectrum.right)
+        seen = self._means(split[1])
+        if operator.solver.two_sided:
+            own = posed.right.prefix
+            centred = (seen["first"], seen[f"{own}first"]) if operator.center else None
+            grams = seen["gram"], seen[f"{own}gram"]
+            values = ritz_singular(left, right, seen["form"], *grams, centred, dtype=dtype)
+            return np.append(values, np.zeros(count - len(values)))
+        values = ritz(right, seen["form"], seen["gram"], dtype=dtype)
+        if operator.descending:
+            values = np.append(-values[~np.isnan(values)][::-1], values[np.isnan(values)])
+        values = np.where(np.isnan(values), np.inf, values)
+        return np.append(values, np.full(count - len(values), np.inf))
+
+    def _means(self, groups: NDArray[np.int64]) -> dict[str, Array]:
+        weight = self.weight[groups].sum()
+        return {
+            name: values[groups].sum(axis=0) / weight
+            for name, values in self.sums.items()
+            if name not in self.moments.operator.counts
+        }

@@ -1,0 +1,209 @@
+"""The automatic choice of kernel, scale, penalty and landmarks: candidates are compared on rows they did not see.
+
+A candidate is solved on half of a pilot's folds and judged on the other half, in six half splits at most. By
+min-max, held-out Ritz values bound the true ones from above, for any basis, and held-out singular values from below:
+so scores compare across kernels, scales and landmarks. For symmetric operators the score is the mean of sum 1 /
+(h_i + m) over the held-out values h, with one m for all candidates, which weighs low values most; for two-sided ones it
+is VAMP-2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.engine.memory import local_threads
+from daskspectral.engine.threads import one_blas_thread
+from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
+from daskspectral.moments.trial import Split, half_splits
+from daskspectral.operators import Operator
+from daskspectral.passes.landmarks import moved
+from daskspectral.passes.pilot import Pilot
+from daskspectral.passes.selection import Candidate
+
+Array = NDArray[np.floating[Any]]
+
+TRIAL_LANDMARKS = 300
+FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0)
+LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
+PENALTIES = (1.0, 0.01, 100.0)
+SPREADS = (0.3, 1.0)
+FINALISTS = 4
+LEAST_COUNT = 8  # values that a score compares
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to discretise: a kernel by its place in the families, its scale in median distances, J, c."""
+
+    family: int
+    factor: float
+    spread: float = 0.0
+    penalty: float | None = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What is compared, and what is given.
+
+    `families` are kernels with the scale "auto"; `penalties` and `spreads` the values of c and J that may be tried,
+    one of each where it is given. `points` (p, d) are the prepared landmarks of the left functions, `landmark` (m,)
+    marks the rows of the pilot that they are, `median` is the median distance of the points. Right functions of their
+    own have `right_points`, None where there are none, and the same kernel, or a `right_kernel` that is given.
+    """
+
+    pilot: Pilot
+    families: tuple[Kernel, ...]
+    penalties: tuple[float | None, ...]
+    spreads: tuple[float, ...]
+    points: Array
+    landmark: NDArray[np.bool_]
+    median: float
+    right_kernel: Kernel | None
+    right_points: Array | None
+    right_median: float
+    constant: bool
+    components: int
+    dtype: str
+    factors: tuple[float, ...] = FACTORS
+
+    @property
+    def operator(self) -> Operator:
+        return self.pilot.operator
+
+    @property
+    def count(self) -> int:
+        """How many values are compared."""
+        return max(self.components, LEAST_COUNT)
+
+    def kernel(self, setting: Setting, right: bool = False) -> Kernel:
+        """The kernel of a setting, on the left or on the right."""
+        if right and self.right_kernel is not None:
+            return self.right_kernel
+        distance = self.right_median if right else self.median
+        return self.families[setting.family].resolve(setting.factor * distance, "auto")
+
+    def run(self, rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
+        """The settings with their held-out values, best first; and the parameter at the edge of what was tried."""
+        splits = half_splits(self.pilot.folds, 3, rng)
+        found: dict[Setting, Array] = {}
+
+        def compare(settings: Iterable[Setting], some: Sequence[Split]) -> None:
+            """Judge settings that are not judged yet, those of one basis together."""
+            by_basis: dict[Setting, list[Setting]] = {}
+            for setting in dict.fromkeys(settings):
+                if setting not in found or len(found[setting]) < len(some):
+                    by_basis.setdefault(replace(setting, penalty=None), []).append(setting)
+            for part in _in_threads(lambda group: self._judge(group, some), by_basis.values()):
+                found.update(part)
+
+        few, first = splits[:2], self.penalties[0]
+        families, spread = range(len(self.families)), self.spreads[0]
+        compare((Setting(i, f, spread, first) for i in families for f in self.factors), few)
+        edge = self._outwards(found, compare, few)
+        leaders = self._distinct(found)[:2]
+        compare((replace(s, spread=j, penalty=c) for s in leaders for j in self.spreads for c in self.penalties), few)
+        if len(self.factors) > 1:
+            best = self.ranked(found)[0]
+            neighbours = [best.factor * step for step in (0.5, 2**-0.5, 2**0.5, 2.0)]
+            near = [f for f in neighbours if LEAST_FACTOR <= f <= LARGEST_FACTOR]
+            compare((replace(best, factor=f, penalty=c) for f in near for c in self.penalties), few)
+        finalists = self.ranked(found)[:FINALISTS]
+        compare(finalists, splits)
+        finalists = self.ranked({s: found[s] for s in finalists})
+        order = finalists + [s for s in self.ranked(found) if s not in finalists]
+        return [(s, found[s]) for s in order], edge
+
+    def _outwards(self, found: dict[Setting, Array], compare: Callable[..., None], splits: Sequence[Split]) -> str:
+        """Further scales while the best one is the last that was tried; "scale" where the limit is reached."""
+        while len(self.factors) > 1:
+            best = self.ranked(found)[0]
+            tried = [s.factor for s in found if s.family == best.family]
+            factor = best.factor / 2 if best.factor == min(tried) else 2 * best.factor
+            if best.factor not in (min(tried), max(tried)):
+                return ""
+            if not LEAST_FACTOR <= factor <= LARGEST_FACTOR:
+                return "scale"
+            compare([replace(best, factor=factor)], splits)
+        return ""
+
+    def _distinct(self, found: dict[Setting, Array]) -> list[Setting]:
+        """The best setting of each kernel and scale, best first."""
+        return list({(s.family, s.factor): s for s in reversed(self.ranked(found))}.values())[::-1]
+
+    def _judge(self, settings: Sequence[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
+        basis, right = self.bases(settings[0])
+        landmark = self.landmark if not settings[0].spread else np.zeros_like(self.landmark)
+        trial = self.pilot.trial(basis, right, landmark, self.dtype)
+        return {s: trial.judged(splits, self.count, s.penalty) for s in settings}
+
+    def bases(self, setting: Setting) -> tuple[Basis, Basis | None]:
+        """The bases of a setting on the pilot's landmarks."""
+        kernel = self.kernel(setting)
+        left = self._basis(kernel, moved(self.points, kernel, setting.spread))
+        if self.right_points is None:
+            return left, None
+        return left, self._basis(self.kernel(setting, right=True), self.right_points)
+
+    def _basis(self, kernel: Kernel, points: Array) -> Basis:
+        basis = LandmarkBasis(kernel, points)
+        return Concatenated((ConstantBasis(basis.dimension), basis)) if self.constant else basis
+
+    def ranked(self, found: dict[Setting, Array]) -> list[Setting]:
+        """The settings, best first; of equal ones the first that was tried."""
+        scores = self.scores(found)
+        return sorted(found, key=lambda s: -scores[s])
+
+    def scores(self, found: dict[Setting, Array]) -> dict[Setting, float]:
+        """The scores of held-out values (splits, k): larger is better."""
+        if self.operator.solver.two_sided:
+            return {s: float(np.mean(np.sum(h[:, : self.components] ** 2, axis=1))) for s, h in found.items()}
+        least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
+        middle = _middle([h - least for h in found.values()])
+        return {s: float(np.mean(np.sum(1 / (np.maximum(h - least, 0) + middle), axis=1))) for s, h in found.items()}
+
+    def table(self, judged: Sequence[tuple[Setting, Array]]) -> tuple[Candidate, ...]:
+        """The candidates as they are shown."""
+        scores = self.scores(dict(judged))
+        rows = []
+        for place, (s, values) in enumerate(judged):
+            why = "best" if not place else "compared in all splits" if len(values) > 2 else ""
+            shown = np.where(np.isfinite(values), values, np.nan)
+            mean = np.array([np.nan if np.isnan(v).any() else v.mean() for v in shown.T])[: self.components]
+            rows.append(
+                Candidate(str(self.kernel(s)), s.factor, s.spread, s.penalty, scores[s], mean, len(values), why)
+            )
+        return tuple(rows)
+
+
+def families_of(kernel: Kernel | None, operator: Operator, dimension: int) -> tuple[Kernel, ...]:
+    """The kernels to compare, scales open: the given one, or a rough and a smooth one of enough derivatives."""
+    if kernel is not None:
+        found: tuple[Kernel, ...] = (kernel,)
+    else:
+        order = operator.derivative_order
+        rough = next(Matern(nu, "auto") for nu in (1.5, 2.5, 3.5, 4.5, 5.5) if Matern(nu, 1.0).order >= order + 1)
+        found = (rough, Gaussian("auto"))
+    periods = operator.periods
+    return found if periods is None else tuple(Periodic(k, periods) for k in found)
+
+
+def _middle(values: Sequence[Array]) -> float:
+    """m of the resolvent score: twice the smallest mean of the last value that some candidate has."""
+    means = np.stack([np.mean(h, axis=0) for h in values])
+    known = [column[np.isfinite(column)] for column in means.T]
+    last = next((column for column in reversed(known) if len(column)), np.ones(1))
+    positive = [float(column[column > 0].min()) for column in known if (column > 0).any()]
+    return 2 * float(last.min()) if last.min() > 0 else min(positive, default=1.0)
+
+
+def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """The results in the order of the items, each item on a thread with one BLAS thread."""
+    with one_blas_thread(), ThreadPoolExecutor(local_threads()) as pool:
+        return list(pool.map(function, items))

@@ -1,0 +1,90 @@
+"""The pilot of an automatic choice: some rows in memory, on which candidate bases are measured by fold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral import landmarks as choosing
+from daskspectral.basis import Basis
+from daskspectral.data.source import Source
+from daskspectral.engine.sampling import draw_fields
+from daskspectral.moments.dealing import FOLD
+from daskspectral.moments.summing import SumTask
+from daskspectral.moments.trial import Trial
+from daskspectral.operators import Operator
+from daskspectral.passes.sums import measure_of
+
+Array = NDArray[np.floating[Any]]
+ROWS = 10_000
+FOLDS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """Rows in memory: prepared `fields`, the `raw` points of each view, the fold of each row (m,), of `folds`."""
+
+    source: Source
+    operator: Operator
+    fields: Mapping[str, Array]
+    raw: Mapping[str, Array]
+    fold: NDArray[np.int64]
+    folds: int
+
+    @classmethod
+    def draw(
+        cls,
+        source: Source,
+        operator: Operator,
+        rng: np.random.Generator,
+        *,
+        blocks: bool,
+        on_invalid: str,
+        progress: bool | None,
+    ) -> Pilot:
+        """Rows of the source; folds are contiguous `blocks` of them, labels where the source has some, else random.
+
+        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), ValueError where no row is valid.
+        """
+        numbers, fields = draw_fields(source, ROWS, rng, on_invalid=on_invalid, progress=progress)
+        m = len(numbers)
+        if not m:
+            raise ValueError("no rows are left: every row is invalid; mend the data")
+        raw = {view: fields[view] for view in source.preparations}
+        fields |= {view: np.asarray(prepare(raw[view])) for view, prepare in source.preparations.items()}
+        folds = min(FOLDS, m)
+        if FOLD in fields:
+            labels, fold = np.unique(fields.pop(FOLD), return_inverse=True)
+            folds = len(labels)
+        else:
+            fold = np.arange(m) * folds // m
+            fold = fold if blocks else rng.permutation(fold)
+        return cls(source, operator, fields, raw, fold, folds)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows m."""
+        return len(self.fold)
+
+    def points(self, view: str) -> Array:
+        """The prepared points of a view, (m, d)."""
+        return self.fields[view]
+
+    def landmarks(self, view: str, method: str, p: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Rows (p,) of the pilot, or fewer where fewer are distinct, chosen by distances alone."""
+        return choosing.choose(method, self.points(view), min(p, self.rows), rng)
+
+    def median(self, view: str, rng: np.random.Generator) -> float:
+        """The median distance of its points. Raises ValueError where it is 0."""
+        return choosing.median_distance(self.points(view), rng)
+
+    def trial(self, basis: Basis, right: Basis | None, landmark: NDArray[np.bool_], dtype: str) -> Trial:
+        """The bases measured on these rows; `landmark` (m,) marks the rows that are not judged on."""
+        preparation = self.source.preparation
+        measure = measure_of(basis, right, self.operator, dtype)
+        task = SumTask(measure, self.operator, preparation.scale, preparation.columns)
+        return Trial.measure(task, self.fields, self.fold, landmark, folds=self.folds, preparation={})

@@ -1,0 +1,85 @@
+"""What an automatic choice found: the candidates with their scores, and the parameters that give the same fit again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.registry import Registered
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate(Registered):
+    """One way to discretise, and how it did on rows of the pilot that it was not fitted to.
+
+    `kernel` is written as for a reader, `factor` is its scale in units of the median distance, `spread` how far, in
+    scales, the landmarks were moved off the data, `penalty` c of the penalised solution (None for a solution by rank
+    cut). `values` (k,) are the means over `splits` half splits of the held-out values; larger scores are better. `why`
+    says what became of the candidate.
+    """
+
+    kernel: str
+    factor: float
+    spread: float
+    penalty: float | None
+    score: float
+    values: Array
+    splits: int
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Selection(Registered):
+    """The table of an automatic choice, best candidate first; empty where nothing was left to choose.
+
+    `parameters` are all arguments of the estimator with what was chosen in their place: an estimator made with them
+    fits the same rows to the same bits. `rows` is the size of the pilot, `median` the median distance of its points,
+    `edge` names a parameter whose best value is the last one that was tried.
+    """
+
+    expects: ClassVar = {"candidates": Candidate}
+
+    candidates: tuple[Candidate, ...]
+    parameters: Mapping[str, Any]
+    rows: int = 0
+    median: float | None = None
+    edge: str = ""
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The candidate that was taken."""
+        return self.candidates[0] if self.candidates else None
+
+    def with_parameters(self, given: Mapping[str, Any]) -> Selection:
+        """The same with all arguments of an estimator, of which the chosen ones are replaced."""
+        return replace(self, parameters={**given, **self.parameters})
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def __str__(self) -> str:
+        if not self.candidates:
+            return "nothing was chosen: every parameter was given"
+        rows = [
+            (
+                c.kernel,
+                f"{c.spread:g}",
+                "-" if c.penalty is None else f"{c.penalty:g}",
+                f"{c.score:.5g}",
+                " ".join(f"{v:.4g}" for v in c.values[:4]),
+                c.why,
+            )
+            for c in self.candidates
+        ]
+        head = ("candidate", "spread", "penalty", "score", "held-out values", "why")
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (head, *rows)
+        )
