@@ -36,7 +36,7 @@ class HeldOut:
 
 
 def held_out(operator: Operator, moments: Moments, functions: Mapping[str, Functions], wanted: int) -> HeldOut:
-    """The score of functions fitted for `operator`, from moments of `operator.judge` on new rows, in the same bases.
+    """The score of functions fitted for `operator`, from moments of `operator.scoring` on new rows, in the same bases.
 
     `functions` are coefficients, "right" (p, k), and "left" where the solver has both; the first `wanted` count.
 
@@ -51,7 +51,8 @@ def held_out(operator: Operator, moments: Moments, functions: Mapping[str, Funct
       sum_i lambda_i g_i <f_i, .>, and the functions of the future the left ones. A pair of conjugate functions counts
       as its real and imaginary parts do.
 
-    All three depend on the span of the functions alone. The first two are -inf for fewer functions than wanted, since
+    All three depend on the span of the functions alone, and need many more rows than functions: of n independent rows,
+    VAMP-2 comes out too large by about k^2 / n. The first two are -inf for fewer functions than wanted, since
     fewer have a larger sum, and where the new rows do not determine a direction, with a RankWarning. Raises ValueError
     for moments that are not finite, weights that are all zero, and for no more rows than functions.
     """

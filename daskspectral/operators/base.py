@@ -95,7 +95,7 @@ class Operator(Registered, ABC):
         return None
 
     @property
-    def judge(self) -> Operator:
+    def scoring(self) -> Operator:
         """The operator whose forms tell on new rows how good functions fitted for this one are; itself by default."""
         return self
 

@@ -109,7 +109,7 @@ class Transfer(Operator):
         return "modulus"
 
     @property
-    def judge(self) -> Operator:
+    def scoring(self) -> Operator:
         return Transfer(self.lag)  # which measures the inner product of the future, too
 
     @property

@@ -43,7 +43,7 @@ def measure_score(
     check_one_of("on_invalid", on_invalid, ("raise", "skip"))
     check_whole("n_components", model.n_components)
     functions = {side: getattr(model, name) for name, side in model.solver_.functions.items()}
-    operator, columns = fitted.operator.judge, fitted.preparation["columns"]
+    operator, columns = fitted.operator.scoring, fitted.preparation["columns"]
     source = open_data(operator, X, columns=columns, weight=sample_weight, fields=fields)
     check_widths(fitted, source)
     least = min(model.n_components, *(c.shape[1] for c in functions.values()))

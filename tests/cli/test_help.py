@@ -16,6 +16,7 @@ from daskspectral.cli import command
 from daskspectral.data.convert import convert
 from daskspectral.data.samples import write_sample
 from daskspectral.passes.parameters import checked_kernel
+from daskspectral.passes.score import measure_score
 
 BEHIND: dict[str, list[Callable[..., Any]]] = {
     "fit": [dsp.SpectralDecomposition, dsp.SpectralDecomposition.fit],
@@ -26,6 +27,7 @@ BEHIND: dict[str, list[Callable[..., Any]]] = {
     "invariant": [dsp.InvariantRegressor, dsp.InvariantRegressor.fit],
     "transform": [dsp.SpectralDecomposition.transform, dsp.SDPEmbedding.transform],
     "predict": [dsp.HermiteRegressor.predict],
+    "score": [measure_score, dsp.HermiteRegressor.score],
     "info": [],
     "sample": [write_sample],
     "convert": [convert],

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
@@ -88,6 +89,12 @@ def test_rows_are_read_in_pieces() -> None:
     x, y = (da.from_array(a, chunks=(100, *a.shape[1:])).map_blocks(look, meta=a[:0]) for a in (X, Y))
     assert hermite().fit(X, Y).score(x, y) > 0.5
     assert max(longest) == 100
+
+
+def test_on_a_cluster(client: Client) -> None:
+    x, y = da.from_array(X, chunks=(170, 3)), da.from_array(Y, chunks=170)
+    assert len(client.scheduler_info()["workers"]) == 2
+    assert FITTED.score(x, y) == pytest.approx(FITTED.score(X, Y), rel=1e-12)
 
 
 def test_invalid_rows() -> None:

@@ -88,6 +88,8 @@ def test_directions_that_the_rows_do_not_determine_have_no_value() -> None:
     assert np.isnan(found[2])
     assert np.isnan(ritz(vanishing, g.T @ g, f.T @ f)).all()
     assert np.isnan(ritz(c, 0 * f.T @ f, 0 * f.T @ f)).all()
+    gram = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-15]])  # two functions that are equal but for rounding
+    assert np.isnan(ritz(np.array([[1.0], [-1.0]]), np.eye(2), gram)).all()
     repeated = np.hstack([c, c @ [[1.0], [2.0], [3.0]]])
     assert np.count_nonzero(np.isnan(ritz(repeated, g.T @ g, f.T @ f))) == 1
     few = f[:2], g[:2]
