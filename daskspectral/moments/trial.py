@@ -56,7 +56,7 @@ class Trial:
         """The sums of rows (fields (m, ...)) by fold (m,) and by whether they are landmarks (m,)."""
         group = fold + folds * landmark
         weights = np.asarray(rows["weight"], dtype=float) if "weight" in rows else np.ones(len(group))
-        weight = np.bincount(group, weights, minlength=2 * folds)
+        weight = np.bincount(group, weights, minlength=2 * folds).astype(float)
         parts: dict[int, dict[str, Array]] = {}
         for g in np.unique(group).tolist():
             chosen = np.flatnonzero(group == g)
@@ -100,9 +100,9 @@ class Trial:
             own = posed.right.prefix
             centred = (seen["first"], seen[f"{own}first"]) if operator.center else None
             grams = seen["gram"], seen[f"{own}gram"]
-            values = ritz_singular(left, right, seen["form"], *grams, centred, dtype=dtype)
-            return np.append(values, np.zeros(count - len(values)))
-        values = ritz(right, seen["form"], seen["gram"], dtype=dtype)
+            singular = ritz_singular(left, right, seen["form"], *grams, centred, dtype=dtype)
+            return np.append(singular, np.zeros(count - len(singular)))
+        values = ritz(right, seen["form"], seen["gram"], dtype=dtype).real
         if operator.descending:
             values = np.append(-values[~np.isnan(values)][::-1], values[np.isnan(values)])
         values = np.where(np.isnan(values), np.inf, values)

@@ -114,7 +114,7 @@ class Transfer(Operator):
 
     @property
     def comparable(self) -> Operator:
-        return self.judge
+        return self.scoring
 
 
 @dataclass(frozen=True, init=False)

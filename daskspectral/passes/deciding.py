@@ -16,7 +16,7 @@ from daskspectral.operators import Operator
 from daskspectral.passes.automatic import PENALTIES, SPREADS, TRIAL_LANDMARKS, Search, Setting, families_of
 from daskspectral.passes.parameters import given_landmarks
 from daskspectral.passes.pilot import Pilot
-from daskspectral.passes.selection import Selection
+from daskspectral.passes.selection import Candidate, Selection
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -66,7 +66,8 @@ def decide(
     if not comparable:
         penalty = search.penalties[0]
         setting = Setting(len(families) - 1, PLAIN.factor, search.spreads[0], penalty)
-        candidates, edge = (), ""
+        candidates: tuple[Candidate, ...] = ()
+        edge = ""
         why = f"{pilot.rows} rows are too few" if judge is not None else f"{operator.name} has no score"
         logger.info("nothing was compared (%s): %s", why, search.kernel(setting))
     else:

@@ -256,8 +256,8 @@ class Choice:
     def discretise_prepared(self, source: Source, rng: np.random.Generator, **options: Any) -> Discretisation:
         """The landmarks and the bases for columns that are scaled, nothing being left open but landmarks."""
         basis, raw = self.left.choose(source, rng, self.operator, **options)
-        penalty = 1.0 if self.penalty == "auto" else self.penalty
-        chosen = {"spread": self.left.spread, **({} if penalty is None else {"penalty": penalty})}
+        penalty = None if self.penalty is None else 1.0 if isinstance(self.penalty, str) else float(self.penalty)
+        chosen: dict[str, Any] = {"spread": self.left.spread, **({} if penalty is None else {"penalty": penalty})}
         if raw is not None:
             kernel = basis.parts[-1].kernel  # type: ignore[attr-defined]
             chosen |= {"kernel": plain_kernel(kernel, self.operator), "landmarks": raw, "n_landmarks": len(raw)}
