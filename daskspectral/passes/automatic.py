@@ -100,7 +100,7 @@ class Search:
             for setting in dict.fromkeys(settings):
                 if setting not in found or len(found[setting]) < len(some):
                     by_basis.setdefault(replace(setting, penalty=None), []).append(setting)
-            for part in _in_threads(lambda group: self._judge(group, some), by_basis.values()):
+            for part in in_threads(lambda group: self._judge(group, some), by_basis.values()):
                 found.update(part)
 
         few, first = splits[:2], self.penalties[0]
@@ -203,7 +203,7 @@ def _middle(values: Sequence[Array]) -> float:
     return 2 * float(last.min()) if last.min() > 0 else min(positive, default=1.0)
 
 
-def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """The results in the order of the items, each item on a thread with one BLAS thread."""
     with one_blas_thread(), ThreadPoolExecutor(local_threads()) as pool:
         return list(pool.map(function, items))
