@@ -367,11 +367,8 @@ class HermiteRegressor(Regressor):
     def _check_parameters(self, on_invalid: str) -> None:
         if self.n_landmarks != "auto":
             check_whole("n_landmarks", self.n_landmarks)
-        if self.n_landmarks != "auto":
-            check_whole("n_landmarks", self.n_landmarks)
-        check_landmark_choice(
-            self.landmarks, self.landmark_sample, 1 if self.n_landmarks == "auto" else self.n_landmarks
-        )
+        least = 1 if self.n_landmarks == "auto" else int(self.n_landmarks)
+        check_landmark_choice(self.landmarks, self.landmark_sample, least)
         if isinstance(self.alpha, str):
             check_one_of("alpha", self.alpha, ("gcv",))
         elif self.alpha is not None:
