@@ -15,7 +15,7 @@ from daskspectral.moments.advice import advise_rank, advise_support
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.penalty import PRECISION, ROUNDING, roughness, trace
 from daskspectral.operators.weights import effective_rows
-from daskspectral.solve import Penalty, Problem, Spectrum, resolve_cut
+from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut
 
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
@@ -72,7 +72,7 @@ class Posed:
         if self.operator.solver.two_sided and "right_gram" in self.means:
             self.right = _Side(moments, "right_", min_support)
 
-    def solve(self, means: Mapping[str, Real], rows: float) -> Spectrum:
+    def solve(self, means: Mapping[str, Real], rows: float, span: Whitening | None = None) -> Spectrum:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
         operator, left, right = self.operator, self.left, self.right
         solver = operator.solver
@@ -88,9 +88,31 @@ class Posed:
                 ridge=self.ridge,
                 descending=operator.descending,
                 ranking=operator.ranking,
-                penalty=self._penalty(means, rows),
+                penalty=None if span is not None else self._penalty(means, rows),
+                span=span,
             )
         )
+
+    def solve_part(self, means: Mapping[str, Real], rows: float) -> Spectrum:
+        """The same for a part of the data; a symmetric problem is solved in directions that all of the data see."""
+        pencil = self._pencil
+        if pencil is None:
+            return self.solve(means, rows)
+        span = pencil.part(self._energy(means), self.left.among(means["gram"], self.left), self.rows / rows)
+        return self.solve(means, rows, span)
+
+    @cached_property
+    def _pencil(self) -> Pencil | None:
+        penalty = self._penalty(self.means, self.rows)
+        if penalty is None or not isinstance(self.operator.solver, Symmetric):
+            return None
+        gram = self.left.among(self.means["gram"], self.left)
+        return Pencil.of(self._energy(self.means), gram, penalty, self.count, self.cut)
+
+    def _energy(self, means: Mapping[str, Real]) -> Real:
+        """The symmetric form by which functions are ranked, ascending."""
+        name = "form" if self.operator.solver.needs_symmetry else "energy"
+        return self.left.among(means[name], self.left) * (-1 if self.operator.descending else 1)
 
     def _penalty(self, means: Mapping[str, Real], rows: float) -> Penalty | None:
         """The penalty mu K, mu = c kappa / n (section on penalised solutions of `help(daskspectral.solve)`).
@@ -108,12 +130,9 @@ class Posed:
             mu, nu = (c * trace(k, g) / rows for k, g in ((norm, gram), (right.norm, right_gram)))
             return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
         if operator.solver.needs_symmetry or "energy" in means:
-            name = "form" if operator.solver.needs_symmetry else "energy"
-            energy = left.among(means[name], left) * (-1 if operator.descending else 1)
+            energy = self._energy(means)
             mu = c * roughness(operator, left.basis, energy, norm) / rows
-            return Penalty(
-                mu * norm, energy=None if name == "form" else energy, rounding=self.rounding, precision=self.precision
-            )
+            return Penalty(mu * norm, energy=energy, rounding=self.rounding, precision=self.precision)
         if operator.derivative_order == 0:
             return Penalty(c * trace(norm, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
         return None

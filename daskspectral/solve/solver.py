@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.registry import Named
 from daskspectral.solve.penalised import Penalty
+from daskspectral.solve.whiten import Whitening
 
 Array = NDArray[np.floating[Any]]
 
@@ -25,7 +26,7 @@ class Problem:
     means of the functions are subtracted. `ridge` times the mean of a symmetric form's diagonal is added to the
     diagonal. With a `penalty` the solution is sought among the leading functions of the penalised problem, else among
     all directions above the cut. `descending` takes the largest eigenvalues first; `ranking` orders complex ones, by
-    "real" part or by "modulus".
+    "real" part or by "modulus". A symmetric problem is solved in a `span` of orthonormal functions where one is given.
     """
 
     form: Array
@@ -38,6 +39,7 @@ class Problem:
     descending: bool = False
     ranking: str = "real"
     penalty: Penalty | None = None
+    span: Whitening | None = None
 
 
 @dataclass(frozen=True, eq=False)
