@@ -19,7 +19,7 @@ from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
-from daskspectral.moments.problem import solve_moments
+from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds

@@ -82,7 +82,13 @@ class Solver(Named, ABC):
     def attributes(self) -> tuple[str, ...]:
         """The names of all attributes that an estimator has from this solver."""
         support = ("support_", "right_support_") if self.two_sided else ("support_",)
-        return (self.values, *self.functions, "rank_", "residuals_", "status_", *support)
+        errors = (self.errors, "standard_errors_", "held_out_", "groups_", "function_errors_", "approximation_")
+        return (self.values, *self.functions, "rank_", "residuals_", "status_", *support, *errors, "trusted_")
+
+    @property
+    def errors(self) -> str:
+        """The estimator's attribute for the ends of the values' intervals."""
+        return f"{self.values.removesuffix('s_')}_errors_"
 
 
 def described(problem: Problem, spectrum_rank: int | tuple[int, int], residuals: Array) -> str:
