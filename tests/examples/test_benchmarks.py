@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from daskspectral.kernels import Gaussian
 
 FOLDER = Path(__file__).parents[2] / "examples" / "benchmarks"
-SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "common")
+SHARED = {"common", "problems", "spectra"}
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 
 
 @pytest.fixture(autouse=True)
