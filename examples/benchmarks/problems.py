@@ -174,10 +174,10 @@ def chosen(names: Iterable[str], among: dict[str, Problem]) -> list[Problem]:
 def relative_errors(found: Array, problem: Problem, components: int) -> Array:
     """|found / exact - 1| of the first ten nonzero eigenvalues, or as many as there are among `components`.
 
-    One that was not found has the error inf.
+    One that was not found has the error 1, as 0 would have.
     """
     exact = problem.eigenvalues(min(problem.zeros + 10, components))
-    filled = np.full(len(exact), np.inf)
+    filled = np.zeros(len(exact))
     filled[: len(found)] = found[: len(exact)]
     return np.abs(filled[problem.zeros :] / exact[problem.zeros :] - 1)
 
@@ -185,7 +185,7 @@ def relative_errors(found: Array, problem: Problem, components: int) -> Array:
 def error_21(found: Array, exact: Array) -> float:
     """Equation (21) of Cabannes and Bach over the eigenvalues after the constant's: sum |1/a - 1/b| / sum 1/a.
 
-    One that was not found counts as inf.
+    One that was not found counts as inf, which is a relative error of 1 of its inverse.
     """
     exact, filled = exact[1:], np.full(len(exact) - 1, np.inf)
     found = found[1 : len(exact) + 1]

@@ -105,10 +105,10 @@ def test_two_moons_are_nearly_two_segments(spectra, noise):
 
 
 def test_two_moons_against_rows(problems, spectra):
-    """The second eigenvalue of a moon from a million rows, in Fourier and radial functions of the plane."""
+    """The second eigenvalue of a moon from 250 000 rows, in Fourier and radial functions of the plane."""
     noise = 0.1
     rng = np.random.default_rng(0)
-    t = rng.uniform(0, np.pi, 1_000_000)
+    t = rng.uniform(0, np.pi, 250_000)
     x = np.stack([np.cos(t), np.sin(t)]) + noise * rng.standard_normal((2, len(t)))
     r, angle = np.hypot(*x), (np.arctan2(x[1], x[0]) + np.pi / 2) % (2 * np.pi) - np.pi / 2
     k = np.arange(14)[:, None] * np.pi / (np.pi + 10 * noise)
@@ -122,7 +122,7 @@ def test_two_moons_against_rows(problems, spectra):
             form += np.kron(np.eye(2)[power][:, None] * np.eye(2)[other], block)
             gram += np.kron(np.eye(2)[power][:, None] * np.eye(2)[other], f @ g.T)
     values = scipy.linalg.eigh(form, gram, eigvals_only=True)
-    np.testing.assert_allclose(values[1:6], spectra.two_moons(noise, 12)[2::2], rtol=6e-3)
+    np.testing.assert_allclose(values[1:6], spectra.two_moons(noise, 12)[2::2], rtol=0.015)
 
 
 def test_closed_forms(problems):
@@ -215,6 +215,6 @@ def test_errors(problems):
     assert problems.relative_errors(exact, circles, 11).tolist() == [0] * 9
     assert len(problems.relative_errors(exact, circles, 12)) == 10
     assert problems.relative_errors(exact * 1.5, circles, 11) == pytest.approx(0.5)
-    assert np.isinf(problems.relative_errors(exact[:5], circles, 11)).tolist() == [False] * 3 + [True] * 6
+    assert problems.relative_errors(exact[:5], circles, 11).tolist() == [0] * 3 + [1] * 6
     assert problems.error_21(2 * exact[1:], exact[1:]) == pytest.approx(0.5)
     assert problems.error_21(exact[1:2], exact[1:]) == 1
