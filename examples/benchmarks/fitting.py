@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import multiprocessing
+import re
 import time
 import warnings
 from collections import Counter
@@ -58,7 +59,9 @@ def fit(x: Any, **settings: Any) -> Fit:
 
 
 def first_words(message: Warning | BaseException, words: int = 8) -> str:
-    return f"{type(message).__name__}: {' '.join(str(message).split()[:words])}"
+    """The class and the first words, with # for numbers, so that messages that differ in these alone are one."""
+    text = " ".join(str(message).split()[:words])
+    return f"{type(message).__name__}: {re.sub(r'[0-9][0-9.e+-]*', '#', text)}"
 
 
 def classes(said: Iterable[str]) -> str:

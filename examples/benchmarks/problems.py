@@ -17,6 +17,7 @@ from functools import lru_cache
 import click
 import numpy as np
 import spectra
+from scipy.signal import lfilter
 
 from daskspectral.data.samples import SAMPLES
 
@@ -125,6 +126,13 @@ def blurred(problem: Problem, noise: float) -> Problem:
         return x + noise * rng.standard_normal(x.shape)
 
     return Problem(f"{problem.name}, noise {noise:g}", draw, problem.spectrum, problem.even, problem.zeros)
+
+
+def autoregression(n: int, d: int, rho: float, rng: np.random.Generator) -> Array:
+    """A stationary trajectory (n, d) of independent columns, each standard normal with correlation rho between rows."""
+    kicks = rng.standard_normal((n, d))
+    kicks[1:] *= np.sqrt(1 - rho**2)
+    return lfilter([1.0], [1.0, -rho], kicks, axis=0)
 
 
 # -- problems --------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Submanifolds that nobody named: the error of the automatic fit on spheres, a torus and a circle in ten dimensions.
 
-Measured: error (21) of Cabannes and Bach, sum |1/a_i - 1/b_i| / sum 1/a_i over the exact eigenvalues a and the learned b
-after the constant's, 24 with the 25 components of the default, of `SpectralDecomposition(n_components=25).fit(x)`; medians
-over the seeds and the largest. Rows are uniform on S^2 in R^3, S^4 in R^5, the flat torus of unit radii in R^4, and a unit
+Measured: error (21) of Cabannes and Bach, sum |1/a_i - 1/b_i| / sum 1/a_i over the exact eigenvalues a and the learned
+b after the constant's (24, with 25 components), of `SpectralDecomposition(n_components=25).fit(x)`; the median over the
+seeds and the largest. Rows are uniform on S^2 in R^3, S^4 in R^5, the flat torus of unit radii in R^4, and a unit
 circle in R^10 in a drawn orientation; with noise, normal in every ambient coordinate. The exact eigenvalues are the
 submanifold's in both cases.
 
