@@ -38,7 +38,8 @@ class Fit:
         """The eigenvalues or singular values; none where the fit refused."""
         if self.model is None:
             return np.empty(0)
-        return self.model.singular_values_ if hasattr(self.model, "singular_values_") else self.model.eigenvalues_
+        found = vars(self.model)
+        return found["singular_values_"] if "singular_values_" in found else found["eigenvalues_"]
 
 
 def fit(x: Any, **settings: Any) -> Fit:

@@ -73,7 +73,7 @@ def main(
 ) -> None:
     """Fit every submanifold with every noise."""
     if quick:
-        n, seeds = 600, 1
+        names, n, seeds = names or ("circle in R^10",), 600, 1
     problems = chosen(names, SUBMANIFOLDS)
     cases = [(p.name, noise) for p in problems for noise in noises]
     jobs = [(name, n, noise, seed, components, settings) for name, noise in cases for seed in range(seeds)]
