@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import multiprocessing
 import re
+import sys
 import time
 import warnings
 from collections import Counter
@@ -125,7 +126,7 @@ def processes_option(default: int) -> Callable[..., Any]:
 
 def parallel(function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], processes: int, label: str) -> list[Any]:
     """function(*job) for every job, in their order: here for one process, else in processes of one thread each."""
-    with click.progressbar(length=len(jobs), label=label, file=click.get_text_stream("stderr")) as bar:
+    with click.progressbar(length=len(jobs), label=label, file=sys.stderr) as bar:
 
         def counted(result: Any) -> Any:
             bar.update(1)

@@ -1,12 +1,12 @@
 """The choice of a kernel for a trajectory: the automatic fit of Transfer against deeptime's `vamp_score_cv`.
 
-Measured: the VAMP-2 score in the population of five pairs of functions and the constant, on trajectories independent of
-the fit (`--test` rows in all), and the seconds until the final model. deeptime scores the same kernels, Gaussian and Matern
-3/2 at the scales 1/8 to 2 median distances, as features at 100 centres of k-means, by `vamp_score_cv` on halves of ten
-contiguous blocks (10 repetitions), and is fitted again to all rows with the best; ours is
-`SpectralDecomposition(Transfer(1), n_components=6)` with no other argument. "loss" is 1 - score / the best score of any
-of deeptime's candidates and ours, in hindsight; "told" is the score that the method itself expects from the rows of the
-fit: deeptime's mean over the repetitions, ours from the held-out values.
+Measured: the VAMP-2 score in the population of five pairs of functions and the constant, on trajectories independent
+of the fit (`--test` rows in all), and the seconds until the final model. deeptime scores the same kernels, Gaussian
+and Matern 3/2 at the scales 1/8 to 2 median distances, as features at 100 centres of k-means, by `vamp_score_cv` on
+halves of ten contiguous blocks (10 repetitions), and is fitted again to all rows with the best; ours is
+`SpectralDecomposition(Transfer(1), n_components=6)` with no other argument. "loss" is 1 - score / the best score of
+any of deeptime's candidates and ours, in hindsight; "told" is the score that the method itself expects from the rows
+of the fit: deeptime's mean over the repetitions, ours from the held-out values.
 
 - autoregression: three independent columns, x' = rho x + (1 - rho^2)^(1/2) xi with rho = .9, .8, .6.
 - double well: dX = -V' dt + 2^(1/2) dW in V = 4 (x^2 - 1)^2 at intervals of .1 (Euler's steps of .002), and a column of
