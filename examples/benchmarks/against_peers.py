@@ -76,11 +76,10 @@ def klap_settings(klap: Any, x: np.ndarray, count: int) -> Iterator[Setting]:
 
 def diffusion_settings(x: np.ndarray, count: int) -> Iterator[Setting]:
     median = float(np.median(pdist(x[:1000])))
-    squares = cdist(x, x, "sqeuclidean")
     for factor in 2.0 ** -np.arange(1.0, 6.0, 0.5):
 
         def values(eps: float = (factor * median) ** 2) -> np.ndarray:
-            kernel = np.exp(squares / (-4 * eps))
+            kernel = np.exp(cdist(x, x, "sqeuclidean") / (-4 * eps))
             kernel /= np.sqrt(np.outer(kernel.sum(axis=0), kernel.sum(axis=0)))
             root = np.sqrt(kernel.sum(axis=0))
             ends = (len(x) - count, len(x) - 1)
@@ -106,13 +105,14 @@ def embedding_settings(x: np.ndarray, problem: Problem, count: int) -> Iterator[
 
 def deeptime_settings(vamp: Any, x: np.ndarray, count: int) -> Iterator[Setting]:
     median = float(np.median(pdist(x[:1000])))
-    centres = KMeans(100, n_init=1, random_state=0).fit(x[:10_000]).cluster_centers_
     for factor in 2.0 ** np.arange(-3, 3):
 
-        def features(rows: np.ndarray, scale: float = factor * median) -> np.ndarray:
-            return np.exp(cdist(rows, centres, "sqeuclidean") / (-2 * scale**2))
+        def values(scale: float = factor * median) -> np.ndarray:
+            centres = KMeans(100, n_init=1, random_state=0).fit(x[:10_000]).cluster_centers_
 
-        def values(features: Any = features) -> np.ndarray:
+            def features(rows: np.ndarray) -> np.ndarray:
+                return np.exp(cdist(rows, centres, "sqeuclidean") / (-2 * scale**2))
+
             model = vamp(lagtime=1, observable_transform=features).fit((x[:-1], x[1:])).fetch_model()
             return np.concatenate([[1.0], model.singular_values[: count - 1]])
 
