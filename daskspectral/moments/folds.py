@@ -77,7 +77,11 @@ class Folds(Registered):
         groups = max(len(self.count), len(other.count))
         return replace(
             self,
-            arrays={k: _widened(v, groups) + _widened(other.arrays[k], groups) for k, v in self.arrays.items()},
+            arrays={
+                k: _widened(v, groups) + _widened(other.arrays[k], groups)
+                for k, v in self.arrays.items()
+                if k in other.arrays
+            },
             weight=_widened(self.weight, groups) + _widened(other.weight, groups),
             count=_widened(self.count, groups) + _widened(other.count, groups),
             landmarks=self.landmarks or other.landmarks,

@@ -17,6 +17,8 @@ from daskspectral.operators import Operator
 from daskspectral.registry import Registered, encode
 
 Array = NDArray[np.floating[Any]]
+ORDER = "order"
+"""The name of the sums over runs of rows (`moments.order`), which are never divided by the weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +90,14 @@ class Moments(Registered):
                 f"these moments were measured with different {' and '.join(_differences(self, other))}, and do not "
                 "add; measure both with one basis: give the landmarks of the first as an array"
             )
-        shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
+        both = self.arrays.keys() & other.arrays.keys()  # moments put together by hand may lack what tells of the order
+        mine, others = ({k: v for k, v in m.arrays.items() if k in both or k != ORDER} for m in (self, other))
+        shapes, theirs = ({k: v.shape for k, v in arrays.items()} for arrays in (mine, others))
         if shapes != theirs:
             raise ValueError(f"moments of different forms do not add: {shapes} and {theirs}")
         return replace(
             self,
-            arrays={k: v + other.arrays[k] for k, v in self.arrays.items()},
+            arrays={k: v + others[k] for k, v in mine.items()},
             weight=self.weight + other.weight,
             count=self.count + other.count,
             skipped=self.skipped + other.skipped,

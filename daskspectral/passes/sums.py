@@ -22,6 +22,7 @@ from daskspectral.moments import Measure, Moments, block_rows
 from daskspectral.moments.coincidence import Coincidence
 from daskspectral.moments.dealing import Dealing, Groups
 from daskspectral.moments.folds import gathered
+from daskspectral.moments.order import Runs
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, dealt_plan
@@ -178,7 +179,9 @@ def measure(
     apart = touching if rows == "apart" and dealing is not None else None
     prepared = discretisation.preparation
     groups = None if dealing is None else Groups(dealing, apart)
-    task = SumTask(_measure(discretisation, operator, dtype), operator, prepared.scale, prepared.columns, groups)
+    measured = _measure(discretisation, operator, dtype)
+    runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
+    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
     release()
     check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
     run = Run(source, plan.ranges, touching if rows == "dropped" else None, on_invalid, progress, "fit")
