@@ -23,7 +23,7 @@ from daskspectral.passes.parameters import (
     given_landmarks,
 )
 from daskspectral.passes.scale import standardized
-from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.sums import MOST_DROPPED, Discretisation
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class Choice:
         if self.left.basis is not None or self.exclude_landmarks is False:
             return "kept"
         if self.operator.derivative_order > 0 and (self.exclude_landmarks or has_kink(kernel)):
-            return "dropped" if size <= source.n / 10 else "apart"
+            return "dropped" if size <= MOST_DROPPED * source.n else "apart"
         if self.exclude_landmarks or isinstance(kernel, DotKernel):
             return "kept"
         return "apart" if size > source.n / 100 else "kept"
@@ -217,7 +217,7 @@ class Choice:
         found = Discretisation(basis, source.preparation, raw_landmarks=raw)
         if raw is not None:
             treatment = self.landmark_rows(source, len(raw))
-            if treatment == "dropped" and found.share(source, **options) > 0.1:
+            if treatment == "dropped" and not found.leaves_most(source, **options):
                 treatment = "apart"
             found = replace(found, landmark_rows=treatment)
         if self.right is None:

@@ -30,6 +30,7 @@ from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 SHARE_SAMPLE = 256
+MOST_DROPPED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +68,20 @@ class Discretisation(Registered):
         found = [part.landmarks for part in self.basis.parts if isinstance(part, LandmarkBasis)]
         return Coincidence(np.concatenate(found)) if found else None
 
-    def share(self, source: Source, **options: Any) -> float:
-        """About which share of the rows coincides with landmarks, from the same few rows for the same data."""
-        test = self.coincidence
+    def leaves_most(self, source: Source, **options: Any) -> bool:
+        """Whether nine tenths of the rows are no landmarks, by all that a few rows tell, the same for the same data.
+
+        Where rows are all different, as many as there are landmarks coincide with these; more only where rows repeat.
+        """
+        test, p = self.coincidence, self.sizes[0]
         if test is None:
-            return 0.0
+            return True
         _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0), **options)
-        return float(test(points).mean()) if len(points) else 0.0
+        share, m = float(test(points).mean()), len(points)
+        once = min(1.0, p / source.n)
+        if share <= once + 3 * math.sqrt(once * (1 - once) / m) + 1 / m:
+            return once <= MOST_DROPPED
+        return share + 2 * math.sqrt(share * (1 - share) / m) <= MOST_DROPPED
 
     def prepared(self, source: Source, operator: Operator) -> Source:
         """The source with the points of each side prepared."""
