@@ -17,8 +17,6 @@ from daskspectral.operators import Operator
 from daskspectral.registry import Registered, encode
 
 Array = NDArray[np.floating[Any]]
-ORDER = "order"
-"""The name of the sums over runs of rows (`moments.order`), which are never divided by the weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +28,9 @@ class Moments(Registered):
     landmarks that were left out included. `head` identifies, by its first rows, the array that was read.
     `right_basis` is None where `basis` gives the right functions too. `folds` has the same sums by group of rows, None
     where they were not kept apart. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
-    "dropped". `a + b` is the moments of both data sets together; it keeps its `head` where b continues a, and folds
-    where both have them.
+    "dropped". `order` are the sums over runs of neighbouring rows, which depend on the chunks (`moments.order`), None
+    where they were not measured. `a + b` is the moments of both data sets together; it keeps its `head` where b
+    continues a, and folds where both have them.
 
     Examples
     --------
@@ -68,6 +67,7 @@ class Moments(Registered):
     head: str = ""
     folds: Folds | None = None
     landmark_rows: str = "kept"
+    order: Array | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -90,20 +90,19 @@ class Moments(Registered):
                 f"these moments were measured with different {' and '.join(_differences(self, other))}, and do not "
                 "add; measure both with one basis: give the landmarks of the first as an array"
             )
-        both = self.arrays.keys() & other.arrays.keys()  # moments put together by hand may lack what tells of the order
-        mine, others = ({k: v for k, v in m.arrays.items() if k in both or k != ORDER} for m in (self, other))
-        shapes, theirs = ({k: v.shape for k, v in arrays.items()} for arrays in (mine, others))
+        shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
         if shapes != theirs:
             raise ValueError(f"moments of different forms do not add: {shapes} and {theirs}")
         return replace(
             self,
-            arrays={k: v + others[k] for k, v in mine.items()},
+            arrays={k: v + other.arrays[k] for k, v in self.arrays.items()},
             weight=self.weight + other.weight,
             count=self.count + other.count,
             skipped=self.skipped + other.skipped,
             rows=self.rows + other.rows,
             head=self.head if other.head == self.head and other.start == self.start + self.rows else "",
             folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
+            order=None if self.order is None or other.order is None else self.order + other.order,
         )
 
     def __radd__(self, other: int) -> Moments:

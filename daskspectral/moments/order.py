@@ -7,7 +7,6 @@ by something, are not.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis
-from daskspectral.moments.moments import ORDER, Moments
+from daskspectral.moments.moments import Moments
 
 Array = NDArray[np.floating[Any]]
+ORDER = "order"
+"""The name by which tasks send these sums."""
+
 COLUMNS = 16  # of many columns, so many evenly spaced ones tell enough
 SHORTEST, LONGEST = 16, 1024
 
@@ -104,10 +106,9 @@ class RunSums:
 
 def order_of(moments: Moments) -> OrderStatistic:
     """What the stored order of the measured rows tells; NaN for moments without these sums."""
-    sums: Mapping[str, Array] = moments.arrays
-    if ORDER not in sums:
+    if moments.order is None:
         return OrderStatistic(math.nan, math.nan, math.nan)
-    rows, runs, tasks, total, of_runs, inside, of_tasks = sums[ORDER]
+    rows, runs, tasks, total, of_runs, inside, of_tasks = moments.order
     within = _ratio(of_runs - total**2 / rows, runs, inside, rows)
     between = _ratio(of_tasks - total**2 / rows, tasks, inside + of_runs - of_tasks, rows)
     finite = within[np.isfinite(within)]

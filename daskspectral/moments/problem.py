@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
 from daskspectral.moments.advice import advise_rank, advise_support
-from daskspectral.moments.moments import ORDER, Moments
+from daskspectral.moments.moments import Moments
 from daskspectral.operators.weights import effective_rows
 from daskspectral.solve import Problem, resolve_cut
 
@@ -61,8 +61,7 @@ def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
         raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a positive weight")
     if not math.isfinite(moments.weight):
         raise ValueError("the sample weights sum to infinity; give them in another unit")
-    apart = moments.operator.counts | {ORDER}
-    means = {name: moments.mean(name) for name in moments.arrays if name not in apart}
+    means = {name: moments.mean(name) for name in moments.arrays if name not in moments.operator.counts}
     if not all(np.isfinite(mean).all() for mean in means.values()):
         raise ValueError(
             "the moments are not finite: the kernel, its derivatives or the targets overflow on these data; scale the "

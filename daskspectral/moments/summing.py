@@ -13,8 +13,7 @@ from daskspectral.basis import Arena
 from daskspectral.moments.dealing import FOLD, Groups
 from daskspectral.moments.folds import COUNT, WEIGHT, name_in
 from daskspectral.moments.measure import Measure, Measurement, numbered
-from daskspectral.moments.moments import ORDER
-from daskspectral.moments.order import Runs, RunSums
+from daskspectral.moments.order import ORDER, Runs, RunSums
 from daskspectral.operators import Operator
 
 Array = NDArray[Any]
@@ -26,8 +25,8 @@ class SumTask:
     """The sums of one range: forms and functionals of the functions, and the operator's own statistics of the rows.
 
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
-    the weight and the number of rows of all groups; the sums over `runs` of rows, for all rows of the range, come with
-    the group of its first row. Targets are prepared with the scale and columns of X given here.
+    the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
+    name `order.ORDER`. Targets are prepared with the scale and columns of X given here.
     """
 
     measure: Measure
@@ -39,7 +38,7 @@ class SumTask:
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
-        arena, groups, first = Arena(), self.groups, 0
+        arena, groups = Arena(), self.groups
         order = None if self.runs is None else RunSums(self.runs)
         parts: dict[int, _Part] = {} if groups is not None else {0: _Part(self, arena)}
         weight, count = np.zeros(groups.number if groups else 1), np.zeros(groups.number if groups else 1)
@@ -50,18 +49,15 @@ class SumTask:
                 order.add(batch["x"])
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
-                if not count.any() and groups is not None:
-                    first = int(np.ravel(groups.of({name: values[:1] for name, values in fields.items()}))[0])
                 if group not in parts:
                     parts[group] = _Part(self, arena)
                 count[group] += len(rows["x"])
                 weight[group] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
                 parts[group].add({k: v for k, v in rows.items() if k != FOLD}, whole=len(rows["x"]) == len(batch["x"]))
-        found = {} if order is None else {ORDER: order.result()}
+        sums: dict[str, Array] = {} if order is None else {ORDER: order.result()}
         if groups is None:
-            return parts[0].result() | found
-        sums: dict[str, Array] = {WEIGHT: weight, COUNT: count}
-        sums |= {name_in(first, name): values for name, values in found.items()}
+            return sums | parts[0].result()
+        sums |= {WEIGHT: weight, COUNT: count}
         for group in sorted(parts):  # one by one: what is summed is let go
             sums |= {name_in(group, name): values for name, values in parts.pop(group).result().items()}
         return sums

@@ -190,9 +190,8 @@ def test_sorted_rows_have_the_error_bars_of_shuffled_rows() -> None:
     by_x = x[np.argsort(x[:, 0])]
     shuffled, in_turn = eigenvalue_error(x), eigenvalue_error(by_x)
     at_random = np.repeat(np.random.default_rng(1).permutation(np.arange(100) % 10), 200)
-    print(shuffled, in_turn, eigenvalue_error(by_x, folds=at_random))
     assert in_turn < 1.6 * shuffled
-    assert eigenvalue_error(by_x, folds=at_random) > 8 * shuffled
+    assert eigenvalue_error(by_x, folds=at_random) > 4 * shuffled
 
 
 def test_rows_by_coordinate_by_class_and_by_time() -> None:
@@ -203,7 +202,8 @@ def test_rows_by_coordinate_by_class_and_by_time() -> None:
     assert plain == pytest.approx(np.std(u[:, 0] ** 2) / np.sqrt(len(u)), rel=0.5)
     sweep = 3 / 120 * np.std(np.arange(10), ddof=1) / np.sqrt(10)  # the folds of sorted tasks are i / 120 apart
     assert mean_error(u[np.argsort(u[:, 0])]) == pytest.approx(sweep, rel=0.2)
-    assert mean_error(np.where(kind[:, None], u, u + 2)[np.argsort(kind)]) < 3 * plain
+    by_class = mean_error(np.where(kind[:, None], u, u + 2)[np.argsort(kind)])
+    assert by_class < 10 / 12 / np.sqrt(10)  # no fold has more than one task of twelve too many of a class
     assert mean_error(u[np.argsort(u[:, 0])], folds="blocks") > 10 * sweep
     a = 0.8
     ar = lfilter([np.sqrt(1 - a**2)], [1, -a], rng.standard_normal((30_000, 2)), axis=0)
@@ -319,8 +319,7 @@ def test_appended_rows_go_on_by_the_rule(rule: Any) -> None:
 
 def assert_same_values(folds: Folds, other: Any) -> None:
     for name, wanted in folds_of(other).arrays.items():
-        if name != "order":
-            np.testing.assert_allclose(folds.arrays[name], wanted, rtol=1e-11, atol=1e-11 * np.abs(wanted).max())
+        np.testing.assert_allclose(folds.arrays[name], wanted, rtol=1e-11, atol=1e-11 * np.abs(wanted).max())
 
 
 def test_appended_tasks_are_dealt_on() -> None:
