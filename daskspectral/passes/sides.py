@@ -26,7 +26,7 @@ from daskspectral.passes.parameters import (
 )
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
-from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.sums import MOST_DROPPED, Discretisation
 
 MOST_LANDMARKS = 500  # by default
 
@@ -210,7 +210,7 @@ class Choice:
             return "kept"
         kernel = checked_kernel(self.left.kernel)
         if self.operator.derivative_order > 0 and (self.exclude_landmarks or has_kink(kernel)):
-            return "dropped" if size <= source.n / 10 else "apart"
+            return "dropped" if size <= MOST_DROPPED * source.n else "apart"
         if self.exclude_landmarks or isinstance(kernel, DotKernel):
             return "kept"
         return "apart" if size > source.n / 100 else "kept"
@@ -266,7 +266,7 @@ class Choice:
         )
         if raw is not None:
             treatment = self.landmark_rows(source, len(raw))
-            if treatment == "dropped" and found.share(source, **options) > 0.1:
+            if treatment == "dropped" and not found.leaves_most(source, **options):
                 treatment = "apart"
             found = replace(found, landmark_rows=treatment)
         if self.right is None:
