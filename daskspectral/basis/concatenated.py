@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Arena, Array, Basis, Block, Contraction, Evaluation
+from daskspectral.basis.edges import Edge
 from daskspectral.forms import Atom, Product
 
 
@@ -121,6 +122,14 @@ class Concatenated(Basis):
     @property
     def holds_constant(self) -> bool:
         return any(b.holds_constant for b in self.bases)
+
+    @property
+    def vanishes(self) -> bool:
+        return all(b.vanishes for b in self.bases)
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return tuple(edge for b in self.bases for edge in b.edges)
 
     def kills(self, atom: Atom) -> bool:
         return all(b.kills(atom) for b in self.bases)

@@ -46,7 +46,7 @@ def advise_rank(
         found = "singular values"
         basis = right if right is not None and solution.rank[1] < solution.rank[0] else basis
     advice = "use more landmarks or a narrower kernel"
-    kernels = [part.kernel for part in basis.parts if isinstance(part, LandmarkBasis)]
+    kernels = [part.core.kernel for part in basis.parts if isinstance(part.core, LandmarkBasis)]
     degrees = [kernel.degree for kernel in kernels if isinstance(kernel, Polynomial)]
     if degrees:
         most = math.comb(basis.dimension + max(degrees), basis.dimension)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,15 +11,22 @@ import numpy as np
 from daskspectral.forms import Form, dirichlet, tangential_dirichlet
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
+from daskspectral.operators.density import Density, check_exponent
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplacian(Operator):
     """grad* grad for the distribution of the data, eigenvalues 0 = l_0 <= l_1 <= ... (equation (3)).
 
     On a known submanifold (`manifold=`) it is the tangential form: the ambient gradient is biased there, and its part
     along the normals is subtracted. On a periodic box, or a product with one, kernels at landmarks are made periodic
     (`kernels.Periodic`); a basis of your own has to be periodic itself.
+
+    `density` = a, from 0 to 1, divides the a-th power of the sampling density rho out of all sums: both forms are
+    integrals for rho^(1 - a), and with 1 the eigenvalues are those of Laplace-Beltrami, with free ends, however the
+    rows were sampled. rho is estimated from up to 50 000 rows before the pass (`Density`), is part of the fitted model,
+    `density_`, and may be given in place of a: two fits whose moments are to be added need the same one. Functions have
+    unit norm for the weighted rows, whose weights rho^-a have the mean 1 over this sample.
 
     Examples
     --------
@@ -29,17 +36,31 @@ class Laplacian(Operator):
     >>> model = dsp.SpectralDecomposition(Laplacian(box), dsp.kernels.Gaussian(1.0), n_components=5, n_landmarks=20)
     >>> model.set_params(random_state=0).fit(x).eigenvalues_.round()
     array([0., 1., 1., 4., 4.])
+
+    Rows twenty times as dense at one end of an interval of length pi as at the other; the eigenvalues are k^2:
+
+    >>> x = np.pi * np.log1p(19 * np.random.default_rng(0).random((20_000, 1))) / np.log(20)
+    >>> model = dsp.SpectralDecomposition(Laplacian(density=1.0), dsp.kernels.Gaussian(1.0), n_components=4)
+    >>> model.set_params(n_landmarks=30, random_state=0).fit(x).eigenvalues_.round(1) + 0.0
+    array([0., 1., 4., 9.])
     """
 
     expects: ClassVar = {"manifold": Manifold}
 
     manifold: Manifold | None = None
+    density: float | Density = 0.0
     name: str = field(default="laplacian", init=False, repr=False)
 
     def __post_init__(self) -> None:
         manifold: Any = self.manifold
         if manifold is not None and not isinstance(manifold, Manifold):
             raise TypeError(f"manifold must be one of daskspectral.manifolds, such as Sphere(3); got {manifold!r}")
+        if not isinstance(self.density, Density):
+            check_exponent(self.density)
+
+    def __repr__(self) -> str:
+        density = f", density={self.density!r}" if self.density else ""
+        return f"Laplacian(manifold={self.manifold!r}{density})"
 
     @property
     def form(self) -> Form:
@@ -69,6 +90,32 @@ class Laplacian(Operator):
     def periods(self) -> tuple[float | None, ...] | None:
         periods = () if self.manifold is None else self.manifold.periods
         return periods if any(periods) else None
+
+    @property
+    def exponent(self) -> float:
+        return self.density.exponent if isinstance(self.density, Density) else float(self.density)
+
+    @property
+    def estimate(self) -> Density | None:
+        return self.density if isinstance(self.density, Density) else None
+
+    def estimated(self, density: Density) -> Laplacian:
+        return replace(self, density=density)
+
+    def agrees(self, measured: Operator) -> bool:
+        if self.estimate is None and isinstance(measured, Laplacian) and self.exponent == measured.exponent:
+            return self.manifold == measured.manifold
+        return self == measured
+
+    def factors(self, fields: Mapping[str, Array]) -> Array | None:
+        if not self.exponent:
+            return None
+        if self.estimate is None:
+            raise ValueError(
+                f"the density of {self} is to be estimated from the data: measure with the operator of a fit, "
+                "moments_.operator, or give Laplacian the Density"
+            )
+        return self.estimate.weights(fields["x"])
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:

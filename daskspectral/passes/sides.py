@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis, Vanishing
 from daskspectral.data.source import Source, label_of
 from daskspectral.errors import renumbered
-from daskspectral.kernels import Kernel, Periodic
+from daskspectral.kernels import Kernel
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
 from daskspectral.operators.facts import derivatives, fields_at_derivatives, units_of
+from daskspectral.passes.density import with_density
+from daskspectral.passes.edges import check_edges
 from daskspectral.passes.landmarks import choose_landmarks
 from daskspectral.passes.parameters import (
     check_one_of,
@@ -22,6 +25,7 @@ from daskspectral.passes.parameters import (
     checked_kernel,
     given_landmarks,
 )
+from daskspectral.passes.periods import Periods, check_periods, periodic, periods_of
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.sums import Discretisation
 
@@ -32,6 +36,8 @@ class Side:
 
     The functions are a `basis`, or a `kernel` at `landmarks`: an array, or the method that chooses `count` of
     `sample` rows. `view` is the field of points on which they are evaluated; `constant` adds the constant function.
+    `vanishing` is a Vanishing("landmarks", ...) into which the kernel at landmarks goes. `periods` are the periods of
+    columns of X by their numbers.
     """
 
     prefix: str
@@ -42,11 +48,18 @@ class Side:
     count: int
     sample: int | None
     constant: bool
+    vanishing: Vanishing | None = None
+    periods: Mapping[Any, Any] | None = None
 
     @property
     def drawn(self) -> bool:
         """Whether rows of the data become landmarks."""
         return self.basis is None and isinstance(self.landmarks, str)
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether its functions vanish at the ends of the data."""
+        return self.vanishing is not None or (isinstance(self.basis, Basis) and self.basis.vanishes)
 
     @property
     def size(self) -> int:
@@ -66,8 +79,19 @@ class Side:
             for name, given in named.items():
                 if given:
                     raise ValueError(f"{basis} takes the place of a kernel at landmarks; give it or {name}, not both")
+            if self.periods is not None:
+                raise ValueError(
+                    f"periods are for kernels at landmarks, and {basis} has functions of its own: they have to be "
+                    "periodic themselves, as LandmarkBasis(Periodic(kernel, periods), points) is"
+                )
         else:
             checked_kernel(self.kernel)
+        check_periods(self.periods)
+        if self.vanishes and self.constant:
+            raise ValueError(
+                f"constant=True would add a function that does not vanish to {basis}, whose functions vanish at the "
+                "ends of the data; leave constant out"
+            )
         if isinstance(self.landmarks, str):
             check_one_of(f"{self.prefix}landmarks", self.landmarks, METHODS)
             if self.landmarks != "uniform" and self.sample is not None:
@@ -84,7 +108,10 @@ class Side:
                 )
             self.basis.check_order(order, operator.title)
             return
-        LandmarkBasis(self._kernel(operator), np.zeros((1, dimension))).check_order(order, operator.title)
+        if self.vanishing is not None:
+            self.vanishing.check_dimension(dimension)
+        kernel = self._kernel(operator, source)
+        self._laid(LandmarkBasis(kernel, np.zeros((1, dimension)))).check_order(order, operator.title)
         if not self.drawn:
             given_landmarks(self.landmarks, source.width(self.view), label_of(self.view))
 
@@ -92,39 +119,49 @@ class Side:
         self, source: Source, rng: np.random.Generator, operator: Operator, *, on_invalid: str, progress: bool | None
     ) -> tuple[Basis, NDArray[np.int64] | None]:
         """The basis, and the sorted numbers of the rows that became landmarks, None where no rows did."""
+        basis, rows = self._chosen(source, rng, operator, on_invalid=on_invalid, progress=progress)
+        if basis.edges:
+            check_edges(basis.edges, source, rng, view=self.view, on_invalid=on_invalid, progress=progress)
+        return _with_constant(basis) if self._adds_constant(basis) else basis, rows
+
+    def _chosen(
+        self, source: Source, rng: np.random.Generator, operator: Operator, **options: Any
+    ) -> tuple[Basis, NDArray[np.int64] | None]:
         if self.basis is not None:
-            adds = self._adds_constant(self.basis)
-            return _with_constant(self.basis) if adds else self.basis, None
+            return self.basis, None
         kernel, points, rows = choose_landmarks(
             source,
-            self._kernel(operator),
+            self._kernel(operator, source),
             self.landmarks,
             self.count,
             rng,
             view=self.view,
             sample_size=self.sample,
-            on_invalid=on_invalid,
-            progress=progress,
+            **options,
         )
         if rows is not None and not self.prefix:
             with renumbered(lambda k: rows[k]):
                 operator.check_points(points)
-        basis = LandmarkBasis(kernel, points)
-        return _with_constant(basis) if self.constant else basis, None if rows is None else np.sort(rows)
+        return self._laid(LandmarkBasis(kernel, points)), None if rows is None else np.sort(rows)
 
-    def _kernel(self, operator: Operator) -> Kernel:
-        """A copy of the kernel, periodic where the operator's manifold is."""
-        kernel, periods = checked_kernel(self.kernel), operator.periods
-        if periods is None:
-            return kernel
-        if not isinstance(kernel, Periodic):
-            return Periodic(kernel, periods)
-        if tuple(kernel.periods) != periods:
+    def _laid(self, basis: Basis) -> Basis:
+        return basis if self.vanishing is None else self.vanishing.of(basis)
+
+    def periods_in(self, source: Source, operator: Operator) -> Periods | None:
+        """The period of each prepared column; None where none has one. Raises ValueError for two that differ."""
+        given = None if self.periods is None else periods_of(self.periods, source, self.view)
+        if given is not None and operator.periods is not None and operator.periods != given:
             raise ValueError(
-                f"the {self.prefix}kernel has the periods {tuple(kernel.periods)}, and {operator} has {periods}; give "
-                "the kernel alone, and it is made periodic"
+                f"{operator} has the periods {operator.periods}, and periods= asks for {given}; give them once"
             )
-        return kernel
+        return operator.periods if given is None else given
+
+    def _kernel(self, operator: Operator, source: Source) -> Kernel:
+        """A copy of the kernel, periodic where the columns or the operator's manifold are."""
+        periods = self.periods_in(source, operator)
+        return periodic(
+            checked_kernel(self.kernel), periods, f"{operator} has" if self.periods is None else "periods= asks for"
+        )
 
     def _adds_constant(self, basis: Basis) -> bool:
         return self.constant and not basis.holds_constant
@@ -167,6 +204,16 @@ class Choice:
                 f"standardize=True would change the units of X and not the units of {', '.join(scaled)}, which the "
                 f"operator {self.operator.name} multiplies with derivatives; scale both before, without standardize"
             )
+        sides = [side for side in (self.left, self.right) if side is not None]
+        for what, given in {
+            "periods": any(side.periods is not None for side in sides),
+            "a function that vanishes at the ends of the data": any(side.vanishes for side in sides),
+        }.items():
+            if self.standardize and given:
+                raise ValueError(
+                    f"standardize=True would change the units of X, and {what} is in them; scale the columns of X "
+                    "before, without standardize"
+                )
         bound = units_of(self.operator)
         if self.standardize and bound:
             raise ValueError(
@@ -194,18 +241,24 @@ class Choice:
         rng = np.random.default_rng(random_state)
         basis, rows = self.left.choose(source, rng, self.operator, on_invalid=on_invalid, progress=progress)
         found = Discretisation(basis, source.preparation, rows if self.excludes else None)
-        if self.right is None:
+        if self.right is not None:
+            right, _ = self.right.choose(source, rng, self.operator, on_invalid=on_invalid, progress=progress)
+            own = source.preparations[self.right.view] if self.operator.own_right_basis else None
+            found = replace(found, right_basis=right, right_preparation=own)
+        if not self.operator.exponent or self.operator.estimate is not None:
             return found
-        right, _ = self.right.choose(source, rng, self.operator, on_invalid=on_invalid, progress=progress)
-        own = source.preparations[self.right.view] if self.operator.own_right_basis else None
-        return replace(found, right_basis=right, right_preparation=own)
+        periods = self.left.periods_in(source, self.operator)
+        operator = with_density(self.operator, source, rng, periods=periods, on_invalid=on_invalid, progress=progress)
+        return replace(found, operator=operator)
 
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
     """The functions that an estimator's parameters choose. Raises ValueError or TypeError where they cannot work."""
-    constant = operator.kills_constants if estimator.constant is None else estimator.constant
-    shared = {"count": estimator.n_landmarks, "sample": estimator.landmark_sample, "constant": constant}
-    left = Side("", "x", estimator.basis, estimator.kernel, estimator.landmarks, **shared)
+    shared = {"count": estimator.n_landmarks, "sample": estimator.landmark_sample}
+    basis = _functions(estimator, operator, estimator.basis)
+    left = Side(
+        "", "x", kernel=estimator.kernel, landmarks=estimator.landmarks, periods=estimator.periods, **basis, **shared
+    )
     left.check()
     right = None
     given = [
@@ -219,13 +272,24 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if operator.center and not operator.solver.two_sided:
         raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
     if given or operator.own_right_basis:
-        basis = estimator.right_basis
+        own = _functions(estimator, operator, estimator.right_basis)
         kernel = estimator.right_kernel
-        if basis is None and kernel is None:
+        if own["basis"] is None and kernel is None:
             kernel = estimator.kernel
         landmarks = estimator.right_landmarks
         if landmarks is None:
             landmarks = estimator.landmarks if isinstance(estimator.landmarks, str) else "uniform"
-        right = Side("right_", operator.right_view, basis, kernel, landmarks, **shared)
+        periods = None if operator.own_right_basis or own["basis"] is not None else estimator.periods
+        view = operator.right_view
+        right = Side("right_", view, kernel=kernel, landmarks=landmarks, periods=periods, **own, **shared)
         right.check()
     return Choice(operator, left, right, estimator.n_components, estimator.standardize, estimator.exclude_landmarks)
+
+
+def _functions(estimator: Any, operator: Operator, basis: Any) -> dict[str, Any]:
+    """The fields of a Side that a basis decides: what the kernel at landmarks goes into, or itself; the constant."""
+    vanishes = isinstance(basis, Basis) and basis.vanishes
+    constant = (operator.kills_constants and not vanishes) if estimator.constant is None else estimator.constant
+    if isinstance(basis, Vanishing) and basis.at_landmarks:
+        return {"basis": None, "vanishing": basis, "constant": constant}
+    return {"basis": basis, "constant": constant}

@@ -31,7 +31,8 @@ class Discretisation(Registered):
     """What moments are measured with: the bases, the preparation of points, the sorted numbers of rows left out.
 
     `right_basis` is None where left and right functions share one basis, `right_preparation` None where both are
-    functions of points in the same space.
+    functions of points in the same space. `operator` is the operator with what was estimated for it, None where nothing
+    was.
     """
 
     expects: ClassVar = {
@@ -39,6 +40,7 @@ class Discretisation(Registered):
         "right_basis": Basis,
         "preparation": Preparation,
         "right_preparation": Preparation,
+        "operator": Operator,
     }
 
     basis: Basis
@@ -46,6 +48,7 @@ class Discretisation(Registered):
     excluded: NDArray[np.int64] | None = None
     right_basis: Basis | None = None
     right_preparation: Preparation | None = None
+    operator: Operator | None = None
 
     @property
     def sizes(self) -> tuple[int, int | None]:
@@ -127,6 +130,7 @@ def measure(
     OSError where the data changed meanwhile.
     """
     basis, right = discretisation.basis, discretisation.right_basis
+    operator = discretisation.operator or operator
     source = discretisation.prepared(source, operator)
     task = SumTask(_measure(discretisation, operator, dtype), operator, discretisation.preparation)
     release()
