@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
-from daskspectral.moments.advice import advise_rank, advise_support
+from daskspectral.moments.advice import advise_manifold, advise_rank, advise_support
 from daskspectral.moments.moments import Moments
 from daskspectral.operators.weights import effective_rows
 from daskspectral.solve import Problem, resolve_cut
@@ -42,6 +42,7 @@ def solve_moments(
         ranking=operator.ranking,
     )
     spectrum = solver.solve(problem)
+    advise_manifold(moments, stacklevel=5)
     advise_rank(spectrum, left.basis, count, right=right.basis, stacklevel=5)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
     return {

@@ -163,8 +163,11 @@ class Operator(Registered, ABC):
         """The density that is divided out, once it is estimated."""
         return None
 
-    def estimated(self, density: Density) -> Operator:
-        """The operator with this density, which is fixed before the rows are measured."""
+    def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Operator:
+        """The operator with the density of a sample x (n, d), which is fixed before the rows are measured.
+
+        The options are those of `operators.density.estimate_density`.
+        """
         return self
 
     def agrees(self, measured: Operator) -> bool:

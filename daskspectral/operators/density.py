@@ -22,13 +22,14 @@ Array = NDArray[np.floating[Any]]
 CENTRES = 1000
 ROWS_OF_A_CENTRE = 20  # on the average, at least
 SEEDED = 20_000  # rows among which the centres are chosen
-JUDGES = 500  # rows whose density, left out of the sum themselves, judges a bandwidth
-NEIGHBOURS = 10  # on the average, where the growth of the sums is looked at
-HALF = 0.5 * math.log(2)
-HALVINGS = 7  # of the bandwidth, from the median distance down
+JUDGES = 1000  # rows at which a bandwidth is judged
+JUDGES_OF_UNIT = 50  # of them, for the median distance
+WIDTHS = 16
+NEIGHBOURS = 16  # at the narrowest width that is looked at, in both halves together
+PRIOR = 0.5  # of a row, so that no expectation is 0
 TRIMMED = 0.02  # the most remote rows do not judge: the density is clipped there
-CLIPPED = 0.01
-ENTRIES = 1 << 21  # of a block of distances
+CLIP = 0.01
+ENTRIES = 1 << 18  # of a block of distances
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,7 +41,7 @@ class Density(Registered):
     volumes that they take. The numerator alone would fall to a half at the edges of the data. `centres` (m, e) are in
     the prepared columns, periodic ones bent into circles (`kernels.Periodic`), `periods` one entry for each column or
     None. The unit is such that rho^-a has the mean 1 over the sample. `clipped` is the share of the sample below the
-    floor.
+    floor, and `removed` the share of the weight, the mean of rho^-a, that the floor took away.
 
     Examples
     --------
@@ -58,6 +59,7 @@ class Density(Registered):
     bandwidth: float
     floor: float = 0.0
     clipped: float = 0.0
+    removed: float = 0.0
     periods: tuple[float | None, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -116,6 +118,15 @@ def check_exponent(value: Any) -> None:
         )
 
 
+def check_clip(value: Any) -> None:
+    """Raise ValueError for a quantile that is no number from 0 up to, but not, a half."""
+    if not is_number(value) or not 0 <= value < 0.5:
+        raise ValueError(
+            "clip is the share of the rows in whose thinner places the density is held up, a number from 0 to below "
+            f"0.5; it is {value!r}"
+        )
+
+
 def estimate_density(
     x: Array,
     exponent: float,
@@ -123,57 +134,76 @@ def estimate_density(
     *,
     weights: Array | None = None,
     periods: tuple[float | None, ...] | None = None,
+    clip: float = CLIP,
 ) -> Density:
     """The density of a sample of prepared points x (n, d), with sample weights (n,) where given.
 
     The centres are the means of the rows nearest to each of up to 1000 k-means++ seeds. Their heights are Gaussian
-    kernel sums over all rows, with the bandwidth of the largest leave-one-out likelihood; between the centres they are
-    averaged over the distance of neighbours. The density is clipped below at its 1 % quantile. Raises ValueError where
-    all rows of positive weight are the same point.
+    kernel sums over all rows, of the width that predicts best (`chosen_bandwidth`); between the centres they are
+    averaged over the distance of neighbours. The density is clipped below at its quantile `clip`. Raises ValueError
+    where all rows of positive weight are the same point.
     """
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
     e, w = embedded(x, periods)[w > 0], w[w > 0]
     if len(e) < 2 or not np.ptp(e, axis=0).any():
         raise ValueError("the density of the data cannot be estimated: all rows of the sample are the same point")
     centres, counts = _cells(e, w, rng)
-    heights = _sums(centres, e, w, leave_one_out_bandwidth(e, w, rng, x.shape[1]))
+    heights = _sums(centres, e, w, chosen_bandwidth(e, w, rng))
     heights = np.maximum(heights, heights[heights > 0].min(initial=np.inf)) if heights.any() else np.ones(len(heights))
     rough = Density(float(exponent), centres, counts, heights, _spacing(centres), periods=periods)
     values = rough(x if weights is None else x[np.asarray(weights) > 0])
-    floor = _quantile(values, w, CLIPPED)
-    unit = float((np.maximum(values, floor) ** -exponent @ w / w.sum()) ** (1 / exponent)) if exponent else 1.0
-    share = float(w[values < floor].sum() / w.sum())
-    return replace(rough, heights=unit * heights, floor=unit * floor, clipped=share)
+    floor = _quantile(values, w, clip)
+    clipped, whole = (float(v**-exponent @ w / w.sum()) for v in (np.maximum(values, floor), values))
+    unit = clipped ** (1 / exponent) if exponent else 1.0
+    return replace(
+        rough,
+        heights=unit * heights,
+        floor=unit * floor,
+        clipped=float(w[values < floor].sum() / w.sum()),
+        removed=1 - clipped / whole,
+    )
 
 
-def leave_one_out_bandwidth(x: Array, w: Array, rng: np.random.Generator, dimension: int) -> float:
-    """The width of a Gaussian kernel sum over the rows x (n, e) with the largest leave-one-out likelihood.
+def chosen_bandwidth(x: Array, w: Array, rng: np.random.Generator) -> float:
+    """The width of a Gaussian kernel sum over the rows x (n, e) that predicts best how many rows lie close by.
 
-    Widths fall by sqrt 2 from the median distance, so that the kernel matrix of the next one is the square of the last.
-    The likelihood counts as many dimensions as the kernel sums grow with, `dimension` at most: on a submanifold fewer
-    than there are columns.
+    Sums over one half of the rows predict, up to a factor, sums of few rows over the other half, and the other way
+    round, at some rows that take part in neither; the score is the likelihood of Poisson counts, each over its own
+    expectation, so that thin places count as much as dense ones. It needs no volume of the kernel, which on a
+    submanifold and at edges is unknown. The width is then one step less: noise averages out over the rows, bias does
+    not. Widths fall by sqrt 2 from half the median distance, so that one kernel matrix is the square of the last.
     """
     rows = rng.choice(len(x), min(JUDGES, len(x)), replace=False)
-    total = w.sum() - w[rows]
-    sums = np.zeros((2 * HALVINGS, len(rows)))
+    first = rng.permutation(len(x)) % 2 == 0
+    halves = np.stack([w * first, w * ~first], axis=1) / w.mean()
+    sums = np.zeros((WIDTHS, len(rows), 2))
     step = max(1, ENTRIES // len(x))
-    first = squared_distances(x, x[rows[:step]])
-    widest = math.sqrt(float(np.median(first[first > 0])))
+    some = squared_distances(x, x[rows[:JUDGES_OF_UNIT]])
+    widest = 0.5 * math.sqrt(float(np.median(some[some > 0])))
     for start in range(0, len(rows), step):
-        some = rows[start : start + step]
-        k = np.exp(squared_distances(x, x[some]) * (-0.5 / widest**2))
-        k[np.arange(len(some)), some] = 0
-        for level in range(len(sums)):
-            sums[level, start : start + step] = k @ w
+        judges = rows[start : start + step]
+        k = np.exp(squared_distances(x, x[judges]) * (-0.5 / widest**2))
+        k[np.arange(len(judges)), judges] = 0
+        for level in range(WIDTHS):
+            sums[level, start : start + step] = k @ halves
             np.multiply(k, k, out=k)
-    near = sums[0] >= np.quantile(sums[0], TRIMMED)
-    seen = np.median(sums[:, near], axis=1) >= NEIGHBOURS * w.mean()
-    sums, share = sums[:, near] / total[near], w[rows][near] / w[rows][near].sum()
-    with np.errstate(divide="ignore"):
-        growth = -np.diff(np.log(sums @ share)) / HALF
-        grown = round(float(growth[seen[1:]].max(initial=1.0)))
-        likelihood = np.log(sums) @ share + min(grown, dimension) * HALF * np.arange(len(sums))
-    return widest * math.exp(-HALF * int(np.argmax(likelihood)))
+    total = sums[0].sum(axis=1)
+    near = total >= np.quantile(total, TRIMMED)
+    sums, total, share = sums[:, near], total[near], w[rows][near]
+    levels = np.flatnonzero(np.median(sums.sum(axis=2), axis=1) >= NEIGHBOURS)
+    last = int(levels[-1]) if len(levels) else 0
+    share = share / np.maximum(sums[min(last, WIDTHS // 4)].sum(axis=1), 1)
+    scores = [
+        sum(_likelihood(sums[level, :, a] + PRIOR, sums[last, :, 1 - a], share) for a in (0, 1))
+        for level in range(last + 1)
+    ]
+    return float(widest * 2.0 ** (-0.5 * (int(np.argmax(scores)) + 1)))
+
+
+def _likelihood(expected: Array, counts: Array, share: Array) -> float:
+    """sum share (n log e - e) for counts n (m,) and their expectations e (m,), in the unit that fits best."""
+    e = expected * (share @ counts) / (share @ expected)
+    return float(share @ (counts * np.log(e) - e))
 
 
 def embedded(x: Array, periods: tuple[float | None, ...] | None) -> Array:

@@ -11,7 +11,10 @@ import numpy as np
 from daskspectral.forms import Form, dirichlet, tangential_dirichlet
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
-from daskspectral.operators.density import Density, check_exponent
+from daskspectral.operators.density import CLIP, Density, check_clip, check_exponent, estimate_density
+
+OFF = "squared distance from the manifold"
+FARTHEST = 0.25  # farther off the manifold, in its own units, a row is no noise but an error
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,11 +23,14 @@ class Laplacian(Operator):
 
     On a known submanifold (`manifold=`) it is the tangential form: the ambient gradient is biased there, and its part
     along the normals is subtracted. On a periodic box, or a product with one, kernels at landmarks are made periodic
-    (`kernels.Periodic`); a basis of your own has to be periodic itself.
+    (`kernels.Periodic`); a basis of your own has to be periodic itself. Rows belong on the manifold: one farther than
+    .25 off it is an error, and a mean distance above rounding gives a ManifoldWarning, since the tangential form does
+    not see functions of this distance and repeats its eigenvalues with them.
 
     `density` = a, from 0 to 1, divides the a-th power of the sampling density rho out of all sums: both forms are
     integrals for rho^(1 - a), and with 1 the eigenvalues are those of Laplace-Beltrami, with free ends, however the
-    rows were sampled. rho is estimated from up to 50 000 rows before the pass (`Density`), is part of the fitted model,
+    rows were sampled. rho is clipped below at its quantile `clip`, so that a few remote rows do not decide. It is
+    estimated from up to 50 000 rows before the pass (`Density`), is part of the fitted model,
     `density_`, and may be given in place of a: two fits whose moments are to be added need the same one. Functions have
     unit norm for the weighted rows, whose weights rho^-a have the mean 1 over this sample.
 
@@ -49,6 +55,7 @@ class Laplacian(Operator):
 
     manifold: Manifold | None = None
     density: float | Density = 0.0
+    clip: float = CLIP
     name: str = field(default="laplacian", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,10 +64,12 @@ class Laplacian(Operator):
             raise TypeError(f"manifold must be one of daskspectral.manifolds, such as Sphere(3); got {manifold!r}")
         if not isinstance(self.density, Density):
             check_exponent(self.density)
+        check_clip(self.clip)
 
     def __repr__(self) -> str:
         density = f", density={self.density!r}" if self.density else ""
-        return f"Laplacian(manifold={self.manifold!r}{density})"
+        clip = f", clip={self.clip!r}" if self.clip != CLIP else ""
+        return f"Laplacian(manifold={self.manifold!r}{density}{clip})"
 
     @property
     def form(self) -> Form:
@@ -99,12 +108,12 @@ class Laplacian(Operator):
     def estimate(self) -> Density | None:
         return self.density if isinstance(self.density, Density) else None
 
-    def estimated(self, density: Density) -> Laplacian:
-        return replace(self, density=density)
+    def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Laplacian:
+        return replace(self, density=estimate_density(x, self.exponent, rng, clip=self.clip, **options))
 
     def agrees(self, measured: Operator) -> bool:
         if self.estimate is None and isinstance(measured, Laplacian) and self.exponent == measured.exponent:
-            return self.manifold == measured.manifold
+            return (self.manifold, self.clip) == (measured.manifold, measured.clip)
         return self == measured
 
     def factors(self, fields: Mapping[str, Array]) -> Array | None:
@@ -130,7 +139,18 @@ class Laplacian(Operator):
 
     def check_points(self, x: Array) -> None:
         if self.manifold is not None:
-            self.manifold.check(np.asarray(x, dtype=float), tolerance=1e-5)
+            self.manifold.check(np.asarray(x, dtype=float), tolerance=FARTHEST)
+
+    def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
+        """Besides the squared weights, where the manifold tells it, the squared distance of the rows from it (1,)."""
+        found = super().statistics(fields)
+        if self.manifold is None or not self.manifold.codimension:
+            return found
+        distance = self.manifold.known_distance(np.asarray(fields["x"], dtype=float))
+        if distance is None:
+            return found
+        weights = np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(distance))
+        return found | {OFF: np.array([weights @ distance**2])}
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         if self.manifold is None:
