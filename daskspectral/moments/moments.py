@@ -85,7 +85,15 @@ class Moments(Registered):
         if not isinstance(other, Moments):
             return NotImplemented
         if self.operator != other.operator:
-            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}")
+            estimated = (
+                ""
+                if self.operator.estimate is None
+                else (
+                    "; a density is estimated anew by each fit: fit the second with the operator of the first, "
+                    "moments_.operator"
+                )
+            )
+            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}{estimated}")
         if self.fingerprint != other.fingerprint:
             raise ValueError(
                 f"these moments were measured with different {' and '.join(_differences(self, other))}, and do not "

@@ -52,7 +52,7 @@ class Runs:
         """Runs for tasks of so many rows: about as many runs as there are rows in one."""
         d = basis.dimension
         columns = np.unique(np.linspace(0, d - 1, min(d, COLUMNS)).astype(np.int64))
-        found = [part.landmarks for part in basis.parts if isinstance(part, LandmarkBasis)]
+        found = [part.core.landmarks for part in basis.parts if isinstance(part.core, LandmarkBasis)]
         centre = found[0].mean(axis=0) if found else np.zeros(d)  # what adds has the same basis, so the same centre
         return cls(int(np.clip(math.isqrt(rows), SHORTEST, LONGEST)), columns, centre[columns])
 

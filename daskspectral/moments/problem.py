@@ -177,7 +177,9 @@ class _Side:
 def _first_half(basis: Basis) -> NDArray[np.bool_]:
     """All functions but those at the second half of the landmarks, (p,)."""
     parts = [
-        np.arange(part.size) < (part.size + 1) // 2 if isinstance(part, LandmarkBasis) else np.ones(part.size, bool)
+        np.arange(part.size) < (part.size + 1) // 2
+        if isinstance(part.core, LandmarkBasis)
+        else np.ones(part.size, bool)
         for part in basis.parts
     ]
     return np.concatenate(parts)

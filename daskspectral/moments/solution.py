@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import LandmarkBasis
-from daskspectral.moments.advice import advise_rank
+from daskspectral.moments.advice import advise_manifold, advise_rank
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
@@ -30,10 +30,11 @@ def solve_moments(
     posed = Posed(moments, min_support=min_support, **options)
     spectrum = posed.solve(posed.means, posed.rows)
     left, right, solver = posed.left, posed.right, moments.operator.solver
+    advise_manifold(moments, stacklevel=5)
     advise_rank(spectrum, left.basis, count, right=right.basis, stacklevel=5)
     errors = errors_of(posed, moments.folds, spectrum)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
-    halved = [part for part in moments.basis.parts if isinstance(part, LandmarkBasis) and part.size >= LEAST_HALVED]
+    halved = [b for b in moments.basis.parts if isinstance(b.core, LandmarkBasis) and b.size >= LEAST_HALVED]
     approximation = np.full(len(spectrum.values), np.nan)
     if halved and not errors.reason and moments.folds is not None:
         half = Posed(moments, min_support=0.0, half=True, **options)

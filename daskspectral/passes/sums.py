@@ -43,7 +43,8 @@ class Discretisation(Registered):
     functions of points in the same space. Rows whose prepared points are landmarks of the left basis are
     `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `raw_landmarks`
     (p, n_features_in) are the left landmarks in the columns of X, as estimators take them; None for a given basis.
-    `penalty` is c of the penalised solution, and `selection` tells how all of it was chosen.
+    `penalty` is c of the penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator
+    with what was estimated for it, None where nothing was.
     """
 
     expects: ClassVar = {
@@ -52,6 +53,7 @@ class Discretisation(Registered):
         "preparation": Preparation,
         "right_preparation": Preparation,
         "selection": Selection,
+        "operator": Operator,
     }
 
     basis: Basis
@@ -62,6 +64,7 @@ class Discretisation(Registered):
     raw_landmarks: Array | None = None
     penalty: float | None = None
     selection: Selection | None = None
+    operator: Operator | None = None
 
     @property
     def sizes(self) -> tuple[int, int | None]:
@@ -71,7 +74,7 @@ class Discretisation(Registered):
     @property
     def coincidence(self) -> Coincidence | None:
         """The test of prepared points for landmarks of the left basis; None where it has none."""
-        found = [part.landmarks for part in self.basis.parts if isinstance(part, LandmarkBasis)]
+        found = [p.core.landmarks for p in self.basis.parts if isinstance(p.core, LandmarkBasis)]
         return Coincidence(np.concatenate(found)) if found else None
 
     def leaves_most(self, source: Source, **options: Any) -> bool:
@@ -204,6 +207,7 @@ def measure(
     OSError where the data changed meanwhile.
     """
     basis, right = discretisation.basis, discretisation.right_basis
+    operator = discretisation.operator or operator
     source = discretisation.prepared(source, operator)
     rows, dealing = discretisation.landmark_rows, plan.dealing
     touching = None if rows == "kept" else discretisation.coincidence
