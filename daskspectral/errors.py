@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from types import FrameType
 
 __all__ = [
+    "DensityWarning",
     "InvalidRowError",
+    "ManifoldWarning",
     "PointError",
     "RankWarning",
     "SmoothnessError",
@@ -22,6 +24,14 @@ __all__ = [
 
 class RankWarning(UserWarning):
     """The Gram matrix has fewer numerically independent directions than were asked for."""
+
+
+class DensityWarning(UserWarning):
+    """Places that hold very few rows decide what remains once the sampling density is divided out."""
+
+
+class ManifoldWarning(UserWarning):
+    """The rows lie off the manifold that was named, by more than rounding."""
 
 
 class SmoothnessError(ValueError):

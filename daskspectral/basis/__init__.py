@@ -13,6 +13,9 @@ an operator with singular values.
     CallableBasis(function, gradient, d=d) your own: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
     Concatenated((a, b))                   several side by side
     ConstantBasis(d)                       the function 1
+    Vanishing(basis, edge)                 any of these, or the estimator's kernel at its landmarks ("landmarks"), times
+                                           a function that vanishes at the ends of the data: Dirichlet ends, without a
+                                           constant. Edges: BoxEdge(lower, upper), BallEdge(radius, centre), your own
 
 `daskspectral.testing.check_basis` tests a basis of your own.
 
@@ -30,24 +33,30 @@ an operator with singular values.
 from daskspectral.basis.base import Arena, Basis, Block, Contraction, Evaluation
 from daskspectral.basis.callable import CallableBasis
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
+from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
 from daskspectral.basis.fourier import FourierBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import InvariantBasis
 from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.basis.monomial import MonomialBasis
+from daskspectral.basis.vanishing import Vanishing
 
 __all__ = [
     "Arena",
+    "BallEdge",
     "Basis",
     "Block",
+    "BoxEdge",
     "CallableBasis",
     "Concatenated",
     "ConstantBasis",
     "Contraction",
+    "Edge",
     "Evaluation",
     "FourierBasis",
     "HarmonicBasis",
     "InvariantBasis",
     "LandmarkBasis",
     "MonomialBasis",
+    "Vanishing",
 ]

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis.edges import Edge
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Field, Pairing, Product
 from daskspectral.kernels.base import unit_index
@@ -186,6 +187,21 @@ class Basis(Registered, ABC):
     def slope_norm(self) -> float | None:
         """The squared norm of f -> df/dx_a in that space, the same for every direction; None where it is unknown."""
         return None
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether its functions vanish at the ends of the data, so that no constant belongs among them."""
+        return False
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The functions, 0 at the ends of the data, by which its functions are multiplied."""
+        return ()
+
+    @property
+    def core(self) -> Basis:
+        """The basis without such functions."""
+        return self
 
     def kills(self, atom: Atom) -> bool:
         """Whether the atom of every basis function is identically zero."""

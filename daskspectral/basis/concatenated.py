@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from daskspectral.basis.base import Arena, Array, Basis, Block, Contraction, Evaluation
+from daskspectral.basis.edges import Edge
 from daskspectral.forms import Atom, Product
 
 
@@ -140,6 +141,14 @@ class Concatenated(Basis):
         parts = [b.slope_norm for b in self.bases]
         known = [part for part in parts if part is not None]
         return sum(known) if len(known) == len(parts) else None
+
+    @property
+    def vanishes(self) -> bool:
+        return all(b.vanishes for b in self.bases)
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return tuple(edge for b in self.bases for edge in b.edges)
 
     def kills(self, atom: Atom) -> bool:
         return all(b.kills(atom) for b in self.bases)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -44,13 +45,17 @@ class Plan:
         """The ranges of an epoch whose results add, one sequence for each hand to which they are dealt."""
         return [epoch[i :: self.deal] for i in range(min(self.deal, len(epoch)))]
 
-    def live(self, in_flight: int) -> int:
-        """The most partial sums that wait in the trees of `in_flight` epochs, one for each hand that is done."""
+    def live(self, in_flight: int, size: Callable[[range], int] = lambda ranges: 1) -> int:
+        """The most partial sums that wait in the trees of `in_flight` epochs, one for each hand that is done.
+
+        `size` is what the sum over some ranges counts as.
+        """
         waiting = 0
         for epoch in self.epochs[:in_flight]:
             hands = self.hands(epoch)
             levels = math.ceil(math.log(len(hands[0]), self.split_every) - 1e-9)
-            waiting += len(hands) + (self.split_every - 1) * levels
+            waiting += sum(map(size, hands))
+            waiting += (self.split_every - 1) * sum(size(hands[0][: self.split_every**i]) for i in range(levels))
         return waiting
 
 

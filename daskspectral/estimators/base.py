@@ -80,7 +80,10 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `state`; nothing is solved again, since another LAPACK may rotate degenerate functions."""
-        estimator, fitted = cls(**state["params"]), state["fitted"]
+        params, fitted = dict(state["params"]), state["fitted"]
+        if params.get("periods") is not None:
+            params["periods"] = {int(column): period for column, period in params["periods"].items()}
+        estimator = cls(**params)
         for name, value in fitted.items():
             if getattr_static(cls, name, None) is None:  # a file replaces no method
                 setattr(estimator, name, value)
@@ -102,6 +105,8 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
                 params[name] = [int(c) for c in value]
             elif name == "folds" and not isinstance(value, (int, np.integer, str, os.PathLike, type(None))):
                 params[name] = None  # labels are data: the model keeps their sums
+            elif name == "periods" and value is not None:
+                params[name] = {str(column): float(period) for column, period in value.items()}
             elif name == "random_state" and not isinstance(value, (int, np.integer)):
                 params[name] = None
         return params

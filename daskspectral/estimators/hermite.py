@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -35,6 +35,7 @@ from daskspectral.passes.parameters import (
     checked_kernel,
     given_landmarks,
 )
+from daskspectral.passes.periods import check_periods, periodic, periods_of
 from daskspectral.passes.regression import Open, decide_regression
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
@@ -75,6 +76,8 @@ class HermiteRegressor(Regressor):
         Weight of a gradient against a value, 0 or more.
     columns : sequence of int, optional
         The columns of X that f depends on; all by default. Gradients always have all columns.
+    periods : mapping of int to float, optional
+        The periods of columns of X by their numbers, as in {0: 2 * numpy.pi} for angles: f is periodic in them.
     standardize : bool
         Bring each column to mean 0 and standard deviation 1 first, in one more pass. Gradients follow by the chain
         rule, and count in these units.
@@ -145,6 +148,7 @@ class HermiteRegressor(Regressor):
         landmark_sample: int | None = None,
         gradient_weight: float = 1.0,
         columns: Sequence[int] | None = None,
+        periods: Mapping[int, float] | None = None,
         standardize: bool = False,
         rtol: float | None = None,
         dtype: str = "float64",
@@ -158,6 +162,7 @@ class HermiteRegressor(Regressor):
         self.landmark_sample = landmark_sample
         self.gradient_weight = gradient_weight
         self.columns = columns
+        self.periods = periods
         self.standardize = standardize
         self.rtol = rtol
         self.dtype = dtype
@@ -200,6 +205,8 @@ class HermiteRegressor(Regressor):
             weight=sample_weight,
             fold=None if folds is None else folds.labels,
         )
+        if self.periods is not None:
+            kernel = periodic(kernel, periods_of(self.periods, source), "periods= asks for")
         self._check_against(source, kernel, operator)
 
         def lay(source: Source) -> Discretisation:
@@ -336,6 +343,7 @@ class HermiteRegressor(Regressor):
         if kernel.automatic:
             wanted = Open(
                 None if self.kernel is None or isinstance(self.kernel, str) else kernel,
+                None if self.periods is None else periods_of(self.periods, source),
                 landmarks,
                 self._count(source),
                 float(self.gradient_weight),
@@ -375,6 +383,12 @@ class HermiteRegressor(Regressor):
             check_amount("alpha", self.alpha)
         check_amount("gradient_weight", self.gradient_weight)
         check_one_of("standardize", self.standardize, (True, False))
+        check_periods(self.periods)
+        if self.standardize and self.periods is not None:
+            raise ValueError(
+                "standardize=True would change the units of X, and periods are in them; scale the columns of X before, "
+                "without standardize"
+            )
         check_one_of("dtype", self.dtype, ("float64", "float32"))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         if self.rtol is not None:

@@ -19,7 +19,7 @@ from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
-from daskspectral.moments.problem import solve_moments
+from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
@@ -73,13 +73,17 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     landmark_sample : int, optional
         Rows, drawn uniformly, among which the methods other than "uniform" choose; default max(10 p, 10 000).
     basis : Basis, optional
-        Functions of the prepared columns that take the place of the kernel at landmarks.
+        Functions of the prepared columns that take the place of the kernel at landmarks; Vanishing("landmarks", edge)
+        takes the kernel at landmarks into it.
     right_basis, right_kernel, right_landmarks : optional
         The right functions of an operator with singular values. Where they take other variables than the left ones
         (Cross), they have the same kernel and landmark method by default, at landmarks among their own points;
         otherwise (Transfer) they are the left functions, unless one of these is given.
     columns : sequence of int, optional
         The columns of X that are used; all by default.
+    periods : mapping of int to float, optional
+        The periods of columns of X by their numbers, as in {0: 2 * numpy.pi} for angles; kernels at landmarks are made
+        periodic in them (`kernels.Periodic`).
     standardize : bool
         Bring each column to mean 0 and standard deviation 1 first, in one more pass. Derivatives, and so the Laplacian,
         are then in standardised units; operators tied to the units of X, for instance by a potential, are refused.
@@ -119,6 +123,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     residuals_ : (k,) norms of the whitened problem's residuals
     status_ : str, how many values were obtained, the ranks, and the largest residual, in words
     support_, right_support_ : (p,), (q,) effective points under each basis function
+    density_ : Density, the estimate that was divided out, where the operator asks for one: its centres, counts,
+        bandwidth, floor, and the share `clipped` of the rows below it
     moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_
 
     Examples
@@ -150,6 +156,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         right_kernel: Kernel | None = None,
         right_landmarks: str | Any = None,
         columns: Sequence[int] | None = None,
+        periods: Mapping[int, float] | None = None,
         standardize: bool = False,
         constant: bool | None = None,
         exclude_landmarks: bool | None = None,
@@ -174,6 +181,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         self.right_kernel = right_kernel
         self.right_landmarks = right_landmarks
         self.columns = columns
+        self.periods = periods
         self.standardize = standardize
         self.constant = constant
         self.exclude_landmarks = exclude_landmarks
@@ -293,7 +301,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         """
         if isinstance(moments.operator, Regression):
             raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
-        if self.operator is not None and checked_operator(self.operator) != moments.operator:
+        if self.operator is not None and not checked_operator(self.operator).agrees(moments.operator):
             raise ValueError(
                 f"these are moments of {moments.operator}, and the operator of this estimator is {self.operator}: "
                 "leave the operator out, or fit it to the data"
@@ -332,7 +340,10 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         self.basis_ = moments.basis
         if moments.right_basis is not None:
             self.right_basis_ = moments.right_basis
-        self.kernel_ = next((b.kernel for b in moments.basis.parts if isinstance(b, LandmarkBasis)), None)
+        cores = [part.core for part in moments.basis.parts]
+        self.kernel_ = next((b.kernel for b in cores if isinstance(b, LandmarkBasis)), None)
+        if moments.operator.estimate is not None:
+            self.density_ = moments.operator.estimate
         self.preparation_ = Preparation.from_state(moments.preparation)
         self.n_features_in_ = int(moments.preparation["n_features_in"])
         right = moments.preparation.get("right")

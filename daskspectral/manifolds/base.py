@@ -113,7 +113,12 @@ class Manifold(Registered, ABC):
     @final
     def distance(self, x: ArrayLike) -> Array:
         """Return how far each of the points x (c, d) is off the manifold: (c,), in their units."""
-        return self._known(self._distance(self._points(x)), "distances to")
+        return self._known(self.known_distance(x), "distances to")
+
+    @final
+    def known_distance(self, x: ArrayLike) -> Array | None:
+        """Return the `distance` (c,) of the points x (c, d), or None without a closed form."""
+        return self._distance(self._points(x))
 
     @final
     def check(self, x: ArrayLike, *, tolerance: float = 1e-6) -> None:
@@ -122,7 +127,7 @@ class Manifold(Registered, ABC):
         The error names the row that is farthest off (or not finite). Where `distance` is unknown only the
         shape is checked.
         """
-        distance = self._distance(self._points(x))
+        distance = self.known_distance(x)
         if distance is None or not distance.size:
             return
         worst = int(np.argmax(distance))  # NaN counts as the largest

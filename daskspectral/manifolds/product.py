@@ -70,9 +70,10 @@ class Product(Manifold):
         first, second = self.first.tangents(x[:, :cut]), self.second.tangents(x[:, cut:])
         return None if first is None or second is None else _side_by_side(first, second)
 
-    def _distance(self, x: Array) -> Array:
+    def _distance(self, x: Array) -> Array | None:
         cut = self.first.ambient
-        return np.hypot(self.first.distance(x[:, :cut]), self.second.distance(x[:, cut:]))
+        first, second = self.first.known_distance(x[:, :cut]), self.second.known_distance(x[:, cut:])
+        return None if first is None or second is None else np.hypot(first, second)
 
     def _level(self, level: int) -> tuple[float, int]:
         value, pairs = _pairs(self, level)

@@ -9,9 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis
-from daskspectral.errors import RankWarning
+from daskspectral.errors import ManifoldWarning, RankWarning
 from daskspectral.kernels import Polynomial
+from daskspectral.moments.moments import Moments
+from daskspectral.operators.laplacian import OFF
 from daskspectral.solve import Spectrum
+
+ROUNDING = 1e-5  # of single precision, a hundredfold
+
+
+def advise_manifold(moments: Moments, *, stacklevel: int = 4) -> None:
+    """Warn where the rows lie off the operator's manifold by more than rounding, in the root mean square."""
+    squares = moments.arrays.get(OFF)
+    distance = 0.0 if squares is None else math.sqrt(float(squares[0]) / moments.weight)
+    if distance <= ROUNDING:
+        return
+    warnings.warn(
+        f"the rows lie {distance:.2g} off the manifold of {moments.operator} in the root mean square, more than "
+        "rounding. The tangential form does not see functions of this distance, and so it repeats its eigenvalues, from 0 on, "
+        "once the kernel tells such functions apart: with noise of 0.01 off the sphere in R^3 to 0, 0, 1.9, 1.9, 2, 2, "
+        "2, 2.1 in place of 0, 2, 2, 2, 6. Project the rows onto the manifold, or leave the manifold out: the ambient "
+        "form has no such functions",
+        ManifoldWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
@@ -46,7 +67,7 @@ def advise_rank(
         found = "singular values"
         basis = right if right is not None and solution.rank[1] < solution.rank[0] else basis
     advice = "use more landmarks or a narrower kernel"
-    kernels = [part.kernel for part in basis.parts if isinstance(part, LandmarkBasis)]
+    kernels = [part.core.kernel for part in basis.parts if isinstance(part.core, LandmarkBasis)]
     degrees = [kernel.degree for kernel in kernels if isinstance(kernel, Polynomial)]
     if degrees:
         most = math.comb(basis.dimension + max(degrees), basis.dimension)

@@ -164,13 +164,17 @@ class Groups:
         """The most groups that the rows start to stop can be in."""
         return self.dealing.most(start, stop) + (self.landmarks is not None)
 
+    def of(self, rows: Rows) -> Array | int:
+        """The groups (c,) of these rows, or one number where all of them are in one group."""
+        found = self.dealing.of(rows)
+        if self.landmarks is None:
+            return found
+        touching = self.landmarks(rows["x"])
+        return np.where(touching, self.dealing.number, found) if touching.any() else found
+
     def split(self, rows: Rows) -> Iterator[tuple[int, Rows]]:
         """The rows of each group that has some, with the group's number."""
-        found = self.dealing.of(rows)
-        if self.landmarks is not None:
-            touching = self.landmarks(rows["x"])
-            if touching.any():
-                found = np.where(touching, self.dealing.number, found)
+        found = self.of(rows)
         if isinstance(found, int):
             yield found, rows
             return

@@ -26,8 +26,7 @@ def name_in(group: int, name: str) -> str:
 class Folds(Registered):
     """The sums of moments by group of rows; the groups add up to the whole.
 
-    `arrays` has for every name in `Moments.arrays` the sums (G, ...) of each group; sums that tell of the order of rows
-    belong to stretches of rows, and a stretch counts to the group of its first row. `weight` and `count` (G,) are the
+    `arrays` has for every name in `Moments.arrays` the sums (G, ...) of each group, `weight` and `count` (G,) are the
     total weight and the number of rows of each group. With `landmarks`, the last group holds the rows that coincide
     with landmarks, which are in no fold.
 

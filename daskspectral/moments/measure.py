@@ -68,12 +68,9 @@ class Measure:
         """A batch cut into blocks, with the fields that the operator derives."""
         for start in range(0, max(1, len(batch["x"])), self.block_rows):
             fields = {k: v[start : start + self.block_rows] for k, v in batch.items()}
-            if self.operator is not None:
-                with numbered(fields):
-                    fields |= self.operator.derived_fields(fields)
             weight = fields.pop("weight", None)
             scale = None if weight is None else np.sqrt(weight, dtype=float)
-            yield Block(fields, np.dtype(self.dtype), arena, scale)
+            yield of_operator(Block(fields, np.dtype(self.dtype), arena, scale), self.operator)
 
 
 class Measurement:
@@ -191,12 +188,8 @@ class MeasureMany:
                     for name, measure in self.measures.items():
                         if (name, fold) not in started:
                             started[name, fold] = Measurement(measure, arena)
-                        fields = dict(block.fields)
-                        if measure.operator is not None:
-                            with numbered(fields):
-                                fields |= measure.operator.derived_fields(fields)
-                        dtype = np.dtype(measure.dtype)
-                        started[name, fold].add(replace(block, fields=fields, dtype=dtype, shared=shared))
+                        own = of_operator(block, measure.operator)
+                        started[name, fold].add(replace(own, dtype=np.dtype(measure.dtype), shared=shared))
         sums = {
             f"{name}/{key}" if self.folds is None else f"{name}/{fold}/{key}": value
             for (name, fold), measurement in started.items()
@@ -227,6 +220,19 @@ def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
     """A PointError raised inside names the row by its number in the data, where the fields hold the numbers."""
     numbers = fields.get(NUMBER)
     return nullcontext() if numbers is None else renumbered(numbers.__getitem__)
+
+
+def of_operator(block: Block, operator: Operator | None) -> Block:
+    """A block with the fields that the operator derives, and with the factors that it gives the weights."""
+    if operator is None:
+        return block
+    with numbered(block.fields):
+        fields = {**block.fields, **operator.derived_fields(block.fields)}
+        factors = operator.factors(fields)
+    if factors is None:
+        return replace(block, fields=fields)
+    roots = np.sqrt(factors)
+    return replace(block, fields=fields, scale=roots if block.scale is None else roots * block.scale)
 
 
 def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:

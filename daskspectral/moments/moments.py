@@ -27,10 +27,10 @@ class Moments(Registered):
     rows summed, `skipped` the number dropped as invalid, and `rows` the number read, from the row `start` on,
     landmarks that were left out included. `head` identifies, by its first rows, the array that was read.
     `right_basis` is None where `basis` gives the right functions too. `folds` has the same sums by group of rows, None
-    where they were not kept apart. `penalty` is c of their
-    penalised solution. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
-    "dropped". `a + b` is the moments of both data sets together; it keeps its `head` where b continues a, and folds
-    where both have them.
+    where they were not kept apart. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
+    "dropped". `penalty` is c of their penalised solution. `order` are the sums over runs of neighbouring rows, which
+    depend on the chunks (`moments.order`), None where they were not measured. `a + b` is the moments of both data sets
+    together; it keeps its `head` where b continues a, and folds where both have them.
 
     Examples
     --------
@@ -68,6 +68,7 @@ class Moments(Registered):
     folds: Folds | None = None
     landmark_rows: str = "kept"
     penalty: float | None = None
+    order: Array | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -84,7 +85,15 @@ class Moments(Registered):
         if not isinstance(other, Moments):
             return NotImplemented
         if self.operator != other.operator:
-            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}")
+            estimated = (
+                ""
+                if self.operator.estimate is None
+                else (
+                    "; a density is estimated anew by each fit: fit the second with the operator of the first, "
+                    "moments_.operator"
+                )
+            )
+            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}{estimated}")
         if self.fingerprint != other.fingerprint:
             raise ValueError(
                 f"these moments were measured with different {' and '.join(_differences(self, other))}, and do not "
@@ -103,6 +112,7 @@ class Moments(Registered):
             rows=self.rows + other.rows,
             head=self.head if other.head == self.head and other.start == self.start + self.rows else "",
             folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
+            order=None if self.order is None or other.order is None else self.order + other.order,
         )
 
     def __radd__(self, other: int) -> Moments:

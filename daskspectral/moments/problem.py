@@ -10,47 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis
-from daskspectral.moments.advice import advise_rank, advise_support
+from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.moments.advice import advise_support
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.penalty import PRECISION, ROUNDING, roughness, trace
 from daskspectral.operators.weights import effective_rows
-from daskspectral.solve import Penalty, Problem, Spectrum, resolve_cut
+from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut
 
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
 
 
-def solve_moments(
-    moments: Moments, *, count: int, rtol: float | None, ridge: float, min_support: float, penalty: float | None
-) -> dict[str, Any]:
-    """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
-
-    `penalty` is c of the penalised solution, None for all directions above the cut `rtol`.
-
-    Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
-    """
-    posed = Posed(moments, count=count, rtol=rtol, ridge=ridge, min_support=min_support, penalty=penalty)
-    spectrum = posed.solve(posed.means, posed.rows)
-    left, right, solver = posed.left, posed.right, moments.operator.solver
-    advise_rank(spectrum, left.basis, count, right=right.basis, stacklevel=5)
-    shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
-    return {
-        solver.values: spectrum.values,
-        **{name: shown[side] for name, side in solver.functions.items()},
-        "rank_": spectrum.rank,
-        "residuals_": spectrum.residuals,
-        "status_": spectrum.status,
-        "support_": left.support,
-        **({"right_support_": right.support} if solver.two_sided else {}),
-    }
-
-
 class Posed:
     """The problem that moments pose to their operator's solver, for the means over all rows or over a part of them.
 
-    Arguments as of `solve_moments`. `means` are those over all rows, `rows` is how many rows the data count as. What
-    does not depend on the rows, the functions that are kept and their norm, is the same for every part.
+    `count` values are wanted; `penalty` is c of the penalised solution, None for all directions above the cut `rtol`;
+    functions of a kernel that rest on fewer points than `min_support` are left out, and with `half` the second half of
+    the landmarks. `means` are those over all rows, `rows` is how many rows the data count as. What does not depend on
+    the rows, the functions that are kept and their norm, is the same for every part.
+
+    Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
 
     def __init__(
@@ -62,17 +41,18 @@ class Posed:
         ridge: float,
         min_support: float,
         penalty: float | None,
+        half: bool = False,
     ):
         self.operator, self.count, self.ridge, self.c = moments.operator, count, ridge, penalty
         self.cut = resolve_cut(rtol if penalty is None else None, moments.dtype)
         self.rounding = ROUNDING[moments.dtype] if rtol is None else resolve_cut(rtol, moments.dtype)
         self.precision = PRECISION[moments.dtype]
-        self.means, self.rows = checked_means(moments), _rows(moments)
-        self.left = self.right = _Side(moments, "", min_support)
+        self.means, self.rows, self.count_of_rows = checked_means(moments), _rows(moments), moments.count
+        self.left = self.right = _Side(moments, "", min_support, half)
         if self.operator.solver.two_sided and "right_gram" in self.means:
-            self.right = _Side(moments, "right_", min_support)
+            self.right = _Side(moments, "right_", min_support, half)
 
-    def solve(self, means: Mapping[str, Real], rows: float) -> Spectrum:
+    def solve(self, means: Mapping[str, Real], rows: float, span: Whitening | None = None) -> Spectrum:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
         operator, left, right = self.operator, self.left, self.right
         solver = operator.solver
@@ -88,9 +68,39 @@ class Posed:
                 ridge=self.ridge,
                 descending=operator.descending,
                 ranking=operator.ranking,
-                penalty=self._penalty(means, rows),
+                penalty=None if span is not None else self._penalty(means, rows),
+                span=span,
             )
         )
+
+    def solve_part(self, means: Mapping[str, Real], rows: float) -> Spectrum:
+        """The same for a part of the data; a symmetric problem is solved in directions that all of the data see."""
+        pencil = self._pencil
+        if pencil is None:
+            return self.solve(means, rows)
+        span = pencil.part(self._energy(means), self.left.among(means["gram"], self.left), self.rows / rows)
+        return self.solve(means, rows, span)
+
+    @cached_property
+    def _pencil(self) -> Pencil | None:
+        penalty = self._penalty(self.means, self.rows)
+        if penalty is None or not isinstance(self.operator.solver, Symmetric):
+            return None
+        gram = self.left.among(self.means["gram"], self.left)
+        return Pencil.of(self._energy(self.means), gram, penalty, self.count, self.cut)
+
+    @property
+    def nulls(self) -> int:
+        """The number of leading functions that a symmetric form kills whatever the data: constants."""
+        if not self.operator.solver.needs_symmetry:
+            return 0
+        form = self.left.among(self.means["form"], self.left)
+        return int(np.count_nonzero((form == 0).all(axis=0)))
+
+    def _energy(self, means: Mapping[str, Real]) -> Real:
+        """The symmetric form by which functions are ranked, ascending."""
+        name = "form" if self.operator.solver.needs_symmetry else "energy"
+        return self.left.among(means[name], self.left) * (-1 if self.operator.descending else 1)
 
     def _penalty(self, means: Mapping[str, Real], rows: float) -> Penalty | None:
         """The penalty mu K, mu = c kappa / n (section on penalised solutions of `help(daskspectral.solve)`).
@@ -108,12 +118,9 @@ class Posed:
             mu, nu = (c * trace(k, g) / rows for k, g in ((norm, gram), (right.norm, right_gram)))
             return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
         if operator.solver.needs_symmetry or "energy" in means:
-            name = "form" if operator.solver.needs_symmetry else "energy"
-            energy = left.among(means[name], left) * (-1 if operator.descending else 1)
+            energy = self._energy(means)
             mu = c * roughness(operator, left.basis, energy, norm) / rows
-            return Penalty(
-                mu * norm, energy=None if name == "form" else energy, rounding=self.rounding, precision=self.precision
-            )
+            return Penalty(mu * norm, energy=energy, rounding=self.rounding, precision=self.precision)
         if operator.derivative_order == 0:
             return Penalty(c * trace(norm, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
         return None
@@ -137,7 +144,7 @@ def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
 class _Side:
     """The functions of one side, and which of them rest on enough points."""
 
-    def __init__(self, moments: Moments, prefix: str, least: float):
+    def __init__(self, moments: Moments, prefix: str, least: float, half: bool = False):
         right = moments.right_basis if prefix else None
         self.prefix = prefix
         self.basis: Basis = moments.basis if right is None else right
@@ -145,7 +152,10 @@ class _Side:
         share = np.divide(first, diagonal, out=np.zeros_like(first), where=diagonal > 0) * first
         self.support = share * _rows(moments)
         self.kept: NDArray[np.bool_] = ~self.basis.local | (self.support >= least)
-        advise_support(self.kept, self.basis, least)
+        if half:
+            self.kept &= _first_half(self.basis)
+        else:
+            advise_support(self.kept, self.basis, least)
         self.gram = moments.mean(f"{prefix}gram")
 
     @cached_property
@@ -162,6 +172,17 @@ class _Side:
         whole = np.zeros((len(self.kept), coefficients.shape[1]), coefficients.dtype)
         whole[self.kept] = coefficients
         return whole
+
+
+def _first_half(basis: Basis) -> NDArray[np.bool_]:
+    """All functions but those at the second half of the landmarks, (p,)."""
+    parts = [
+        np.arange(part.size) < (part.size + 1) // 2
+        if isinstance(part.core, LandmarkBasis)
+        else np.ones(part.size, bool)
+        for part in basis.parts
+    ]
+    return np.concatenate(parts)
 
 
 def _rows(moments: Moments) -> float:

@@ -13,6 +13,7 @@ from daskspectral.basis import Arena
 from daskspectral.moments.dealing import FOLD, Groups
 from daskspectral.moments.folds import COUNT, WEIGHT, name_in
 from daskspectral.moments.measure import Measure, Measurement, numbered
+from daskspectral.moments.order import ORDER, Runs, RunSums
 from daskspectral.operators import Operator
 
 Array = NDArray[Any]
@@ -24,7 +25,8 @@ class SumTask:
     """The sums of one range: forms and functionals of the functions, and the operator's own statistics of the rows.
 
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
-    the weight and the number of rows of all groups. Points are prepared with the scale and columns of X given here.
+    the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
+    name `order.ORDER`. Targets are prepared with the scale and columns of X given here.
     """
 
     measure: Measure
@@ -32,15 +34,19 @@ class SumTask:
     scale: Array | None = None
     columns: tuple[int, ...] | None = None
     groups: Groups | None = None
+    runs: Runs | None = None
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
         arena, groups = Arena(), self.groups
+        order = None if self.runs is None else RunSums(self.runs)
         parts: dict[int, _Part] = {} if groups is not None else {0: _Part(self, arena)}
         weight, count = np.zeros(groups.number if groups else 1), np.zeros(groups.number if groups else 1)
         for batch in batches:
             with numbered(batch):
                 self.operator.check_points(batch["x"])
+            if order is not None:
+                order.add(batch["x"])
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
                 if group not in parts:
@@ -48,9 +54,10 @@ class SumTask:
                 count[group] += len(rows["x"])
                 weight[group] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
                 parts[group].add({k: v for k, v in rows.items() if k != FOLD}, whole=len(rows["x"]) == len(batch["x"]))
+        sums: dict[str, Array] = {} if order is None else {ORDER: order.result()}
         if groups is None:
-            return parts[0].result()
-        sums: dict[str, Array] = {WEIGHT: weight, COUNT: count}
+            return sums | parts[0].result()
+        sums |= {WEIGHT: weight, COUNT: count}
         for group in sorted(parts):  # one by one: what is summed is let go
             sums |= {name_in(group, name): values for name, values in parts.pop(group).result().items()}
         return sums

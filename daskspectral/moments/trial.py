@@ -93,7 +93,7 @@ class Trial:
         fitted = np.concatenate([split[0], split[0] + self.folds])
         operator, dtype = self.moments.operator, self.moments.dtype
         share = self.weight[fitted].sum() / self.moments.weight
-        spectrum = posed.solve(self._means(fitted), posed.rows * share)
+        spectrum = posed.solve_part(self._means(fitted), posed.rows * share)
         left, right = posed.left.spread(spectrum.left), posed.right.spread(spectrum.right)
         seen = self._means(split[1])
         if operator.solver.two_sided:

@@ -7,6 +7,9 @@ Arrays that it reads besides the points go to `fit(x, fields={"name": array})`, 
                                            data; result
     Laplacian(manifold=None)             grad f . grad g, tangential on a manifold
                                            x; eigenvalues, ascending
+    Laplacian(density=1.0)               the same, each row weighed by 1 / its estimated density: Laplace-Beltrami,
+                                         however the rows were sampled; exponents from 0 to 1
+                                           x; eigenvalues, ascending
     Schroedinger("potential")            grad f . grad g + v f g
                                            x, v (n,); eigenvalues, ascending
     AnisotropicDiffusion("diffusion")    grad f . D grad g
@@ -36,6 +39,9 @@ Arrays that it reads besides the points go to `fit(x, fields={"name": array})`, 
 Equations are numbered as in Cabannes and Bach (2024). Operators tied to the units of the points (a potential, a drift,
 a partial derivative, a manifold) are refused with `standardize=True`: scale the columns yourself. Operators with
 singular values have left and right functions, `transform` and `transform_right`, and `rank_` is a pair.
+
+The ends of the data are free (Neumann) unless the basis vanishes there: `basis.Vanishing`. Columns that are angles are
+named by the estimator's argument `periods`.
 
     >>> import numpy as np
     >>> import daskspectral as dsp

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
+from daskspectral.operators.density import Density
 from daskspectral.operators.weights import banded_squares
 from daskspectral.registry import Registered
 from daskspectral.solve import Solver, Symmetric
@@ -178,6 +179,31 @@ class Operator(Registered, ABC):
     @property
     def periods(self) -> tuple[float | None, ...] | None:
         """The period of each column (None for a column without), where kernels at landmarks have to be periodic."""
+        return None
+
+    @property
+    def exponent(self) -> float:
+        """The power of the density of the rows that is divided out of all sums; 0 where none is."""
+        return 0.0
+
+    @property
+    def estimate(self) -> Density | None:
+        """The density that is divided out, once it is estimated."""
+        return None
+
+    def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Operator:
+        """The operator with the density of a sample x (n, d), which is fixed before the rows are measured.
+
+        The options are those of `operators.density.estimate_density`.
+        """
+        return self
+
+    def agrees(self, measured: Operator) -> bool:
+        """Whether this operator is the measured one, but for a density that was estimated from the data."""
+        return self == measured
+
+    def factors(self, fields: Mapping[str, Array]) -> Array | None:
+        """Positive factors (c,) of the sample weights of a block of rows, in all forms; None where there are none."""
         return None
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,15 +11,28 @@ import numpy as np
 from daskspectral.forms import Form, dirichlet, tangential_dirichlet
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
+from daskspectral.operators.density import CLIP, Density, check_clip, check_exponent, estimate_density
+
+OFF = "squared distance from the manifold"
+FARTHEST = 0.25  # farther off the manifold, in its own units, a row is no noise but an error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplacian(Operator):
     """grad* grad for the distribution of the data, eigenvalues 0 = l_0 <= l_1 <= ... (equation (3)).
 
     On a known submanifold (`manifold=`) it is the tangential form: the ambient gradient is biased there, and its part
     along the normals is subtracted. On a periodic box, or a product with one, kernels at landmarks are made periodic
-    (`kernels.Periodic`); a basis of your own has to be periodic itself.
+    (`kernels.Periodic`); a basis of your own has to be periodic itself. Rows belong on the manifold: one farther than
+    .25 off it is an error, and a mean distance above rounding gives a ManifoldWarning, since the tangential form does
+    not see functions of this distance and repeats its eigenvalues with them.
+
+    `density` = a, from 0 to 1, divides the a-th power of the sampling density rho out of all sums: both forms are
+    integrals for rho^(1 - a), and with 1 the eigenvalues are those of Laplace-Beltrami, with free ends, however the
+    rows were sampled. rho is clipped below at its quantile `clip`, so that a few remote rows do not decide. It is
+    estimated from up to 50 000 rows before the pass (`Density`), is part of the fitted model,
+    `density_`, and may be given in place of a: two fits whose moments are to be added need the same one. Functions have
+    unit norm for the weighted rows, whose weights rho^-a have the mean 1 over this sample.
 
     Examples
     --------
@@ -29,17 +42,34 @@ class Laplacian(Operator):
     >>> model = dsp.SpectralDecomposition(Laplacian(box), dsp.kernels.Gaussian(1.0), n_components=5, n_landmarks=20)
     >>> model.set_params(random_state=0).fit(x).eigenvalues_.round()
     array([0., 1., 1., 4., 4.])
+
+    Rows twenty times as dense at one end of an interval of length pi as at the other; the eigenvalues are k^2:
+
+    >>> x = np.pi * np.log1p(19 * np.random.default_rng(0).random((20_000, 1))) / np.log(20)
+    >>> model = dsp.SpectralDecomposition(Laplacian(density=1.0), dsp.kernels.Gaussian(1.0), n_components=4)
+    >>> model.set_params(n_landmarks=30, random_state=0).fit(x).eigenvalues_.round(1) + 0.0
+    array([0., 1., 4., 9.])
     """
 
     expects: ClassVar = {"manifold": Manifold}
 
     manifold: Manifold | None = None
+    density: float | Density = 0.0
+    clip: float = CLIP
     name: str = field(default="laplacian", init=False, repr=False)
 
     def __post_init__(self) -> None:
         manifold: Any = self.manifold
         if manifold is not None and not isinstance(manifold, Manifold):
             raise TypeError(f"manifold must be one of daskspectral.manifolds, such as Sphere(3); got {manifold!r}")
+        if not isinstance(self.density, Density):
+            check_exponent(self.density)
+        check_clip(self.clip)
+
+    def __repr__(self) -> str:
+        density = f", density={self.density!r}" if self.density else ""
+        clip = f", clip={self.clip!r}" if self.clip != CLIP else ""
+        return f"Laplacian(manifold={self.manifold!r}{density}{clip})"
 
     @property
     def form(self) -> Form:
@@ -78,6 +108,32 @@ class Laplacian(Operator):
         return periods if any(periods) else None
 
     @property
+    def exponent(self) -> float:
+        return self.density.exponent if isinstance(self.density, Density) else float(self.density)
+
+    @property
+    def estimate(self) -> Density | None:
+        return self.density if isinstance(self.density, Density) else None
+
+    def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Laplacian:
+        return replace(self, density=estimate_density(x, self.exponent, rng, clip=self.clip, **options))
+
+    def agrees(self, measured: Operator) -> bool:
+        if self.estimate is None and isinstance(measured, Laplacian) and self.exponent == measured.exponent:
+            return (self.manifold, self.clip) == (measured.manifold, measured.clip)
+        return self == measured
+
+    def factors(self, fields: Mapping[str, Array]) -> Array | None:
+        if not self.exponent:
+            return None
+        if self.estimate is None:
+            raise ValueError(
+                f"the density of {self} is to be estimated from the data: measure with the operator of a fit, "
+                "moments_.operator, or give Laplacian the Density"
+            )
+        return self.estimate.weights(fields["x"])
+
+    @property
     def derived(self) -> Mapping[str, frozenset[str]]:
         return dict.fromkeys(("tangent", "normal"), frozenset({"x"}))
 
@@ -90,7 +146,18 @@ class Laplacian(Operator):
 
     def check_points(self, x: Array) -> None:
         if self.manifold is not None:
-            self.manifold.check(np.asarray(x, dtype=float), tolerance=1e-5)
+            self.manifold.check(np.asarray(x, dtype=float), tolerance=FARTHEST)
+
+    def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
+        """Besides the squared weights, where the manifold tells it, the squared distance of the rows from it (1,)."""
+        found = super().statistics(fields)
+        if self.manifold is None or not self.manifold.codimension:
+            return found
+        distance = self.manifold.known_distance(np.asarray(fields["x"], dtype=float))
+        if distance is None:
+            return found
+        weights = np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(distance))
+        return found | {OFF: np.array([weights @ distance**2])}
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         if self.manifold is None:

@@ -69,6 +69,7 @@ class Search:
     right_points: Array | None
     right_median: float
     constant: bool
+    laid: Callable[[Basis], Basis]
     components: int
     dtype: str
     factors: tuple[float, ...] = FACTORS
@@ -152,7 +153,7 @@ class Search:
         return left, self._basis(self.kernel(setting, right=True), self.right_points)
 
     def _basis(self, kernel: Kernel, points: Array) -> Basis:
-        basis = LandmarkBasis(kernel, points)
+        basis = self.laid(LandmarkBasis(kernel, points))
         return Concatenated((ConstantBasis(basis.dimension), basis)) if self.constant else basis
 
     def ranked(self, found: dict[Setting, Array]) -> list[Setting]:
@@ -182,7 +183,9 @@ class Search:
         return tuple(rows)
 
 
-def families_of(kernel: Kernel | None, operator: Operator, dimension: int) -> tuple[Kernel, ...]:
+def families_of(
+    kernel: Kernel | None, operator: Operator, periods: tuple[float | None, ...] | None
+) -> tuple[Kernel, ...]:
     """The kernels to compare, scales open: the given one, or a rough and a smooth one of enough derivatives."""
     if kernel is not None:
         found: tuple[Kernel, ...] = (kernel,)
@@ -190,8 +193,9 @@ def families_of(kernel: Kernel | None, operator: Operator, dimension: int) -> tu
         order = operator.derivative_order
         rough = next(Matern(nu, "auto") for nu in (1.5, 2.5, 3.5, 4.5, 5.5) if Matern(nu, 1.0).order >= order + 1)
         found = (rough, Gaussian("auto"))
-    periods = operator.periods
-    return found if periods is None else tuple(Periodic(k, periods) for k in found)
+    if periods is None or isinstance(kernel, Periodic):
+        return found
+    return tuple(Periodic(k, periods) for k in found)
 
 
 def _middle(values: Sequence[Array]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral import landmarks as choosing
+from daskspectral.basis import Basis
 from daskspectral.data.source import Source, label_of
-from daskspectral.kernels import Kernel
+from daskspectral.kernels import Kernel, Periodic
 from daskspectral.operators import Operator
 from daskspectral.passes.automatic import PENALTIES, SPREADS, TRIAL_LANDMARKS, Search, Setting, families_of
 from daskspectral.passes.parameters import given_landmarks
@@ -28,11 +30,14 @@ PLAIN = Setting(-1, 0.5)  # where nothing can be compared: the smooth kernel at 
 class Open:
     """What an estimator leaves to the data: a kernel of open scale (None: the kernel too), and "auto" for numbers.
 
+    `laid` puts functions at landmarks into the basis that is used, `periods` are those of the prepared columns.
     `landmarks` and `right_landmarks` are methods, or arrays in the columns of the data; `count` is p. `penalty` is None
     for a solution by rank cut. The right functions have the kernel `right_kernel` where it is not None.
     """
 
     kernel: Kernel | None
+    periods: tuple[float | None, ...] | None
+    laid: Callable[[Basis], Basis]
     landmarks: Any
     count: int
     constant: bool
@@ -60,7 +65,7 @@ def decide(
     judge = operator.comparable
     blocks = source.lagged is not None
     pilot = Pilot.draw(source, judge or operator, rng, blocks=blocks, on_invalid=on_invalid, progress=progress)
-    families = families_of(wanted.kernel, operator, source.dimension)
+    families = families_of(wanted.kernel, operator, wanted.periods)
     search, raw = _search(pilot, families, wanted, rng)
     comparable = judge is not None and pilot.rows >= LEAST_ROWS and pilot.folds > 1
     if not comparable:
@@ -76,13 +81,13 @@ def decide(
         candidates = search.table(judged)
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
     kernel = search.kernel(setting)
-    found: dict[str, Any] = {"kernel": plain_kernel(kernel, operator), "spread": setting.spread}
+    found: dict[str, Any] = {"kernel": _plain(kernel, wanted.kernel), "spread": setting.spread}
     if wanted.penalty is not None:
         found["penalty"] = setting.penalty
     for view, side in raw.items():
         found[side.name] = side.chosen(kernel, view, pilot, rng)
         if side.name == "right_landmarks":
-            found["right_kernel"] = plain_kernel(search.kernel(setting, right=True), operator)
+            found["right_kernel"] = _plain(search.kernel(setting, right=True), wanted.right_kernel)
         else:
             found["n_landmarks"] = len(found[side.name])
     return Selection(candidates, found, pilot.rows, search.median, edge)
@@ -142,7 +147,7 @@ def _search(
     landmark = np.zeros(pilot.rows, dtype=bool)
     landmark[found["x"].rows[:TRIAL_LANDMARKS]] = True
     right = operator.right_view if wanted.right_kernel is not None else None
-    still = operator.derivative_order == 0 or operator.on_manifold or operator.periods is not None or right is not None
+    still = operator.derivative_order == 0 or operator.on_manifold or wanted.periods is not None or right is not None
     penalties = (wanted.penalty,) if wanted.penalty != "auto" else PENALTIES
     spreads = (wanted.spread,) if wanted.spread != "auto" else (0.0,) if still else (0.0, *SPREADS)
     given = wanted.right_kernel
@@ -159,6 +164,7 @@ def _search(
         None if right is None else points[right],
         0.0 if right is None else medians[right],
         wanted.constant,
+        wanted.laid,
         wanted.components,
         wanted.dtype,
     )
@@ -179,6 +185,7 @@ def _median(points: Array, rng: np.random.Generator) -> float:
         return choosing.median_distance(distinct, rng)
 
 
-def plain_kernel(kernel: Kernel, operator: Operator) -> Kernel:
-    """The kernel as an estimator takes it: without the periods that the operator adds by itself."""
-    return kernel if operator.periods is None else kernel.get_params(deep=False)["kernel"]
+def _plain(kernel: Kernel, given: Any) -> Kernel:
+    """The kernel as an estimator takes it: without periods that were added to it."""
+    inner = kernel.kernel if isinstance(kernel, Periodic) and not isinstance(given, Periodic) else kernel
+    return inner

@@ -14,7 +14,6 @@ import zarr
 from numpy.typing import NDArray
 
 from daskspectral.data.source import Source, in_memory
-from daskspectral.data.trajectories import is_several
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.moments.dealing import FOLD, Blocked, Dealing, Dealt, Hashed, Labelled, hashed
 from daskspectral.moments.folds import Folds
@@ -26,6 +25,7 @@ MOST = 100
 DEALT_TASKS = 100  # on rows sorted by a coordinate, fewer tasks dealt in turn are too coarse
 DEALT_EPOCH = 80  # tasks of an epoch, of which only one sum for each fold reaches the driver
 SHORT_EPOCH = 4  # where each task sends the sums of many folds, so that few of them wait
+OUTSIDE = (zarr.Array, da.Array, xr.DataArray)  # labels that may be outside memory, and are read in a pass
 FEW_ROWS = 100  # below, fewer folds than asked for are better than none
 
 
@@ -88,9 +88,11 @@ def checked_folds(value: Any) -> FoldRequest | None:
         return None
     if isinstance(value, str) and value == "blocks":
         return FoldRequest(blocks=True)
-    if isinstance(value, (str, os.PathLike, zarr.Array, da.Array, xr.DataArray)):
+    if isinstance(value, (str, os.PathLike, *OUTSIDE)):
         return FoldRequest(labels=value)
-    if is_several(value):
+    if isinstance(value, (list, tuple)) and any(isinstance(part, OUTSIDE) for part in value):
+        return FoldRequest(labels=value)
+    if _is_several(value):
         parts = [_labels(part) for part in value]
         codes, values = _coded(np.concatenate(parts))
         borders = np.cumsum([len(part) for part in parts])[:-1]
@@ -172,6 +174,11 @@ class _DistinctTask:
             labels = _Distinct(np.unique(batch[FOLD])[: MOST + 1])
             found = found + labels if number else labels
         return {"labels": found}
+
+
+def _is_several(value: Any) -> bool:
+    """Whether these are labels of several trajectories, rather than one list of labels."""
+    return isinstance(value, (list, tuple)) and any(isinstance(part, (np.ndarray, list, tuple)) for part in value)
 
 
 def _labels(value: Any) -> Array:

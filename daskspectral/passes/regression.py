@@ -23,6 +23,7 @@ from daskspectral.moments.regression import RidgeProblem
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.automatic import TRIAL_LANDMARKS, in_threads
 from daskspectral.passes.parameters import given_landmarks
+from daskspectral.passes.periods import Periods, periodic
 from daskspectral.passes.pilot import Pilot
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.folded import best_penalty
@@ -37,13 +38,14 @@ PLAIN = 1.0  # the factor where nothing can be compared
 
 @dataclass(frozen=True)
 class Open:
-    """What a regression leaves to the data: a kernel of open scale, or None for the kernel too.
+    """What a regression leaves to the data: a kernel of open scale, or None for the kernel too, of these `periods`.
 
     `landmarks` are a method that chooses `count` rows, or an array in the columns of the data. `alpha` is the penalty
     where it is given; folds are contiguous `blocks` where it is asked for. `cut` is that of the ridge problem.
     """
 
     kernel: Kernel | None
+    periods: Periods | None
     landmarks: Any
     count: int
     gradient_weight: float
@@ -88,7 +90,7 @@ def decide_regression(
     Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid, or all are equal.
     """
     pilot = Pilot.draw(source, operator, rng, blocks=wanted.blocks, on_invalid=on_invalid, progress=progress)
-    families = (wanted.kernel,) if wanted.kernel is not None else families_of(operator)
+    families = (wanted.kernel,) if wanted.kernel is not None else families_of(operator, wanted.periods)
     points = pilot.points("x")
     embedded = families[0].embedded(points)
     median = _median(embedded, rng)
@@ -141,9 +143,10 @@ def decide_regression(
     return Selection(table, chosen, pilot.rows, median, edge)
 
 
-def families_of(operator: Regression) -> tuple[Kernel, ...]:
+def families_of(operator: Regression, periods: Periods | None) -> tuple[Kernel, ...]:
     """A rough and a smooth kernel, their scales open; the rough one has two derivatives more for gradients."""
-    return Matern(2.5 if operator.gradients else 1.5, "auto"), Gaussian("auto")
+    found = Matern(2.5 if operator.gradients else 1.5, "auto"), Gaussian("auto")
+    return tuple(periodic(kernel, periods, "periods= asks for") for kernel in found)
 
 
 @dataclass(frozen=True, eq=False)

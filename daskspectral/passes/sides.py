@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis, Vanishing
 from daskspectral.data.source import Source, label_of
 from daskspectral.errors import renumbered
 from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
 from daskspectral.operators.facts import derivatives, fields_at_derivatives, units_of
-from daskspectral.passes.deciding import Open, decide, plain_kernel
+from daskspectral.passes.deciding import Open, decide
+from daskspectral.passes.density import with_density
+from daskspectral.passes.edges import check_edges
 from daskspectral.passes.landmarks import choose_landmarks, moved
 from daskspectral.passes.parameters import (
     check_one_of,
@@ -24,9 +26,10 @@ from daskspectral.passes.parameters import (
     checked_kernel,
     given_landmarks,
 )
+from daskspectral.passes.periods import Periods, check_periods, periodic, periods_of
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
-from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.sums import MOST_DROPPED, Discretisation
 
 MOST_LANDMARKS = 500  # by default
 
@@ -37,6 +40,8 @@ class Side:
 
     The functions are a `basis`, or a `kernel` at `landmarks`: an array, or the method that chooses `count` of
     `sample` rows. `view` is the field of points on which they are evaluated; `constant` adds the constant function.
+    `vanishing` is a Vanishing("landmarks", ...) into which the kernel at landmarks goes. `periods` are the periods of
+    columns of X by their numbers.
     """
 
     prefix: str
@@ -48,18 +53,23 @@ class Side:
     sample: int | None
     constant: bool
     spread: float = 0.0
+    vanishing: Vanishing | None = None
+    periods: Mapping[Any, Any] | None = None
 
     @property
     def automatic(self) -> bool:
         """Whether the data decide the kernel or its scale."""
-        if self.basis is not None:
-            return False
-        return is_automatic(self.kernel)
+        return self.basis is None and is_automatic(self.kernel)
 
     @property
     def drawn(self) -> bool:
         """Whether rows of the data become landmarks."""
         return self.basis is None and isinstance(self.landmarks, str)
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether its functions vanish at the ends of the data."""
+        return self.vanishing is not None or (isinstance(self.basis, Basis) and self.basis.vanishes)
 
     @property
     def size(self) -> int:
@@ -79,8 +89,19 @@ class Side:
             for name, given in named.items():
                 if given:
                     raise ValueError(f"{basis} takes the place of a kernel at landmarks; give it or {name}, not both")
+            if self.periods is not None:
+                raise ValueError(
+                    f"periods are for kernels at landmarks, and {basis} has functions of its own: they have to be "
+                    "periodic themselves, as LandmarkBasis(Periodic(kernel, periods), points) is"
+                )
         else:
             checked_kernel(self.kernel)
+        check_periods(self.periods)
+        if self.vanishes and self.constant:
+            raise ValueError(
+                f"constant=True would add a function that does not vanish to {basis}, whose functions vanish at the "
+                "ends of the data; leave constant out"
+            )
         if isinstance(self.landmarks, str):
             check_one_of(f"{self.prefix}landmarks", self.landmarks, METHODS)
             if self.landmarks != "uniform" and self.sample is not None:
@@ -97,7 +118,10 @@ class Side:
                 )
             self.basis.check_order(order, operator.title)
             return
-        LandmarkBasis(self._kernel(operator), np.zeros((1, dimension))).check_order(order, operator.title)
+        if self.vanishing is not None:
+            self.vanishing.check_dimension(dimension)
+        kernel = self._kernel(operator, source)
+        self.laid(LandmarkBasis(kernel, np.zeros((1, dimension)))).check_order(order, operator.title)
         if not self.drawn:
             columns = source.preparations[self.view].columns
             given_landmarks(self.landmarks, source.width(self.view), label_of(self.view), columns)
@@ -106,43 +130,59 @@ class Side:
         self, source: Source, rng: np.random.Generator, operator: Operator, *, on_invalid: str, progress: bool | None
     ) -> tuple[Basis, NDArray[np.floating[Any]] | None]:
         """The basis, and its landmarks in the raw columns of the data, None for a basis that is given."""
+        basis, raw = self._chosen(source, rng, operator, on_invalid=on_invalid, progress=progress)
+        if basis.edges:
+            check_edges(basis.edges, source, rng, view=self.view, on_invalid=on_invalid, progress=progress)
+        return _with_constant(basis) if self._adds_constant(basis) else basis, raw
+
+    def _chosen(
+        self, source: Source, rng: np.random.Generator, operator: Operator, **options: Any
+    ) -> tuple[Basis, NDArray[np.floating[Any]] | None]:
         if self.basis is not None:
-            adds = self._adds_constant(self.basis)
-            return _with_constant(self.basis) if adds else self.basis, None
+            return self.basis, None
         found = choose_landmarks(
             source,
-            self._kernel(operator),
+            self._kernel(operator, source),
             self.landmarks,
             self.count,
             rng,
             view=self.view,
             sample_size=self.sample,
-            on_invalid=on_invalid,
-            progress=progress,
+            **options,
         )
         rows = found.rows
         if rows is not None and not self.prefix:
             with renumbered(lambda k: rows[k]):
                 operator.check_points(found.points)
-        basis = LandmarkBasis(found.kernel, moved(found.points, found.kernel, self.spread))
-        return _with_constant(basis) if self.constant else basis, found.raw
+        return self.laid(LandmarkBasis(found.kernel, moved(found.points, found.kernel, self.spread))), found.raw
 
-    def _kernel(self, operator: Operator) -> Kernel:
-        """A copy of the kernel, periodic where the operator's manifold is."""
-        kernel, periods = (
-            checked_kernel(self.kernel),
-            operator.periods,
-        )
-        if periods is None:
-            return kernel
-        if not isinstance(kernel, Periodic):
-            return Periodic(kernel, periods)
-        if tuple(kernel.periods) != periods:
+    def kernel_of(self, basis: Basis) -> Kernel:
+        """The kernel of a basis that this side chose, as an estimator takes it: without periods that are added."""
+        core = basis.parts[-1].core
+        assert isinstance(core, LandmarkBasis)
+        kernel = core.kernel
+        given = isinstance(self.kernel, Periodic)
+        return kernel.kernel if isinstance(kernel, Periodic) and not given else kernel
+
+    def laid(self, basis: Basis) -> Basis:
+        """Functions at landmarks as they are used: within a vanishing basis where one is asked for."""
+        return basis if self.vanishing is None else self.vanishing.of(basis)
+
+    def periods_in(self, source: Source, operator: Operator) -> Periods | None:
+        """The period of each prepared column; None where none has one. Raises ValueError for two that differ."""
+        given = None if self.periods is None else periods_of(self.periods, source, self.view)
+        if given is not None and operator.periods is not None and operator.periods != given:
             raise ValueError(
-                f"the {self.prefix}kernel has the periods {tuple(kernel.periods)}, and {operator} has {periods}; give "
-                "the kernel alone, and it is made periodic"
+                f"{operator} has the periods {operator.periods}, and periods= asks for {given}; give them once"
             )
-        return kernel
+        return operator.periods if given is None else given
+
+    def _kernel(self, operator: Operator, source: Source) -> Kernel:
+        """A copy of the kernel, periodic where the columns or the operator's manifold are."""
+        periods = self.periods_in(source, operator)
+        return periodic(
+            checked_kernel(self.kernel), periods, f"{operator} has" if self.periods is None else "periods= asks for"
+        )
 
     def _adds_constant(self, basis: Basis) -> bool:
         return self.constant and not basis.holds_constant
@@ -210,7 +250,7 @@ class Choice:
             return "kept"
         kernel = checked_kernel(self.left.kernel)
         if self.operator.derivative_order > 0 and (self.exclude_landmarks or has_kink(kernel)):
-            return "dropped" if size <= source.n / 10 else "apart"
+            return "dropped" if size <= MOST_DROPPED * source.n else "apart"
         if self.exclude_landmarks or isinstance(kernel, DotKernel):
             return "kept"
         return "apart" if size > source.n / 100 else "kept"
@@ -227,6 +267,16 @@ class Choice:
                 f"standardize=True would change the units of X and not the units of {', '.join(scaled)}, which the "
                 f"operator {self.operator.name} multiplies with derivatives; scale both before, without standardize"
             )
+        sides = [side for side in (self.left, self.right) if side is not None]
+        for what, given in {
+            "periods": any(side.periods is not None for side in sides),
+            "a function that vanishes at the ends of the data": any(side.vanishes for side in sides),
+        }.items():
+            if self.standardize and given:
+                raise ValueError(
+                    f"standardize=True would change the units of X, and {what} is in them; scale the columns of X "
+                    "before, without standardize"
+                )
         bound = units_of(self.operator)
         if self.standardize and bound:
             raise ValueError(
@@ -246,44 +296,53 @@ class Choice:
             source = standardized(source, on_invalid=on_invalid, progress=progress)
         rng = np.random.default_rng(random_state)
         options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
-        if self.automatic:
-            selection = decide(source, self.operator, self._open(), rng, **options)
-            found = self._closed(selection.parameters).discretise_prepared(source, rng, **options)
-            assert found.selection is not None
-            return replace(found, selection=replace(selection, parameters=found.selection.parameters))
-        return self.discretise_prepared(source, rng, **options)
+        operator = None
+        if self.operator.exponent and self.operator.estimate is None:
+            periods = self.left.periods_in(source, self.operator)
+            operator = with_density(self.operator, source, rng, periods=periods, **options)
+        choice = self if operator is None else replace(self, operator=operator)
+        return replace(choice._discretised(source, rng, **options), operator=operator)
 
-    def discretise_prepared(self, source: Source, rng: np.random.Generator, **options: Any) -> Discretisation:
-        """The landmarks and the bases for columns that are scaled, nothing being left open but landmarks."""
+    def _discretised(self, source: Source, rng: np.random.Generator, **options: Any) -> Discretisation:
+        """The bases for columns that are scaled; what is left to the data is chosen first."""
+        if not self.automatic:
+            return self._laid_out(source, rng, **options)
+        selection = decide(source, self.operator, self._open(source), rng, **options)
+        found = self._closed(selection.parameters)._laid_out(source, rng, **options)
+        assert found.selection is not None
+        return replace(found, selection=replace(selection, parameters=found.selection.parameters))
+
+    def _laid_out(self, source: Source, rng: np.random.Generator, **options: Any) -> Discretisation:
+        """The landmarks and the bases, nothing being left open but landmarks."""
         basis, raw = self.left.choose(source, rng, self.operator, **options)
         penalty = None if self.penalty is None else 1.0 if isinstance(self.penalty, str) else float(self.penalty)
         chosen: dict[str, Any] = {"spread": self.left.spread, **({} if penalty is None else {"penalty": penalty})}
         if raw is not None:
-            kernel = basis.parts[-1].kernel  # type: ignore[attr-defined]
-            chosen |= {"kernel": plain_kernel(kernel, self.operator), "landmarks": raw, "n_landmarks": len(raw)}
+            chosen |= {"kernel": self.left.kernel_of(basis), "landmarks": raw, "n_landmarks": len(raw)}
         found = Discretisation(
             basis, source.preparation, raw_landmarks=raw, penalty=penalty, selection=Selection((), chosen)
         )
         if raw is not None:
             treatment = self.landmark_rows(source, len(raw))
-            if treatment == "dropped" and found.share(source, **options) > 0.1:
+            if treatment == "dropped" and not found.leaves_most(source, **options):
                 treatment = "apart"
             found = replace(found, landmark_rows=treatment)
         if self.right is None:
             return found
         right, raw = self.right.choose(source, rng, self.operator, **options)
         if raw is not None:
-            kernel = right.parts[-1].kernel  # type: ignore[attr-defined]
-            chosen |= {"right_kernel": plain_kernel(kernel, self.operator), "right_landmarks": raw}
+            chosen |= {"right_kernel": self.right.kernel_of(right), "right_landmarks": raw}
             found = replace(found, selection=Selection((), chosen))
         own = source.preparations[self.right.view] if self.operator.own_right_basis else None
         return replace(found, right_basis=right, right_preparation=own)
 
-    def _open(self) -> Open:
+    def _open(self, source: Source) -> Open:
         """What is left to the data."""
         left, right = self.left, self.right
         return Open(
             None if isinstance(left.kernel, str) else left.kernel,
+            left.periods_in(source, self.operator),
+            left.laid,
             left.landmarks,
             left.count,
             left.constant,
@@ -311,14 +370,22 @@ class Choice:
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
     """The functions that an estimator's parameters choose. Raises ValueError or TypeError where they cannot work."""
-    constant = operator.kills_constants if estimator.constant is None else estimator.constant
     count = MOST_LANDMARKS if estimator.n_landmarks == "auto" else estimator.n_landmarks
-    shared = {"count": count, "sample": estimator.landmark_sample, "constant": constant}
-    basis = None if isinstance(estimator.basis, str) else estimator.basis
-    left = Side("", "x", basis, "auto" if estimator.kernel is None else estimator.kernel, estimator.landmarks, **shared)
-    left.check()
+    shared = {"count": count, "sample": estimator.landmark_sample}
+    own = _functions(estimator, operator, estimator.basis)
+    kernel = "auto" if estimator.kernel is None and own["basis"] is None else estimator.kernel
     spread = 0.0 if estimator.spread == "auto" else float(estimator.spread)
-    left = replace(left, spread=spread)
+    left = Side(
+        "",
+        "x",
+        kernel=kernel,
+        landmarks=estimator.landmarks,
+        periods=estimator.periods,
+        spread=spread,
+        **own,
+        **shared,
+    )
+    left.check()
     right = None
     given = [
         name for name in ("right_basis", "right_kernel", "right_landmarks") if getattr(estimator, name) is not None
@@ -331,14 +398,16 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if operator.center and not operator.solver.two_sided:
         raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
     if given or operator.own_right_basis:
-        basis = None if isinstance(estimator.right_basis, str) else estimator.right_basis
+        own = _functions(estimator, operator, estimator.right_basis)
         kernel = estimator.right_kernel
-        if basis is None and kernel is None:
+        if own["basis"] is None and kernel is None:
             kernel = estimator.kernel
         landmarks = estimator.right_landmarks
         if landmarks is None:
             landmarks = estimator.landmarks if isinstance(estimator.landmarks, str) else "uniform"
-        right = Side("right_", operator.right_view, basis, kernel, landmarks, **shared)
+        periods = None if operator.own_right_basis or own["basis"] is not None else estimator.periods
+        view = operator.right_view
+        right = Side("right_", view, kernel=kernel, landmarks=landmarks, periods=periods, **own, **shared)
         right.check()
     if right is not None and (left.automatic or right.automatic) and (left.basis, right.basis) != (None, None):
         raise ValueError(
@@ -355,3 +424,12 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         estimator.penalty if estimator.solver == "penalised" else None,
         estimator.dtype,
     )
+
+
+def _functions(estimator: Any, operator: Operator, basis: Any) -> dict[str, Any]:
+    """The fields of a Side that a basis decides: what the kernel at landmarks goes into, or itself; the constant."""
+    vanishes = isinstance(basis, Basis) and basis.vanishes
+    constant = (operator.kills_constants and not vanishes) if estimator.constant is None else estimator.constant
+    if isinstance(basis, Vanishing) and basis.at_landmarks:
+        return {"basis": None, "vanishing": basis, "constant": constant}
+    return {"basis": None if isinstance(basis, str) else basis, "constant": constant}

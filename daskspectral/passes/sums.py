@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from daskspectral.moments import Measure, Moments, block_rows
 from daskspectral.moments.coincidence import Coincidence
 from daskspectral.moments.dealing import Dealing, Groups
 from daskspectral.moments.folds import gathered
+from daskspectral.moments.order import ORDER, Runs
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, dealt_plan
@@ -30,6 +32,7 @@ from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 SHARE_SAMPLE = 256
+MOST_DROPPED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +43,8 @@ class Discretisation(Registered):
     functions of points in the same space. Rows whose prepared points are landmarks of the left basis are
     `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `raw_landmarks`
     (p, n_features_in) are the left landmarks in the columns of X, as estimators take them; None for a given basis.
-    `penalty` is c of the penalised solution, and `selection` tells how all of it was chosen.
+    `penalty` is c of the penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator
+    with what was estimated for it, None where nothing was.
     """
 
     expects: ClassVar = {
@@ -49,6 +53,7 @@ class Discretisation(Registered):
         "preparation": Preparation,
         "right_preparation": Preparation,
         "selection": Selection,
+        "operator": Operator,
     }
 
     basis: Basis
@@ -59,6 +64,7 @@ class Discretisation(Registered):
     raw_landmarks: Array | None = None
     penalty: float | None = None
     selection: Selection | None = None
+    operator: Operator | None = None
 
     @property
     def sizes(self) -> tuple[int, int | None]:
@@ -68,16 +74,23 @@ class Discretisation(Registered):
     @property
     def coincidence(self) -> Coincidence | None:
         """The test of prepared points for landmarks of the left basis; None where it has none."""
-        found = [part.landmarks for part in self.basis.parts if isinstance(part, LandmarkBasis)]
+        found = [p.core.landmarks for p in self.basis.parts if isinstance(p.core, LandmarkBasis)]
         return Coincidence(np.concatenate(found)) if found else None
 
-    def share(self, source: Source, **options: Any) -> float:
-        """About which share of the rows coincides with landmarks, from the same few rows for the same data."""
-        test = self.coincidence
+    def leaves_most(self, source: Source, **options: Any) -> bool:
+        """Whether nine tenths of the rows are no landmarks, by all that a few rows tell, the same for the same data.
+
+        Where rows are all different, as many as there are landmarks coincide with these; more only where rows repeat.
+        """
+        test, p = self.coincidence, self.sizes[0]
         if test is None:
-            return 0.0
+            return True
         _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0), **options)
-        return float(test(points).mean()) if len(points) else 0.0
+        share, m = float(test(points).mean()), len(points)
+        once = min(1.0, p / source.n)
+        if share <= once + 3 * math.sqrt(once * (1 - once) / m) + 1 / m:
+            return once <= MOST_DROPPED
+        return share + 2 * math.sqrt(share * (1 - share) / m) <= MOST_DROPPED
 
     @classmethod
     def of(cls, moments: Moments) -> Discretisation:
@@ -138,7 +151,8 @@ def plan_sums(
     plan, threads = plan_rows(source, flops_of(source, p), start=start), local_threads()
     dealing = None if folds is None else folds.dealing(source, plan)
     plan = dealt_plan(plan, dealing)
-    in_task, in_tree, kept = _groups(plan, dealing, apart)
+    groups = _groups_in(plan, dealing, apart)
+    kept = 0 if dealing is None else dealing.number + apart
     longest = max(b - a for a, b in plan.ranges)
     release()
     memory = predict_memory(
@@ -147,25 +161,28 @@ def plan_sums(
         rows=block_rows(p),
         dtype=dtype,
         threads=threads,
-        live=in_tree * plan.live(1 + math.ceil(threads / plan.epoch)) + max(1, kept),
+        live=plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept),
         chunk_bytes=chunk_bytes(source, longest),
         buffers=3 * len({(side, leaf.view) for side, leaf in leaves})
         + sum(_features(leaf, source, operator) for _, leaf in leaves),
         sums=2 if operator.right_gram is None and right is None else 3,
-        groups=in_task,
+        groups=max(groups(range(i, i + 1)) for i in range(len(plan.ranges))),
         kept=kept,
     )
     check_memory(memory)
     return PassPlan(plan, memory, dealing)
 
 
-def _groups(plan: Plan, dealing: Dealing | None, apart: bool) -> tuple[int, int, int]:
-    """The most groups of rows in one task, in one sum of an epoch's tree, and in all."""
-    if dealing is None:
-        return 1, 1, 0
-    spans = [(plan.ranges[e[0]][0], plan.ranges[e[-1]][1]) for e in plan.epochs] if plan.deal == 1 else plan.ranges
-    in_task, in_tree = (max(dealing.most(*span) for span in found) for found in (plan.ranges, spans))
-    return in_task + apart, in_tree + apart, dealing.number + apart
+def _groups_in(plan: Plan, dealing: Dealing | None, apart: bool) -> Callable[[range], int]:
+    """How many groups of rows the sum over some of the ranges has at most."""
+
+    def groups(ranges: range) -> int:
+        if dealing is None:
+            return 1
+        first, last = ranges[0], ranges[0] if plan.deal > 1 else ranges[-1]  # ranges of one hand are in one fold
+        return dealing.most(plan.ranges[first][0], plan.ranges[last][1]) + apart
+
+    return groups
 
 
 def measure(
@@ -190,13 +207,16 @@ def measure(
     OSError where the data changed meanwhile.
     """
     basis, right = discretisation.basis, discretisation.right_basis
+    operator = discretisation.operator or operator
     source = discretisation.prepared(source, operator)
     rows, dealing = discretisation.landmark_rows, plan.dealing
     touching = None if rows == "kept" else discretisation.coincidence
     apart = touching if rows == "apart" and dealing is not None else None
     prepared = discretisation.preparation
     groups = None if dealing is None else Groups(dealing, apart)
-    task = SumTask(measure_of(basis, right, operator, dtype), operator, prepared.scale, prepared.columns, groups)
+    measured = measure_of(basis, right, operator, dtype)
+    runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
+    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
     release()
     check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
     run = Run(source, plan.ranges, touching if rows == "dropped" else None, on_invalid, progress, description)
@@ -207,6 +227,7 @@ def measure(
     sums, total = dict(total.sums), replace(total, sums={})
     if checkpoint is not None:
         checkpoint.total = total  # its sums are written; those of many folds are large
+    order = sums.pop(ORDER)
     folds = None
     if dealing is not None and groups is not None:
         folds = gathered(sums, groups.number, landmarks=apart is not None, **dealing.origin)
@@ -226,6 +247,7 @@ def measure(
         folds=folds,
         landmark_rows=rows,
         penalty=discretisation.penalty,
+        order=order,
     )
 
 

@@ -3,7 +3,7 @@
 from daskspectral.solve.diffusion import DiffusionFunctions
 from daskspectral.solve.eigen import Eigen
 from daskspectral.solve.kernelised import LearnedKernel
-from daskspectral.solve.penalised import Penalty
+from daskspectral.solve.penalised import Penalty, Pencil
 from daskspectral.solve.ridge import RidgeFit, solve_ridge
 from daskspectral.solve.ritz import ritz, ritz_singular
 from daskspectral.solve.sdp import Certificate
@@ -17,6 +17,7 @@ __all__ = [
     "DiffusionFunctions",
     "Eigen",
     "LearnedKernel",
+    "Pencil",
     "Penalty",
     "Problem",
     "RidgeFit",

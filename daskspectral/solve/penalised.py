@@ -20,6 +20,7 @@ from daskspectral.solve.whiten import Whitening, whiten
 Array = NDArray[np.floating[Any]]
 LEAST_FUNCTIONS = 32  # of a Ritz space
 MARGIN = 8  # functions of a Ritz space beyond those that are wanted
+PART_ROUNDING = 1e-10  # of directions of the whole data that a part of them does not see
 CERTAIN = 100.0  # times what rounding leaves of a function that vanishes on the data, a function's share must be
 
 
@@ -53,44 +54,92 @@ def leading_functions(energy: Array, gram: Array, penalty: Penalty, count: int, 
     that the data see; the span holds q = min(rank, max(32, count + 8)) of them. Raises ValueError where every
     function vanishes on the data.
     """
-    size = ritz_size(count)
-    null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
-    first = whiten(gram[np.ix_(null, null)], cut).matrix if null.any() else np.zeros((0, 0))
+    return Pencil.of(energy, gram, penalty, count, cut).leading(gram)
+
+
+@dataclass(frozen=True, eq=False)
+class Pencil:
+    """The penalised problem of some moments, in the directions that they see; parts of the data are solved in these.
+
+    `null` (p,) marks the functions that the energy kills. `root` whitens A + t (B + sigma A) of the others, without
+    what they have of the null ones; `norm` (r, r) is the penalty in its directions, of which `count` values are wanted.
+    """
+
+    null: NDArray[np.bool_]
+    root: InverseRoot
+    norm: Array
+    t: float
+    sigma: float
+    count: int
+    cut: float
+    precision: float
+
+    @classmethod
+    def of(cls, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float) -> Pencil:
+        """The pencil of form and Gram matrix (p, p). Raises ValueError where every function vanishes on the data."""
+        if not (np.diag(gram) > 0).any():
+            raise ValueError("every basis function is zero on every point; widen the kernel's scale")
+        null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
+        rest = ~null
+        _, _, a = _deflated(gram, null, cut)
+        form, norm = energy[np.ix_(rest, rest)], penalty.left[np.ix_(rest, rest)]
+        b = form + norm
+        t, sigma = 1.0, 0.0
+        if len(a) and np.trace(a) > 0:
+            t = 1 / max(_last_value(form, a, ritz_size(count) - MARGIN, cut), 1e-3 * np.trace(b) / np.trace(a))
+        root = inverse_root(a + t * b, penalty.rounding)
+        while root.least < -100 * penalty.rounding and sigma * t < 1e12:
+            sigma = max(2 * sigma, 1 / t)
+            root = inverse_root(a + t * (b + sigma * a), penalty.rounding)
+        inner = root.matrix.T @ norm @ root.matrix
+        return cls(null, root, inner, t, sigma, count, cut, penalty.precision)
+
+    def leading(self, gram: Array) -> Whitening:
+        """The leading functions of the data that the pencil is of."""
+        first, shift, a = _deflated(gram, self.null, self.cut)
+        whitened = self.root.matrix.T @ a @ self.root.matrix
+        theta, vectors = scipy.linalg.eigh(0.5 * (whitened + whitened.T))
+        return self._whitening(first, shift, a, theta[::-1], self.root.matrix @ vectors[:, ::-1])
+
+    def part(self, energy: Array, gram: Array, factor: float) -> Whitening:
+        """The leading functions of a part of the data, whose penalty is `factor` times that of the whole."""
+        first, shift, a = _deflated(gram, self.null, self.cut)
+        w, rest = self.root.matrix, ~self.null
+        inner = w.T @ a @ w
+        outer = inner + self.t * (w.T @ energy[np.ix_(rest, rest)] @ w + factor * self.norm + self.sigma * inner)
+        size = len(inner)
+        wanted = (max(0, size - ritz_size(self.count)), size - 1)
+        try:
+            theta, vectors = scipy.linalg.eigh(
+                0.5 * (inner + inner.T), 0.5 * (outer + outer.T), subset_by_index=wanted, driver="gvx"
+            )
+        except scipy.linalg.LinAlgError:  # directions that this part does not see, and no penalty holds
+            inverse = inverse_root(outer, PART_ROUNDING).matrix
+            whitened = inverse.T @ inner @ inverse
+            theta, vectors = scipy.linalg.eigh(0.5 * (whitened + whitened.T))
+            vectors = inverse @ vectors
+        return self._whitening(first, shift, a, theta[::-1], w @ vectors[:, ::-1])
+
+    def _whitening(self, first: Array, shift: Array, a: Array, theta: Array, vectors: Array) -> Whitening:
+        """The null functions and the leading others, orthonormal, from theta and their vectors, both descending."""
+        # a function of large coefficients cancels between basis functions, and its share is rounding to that extent
+        rest, size, null = ~self.null, ritz_size(self.count) - first.shape[1], first.shape[1]
+        blurred = self.precision * self.root.largest * np.sum((vectors / self.root.scale[:, None]) ** 2, axis=0)
+        seen = np.flatnonzero(theta > CERTAIN * blurred)
+        chosen = seen[: max(0, size)]
+        span = orthonormal(vectors[:, chosen] / np.sqrt(theta[chosen]), a)
+        matrix = np.zeros((len(rest), null + span.shape[1]))
+        matrix[self.null, :null], matrix[self.null, null:] = first, -first @ (shift @ span)
+        matrix[rest, null:] = span
+        return Whitening(matrix, theta, null + len(seen))
+
+
+def _deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, Array, Array]:
+    """Orthonormal null functions (n, n'), what the others have of them (n', r), and the others' Gram matrix without."""
     rest = ~null
-    a, b = gram[np.ix_(rest, rest)], energy[np.ix_(rest, rest)] + penalty.left[np.ix_(rest, rest)]
-    shift = first.T @ gram[np.ix_(null, rest)]  # what the other functions have of the first ones
-    a = a - shift.T @ shift
-    if not (np.diag(gram) > 0).any():
-        raise ValueError("every basis function is zero on every point; widen the kernel's scale")
-    theta, vectors = _leading(a, b, energy[np.ix_(rest, rest)], size, cut, penalty)
-    q = max(0, size - first.shape[1])
-    matrix = np.zeros((len(gram), first.shape[1] + min(q, len(theta))))
-    matrix[np.ix_(null, np.arange(first.shape[1]))] = first
-    span = orthonormal(vectors[:, :q], a)
-    matrix = matrix[:, : first.shape[1] + span.shape[1]]
-    matrix[np.flatnonzero(rest)[:, None], np.arange(first.shape[1], matrix.shape[1])] = span
-    matrix[np.flatnonzero(null)[:, None], np.arange(first.shape[1], matrix.shape[1])] = -first @ (shift @ span)
-    return Whitening(matrix, theta, first.shape[1] + len(theta))
-
-
-def _leading(a: Array, b: Array, energy: Array, size: int, cut: float, penalty: Penalty) -> tuple[Array, Array]:
-    """All theta that the data see, descending, and the vectors of the first `size`."""
-    if not len(a) or not np.trace(a) > 0:
-        return np.zeros(0), np.zeros((len(a), 0))
-    last = _last_value(energy, a, size - MARGIN, cut)
-    t = 1 / max(last, 1e-3 * np.trace(b) / np.trace(a))
-    sigma = 0.0
-    root = inverse_root(a + t * b, penalty.rounding)
-    while root.least < -100 * penalty.rounding and sigma * t < 1e12:
-        sigma = max(2 * sigma, 1 / t)
-        root = inverse_root(a + t * (b + sigma * a), penalty.rounding)
-    whitened = root.matrix.T @ a @ root.matrix
-    theta, vectors = scipy.linalg.eigh(0.5 * (whitened + whitened.T))
-    theta, vectors = theta[::-1], root.matrix @ vectors[:, ::-1]
-    # a function of large coefficients cancels between basis functions, and its share is rounding to that extent
-    blurred = penalty.precision * root.largest * np.sum((vectors / root.scale[:, None]) ** 2, axis=0)
-    seen = np.flatnonzero(theta > CERTAIN * blurred)
-    return theta[seen], vectors[:, seen[:size]] / np.sqrt(theta[seen[:size]])
+    first: Array = whiten(gram[np.ix_(null, null)], cut).matrix if null.any() else np.zeros((0, 0))
+    shift = first.T @ gram[np.ix_(null, rest)]
+    return first, shift, gram[np.ix_(rest, rest)] - shift.T @ shift
 
 
 def _last_value(energy: Array, a: Array, count: int, cut: float) -> float:
@@ -119,6 +168,8 @@ def inverse_root(matrix: Array, rounding: float) -> InverseRoot:
     diagonal = np.diag(matrix)
     scale = np.divide(1, np.sqrt(np.abs(diagonal)), out=np.ones(len(matrix)), where=diagonal > 0)
     scaled = matrix * scale[:, None] * scale
+    if not len(scaled):
+        return InverseRoot(np.zeros((0, 0)), scale, 0.0, 0.0)
     values, vectors = scipy.linalg.eigh(0.5 * (scaled + scaled.T))
     kept = values > rounding
     fix_signs(vectors)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.registry import Named
 from daskspectral.solve.penalised import Penalty
+from daskspectral.solve.whiten import Whitening
 
 Array = NDArray[np.floating[Any]]
 
@@ -25,7 +26,7 @@ class Problem:
     means of the functions are subtracted. `ridge` times the mean of a symmetric form's diagonal is added to the
     diagonal. With a `penalty` the solution is sought among the leading functions of the penalised problem, else among
     all directions above the cut. `descending` takes the largest eigenvalues first; `ranking` orders complex ones, by
-    "real" part or by "modulus".
+    "real" part or by "modulus". A symmetric problem is solved in a `span` of orthonormal functions where one is given.
     """
 
     form: Array
@@ -38,6 +39,7 @@ class Problem:
     descending: bool = False
     ranking: str = "real"
     penalty: Penalty | None = None
+    span: Whitening | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,13 @@ class Solver(Named, ABC):
     def attributes(self) -> tuple[str, ...]:
         """The names of all attributes that an estimator has from this solver."""
         support = ("support_", "right_support_") if self.two_sided else ("support_",)
-        return (self.values, *self.functions, "rank_", "residuals_", "status_", *support)
+        errors = (self.errors, "standard_errors_", "held_out_", "groups_", "function_errors_", "approximation_")
+        return (self.values, *self.functions, "rank_", "residuals_", "status_", *support, *errors, "trusted_")
+
+    @property
+    def errors(self) -> str:
+        """The estimator's attribute for the ends of the values' intervals."""
+        return f"{self.values.removesuffix('s_')}_errors_"
 
 
 def described(problem: Problem, spectrum_rank: int | tuple[int, int], residuals: Array) -> str:

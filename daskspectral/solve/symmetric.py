@@ -55,6 +55,8 @@ class Symmetric(Solver):
 
 def _span(problem: Problem) -> Whitening:
     """The functions among which the solution is sought: leading penalised ones, or all above the cut."""
+    if problem.span is not None:
+        return problem.span
     form, penalty = problem.form, problem.penalty
     if penalty is None:
         return whiten(problem.gram, problem.cut, (form == 0).all(axis=0))

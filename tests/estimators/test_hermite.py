@@ -404,14 +404,14 @@ def test_moments_add_and_appended_rows_are_folded_in(fitted: dsp.HermiteRegresso
 
 def test_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e4)
-    monkeypatch.setattr(plan_module, "LEAST_TASKS", 100)
+    monkeypatch.setattr(plan_module, "LEAST_TASKS", 400)
     x, y, t = as_path(tmp_path, "x", X), as_path(tmp_path, "y", Y), as_path(tmp_path, "t", T)
     model = make(standardize=True)
     whole = clone(model).fit(x, y, t)
     tree = Run._tree
 
     def interrupted(self: Run, graph: Any, epoch: range, token: str) -> Any:
-        return tree(self, graph, epoch, token) if epoch.start < 64 or self.description != "fit" else 1 / 0
+        return tree(self, graph, epoch, token) if epoch.start < 240 or self.description != "fit" else 1 / 0
 
     monkeypatch.setattr(Run, "_tree", interrupted)
     with pytest.raises(ZeroDivisionError):

@@ -654,6 +654,7 @@ def test_clone_and_parameters(name: str) -> None:
         "n_eigenfunctions",
         "solver",
         "alpha",
+        "folds",
     }
     with pytest.raises(NotFittedError):
         copy.predict(manifold.sample(2, np.random.default_rng(0)))

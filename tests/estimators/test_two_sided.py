@@ -252,8 +252,9 @@ def test_landmarks_are_left_out_for_derivatives_only() -> None:
     values_only = BilinearForm(form(lambda f, g, x: inner(f, g, weight=x.potential)), solver="symmetric")
     fields = {"potential": POTENTIAL}
     for operator, count in ((Schroedinger(), N - 25), (values_only, N)):
-        assert make(operator, min_support=0.0).fit(X, fields=fields).moments_.count == count
-        assert make(operator, min_support=0.0, exclude_landmarks=False).fit(X, fields=fields).moments_.count == N
+        for exclude, left in ((True, count), (False, N), (None, N)):
+            model = make(operator, min_support=0.0, exclude_landmarks=exclude)
+            assert model.fit(X, fields=fields).moments_.count == left
     every = make(values_only, n_landmarks=30, n_components=2, min_support=0.0)
     assert every.fit(X[:30], fields={"potential": POTENTIAL[:30]}).moments_.count == 30
 

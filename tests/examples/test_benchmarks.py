@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from daskspectral.kernels import Gaussian
 
 FOLDER = Path(__file__).parents[2] / "examples" / "benchmarks"
-SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "common")
+SHARED = {"common", "fitting", "problems", "spectra"}
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +28,10 @@ def test_every_script_tells_what_it_measures(name):
     assert "--json" in done.output
 
 
-@pytest.mark.parametrize("name", ["chunk_kernel", "from_zarr", "hermite", "several_bases"])
+@pytest.mark.parametrize(
+    "name",
+    ["against_peers", "chunk_kernel", "first_fit", "from_zarr", "hermite", "several_bases", "submanifolds"],
+)
 def test_quick(name, tmp_path):
     module, out = importlib.import_module(name), tmp_path / "out.json"
     folder = ["--folder", str(tmp_path)] if name == "from_zarr" else []

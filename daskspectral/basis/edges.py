@@ -1,0 +1,227 @@
+"""Functions that are positive inside a domain and vanish at its edge, with their derivatives."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.errors import SmoothnessError
+from daskspectral.kernels.base import is_number
+from daskspectral.registry import Registered
+
+Array = NDArray[np.floating[Any]]
+Function = Callable[[Array], Array]
+
+
+class Edge(Registered, ABC):
+    """A function w of points x (c, d), positive inside a domain, that falls to 0 linearly at its edge.
+
+    Examples
+    --------
+    >>> edge = BallEdge(2.0)
+    >>> edge.values(np.array([[0.0, 0.0], [0.0, 2.0]])).tolist()
+    [1.0, 0.0]
+    """
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int | None:
+        """The number of variables d; None where any number will do."""
+
+    @property
+    @abstractmethod
+    def order(self) -> int:
+        """The highest order of a derivative that is known: 0, 1 or 2."""
+
+    @abstractmethod
+    def values(self, x: Array) -> Array:
+        """w (c,)."""
+
+    @abstractmethod
+    def gradient(self, x: Array) -> Array:
+        """The gradient of w (c, d)."""
+
+    @abstractmethod
+    def hessian(self, x: Array) -> Array:
+        """The second derivatives of w (c, d, d)."""
+
+    def outside(self, x: Array) -> NDArray[np.bool_]:
+        """Which points lie outside the domain (c,)."""
+        return np.asarray(self.values(x) < 0)
+
+
+@dataclass(frozen=True, init=False)
+class BoxEdge(Edge):
+    """prod_a 4 (x_a - lower_a)(upper_a - x_a) / (upper_a - lower_a)^2: 0 on the sides of a box, 1 in its middle.
+
+    Bounds are numbers for one column, or sequences of one for each. A column with the bounds -inf and inf has no sides;
+    with one of them, its factor is the distance from the other.
+
+    Examples
+    --------
+    >>> edge = BoxEdge([0, -np.inf], [2, np.inf])  # the strip 0 < x < 2
+    >>> edge.values(np.array([[1.0, 7.0], [0.5, 7.0], [2.0, 7.0]])).tolist()
+    [1.0, 0.75, 0.0]
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    def __init__(self, lower: float | Sequence[float], upper: float | Sequence[float]) -> None:
+        a, b = (np.atleast_1d(np.asarray(bound, dtype=float)) for bound in (lower, upper))
+        if (
+            a.ndim != 1
+            or a.shape != b.shape
+            or not (a < b).all()
+            or (np.isinf([a.min(), b.max()]).all() and not (np.isfinite(a) | np.isfinite(b)).any())
+        ):
+            raise ValueError(
+                "a BoxEdge has bounds lower < upper, one of each for every column, and one finite bound at least; got "
+                f"lower={lower!r}, upper={upper!r}"
+            )
+        object.__setattr__(self, "lower", tuple(a.tolist()))
+        object.__setattr__(self, "upper", tuple(b.tolist()))
+
+    @property
+    def dimension(self) -> int:
+        return len(self.lower)
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    def values(self, x: Array) -> Array:
+        return np.asarray(self._factors(x)[0].prod(axis=1))
+
+    def gradient(self, x: Array) -> Array:
+        f, slopes, _ = self._factors(x)
+        return np.stack([slopes[:, a] * np.delete(f, a, axis=1).prod(axis=1) for a in range(f.shape[1])], axis=1)
+
+    def hessian(self, x: Array) -> Array:
+        f, slopes, bends = self._factors(x)
+        d = f.shape[1]
+        found = np.empty((len(x), d, d))
+        for a in range(d):
+            for b in range(a + 1):
+                own = bends[:, a] if a == b else slopes[:, a] * slopes[:, b]
+                found[:, a, b] = found[:, b, a] = own * np.delete(f, [a, b], axis=1).prod(axis=1)
+        return found
+
+    def outside(self, x: Array) -> NDArray[np.bool_]:
+        return np.asarray(((x < self.lower) | (x > self.upper)).any(axis=1))
+
+    def _factors(self, x: Array) -> tuple[Array, Array, Array]:
+        """The factor of each column with its first and second derivatives, (c, d) each."""
+        f, slopes, bends = (np.empty(x.shape) for _ in range(3))
+        for a, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            t = np.asarray(x[:, a], dtype=float)
+            if math.isfinite(low) and math.isfinite(high):
+                unit = 4 / (high - low) ** 2
+                f[:, a], slopes[:, a] = unit * (t - low) * (high - t), unit * (low + high - 2 * t)
+                bends[:, a] = -2 * unit
+                continue
+            sign = 1.0 if math.isfinite(low) else -1.0 if math.isfinite(high) else 0.0
+            f[:, a] = sign * (t - (low if sign > 0 else high)) if sign else 1.0
+            slopes[:, a], bends[:, a] = sign, 0.0
+        return f, slopes, bends
+
+
+@dataclass(frozen=True)
+class BallEdge(Edge):
+    """1 - |x - centre|^2 / radius^2: 0 on a sphere (a circle in the plane), 1 in its centre, the origin by default.
+
+    Examples
+    --------
+    >>> BallEdge(2.0, (1.0, 0.0)).gradient(np.array([[3.0, 0.0]])).tolist()
+    [[-1.0, -0.0]]
+    """
+
+    radius: float = 1.0
+    centre: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not is_number(self.radius) or not self.radius > 0:
+            raise ValueError(f"the radius of a BallEdge is a positive number; it is {self.radius!r}")
+        if self.centre is not None:
+            centre = np.asarray(self.centre, dtype=float)
+            if centre.ndim != 1 or not np.isfinite(centre).all():
+                raise ValueError(f"the centre of a BallEdge has one finite number a column; it is {self.centre!r}")
+            object.__setattr__(self, "centre", tuple(centre.tolist()))
+
+    @property
+    def dimension(self) -> int | None:
+        return None if self.centre is None else len(self.centre)
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    def values(self, x: Array) -> Array:
+        return np.asarray(1 - np.einsum("kd,kd->k", self._from_centre(x), self._from_centre(x)) / self.radius**2)
+
+    def gradient(self, x: Array) -> Array:
+        return np.asarray(-2 / self.radius**2 * self._from_centre(x))
+
+    def hessian(self, x: Array) -> Array:
+        return np.zeros((*x.shape, x.shape[1])) - 2 / self.radius**2 * np.eye(x.shape[1])
+
+    def _from_centre(self, x: Array) -> Array:
+        return np.asarray(x if self.centre is None else x - self.centre, dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenEdge(Edge):
+    """A user's function x (c, d) -> (c,) with its gradient -> (c, d) and Hessian -> (c, d, d), where given.
+
+    Examples
+    --------
+    >>> edge = GivenEdge(lambda x: 1 - x[:, 0] ** 2, lambda x: -2 * x)
+    >>> edge.order, edge.gradient(np.array([[0.5]])).tolist()
+    (1, [[-1.0]])
+    """
+
+    function: Function
+    slope: Function | None = None
+    bend: Function | None = None
+
+    def __post_init__(self) -> None:
+        for name, given in (("function", self.function), ("gradient", self.slope), ("hessian", self.bend)):
+            if not callable(given) and not (given is None and name != "function"):
+                raise TypeError(
+                    "Vanishing takes an edge, such as BoxEdge(lower, upper), or a function x (c, d) -> (c,), with its "
+                    f"gradient -> (c, d) and hessian -> (c, d, d) where they are needed; the {name} is {given!r}"
+                )
+
+    @property
+    def dimension(self) -> None:
+        return None
+
+    @property
+    def order(self) -> int:
+        return 0 if self.slope is None else 1 if self.bend is None else 2
+
+    def values(self, x: Array) -> Array:
+        return _shaped("function", self.function(x), x.shape[:1])
+
+    def gradient(self, x: Array) -> Array:
+        if self.slope is None:
+            raise SmoothnessError("the gradient of the vanishing function is not known; give Vanishing gradient=")
+        return _shaped("gradient", self.slope(x), x.shape)
+
+    def hessian(self, x: Array) -> Array:
+        if self.bend is None:
+            raise SmoothnessError("the Hessian of the vanishing function is not known; give Vanishing hessian=")
+        return _shaped("hessian", self.bend(x), (*x.shape, x.shape[1]))
+
+
+def _shaped(role: str, values: Any, shape: tuple[int, ...]) -> Array:
+    found = np.asarray(values, dtype=float)
+    if found.shape != shape:
+        raise ValueError(f"the {role} of a vanishing function returned shape {found.shape}; it must return {shape}")
+    return found

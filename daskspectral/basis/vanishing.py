@@ -1,0 +1,276 @@
+"""Functions that vanish at the ends of the data: a basis times a function, by the product rule (Dirichlet ends)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis.base import VALUE, Arena, Array, Basis, Block, Contraction, Evaluation, GradientSum
+from daskspectral.basis.concatenated import BlockContraction, ConcatenatedEvaluation
+from daskspectral.basis.edges import Edge, Function, GivenEdge
+from daskspectral.errors import SmoothnessError
+from daskspectral.forms import Atom, Field, Product
+from daskspectral.kernels.base import unit_index
+from daskspectral.registry import Function as Saved
+
+LANDMARKS = "landmarks"
+SLOPE, TURNED = Field("gradient of the edge"), Field("gradient of the edge, turned")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Vanishing(Basis):
+    """u_i = w phi_i for the functions phi of a basis and a function w that vanishes at the ends of the data.
+
+    With them an operator has Dirichlet ends. `basis` is any basis, or "landmarks": the estimator's kernel at its
+    landmarks, with its arguments `kernel`, `n_landmarks` and `landmarks`. `function` is a `BoxEdge`, a `BallEdge`, or
+    your own x (c, d) -> (c,), positive inside and falling linearly to 0, with its `gradient` (c, d) for forms with
+    first derivatives and `hessian` (c, d, d) for second ones; all in the prepared columns. Estimators add no constant
+    to it. Derivatives go up to the second order.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).uniform(0, np.pi, (20_000, 1))
+    >>> basis = Vanishing("landmarks", dsp.basis.BoxEdge(0, np.pi))
+    >>> est = dsp.SpectralDecomposition(
+    ...     kernel=dsp.kernels.Gaussian(1.0), basis=basis, n_landmarks=30, n_components=4, random_state=0
+    ... )
+    >>> est.fit(x).eigenvalues_.round(1)
+    array([ 1. ,  4. ,  9. , 16. ])
+    """
+
+    expects: ClassVar = {"basis": Basis, "edge": Edge, "function": Saved, "gradient": Saved, "hessian": Saved}
+
+    basis: Basis | str
+    edge: Edge
+
+    def __init__(
+        self,
+        basis: Basis | str,
+        function: Edge | Function,
+        gradient: Function | None = None,
+        hessian: Function | None = None,
+    ) -> None:
+        if not isinstance(basis, Basis) and basis != LANDMARKS:
+            raise TypeError(
+                'Vanishing takes a basis of daskspectral.basis, or "landmarks" for the kernel of an estimator at its '
+                f"landmarks; got {basis!r}"
+            )
+        if not isinstance(function, Edge):
+            edge: Edge = GivenEdge(function, gradient, hessian)
+        elif gradient is None and hessian is None:
+            edge = function
+        else:
+            raise ValueError(f"{function!r} has its own derivatives; leave gradient and hessian out")
+        object.__setattr__(self, "basis", basis)
+        object.__setattr__(self, "edge", edge)
+        if isinstance(basis, Basis):
+            self.check_dimension(basis.dimension)
+
+    @property
+    def at_landmarks(self) -> bool:
+        """Whether the basis is still to be made, of the kernel at the landmarks."""
+        return not isinstance(self.basis, Basis)
+
+    def of(self, basis: Basis) -> Vanishing:
+        """The same function times another basis."""
+        return Vanishing(basis, self.edge)
+
+    def check_dimension(self, d: int) -> None:
+        """Raise ValueError where the edge does not lie in d columns."""
+        if self.edge.dimension not in (None, d):
+            raise ValueError(f"{self.edge!r} has {self.edge.dimension} columns, and the functions have {d} variables")
+
+    @property
+    def inner(self) -> Basis:
+        """The basis phi. Raises ValueError where it is still to be made."""
+        if not isinstance(self.basis, Basis):
+            raise ValueError(
+                'Vanishing("landmarks", ...) is laid at the landmarks by an estimator; by itself it has no functions: '
+                "give it a basis, such as LandmarkBasis(kernel, points)"
+            )
+        return self.basis
+
+    @property
+    def core(self) -> Basis:
+        return self.inner.core
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return (self.edge, *(self.basis.edges if isinstance(self.basis, Basis) else ()))
+
+    @property
+    def vanishes(self) -> bool:
+        return True
+
+    @property
+    def size(self) -> int:
+        return self.inner.size
+
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
+    @property
+    def order(self) -> float:
+        return min(self.inner.order, self.edge.order)
+
+    @property
+    def description(self) -> str:
+        return f"{self.inner.description} times {self.edge!r}"
+
+    @property
+    def local(self) -> NDArray[np.bool_]:
+        return self.inner.local
+
+    @property
+    def parts(self) -> tuple[Basis, ...]:
+        parts = self.inner.parts
+        return (self,) if len(parts) == 1 else tuple(self.of(part) for part in parts)
+
+    def norm(self, gram: Array) -> Array:
+        return self.inner.norm(gram)
+
+    def remedy(self, order: int) -> str:
+        if order > 2:
+            return "Vanishing has derivatives up to the second order"
+        if order > self.edge.order:
+            return f"give Vanishing the {'gradient' if order == 1 else 'hessian'} of its function"
+        return self.inner.remedy(order)
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        parts = self.parts
+        if len(parts) == 1:
+            return _VanishingEvaluation(self, block, atoms)
+        return ConcatenatedEvaluation(tuple(part.at(block.part(str(i)), atoms) for i, part in enumerate(parts)))
+
+    def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
+        if len(self.parts) > 1:
+            return BlockContraction(self, right, products, dtype, arena)
+        return super().contraction(right, products, dtype, arena)
+
+    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
+        inner = self.inner.gradient_sum(dtype, arena)
+        return None if inner is None else _VanishingGradientSum(inner, self.size, dtype, arena)
+
+    def probe(self) -> NDArray[Any]:
+        d = 1 if self.at_landmarks else self.dimension
+        x = np.repeat(np.linspace(0.25, 0.75, 3)[:, None], d, axis=1)
+        orders = (self.edge.values, self.edge.gradient, self.edge.hessian)[: self.edge.order + 1]
+        return np.concatenate([values(x).ravel() for values in orders])
+
+    def state(self) -> dict[str, Any]:
+        edge = self.edge
+        if not isinstance(edge, GivenEdge):
+            return {"basis": self.basis, "edge": edge}
+        return {"basis": self.basis, "function": edge.function, "gradient": edge.slope, "hessian": edge.bend}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Vanishing:
+        """The inverse of `state`."""
+        given = dict(state)
+        return cls(given.pop("basis"), given.pop("edge", None) or given.pop("function"), **given)
+
+
+class _VanishingEvaluation(Evaluation):
+    """One block: the basis with the weights' roots times w, and by itself where derivatives of w come in."""
+
+    def __init__(self, basis: Vanishing, block: Block, atoms: Sequence[Atom]):
+        self.basis, self.inner, self.edge = basis, basis.inner, basis.edge
+        self.x = np.asarray(block.x, dtype=float)
+        self.w = self.edge.values(self.x)
+        shared = {} if block.shared is None else block.shared  # the distances of the two evaluations
+        self.block = replace(block, shared=shared)
+        scale = self.w if block.scale is None else self.w * block.scale
+        self.scaled = self.inner.at(replace(self.block.part("edge"), scale=scale), atoms)
+        self._cache: dict[Atom, Array] = {}
+
+    @cached_property
+    def slope(self) -> Array:
+        """The gradient of w (c, d)."""
+        return self.edge.gradient(self.x)
+
+    @cached_property
+    def bend(self) -> Array:
+        """The second derivatives of w (c, d, d)."""
+        return self.edge.hessian(self.x)
+
+    @cached_property
+    def fields(self) -> dict[str, Array]:
+        """The fields of the block, to which directions are added."""
+        return {**self.block.fields, SLOPE.name: self.slope}
+
+    @cached_property
+    def plain(self) -> Evaluation:
+        """phi without w."""
+        block = replace(self.block.part("plain"), fields=self.fields)
+        return self.inner.at(block, [VALUE, Atom("along", direction=SLOPE)])
+
+    def feature(self, atom: Atom) -> Array:
+        atom = replace(atom, view="x")
+        if atom not in self._cache:
+            self._cache[atom] = self._feature(atom)
+        return self._cache[atom]
+
+    def _feature(self, atom: Atom) -> Array:
+        if atom.order > self.basis.order:
+            raise SmoothnessError(
+                f"a form takes derivatives of order {atom.order} of {self.basis.description}; "
+                f"{self.basis.remedy(atom.order)}"
+            )
+        scaled = self.scaled.feature(atom)
+        if atom.order == 0:
+            return scaled
+        if atom.kind == "along" and atom.direction is not None:
+            return self._plus(scaled, np.einsum("kd,kd->k", self.block.field(atom.direction), self.slope))
+        axes = [axis for axis, count in enumerate(atom.alpha) for _ in range(count)]
+        if len(axes) == 1:
+            return self._plus(scaled, self.slope[:, axes[0]])
+        a, b = axes
+        total = self._plus(scaled, self.bend[:, a, b])
+        for axis, other in ((a, b), (b, a)):
+            partial = self.plain.feature(Atom("partial", alpha=unit_index(other, self.x.shape[1])))
+            total += partial * self.slope[:, axis].astype(partial.dtype, copy=False)
+        return total
+
+    def second(self, atom: Atom, block: Block) -> Array:
+        d = self.x.shape[1]
+        matrix = np.eye(d) if atom.direction is None else np.asarray(block.field(atom.direction), dtype=float)
+        both = matrix + matrix.swapaxes(-1, -2)
+        self.fields[TURNED.name] = np.squeeze(both @ self.slope[:, :, None], axis=2)
+        turned = self.plain.feature(Atom("along", direction=TURNED))
+        curved = np.sum(matrix * self.bend, axis=(1, 2))
+        return self._plus(self.scaled.second(atom, block) + turned, curved)
+
+    def _plus(self, scaled: Array, factors: Array) -> Array:
+        """A new array: scaled + phi times factors (c,)."""
+        phi = self.plain.feature(VALUE)
+        return np.asarray(scaled + phi * factors.astype(phi.dtype, copy=False))
+
+
+class _VanishingGradientSum:
+    """sum w^2 grad phi . grad phi by the short cut of the basis, and what the product rule adds, in one product.
+
+    The rest is N + N^T, N = sum phi (w grad w . grad phi + |grad w|^2 phi / 2)^T.
+    """
+
+    def __init__(self, inner: GradientSum, size: int, dtype: Any, arena: Arena):
+        self.inner, self.total = inner, np.zeros((size, size))
+        self.buffer = arena.get("product", (size, size), dtype)
+
+    def add(self, evaluation: Any) -> None:
+        phi, along = (evaluation.plain.feature(a) for a in (VALUE, Atom("along", direction=SLOPE)))
+        half = 0.5 * np.einsum("kd,kd->k", evaluation.slope, evaluation.slope)
+        rest = along * evaluation.w.astype(phi.dtype, copy=False)
+        rest += phi * half.astype(phi.dtype, copy=False)
+        np.matmul(phi, rest.T, out=self.buffer)
+        self.total += self.buffer
+        self.inner.add(evaluation.scaled)
+
+    def result(self, gram: Array) -> Array:
+        return np.asarray(self.inner.result(gram) + self.total + self.total.T)

@@ -1,0 +1,231 @@
+"""Error bars of a spectrum from the folds of its moments: a jackknife, and values on rows that were not fitted to.
+
+The solution without fold k is turned to the whole solution (Procrustes), so that its values and functions pair with
+those of the whole. The spread of the turned values gives standard errors s (delete-one-fold jackknife); the turned
+functions, each measured on the fold that it was not fitted to, give held-out values h. By min-max h lies beyond the
+fitted value l, which is too good by overfitting, and the interval reaches from one to the other, widened by the
+jackknife: sqrt(l h) exp(+-(t s / l + |ln(h / l)| / 2)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.stats
+from numpy.typing import NDArray
+
+from daskspectral.moments.folds import Folds
+from daskspectral.moments.problem import Posed
+from daskspectral.solve import Spectrum
+from daskspectral.solve.ritz import ritz, ritz_singular
+
+Array = NDArray[np.floating[Any]]
+
+LEVEL = 0.95
+LEAST_ROWS = 100  # for intervals
+TRUSTED_RATIO, TRUSTED_WIDTH = 1.1, 0.2
+NEGLIGIBLE = 1e-3  # of the last value: differences below it count as none
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """How far k values may be off by the choice of rows.
+
+    `intervals` (k, 2) are the ends of 95 % intervals, `standard` (k,) standard errors, `held_out` (k,) the values on
+    rows that were not fitted to, `groups` (k,) numbers clusters of values that the data cannot tell apart, `angles`
+    (k,) is the sine of the angle by which the functions of a value's group turn, a standard error. The first `trusted`
+    values have held-out over fitted values below 1.1 (or fitted over held-out ones, of singular values) and an interval
+    narrower than 20 %. Without enough rows or folds, `reason` says so, and intervals are NaN.
+    """
+
+    intervals: Array
+    standard: Array
+    held_out: Array
+    groups: NDArray[np.int64]
+    angles: Array
+    trusted: int
+    reason: str = ""
+
+
+def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum) -> Errors:
+    """The error bars of the solution `whole` of a problem, from the folds of its moments."""
+    k, rows = len(whole.values), posed.count_of_rows
+    if folds is None or folds.number < 2:
+        return _unknown(k, "no error bars without folds")
+    if rows < LEAST_ROWS:
+        return _unknown(k, f"no error bars from {rows} rows: {LEAST_ROWS} at least are needed")
+    parts = [_Part(posed, folds, fold, whole) for fold in range(folds.number) if folds.weight[fold] > 0]
+    if len(parts) < 2:
+        return _unknown(k, "no error bars: all weight is in one fold")
+    values = np.stack([part.values for part in parts])
+    number = len(parts)
+    # rows that coincide with landmarks are in no fold and never left out: the others vary for them too
+    share = 1.0 - (folds.weight[-1] / folds.weight.sum() if folds.landmarks else 0.0)
+    factor = (number - 1) / number / max(share, 1e-3)
+
+    def spread(samples: Array) -> Array:
+        deviations = np.abs(samples - samples.mean(axis=0)) ** 2
+        return np.asarray(np.sqrt(factor * deviations.sum(axis=0)))
+
+    standard = spread(values)
+    held_out = _held_out(posed, parts)
+    fitted = whole.values
+    groups = _groups(fitted, standard)
+    own = _intervals(fitted.real, held_out, standard, number)
+    means, beyond = _mean_by(groups, fitted.real), _mean_by(groups, held_out)
+    joint = _intervals(means, beyond, spread(np.stack([_mean_by(groups, v) for v in values])), number)
+    several = np.bincount(groups)[groups] > 1
+    intervals = np.where(several[:, None], np.column_stack([_least(own, joint), _most(own, joint)]), own)
+    angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
+    return Errors(
+        intervals,
+        standard,
+        held_out,
+        groups,
+        np.minimum(angles, 1.0),
+        _trusted(fitted.real, held_out, intervals),
+    )
+
+
+def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
+    """The values of a problem on rows that were not fitted to, from the folds of its moments."""
+    whole = posed.solve_part(posed.means, posed.rows)
+    parts = [_Part(posed, folds, fold, whole) for fold in range(folds.number) if folds.weight[fold] > 0]
+    return _held_out(posed, parts)
+
+
+class _Part:
+    """The solution without one fold, turned to the whole solution; and what it gives on that fold."""
+
+    def __init__(self, posed: Posed, folds: Folds, fold: int, whole: Spectrum):
+        weight = float(folds.weight.sum() - folds.weight[fold])
+        counts = posed.operator.counts
+        sums = {name: values for name, values in folds.arrays.items() if name not in counts}
+        others = np.delete(np.arange(len(folds.weight)), fold)
+        means = {name: values[others].sum(axis=0) / weight for name, values in sums.items()}
+        self.seen = {name: values[fold] for name, values in sums.items()}
+        self.weight = float(folds.weight[fold])
+        found = posed.solve_part(means, posed.rows * weight / float(folds.weight.sum()))
+        k = len(whole.values)
+        two_sided = posed.operator.solver.two_sided
+        gram = posed.left.among(posed.means["gram"], posed.left)
+        self.overlap = found.right.conj().T @ gram @ whole.right
+        if two_sided:
+            right_gram = posed.right.among(posed.means[f"{posed.right.prefix}gram"], posed.right)
+            left_overlap = found.left.conj().T @ gram @ whole.left
+            self.overlap = found.right.conj().T @ right_gram @ whole.right
+            turned = left_overlap + self.overlap
+        else:
+            turned = self.overlap
+        self.turn = _turn(turned, posed.nulls)
+        if np.iscomplexobj(whole.values):
+            order = np.abs(found.values[:, None] - whole.values).argmin(axis=0)
+            self.values: Any = found.values[order]
+        else:
+            self.values = np.einsum("ji,j,ji->i", self.turn.conj(), found.values, self.turn).real
+        self.left, self.right = found.left @ self.turn, found.right @ self.turn
+        self.size = k
+
+    def angles(self, groups: NDArray[np.int64]) -> Array:
+        """The sine of the largest angle between the functions of each value's group and all of this solution's."""
+        result = np.zeros(self.size)
+        for group in np.unique(groups):
+            members = np.flatnonzero(groups == group)
+            u = self.turn[:, members]
+            cosine = np.linalg.svd(u.conj().T @ self.overlap[:, members], compute_uv=False).min()
+            result[members] = np.sqrt(max(0.0, 1 - min(1.0, float(cosine)) ** 2))
+        return result
+
+
+def _turn(overlap: Any, nulls: int) -> Any:
+    """The rotation (k', k) that brings a part's functions closest to the whole's; leading null functions stay apart."""
+    turn = np.zeros(overlap.shape, overlap.dtype)
+    own = min(nulls, *overlap.shape)
+    for some in (slice(0, own), slice(own, None)):
+        u, _, vt = np.linalg.svd(overlap[some, some], full_matrices=False)
+        turn[some, some] = u @ vt
+    return turn
+
+
+def _held_out(posed: Posed, parts: list[_Part]) -> Array:
+    """The values on each fold's rows of the functions fitted to the others, the folds' sums added up."""
+    operator, left, right = posed.operator, posed.left, posed.right
+    k = parts[0].size
+    if np.iscomplexobj(parts[0].values):
+        return np.full(k, np.nan)
+    weight = sum(part.weight for part in parts)
+
+    def total(name: str, a: str, b: str, rows: Any, columns: Any) -> Array:
+        added = sum(getattr(part, a).T @ rows.among(part.seen[name], columns) @ getattr(part, b) for part in parts)
+        return np.asarray(added / weight)
+
+    if operator.solver.two_sided:
+        prefix = right.prefix
+        form = total("form", "left", "right", left, right)
+        grams = total("gram", "left", "left", left, left), total(f"{prefix}gram", "right", "right", right, right)
+        centred = None
+        if operator.center:
+            means = (
+                sum(part.left.T @ part.seen["first"][left.kept] for part in parts) / weight,
+                sum(part.right.T @ part.seen[f"{prefix}first"][right.kept] for part in parts) / weight,
+            )
+            centred = means
+        eye = np.eye(k)
+        return ritz_singular(eye, eye, form, *grams, centred)
+    sign = -1 if operator.descending else 1
+    form, gram = total("form", "right", "right", left, left), total("gram", "right", "right", left, left)
+    values = sign * ritz(np.eye(k), sign * form, gram).real
+    return np.asarray(values)
+
+
+def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> Array:
+    """The ends (k, 2), on a logarithmic scale where both values have one sign, else on a linear one."""
+    t = scipy.stats.t.ppf(0.5 + LEVEL / 2, number - 1)
+    other = np.where(np.isnan(held_out), fitted, held_out)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = other / fitted
+        middle = np.sqrt(fitted * other)
+        factor = np.exp(t * standard / np.abs(fitted) + 0.5 * np.abs(np.log(ratio)))
+        by_ratio = np.sign(fitted)[:, None] * np.column_stack([middle / factor, middle * factor])
+    plain = np.column_stack([np.minimum(fitted, other) - t * standard, np.maximum(fitted, other) + t * standard])
+    usable = (fitted * other > 0) & np.isfinite(by_ratio).all(axis=1)
+    ends = np.where(usable[:, None], by_ratio, plain)
+    return np.sort(ends, axis=1)
+
+
+def _groups(values: Any, standard: Array) -> NDArray[np.int64]:
+    """Clusters of neighbouring values that differ by no more than two standard errors of the difference."""
+    gaps = np.abs(np.diff(values))
+    apart = gaps > 2 * np.hypot(standard[1:], standard[:-1])
+    return np.concatenate([[0], np.cumsum(apart)]).astype(np.int64)
+
+
+def _mean_by(groups: NDArray[np.int64], values: Any) -> Any:
+    sums = np.bincount(groups, values.real) / np.bincount(groups)
+    return sums[groups]
+
+
+def _least(a: Array, b: Array) -> Array:
+    return np.minimum(a[:, 0], b[:, 0])
+
+
+def _most(a: Array, b: Array) -> Array:
+    return np.maximum(a[:, 1], b[:, 1])
+
+
+def _trusted(fitted: Array, held_out: Array, intervals: Array) -> int:
+    """How many leading values hold up; differences below a thousandth of the last value count as none."""
+    size = np.abs(fitted)
+    floor = NEGLIGIBLE * size.max(initial=0.0) + 1e-300
+    other = np.where(np.isnan(held_out), fitted, held_out)
+    ratio = (np.maximum(size, np.abs(other)) + floor) / (np.minimum(size, np.abs(other)) + floor)
+    width = (intervals[:, 1] - intervals[:, 0]) / (size + floor)
+    good = (ratio < TRUSTED_RATIO) & (width < TRUSTED_WIDTH)
+    return int(np.argmin(good)) if not good.all() else len(good)
+
+
+def _unknown(k: int, reason: str) -> Errors:
+    none = np.full(k, np.nan)
+    return Errors(np.full((k, 2), np.nan), none, none, np.arange(k), none, 0, reason)

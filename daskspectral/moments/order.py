@@ -1,0 +1,127 @@
+"""Whether rows that lie near one another are alike: the sums over runs of rows, and the variance ratios that they give.
+
+Rows in random order are exchangeable, and folds of any kind then give right error bars. Rows of a trajectory, or sorted
+by something, are not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.moments.moments import Moments
+
+Array = NDArray[np.floating[Any]]
+ORDER = "order"
+"""The name by which tasks send these sums."""
+
+COLUMNS = 16  # of many columns, so many evenly spaced ones tell enough
+SHORTEST, LONGEST = 16, 1024
+
+
+@dataclass(frozen=True)
+class OrderStatistic:
+    """Variance between runs of rows over the variance within, about 1 where the order of the rows means nothing.
+
+    `within` compares runs of b neighbouring rows: F = b (variance of the runs' means) / (variance within the runs), the
+    mean over the columns of x and their squares. For correlated rows it estimates the integrated autocorrelation time,
+    in rows, as long as that is well below b. `between_tasks` compares whole tasks in the same way. `largest` is the
+    largest F of any column over runs. All are NaN where there are too few rows.
+    """
+
+    within: float
+    between_tasks: float
+    largest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """How a task sums runs: of `length` rows, of the distances of some `columns` of x from a `centre` (m,)."""
+
+    length: int
+    columns: NDArray[np.int64]
+    centre: Array
+
+    @classmethod
+    def of(cls, basis: Basis, rows: int) -> Runs:
+        """Runs for tasks of so many rows: about as many runs as there are rows in one."""
+        d = basis.dimension
+        columns = np.unique(np.linspace(0, d - 1, min(d, COLUMNS)).astype(np.int64))
+        found = [part.core.landmarks for part in basis.parts if isinstance(part.core, LandmarkBasis)]
+        centre = found[0].mean(axis=0) if found else np.zeros(d)  # what adds has the same basis, so the same centre
+        return cls(int(np.clip(math.isqrt(rows), SHORTEST, LONGEST)), columns, centre[columns])
+
+
+class RunSums:
+    """The sums over the runs of one task.
+
+    `result` (7, 2m), for the columns z of x and of their squares: the number of rows, of runs, of tasks; the sum of z;
+    over the runs of n rows, the sum of n mean(z)^2 and of the squared deviations from mean(z); over tasks, the sum of
+    n mean(z)^2.
+    """
+
+    def __init__(self, runs: Runs):
+        self._runs = runs
+        self._waiting = np.empty((0, len(runs.columns)))
+        self._sums = np.zeros((7, 2 * len(runs.columns)))
+
+    def add(self, x: Array) -> None:
+        """The next rows (c, d) of the task."""
+        z = x[:, self._runs.columns] - self._runs.centre
+        if len(self._waiting):
+            z = np.concatenate([self._waiting, z])
+        full = len(z) - len(z) % self._runs.length
+        self._add(z[:full].reshape(-1, self._runs.length, z.shape[1]))
+        self._waiting = z[full:].copy()
+
+    def result(self) -> Array:
+        """The sums, with the rows left at the end as a shorter run."""
+        if len(self._waiting):
+            self._add(self._waiting[None])
+            self._waiting = self._waiting[:0]
+        sums = self._sums
+        if sums[0, 0]:
+            sums[2], sums[6] = 1.0, sums[3] ** 2 / sums[0]
+        return sums
+
+    def _add(self, z: Array) -> None:
+        """Runs of rows, (runs, rows, m)."""
+        count, rows = z.shape[:2]
+        if not count:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told when it is solved
+            both = np.concatenate([z, z**2], axis=2)
+            means = both.mean(axis=1)
+            self._sums[0] += count * rows
+            self._sums[1] += count
+            self._sums[3] += rows * means.sum(axis=0)
+            self._sums[4] += rows * (means**2).sum(axis=0)
+            self._sums[5] += ((both - means[:, None]) ** 2).sum(axis=(0, 1))
+
+
+def order_of(moments: Moments) -> OrderStatistic:
+    """What the stored order of the measured rows tells; NaN for moments without these sums."""
+    if moments.order is None:
+        return OrderStatistic(math.nan, math.nan, math.nan)
+    rows, runs, tasks, total, of_runs, inside, of_tasks = moments.order
+    within = _ratio(of_runs - total**2 / rows, runs, inside, rows)
+    between = _ratio(of_tasks - total**2 / rows, tasks, inside + of_runs - of_tasks, rows)
+    finite = within[np.isfinite(within)]
+    return OrderStatistic(_mean(within), _mean(between), float(finite.max()) if len(finite) else math.nan)
+
+
+def _ratio(between: Array, groups: Array, within: Array, rows: Array) -> Array:
+    """F of an analysis of variance, by column; NaN for constant columns and for too few groups."""
+    usable = (groups > 1) & (rows > groups) & (within > 0) & np.isfinite(between) & np.isfinite(within)
+    above = np.divide(between, groups - 1, out=np.full_like(between, np.nan), where=usable)
+    return np.divide(above, within / np.maximum(rows - groups, 1), out=np.full_like(above, np.nan), where=usable)
+
+
+def _mean(values: Array) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else math.nan

@@ -1,0 +1,58 @@
+"""The attributes of an estimator from the moments of its operator: values, functions, and their error bars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import LandmarkBasis
+from daskspectral.moments.advice import advise_manifold, advise_rank
+from daskspectral.moments.intervals import errors_of, held_out_by_folds
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.problem import Posed
+
+Array = NDArray[np.floating[Any]]
+LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
+
+
+def solve_moments(
+    moments: Moments, *, count: int, rtol: float | None, ridge: float, min_support: float, penalty: float | None
+) -> dict[str, Any]:
+    """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
+
+    `penalty` is c of the penalised solution, None for all directions above the cut `rtol`.
+
+    Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
+    """
+    options: dict[str, Any] = {"count": count, "rtol": rtol, "ridge": ridge, "penalty": penalty}
+    posed = Posed(moments, min_support=min_support, **options)
+    spectrum = posed.solve(posed.means, posed.rows)
+    left, right, solver = posed.left, posed.right, moments.operator.solver
+    advise_manifold(moments, stacklevel=5)
+    advise_rank(spectrum, left.basis, count, right=right.basis, stacklevel=5)
+    errors = errors_of(posed, moments.folds, spectrum)
+    shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
+    halved = [b for b in moments.basis.parts if isinstance(b.core, LandmarkBasis) and b.size >= LEAST_HALVED]
+    approximation = np.full(len(spectrum.values), np.nan)
+    if halved and not errors.reason and moments.folds is not None:
+        half = Posed(moments, min_support=0.0, half=True, **options)
+        beyond = held_out_by_folds(half, moments.folds)
+        approximation[: len(beyond)] = np.abs(beyond - errors.held_out[: len(beyond)])
+    return {
+        solver.values: spectrum.values,
+        **{name: shown[side] for name, side in solver.functions.items()},
+        "rank_": spectrum.rank,
+        "residuals_": spectrum.residuals,
+        "status_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
+        "support_": left.support,
+        **({"right_support_": right.support} if solver.two_sided else {}),
+        solver.errors: errors.intervals,
+        "standard_errors_": errors.standard,
+        "held_out_": errors.held_out,
+        "groups_": errors.groups,
+        "function_errors_": errors.angles,
+        "approximation_": approximation,
+        "trusted_": errors.trusted,
+    }

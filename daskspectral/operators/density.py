@@ -1,0 +1,249 @@
+"""How dense the data are, from a sample of rows: what weighs rows so that eigenvalues do not depend on the sampling."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.kernels import Gaussian, Periodic
+from daskspectral.kernels.base import is_number
+from daskspectral.kernels.radial import squared_distances
+from daskspectral.landmarks import kmeans_plus_plus
+from daskspectral.registry import Registered
+
+Array = NDArray[np.floating[Any]]
+
+CENTRES = 1000
+ROWS_OF_A_CENTRE = 20  # on the average, at least
+SEEDED = 20_000  # rows among which the centres are chosen
+JUDGES = 1000  # rows at which a bandwidth is judged
+JUDGES_OF_UNIT = 50  # of them, for the median distance
+WIDTHS = 16
+NEIGHBOURS = 16  # at the narrowest width that is looked at, in both halves together
+PRIOR = 0.5  # of a row, so that no expectation is 0
+TRIMMED = 0.02  # the most remote rows do not judge: the density is clipped there
+CLIP = 0.01
+ENTRIES = 1 << 18  # of a block of distances
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Density(Registered):
+    """An estimate of the density rho of the rows, up to a factor, and the exponent a with which rho^-a weighs them.
+
+    rho(x) = sum_j n_j k(x, y_j) / sum_j v_j k(x, y_j) with a Gaussian k of width `bandwidth`, and at least `floor`: the
+    `counts` n_j (m,) are the weights of the sample's rows nearest to the centre y_j, and v_j = n_j / `heights`_j the
+    volumes that they take. The numerator alone would fall to a half at the edges of the data. `centres` (m, e) are in
+    the prepared columns, periodic ones bent into circles (`kernels.Periodic`), `periods` one entry for each column or
+    None. The unit is such that rho^-a has the mean 1 over the sample. `clipped` is the share of the sample below the
+    floor, and `removed` the share of the weight, the mean of rho^-a, that the floor took away.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).uniform(0, 1, (4000, 1)) ** 2  # of the density 1 / (2 sqrt x)
+    >>> density = estimate_density(x, 1.0, np.random.default_rng(0))
+    >>> found = density(np.array([[0.09], [0.81]]))
+    >>> float((found[0] / found[1]).round(1))
+    3.0
+    """
+
+    exponent: float
+    centres: Array
+    counts: Array
+    heights: Array
+    bandwidth: float
+    floor: float = 0.0
+    clipped: float = 0.0
+    removed: float = 0.0
+    periods: tuple[float | None, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_exponent(self.exponent)
+        m = len(self.centres)
+        if self.centres.ndim != 2 or not m or self.counts.shape != (m,) or self.heights.shape != (m,):
+            raise ValueError(
+                f"a density has centres (m, d), counts (m,) and heights (m,); they have shapes {self.centres.shape}, "
+                f"{self.counts.shape} and {self.heights.shape}"
+            )
+        if not (0 < self.bandwidth < math.inf and (self.counts > 0).all() and (self.heights > 0).all()):
+            raise ValueError("the bandwidth, the counts and the heights of a density are positive")
+
+    def __call__(self, x: Array) -> Array:
+        """rho (c,) at prepared points x (c, d)."""
+        x = embedded(x, self.periods)
+        sums = np.stack([self.counts, self.counts / self.heights])
+        values = np.empty(len(x))
+        step = max(1, ENTRIES // len(self.centres))
+        for start in range(0, len(x), step):
+            s = squared_distances(x[start : start + step], self.centres)
+            s -= s.min(axis=0)  # the ratio is the same, and neither sum underflows
+            s *= -0.5 / self.bandwidth**2
+            above, below = sums @ np.exp(s, out=s)
+            values[start : start + step] = above / below
+        return np.maximum(values, self.floor, out=values)
+
+    def weights(self, x: Array) -> Array:
+        """rho^-a (c,) at prepared points x (c, d)."""
+        return np.asarray(self(x) ** -self.exponent)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that decides its values."""
+        digest = hashlib.sha256(repr((self.exponent, self.bandwidth, self.floor, self.periods)).encode())
+        for array in (self.centres, self.counts, self.heights):
+            digest.update(np.ascontiguousarray(array, dtype=float).tobytes())
+        return digest.hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return f"Density(exponent={self.exponent:g}, {len(self.centres)} centres, {self.digest})"
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, Density) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def check_exponent(value: Any) -> None:
+    """Raise ValueError for an exponent that is no number from 0 to 1."""
+    if not is_number(value) or not 0 <= value <= 1:
+        raise ValueError(
+            "density is the power of the sampling density that is divided out, a number from 0 (the Laplacian of the "
+            f"data's distribution) to 1 (Laplace-Beltrami, whatever the sampling); it is {value!r}"
+        )
+
+
+def check_clip(value: Any) -> None:
+    """Raise ValueError for a quantile that is no number from 0 up to, but not, a half."""
+    if not is_number(value) or not 0 <= value < 0.5:
+        raise ValueError(
+            "clip is the share of the rows in whose thinner places the density is held up, a number from 0 to below "
+            f"0.5; it is {value!r}"
+        )
+
+
+def estimate_density(
+    x: Array,
+    exponent: float,
+    rng: np.random.Generator,
+    *,
+    weights: Array | None = None,
+    periods: tuple[float | None, ...] | None = None,
+    clip: float = CLIP,
+) -> Density:
+    """The density of a sample of prepared points x (n, d), with sample weights (n,) where given.
+
+    The centres are the means of the rows nearest to each of up to 1000 k-means++ seeds. Their heights are Gaussian
+    kernel sums over all rows, of the width that predicts best (`chosen_bandwidth`); between the centres they are
+    averaged over the distance of neighbours. The density is clipped below at its quantile `clip`. Raises ValueError
+    where all rows of positive weight are the same point.
+    """
+    w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
+    e, w = embedded(x, periods)[w > 0], w[w > 0]
+    if len(e) < 2 or not np.ptp(e, axis=0).any():
+        raise ValueError("the density of the data cannot be estimated: all rows of the sample are the same point")
+    centres, counts = _cells(e, w, rng)
+    heights = _sums(centres, e, w, chosen_bandwidth(e, w, rng))
+    heights = np.maximum(heights, heights[heights > 0].min(initial=np.inf)) if heights.any() else np.ones(len(heights))
+    rough = Density(float(exponent), centres, counts, heights, _spacing(centres), periods=periods)
+    values = rough(x if weights is None else x[np.asarray(weights) > 0])
+    floor = _quantile(values, w, clip)
+    clipped, whole = (float(v**-exponent @ w / w.sum()) for v in (np.maximum(values, floor), values))
+    unit = clipped ** (1 / exponent) if exponent else 1.0
+    return replace(
+        rough,
+        heights=unit * heights,
+        floor=unit * floor,
+        clipped=float(w[values < floor].sum() / w.sum()),
+        removed=1 - clipped / whole,
+    )
+
+
+def chosen_bandwidth(x: Array, w: Array, rng: np.random.Generator) -> float:
+    """The width of a Gaussian kernel sum over the rows x (n, e) that predicts best how many rows lie close by.
+
+    Sums over one half of the rows predict, up to a factor, sums of few rows over the other half, and the other way
+    round, at some rows that take part in neither; the score is the likelihood of Poisson counts, each over its own
+    expectation, so that thin places count as much as dense ones. It needs no volume of the kernel, which on a
+    submanifold and at edges is unknown. The width is then one step less: noise averages out over the rows, bias does
+    not. Widths fall by sqrt 2 from half the median distance, so that one kernel matrix is the square of the last.
+    """
+    rows = rng.choice(len(x), min(JUDGES, len(x)), replace=False)
+    first = rng.permutation(len(x)) % 2 == 0
+    halves = np.stack([w * first, w * ~first], axis=1) / w.mean()
+    sums = np.zeros((WIDTHS, len(rows), 2))
+    step = max(1, ENTRIES // len(x))
+    some = squared_distances(x, x[rows[:JUDGES_OF_UNIT]])
+    widest = 0.5 * math.sqrt(float(np.median(some[some > 0])))
+    for start in range(0, len(rows), step):
+        judges = rows[start : start + step]
+        k = np.exp(squared_distances(x, x[judges]) * (-0.5 / widest**2))
+        k[np.arange(len(judges)), judges] = 0
+        for level in range(WIDTHS):
+            sums[level, start : start + step] = k @ halves
+            np.multiply(k, k, out=k)
+    total = sums[0].sum(axis=1)
+    near = total >= np.quantile(total, TRIMMED)
+    sums, total, share = sums[:, near], total[near], w[rows][near]
+    levels = np.flatnonzero(np.median(sums.sum(axis=2), axis=1) >= NEIGHBOURS)
+    last = int(levels[-1]) if len(levels) else 0
+    share = share / np.maximum(sums[min(last, WIDTHS // 4)].sum(axis=1), 1)
+    scores = [
+        sum(_likelihood(sums[level, :, a] + PRIOR, sums[last, :, 1 - a], share) for a in (0, 1))
+        for level in range(last + 1)
+    ]
+    return float(widest * 2.0 ** (-0.5 * (int(np.argmax(scores)) + 1)))
+
+
+def _likelihood(expected: Array, counts: Array, share: Array) -> float:
+    """sum share (n log e - e) for counts n (m,) and their expectations e (m,), in the unit that fits best."""
+    e = expected * (share @ counts) / (share @ expected)
+    return float(share @ (counts * np.log(e) - e))
+
+
+def embedded(x: Array, periods: tuple[float | None, ...] | None) -> Array:
+    """Points (c, d) with periodic columns bent into circles, (c, e)."""
+    x = np.asarray(x, dtype=float)
+    return x if periods is None else Periodic(Gaussian(1.0), periods).embedded(x)
+
+
+def _cells(x: Array, w: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """The means (m, e) and the weights (m,) of the rows nearest to each seed."""
+    some = x if len(x) <= SEEDED else x[rng.choice(len(x), SEEDED, replace=False)]
+    seeds = some[kmeans_plus_plus(some, min(CENTRES, max(1, len(some) // ROWS_OF_A_CENTRE)), rng)]
+    step = max(1, ENTRIES // len(seeds))
+    parts = [squared_distances(x[k : k + step], seeds).argmin(axis=0) for k in range(0, len(x), step)]
+    nearest = np.concatenate(parts)
+    counts = np.bincount(nearest, w, len(seeds))
+    sums = np.stack([np.bincount(nearest, w * column, len(seeds)) for column in x.T], axis=1)
+    kept = counts > 0
+    return np.asarray(sums[kept] / counts[kept, None]), np.asarray(counts[kept], dtype=float)
+
+
+def _sums(centres: Array, x: Array, w: Array, bandwidth: float) -> Array:
+    step = max(1, ENTRIES // len(x))
+    parts = [
+        np.exp(squared_distances(x, centres[k : k + step]) * (-0.5 / bandwidth**2)) @ w
+        for k in range(0, len(centres), step)
+    ]
+    return np.concatenate(parts)
+
+
+def _spacing(centres: Array) -> float:
+    """The median distance of a centre to the nearest other one."""
+    s = squared_distances(centres, centres)
+    np.fill_diagonal(s, np.inf)
+    nearest = s.min(axis=1)
+    nearest = nearest[np.isfinite(nearest) & (nearest > 0)]
+    return math.sqrt(float(np.median(nearest))) if len(nearest) else 1.0
+
+
+def _quantile(values: Array, w: Array, share: float) -> float:
+    order = np.argsort(values)
+    below = np.cumsum(w[order])
+    return float(values[order[np.searchsorted(below, share * below[-1])]])

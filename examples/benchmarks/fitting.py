@@ -1,0 +1,145 @@
+"""Shared by the benchmarks of automatic fits: a fit with its time and warnings, its settings, many fits at once."""
+
+from __future__ import annotations
+
+import ast
+import multiprocessing
+import re
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+import dask
+import numpy as np
+import threadpoolctl
+
+from daskspectral import SpectralDecomposition
+from daskspectral.kernels.names import parse
+
+Array = np.ndarray
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model (None where the fit refused), seconds, and what was said: the class and the first words."""
+
+    model: SpectralDecomposition | None
+    seconds: float
+    said: tuple[str, ...] = field(default=())
+
+    @property
+    def values(self) -> Array:
+        """The eigenvalues or singular values; none where the fit refused."""
+        if self.model is None:
+            return np.empty(0)
+        found = vars(self.model)
+        return found["singular_values_"] if "singular_values_" in found else found["eigenvalues_"]
+
+
+def fit(x: Any, **settings: Any) -> Fit:
+    """`SpectralDecomposition(**settings).fit(x)`. A fit that refuses with a ValueError is told like a warning."""
+    model: SpectralDecomposition | None = SpectralDecomposition(**settings)
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model.fit(x)
+        except ValueError as error:
+            model, refusal = None, [first_words(error)]
+        else:
+            refusal = []
+    seconds = time.perf_counter() - start
+    said = dict.fromkeys([first_words(w.message) for w in caught if issubclass(w.category, UserWarning)] + refusal)
+    return Fit(model, seconds, tuple(said))
+
+
+def first_words(message: Warning | BaseException, words: int = 8) -> str:
+    """The class and the first words, with # for numbers, so that messages that differ in these alone are one."""
+    text = " ".join(str(message).split()[:words])
+    return f"{type(message).__name__}: {re.sub(r'[0-9][0-9.e+-]*', '#', text)}"
+
+
+def classes(said: Iterable[str]) -> str:
+    """The classes of what was said, each with how often: `RankWarning 5`."""
+    counts = Counter(text.split(":")[0] for text in said)
+    return ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
+
+
+def told(said: Iterable[str]) -> list[str]:
+    """What was said, the most frequent first, as notes below a table."""
+    return [f"{number} times {text} ..." for text, number in Counter(said).most_common()]
+
+
+# -- settings --------------------------------------------------------------------------------------------------------
+
+
+def settings_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option --set name=value, repeatable: parameters of SpectralDecomposition in place of its defaults."""
+    return click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_settings,
+        help="a parameter of SpectralDecomposition, such as solver=cut, n_landmarks=300, kernel=gaussian:0.3",
+    )(function)
+
+
+def _settings(context: click.Context, option: click.Parameter, texts: Sequence[str]) -> Settings:
+    known = SpectralDecomposition().get_params(deep=False)
+    found: Settings = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in known:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE with a name among {', '.join(known)}")
+        found[name] = _value(name, value)
+    return found
+
+
+def _value(name: str, text: str) -> Any:
+    if name.endswith("kernel") and text != "auto":
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+# -- many fits -------------------------------------------------------------------------------------------------------
+
+
+def processes_option(default: int) -> Callable[..., Any]:
+    return click.option(
+        "--processes", default=default, show_default=True, help="fits at once, each on one thread; they share the times"
+    )
+
+
+def parallel(function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], processes: int, label: str) -> list[Any]:
+    """function(*job) for every job, in their order: here for one process, else in processes of one thread each."""
+    with click.progressbar(length=len(jobs), label=label, file=sys.stderr) as bar:
+
+        def counted(result: Any) -> Any:
+            bar.update(1)
+            return result
+
+        if processes == 1:
+            return [counted(function(*job)) for job in jobs]
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(processes, context, _alone) as pool:
+            futures = [pool.submit(function, *job) for job in jobs]
+            return [counted(future.result()) for future in futures]
+
+
+def _alone() -> None:
+    threadpoolctl.threadpool_limits(1, user_api="blas")
+    dask.config.set(scheduler="synchronous")

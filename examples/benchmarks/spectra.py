@@ -1,0 +1,253 @@
+"""Exact eigenvalues of -div(rho grad f) = lambda rho f with free ends, for the problems of `problems.py`.
+
+Every function returns the lowest `count` eigenvalues, ascending, the constant's 0 first, each as often as its
+multiplicity. Where there is no closed form the problem separates into ordinary differential equations, solved by a
+Galerkin method with polynomials (errors below 1e-8), except for the L-shape: biquadratic finite elements on a grid
+that is graded towards the re-entrant corner (relative errors below 1e-4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count as whole_numbers
+from math import comb
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+from numpy.polynomial.hermite_e import hermegauss, hermevander
+from numpy.polynomial.legendre import legder, leggauss, legval, legvander
+
+Array = np.ndarray
+Function = Callable[[Array], Array]
+
+L_SHAPE_WELLS = (((-0.6, -0.6), 1.0), ((-0.5, 0.5), 0.6), ((0.6, 0.5), 1.4))
+
+
+# -- densities -------------------------------------------------------------------------------------------------------
+
+
+def l_shape_density(x: Array) -> Array:
+    """Of rows (n, 2) in [-1, 1]^2 without (0, 1] x [-1, 0), up to a factor; at most 3.02."""
+    wells = [w * np.exp(-((x - np.array(c)) ** 2).sum(axis=-1) / (2 * 0.35**2)) for c, w in L_SHAPE_WELLS]
+    return np.sum(wells, axis=0) + 0.02
+
+
+def mixture_density(x: Array) -> Array:
+    """Of points of [0, 3], up to a factor; at most 1.02."""
+    return np.exp(-((x - 0.6) ** 2) / (2 * 0.25**2)) + 0.5 * np.exp(-((x - 2.1) ** 2) / (2 * 0.35**2)) + 0.01
+
+
+def annulus_density(radius: Array, angle: Array) -> Array:
+    """Per area, at radii of [.5, 1], up to a factor; at most 1.8 / e."""
+    return (1 + 0.8 * np.cos(angle)) * np.exp(-2 * radius)
+
+
+# -- closed forms ----------------------------------------------------------------------------------------------------
+
+
+def box(sides: tuple[float, ...], count: int) -> Array:
+    """Uniform in a box: sums of (pi k / side)^2."""
+    return sums([(np.pi * np.arange(count) / side) ** 2 for side in sides], count)
+
+
+def normal(d: int, count: int) -> Array:
+    """Standard normal in d dimensions: k, as often as there are monomials of degree k."""
+    return repeated(float, lambda k: comb(k + d - 1, k), count)
+
+
+def sphere(d: int, count: int) -> Array:
+    """Uniform on S^(d-1) in R^d: s (s + d - 2), N(d, s) times."""
+    return repeated(lambda s: s * (s + d - 2.0), lambda s: harmonics(d, s), count)
+
+
+def circles(radii: tuple[float, ...], count: int) -> Array:
+    """Separate circles, whatever their shares: k^2 / r^2, twice for k > 0."""
+    squares = np.array([((k + 1) // 2) ** 2 for k in range(count)], dtype=float)
+    return np.sort(np.concatenate([squares / r**2 for r in radii]))[:count]
+
+
+def torus(radii: tuple[float, ...], count: int) -> Array:
+    """A flat torus, the product of circles."""
+    return sums([circles((r,), count) for r in radii], count)
+
+
+# -- one dimension ---------------------------------------------------------------------------------------------------
+
+
+def mixture(count: int) -> Array:
+    return sturm_liouville((0, 3), mixture_density, mixture_density, degree=2 * count + 60)[:count]
+
+
+def swiss_roll(count: int) -> Array:
+    """The strip t in [1.5 pi, 4.5 pi], h in [0, 21], t and h uniform; the speed along the roll is sqrt(1 + t^2)."""
+    roll = sturm_liouville((1.5 * np.pi, 4.5 * np.pi), np.ones_like, lambda t: 1 / (1 + t**2), degree=2 * count + 40)
+    return sums([roll[:count], (np.pi * np.arange(count) / 21) ** 2], count)
+
+
+def annulus(count: int) -> Array:
+    """f = R(r) T(angle): -((1 + .8 cos) T')' = m (1 + .8 cos) T, and R with the potential m / r^2."""
+    angle = np.linspace(0, 2 * np.pi, 1024, endpoint=False)
+    waves = np.arange(1, count + 40)[:, None]
+    values = np.vstack([np.ones((1, len(angle))), np.cos(waves * angle), np.sin(waves * angle)])
+    slopes = np.vstack([np.zeros((1, len(angle))), -waves * np.sin(waves * angle), waves * np.cos(waves * angle)])
+    weight = 1 + 0.8 * np.cos(angle)
+    found: list[Array] = []
+    for m in ritz(slopes * weight @ slopes.T, values * weight @ values.T)[:count]:
+        radial = sturm_liouville(
+            (0.5, 1),
+            lambda r: r * np.exp(-2 * r),
+            lambda r: r * np.exp(-2 * r),
+            lambda r, m=m: m / r * np.exp(-2 * r),
+            degree=count + 20,
+        )
+        found.append(radial[:count])
+    return np.sort(np.concatenate(found))[:count]
+
+
+def noisy_sphere(noise: float, count: int) -> Array:
+    """S^2 with normal noise in R^3: f = R(r) Y_l, with the radial density r exp(-(r - 1)^2 / (2 noise^2)).
+
+    The term exp(-2 r / noise^2) of the exact density is left out: below 1e-300 at .05.
+    """
+    z, weight = hermegauss(60)
+    r = 1 + noise * z
+    values, slopes = hermite(z, 24)
+    found: list[float] = []
+    for degree in range(count):
+        form = slopes * (weight * r / noise**2) @ slopes.T
+        form += values * (weight * degree * (degree + 1) / r) @ values.T
+        radial = ritz(form, values * (weight * r) @ values.T)
+        found += [value for value in radial for _ in range(2 * degree + 1)]
+    return np.sort(found)[:count]
+
+
+def sturm_liouville(
+    ends: tuple[float, float],
+    weight: Function,
+    stiffness: Function,
+    potential: Function | None = None,
+    degree: int = 80,
+) -> Array:
+    """Eigenvalues of -(p f')' + v f = lambda w f with free ends; p, v and w are stiffness, potential and weight."""
+    (nodes, weights), (a, b) = leggauss(2 * degree), ends
+    x = (a + b + (b - a) * nodes) / 2
+    values = legvander(nodes, degree - 1).T
+    slopes = legval(nodes, legder(np.eye(degree))) * 2 / (b - a)
+    form = slopes * (weights * stiffness(x)) @ slopes.T
+    if potential is not None:
+        form += values * (weights * potential(x)) @ values.T
+    return ritz(form, values * (weights * weight(x)) @ values.T)
+
+
+# -- two dimensions --------------------------------------------------------------------------------------------------
+
+
+def two_moons(noise: float, count: int) -> Array:
+    """Two half-circles of radius 1, with normal noise: each eigenvalue of one moon twice.
+
+    The moons are .5 apart: what their tails share moves the second 0 by less than .001 at a noise of .05, and by
+    rounding at .03. In polar coordinates about its centre a moon's density is exp(-(r - 1)^2 / (2 noise^2)) times the
+    integral of exp(-r (1 - cos(angle - t)) / noise^2) over t in [0, pi]. The strip of angles ends 5 standard
+    deviations outside.
+    """
+    z, radial_weight = hermegauss(16)
+    arc, arc_weight = leggauss(1000)
+    arc, arc_weight = (arc + 1) * np.pi / 2, arc_weight * np.pi / 2
+    nodes, angle_weight = leggauss(300)
+    half = np.pi / 2 + 5 * noise
+    r = 1 + noise * z
+    bend = 1 - np.cos(np.pi / 2 + half * nodes[:, None] - arc)
+    density = np.stack([np.exp(-s * bend / noise**2) @ arc_weight for s in r])
+    weight = (radial_weight * r)[:, None] * angle_weight * density
+    across, across_slopes = hermite(z, 5)
+    along = legvander(nodes, 79).T
+    along_slopes = legval(nodes, legder(np.eye(80))) / half
+
+    def products(radial: Array, angular: Array) -> Array:
+        return np.einsum("aj,bk->abjk", radial, angular).reshape(len(radial) * len(angular), -1)
+
+    values, outward = products(across, along), products(across_slopes / noise, along)
+    around = products(across / r, along_slopes)
+    flat = weight.ravel()
+    one = ritz(outward * flat @ outward.T + around * flat @ around.T, values * flat @ values.T)
+    return np.repeat(one[: (count + 1) // 2], 2)[:count]
+
+
+def l_shape(count: int, elements: int = 32) -> Array:
+    """Biquadratic finite elements; the lines of the grid, `elements` on a unit length, are graded towards 0."""
+    half = np.linspace(0, 1, elements + 1) ** 2
+    lines = np.concatenate([-half[:0:-1], half])
+    nodes, weights = leggauss(4)
+    t, weights = (nodes + 1) / 2, weights / 2
+    shape = np.stack([(1 - t) * (1 - 2 * t), 4 * t * (1 - t), t * (2 * t - 1)])
+    slope = np.stack([4 * t - 3, 4 - 8 * t, 4 * t - 1])
+    i, j = (a.ravel() for a in np.indices((2 * elements, 2 * elements)))
+    kept = (i < elements) | (j >= elements)
+    i, j = i[kept], j[kept]
+    (a, b), (c, d) = np.diff(lines)[[i, j]], lines[[i, j]]
+    points = np.stack(
+        np.broadcast_arrays((c[:, None] + a[:, None] * t)[:, :, None], (d[:, None] + b[:, None] * t)[:, None]), -1
+    )
+    area = l_shape_density(points) * (a * b)[:, None, None] * np.outer(weights, weights)
+
+    def local(first: Array, second: Array, factor: Array) -> Array:
+        pairs = np.einsum("ag,cg->acg", first, first), np.einsum("bh,dh->bdh", second, second)
+        return np.einsum("egh,acg,bdh->eabcd", area * factor[:, None, None], *pairs, optimize=True)
+
+    number = (2 * i[:, None, None] + np.arange(3)[:, None]) * (4 * elements + 1) + 2 * j[:, None, None] + np.arange(3)
+    _, number = np.unique(number.reshape(len(i), 9), return_inverse=True)
+    number = number.reshape(len(i), 9)
+    rows, columns = np.repeat(number, 9, axis=1).ravel(), np.tile(number, 9).ravel()
+
+    def assembled(blocks: Array) -> scipy.sparse.csc_array:
+        return scipy.sparse.csc_array((blocks.ravel(), (rows, columns)))
+
+    form = assembled(local(slope, shape, a**-2) + local(shape, slope, b**-2))
+    gram = assembled(local(shape, shape, np.ones(len(i))))
+    start = np.ones(form.shape[0])
+    values = scipy.sparse.linalg.eigsh(form, count, gram, sigma=-1.0, v0=start, return_eigenvectors=False)
+    return grounded(np.sort(values))
+
+
+# -- algebra ---------------------------------------------------------------------------------------------------------
+
+
+def ritz(form: Array, gram: Array) -> Array:
+    return grounded(scipy.linalg.eigh(form, gram, eigvals_only=True))
+
+
+def grounded(values: Array) -> Array:
+    """The values with rounding about 0 set to 0."""
+    return np.where(np.abs(values) < 1e-7 * values[1], 0.0, values)
+
+
+def hermite(z: Array, degrees: int) -> tuple[Array, Array]:
+    """Hermite polynomials He_k at z and their slopes k He_(k-1), scaled to unit norm, each (degrees, len(z))."""
+    scale = np.sqrt(np.cumprod(np.maximum(np.arange(degrees), 1.0)))[:, None]
+    values = hermevander(z, degrees - 1).T
+    slopes = np.arange(degrees)[:, None] * np.vstack([np.zeros((1, len(z))), values[:-1]])
+    return values / scale, slopes / scale
+
+
+def sums(parts: list[Array], count: int) -> Array:
+    """The lowest sums of one value of each part: the eigenvalues of a product."""
+    total = np.zeros(1)
+    for part in parts:
+        total = np.sort(np.add.outer(total, part[:count]).ravel())[:count]
+    return total
+
+
+def repeated(value: Callable[[int], float], multiplicity: Callable[[int], int], count: int) -> Array:
+    found: list[float] = []
+    for k in whole_numbers():
+        found += [value(k)] * multiplicity(k)
+        if len(found) >= count:
+            return np.array(found[:count])
+    raise AssertionError
+
+
+def harmonics(d: int, degree: int) -> int:
+    """N(d, s), the spherical harmonics of degree s on S^(d-1)."""
+    return comb(degree + d - 1, d - 1) - (comb(degree + d - 3, d - 1) if degree >= 2 else 0)
