@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from functools import cached_property
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.moments.advice import advise_support
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.penalty import PRECISION, ROUNDING, roughness, trace
+from daskspectral.moments.penalty import PRECISION, ROUNDING, inverse_norm, roughness, trace
 from daskspectral.operators.weights import effective_rows
 from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut
+from daskspectral.solve.penalised import last_value
 
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
@@ -46,6 +48,7 @@ class Posed:
         self.operator, self.count, self.ridge, self.c = moments.operator, count, ridge, penalty
         self.cut = resolve_cut(rtol if penalty is None else None, moments.dtype)
         self.rounding = ROUNDING[moments.dtype] if rtol is None else resolve_cut(rtol, moments.dtype)
+        self._last: float | None = None
         self.precision = PRECISION[moments.dtype]
         self.means, self.rows, self.count_of_rows = checked_means(moments), _rows(moments), moments.count
         self.left = self.right = _Side(moments, "", min_support, half)
@@ -81,13 +84,22 @@ class Posed:
         span = pencil.part(self._energy(means), self.left.among(means["gram"], self.left), self.rows / rows)
         return self.solve(means, rows, span)
 
+    def penalised(self, penalty: float | None) -> Posed:
+        """The same problem with another c; what does not depend on it is kept."""
+        other = copy.copy(self)
+        other.c = penalty
+        vars(other).pop("_pencil", None)
+        return other
+
     @cached_property
     def _pencil(self) -> Pencil | None:
         penalty = self._penalty(self.means, self.rows)
         if penalty is None or not isinstance(self.operator.solver, Symmetric):
             return None
         gram = self.left.among(self.means["gram"], self.left)
-        return Pencil.of(self._energy(self.means), gram, penalty, self.count, self.cut)
+        if self._last is None:
+            self._last = last_value(self._energy(self.means), gram, self.count, self.cut)
+        return Pencil.of(self._energy(self.means), gram, penalty, self.count, self.cut, self._last)
 
     @property
     def nulls(self) -> int:
@@ -115,14 +127,14 @@ class Posed:
         norm = left.norm
         if operator.solver.two_sided:
             right_gram = right.among(means[f"{right.prefix}gram"], right)
-            mu, nu = (c * trace(k, g) / rows for k, g in ((norm, gram), (right.norm, right_gram)))
+            mu, nu = (c * trace(side.root, g) / rows for side, g in ((left, gram), (right, right_gram)))
             return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
         if operator.solver.needs_symmetry or "energy" in means:
             energy = self._energy(means)
-            mu = c * roughness(operator, left.basis, energy, norm) / rows
+            mu = c * roughness(operator, left.basis, energy, left.root) / rows
             return Penalty(mu * norm, energy=energy, rounding=self.rounding, precision=self.precision)
         if operator.derivative_order == 0:
-            return Penalty(c * trace(norm, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
+            return Penalty(c * trace(left.root, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
         return None
 
 
@@ -162,6 +174,11 @@ class _Side:
     def norm(self) -> Real:
         """The squared norm of the functions that are kept, as a matrix."""
         return self.among(self.basis.norm(self.gram), self)
+
+    @cached_property
+    def root(self) -> Real:
+        """R with R R^T the pseudo-inverse of the norm."""
+        return inverse_norm(self.norm)
 
     def among(self, matrix: Real, right: _Side) -> Real:
         """The rows and columns of the functions that are kept."""

@@ -75,8 +75,13 @@ class Pencil:
     precision: float
 
     @classmethod
-    def of(cls, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float) -> Pencil:
-        """The pencil of form and Gram matrix (p, p). Raises ValueError where every function vanishes on the data."""
+    def of(
+        cls, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float, last: float | None = None
+    ) -> Pencil:
+        """The pencil of form and Gram matrix (p, p), with `last_value` of them where it is known.
+
+        Raises ValueError where every function vanishes on the data.
+        """
         if not (np.diag(gram) > 0).any():
             raise ValueError("every basis function is zero on every point; widen the kernel's scale")
         null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
@@ -86,7 +91,8 @@ class Pencil:
         b = form + norm
         t, sigma = 1.0, 0.0
         if len(a) and np.trace(a) > 0:
-            t = 1 / max(_last_value(form, a, ritz_size(count) - MARGIN, cut), 1e-3 * np.trace(b) / np.trace(a))
+            last = _last_value(form, a, ritz_size(count) - MARGIN, cut) if last is None else last
+            t = 1 / max(last, 1e-3 * np.trace(b) / np.trace(a))
         root = inverse_root(a + t * b, penalty.rounding)
         while root.least < -100 * penalty.rounding and sigma * t < 1e12:
             sigma = max(2 * sigma, 1 / t)
@@ -132,6 +138,18 @@ class Pencil:
         matrix[self.null, :null], matrix[self.null, null:] = first, -first @ (shift @ span)
         matrix[rest, null:] = span
         return Whitening(matrix, theta, null + len(seen))
+
+
+def last_value(energy: Array, gram: Array, count: int, cut: float) -> float:
+    """The last value that the Ritz space for `count` values is made for, on directions of the Gram matrix above `cut`.
+
+    Functions that the energy kills are left out.
+    """
+    null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
+    _, _, a = _deflated(gram, null, cut)
+    if not len(a) or not np.trace(a) > 0:
+        return 0.0
+    return _last_value(energy[np.ix_(~null, ~null)], a, ritz_size(count) - MARGIN, cut)
 
 
 def _deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, Array, Array]:
