@@ -161,7 +161,7 @@ def dealt_plan(plan: Plan, dealing: Dealing | None, *, block: int, row_bytes: in
         joined = max(1, min(most, dealing.number * block // 2 // longest))
         firsts = range(0, len(plan.ranges), joined)
         spans = tuple((plan.ranges[i][0], plan.ranges[i : i + joined][-1][1]) for i in firsts)
-        return replace(plan, ranges=spans, epoch=SHORT_EPOCH)
+        return replace(plan, ranges=spans, epoch=min(plan.epoch, SHORT_EPOCH))
     return plan
 
 
