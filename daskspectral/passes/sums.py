@@ -150,7 +150,7 @@ def plan_sums(
     p = left if right is None else max(left, right)
     plan, threads = plan_rows(source, flops_of(source, p), start=start), local_threads()
     dealing = None if folds is None else folds.dealing(source, plan)
-    plan = dealt_plan(plan, dealing)
+    plan = dealt_plan(plan, dealing, block=block_rows(p), row_bytes=source.row_bytes)
     groups = _groups_in(plan, dealing, apart)
     kept = 0 if dealing is None else dealing.number + apart
     longest = max(b - a for a, b in plan.ranges)
