@@ -27,7 +27,7 @@ def test_every_script_tells_what_it_measures(name):
     assert "--json" in done.output
 
 
-@pytest.mark.parametrize("name", ["chunk_kernel", "from_zarr", "hermite", "several_bases"])
+@pytest.mark.parametrize("name", ["chunk_kernel", "density", "from_zarr", "hermite", "several_bases"])
 def test_quick(name, tmp_path):
     module, out = importlib.import_module(name), tmp_path / "out.json"
     folder = ["--folder", str(tmp_path)] if name == "from_zarr" else []
