@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,7 @@ def test_all_sums_are_those_of_rows_with_these_weights(manifold: Any, dtype: str
         tolerance = 1e-12 if dtype == "float64" else 1e-5
         assert_close(model.moments_.arrays[name], plain.moments_.arrays[name], tolerance, what=name)
     assert model.moments_.weight == pytest.approx(w.sum())
+    assert model.density_.counts.sum() == pytest.approx(w.sum())  # rows count by their weights in the density too
 
 
 def test_several_measures_and_error_bars_have_the_same_weights() -> None:
@@ -274,6 +276,23 @@ def test_the_estimate_is_saved_and_belongs_to_the_moments(tmp_path: Path) -> Non
     anew = make(Laplacian(density=1.0), landmarks=model.basis_.parts[-1].landmarks, n_components=4).fit(x[3000:])
     with pytest.raises(ValueError, match=r"different operators .*fit the second with the operator of the first"):
         model.moments_ + anew.moments_
+
+
+def test_a_density_of_other_columns_is_refused() -> None:
+    x, _ = steep(500, 21)
+    density = estimate_density(x, 1.0, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="is of 2 columns, and the data have 1"):
+        make(Laplacian(density=density), n_landmarks=5, n_components=2).fit(x[:, :1])
+    turns = estimate_density(x[:, :1], 1.0, np.random.default_rng(0), periods=(1.0,))
+    assert (turns.dimension, turns.centres.shape[1]) == (1, 2)
+    for changes, message in (
+        ({"bandwidth": 0.0}, "are positive"),
+        ({"counts": -turns.counts}, "are positive"),
+        ({"heights": turns.heights[1:]}, "they have shapes"),
+        ({"exponent": 2.0}, "density is the power"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(turns, **changes)
 
 
 def test_a_checkpoint_keeps_the_estimate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
