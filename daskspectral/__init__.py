@@ -14,7 +14,8 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
 3. `MeasuredEstimator._fit_source`, the steps of every fit that is solved from moments:
    a. `passes.sums.plan_sums`: the ranges of rows of each task, how rows come to folds (`passes.folds`), the memory.
    b. `data.integrity.Snapshot`: a listing of the stores, compared after the pass.
-   c. `Choice.discretise`: `passes.scale` scales the columns, `passes.landmarks` draws landmarks: a `Discretisation`.
+   c. `Choice.discretise`: `passes.scale` scales the columns, `passes.landmarks` draws landmarks, `passes.edges` looks
+      at functions that are to vanish, `passes.density` estimates a density to divide out: a `Discretisation`.
       A checkpoint keeps it (`engine.checkpoint.Checkpoint.take_up`).
    d. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`.
 4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.dealing.Groups` splits it by fold
@@ -42,7 +43,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from daskspectral import basis, groups, kernels, landmarks, manifolds, model_selection, operators, testing
-    from daskspectral.errors import InvalidRowError, RankWarning, SmoothnessError, UntrustedError
+    from daskspectral.errors import (
+        DensityWarning,
+        InvalidRowError,
+        ManifoldWarning,
+        RankWarning,
+        SmoothnessError,
+        UntrustedError,
+    )
     from daskspectral.estimators import (
         DiffusionMap,
         GraphLaplacian,
@@ -60,12 +68,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "DensityWarning": "errors",
     "DiffusionMap": "estimators",
     "GraphLaplacian": "estimators",
     "HermiteRegressor": "estimators",
     "InvalidRowError": "errors",
     "InvariantRegressor": "estimators",
     "KernelEmbedding": "estimators",
+    "ManifoldWarning": "errors",
     "Moments": "moments",
     "RankWarning": "errors",
     "SDPEmbedding": "estimators",
@@ -89,12 +99,14 @@ _HOMES = {
 _MODULES = ("basis", "groups", "kernels", "landmarks", "manifolds", "model_selection", "operators", "testing")
 
 __all__ = [
+    "DensityWarning",
     "DiffusionMap",
     "GraphLaplacian",
     "HermiteRegressor",
     "InvalidRowError",
     "InvariantRegressor",
     "KernelEmbedding",
+    "ManifoldWarning",
     "Moments",
     "RankWarning",
     "SDPEmbedding",

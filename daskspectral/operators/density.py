@@ -73,6 +73,11 @@ class Density(Registered):
         if not (0 < self.bandwidth < math.inf and (self.counts > 0).all() and (self.heights > 0).all()):
             raise ValueError("the bandwidth, the counts and the heights of a density are positive")
 
+    @property
+    def dimension(self) -> int:
+        """The number of prepared columns d."""
+        return int(self.centres.shape[1]) if self.periods is None else len(self.periods)
+
     def __call__(self, x: Array) -> Array:
         """rho (c,) at prepared points x (c, d)."""
         x = embedded(x, self.periods)
