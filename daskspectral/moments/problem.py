@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.moments.advice import advise_support
 from daskspectral.moments.moments import Moments
+from daskspectral.moments.order import correlation_time
 from daskspectral.moments.penalty import PRECISION, ROUNDING, inverse_norm, roughness, trace
 from daskspectral.operators.weights import effective_rows
 from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut
@@ -49,7 +50,8 @@ class Posed:
         self.rounding = max(ROUNDING[moments.dtype], rtol or 0.0)
         self._like: Pencil | None = None
         self.precision = PRECISION[moments.dtype]
-        self.means, self.rows, self.count_of_rows = checked_means(moments), _rows(moments), moments.count
+        self.means, self.count_of_rows = checked_means(moments), moments.count
+        self.rows = _rows(moments) / correlation_time(moments)
         self.left = self.right = _Side(moments, "", min_support, half)
         if self.operator.solver.two_sided and "right_gram" in self.means:
             self.right = _Side(moments, "right_", min_support, half)
