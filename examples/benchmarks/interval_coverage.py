@@ -1,6 +1,6 @@
 """How often the 95 % intervals of an automatic fit hold the exact value.
 
-Measured: over `--samples` independent samples, the share of fits whose interval, `eigenvalue_errors_`, holds the exact
+Measured: over `--samples` independent samples, the share of fits whose interval, `eigenvalue_errors_` or `singular_value_errors_`, holds the exact
 value ("each"); "grouped" is the share in which the interval holds the mean of the exact values over the group
 (`groups_`) that the fit put the value into, which is what the intervals of degenerate values are for. Targets: 90 to
 100 % grouped for multiplicities above 1, 88 to 99 % for single values; none ("-") for a multiplicity of which the
@@ -62,7 +62,8 @@ def one_fit(name: str, n: int, seed: int, components: int, settings: Settings) -
     results = {key: np.full(len(exact), np.nan) for key in ("value", "lower", "upper", "group")}
     if done.model is not None:
         results["value"][:k] = done.values[:k]
-        results["lower"][:k], results["upper"][:k] = np.asarray(done.model.eigenvalue_errors_)[:k].T
+        intervals = np.asarray(getattr(done.model, done.model.solver_.errors))
+    results["lower"][:k], results["upper"][:k] = intervals[:k].T
         results["group"][:k] = group_means(done.model.groups_, exact)[:k]
     results["exact"] = exact
     return found | {key: value.tolist() for key, value in results.items()}
