@@ -1,7 +1,7 @@
 """How often the 95 % intervals of an automatic fit hold the exact value.
 
-Measured: over `--samples` independent samples, the share of fits whose interval, `eigenvalue_errors_` or `singular_value_errors_`, holds the exact
-value ("each"); "grouped" is the share in which the interval holds the mean of the exact values over the group
+Measured: over `--samples` independent samples, the share of fits whose interval, `eigenvalue_errors_` or
+`singular_value_errors_`, holds the exact value ("each"); "grouped" is the share in which the interval holds the mean of the exact values over the group
 (`groups_`) that the fit put the value into, which is what the intervals of degenerate values are for. Targets: 90 to
 100 % grouped for multiplicities above 1, 88 to 99 % for single values; none ("-") for a multiplicity of which the
 components hold only a part, the least of a cluster. 200 samples know a coverage of 95 % to 1.5 %. "bias" is the mean of
@@ -63,7 +63,7 @@ def one_fit(name: str, n: int, seed: int, components: int, settings: Settings) -
     if done.model is not None:
         results["value"][:k] = done.values[:k]
         intervals = np.asarray(getattr(done.model, done.model.solver_.errors))
-    results["lower"][:k], results["upper"][:k] = intervals[:k].T
+        results["lower"][:k], results["upper"][:k] = intervals[:k].T
         results["group"][:k] = group_means(done.model.groups_, exact)[:k]
     results["exact"] = exact
     return found | {key: value.tolist() for key, value in results.items()}
