@@ -12,14 +12,16 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
 2. `SpectralDecomposition.fit`: `passes.sides.choose_functions` reads the parameters, `data.opening.open_data` makes a
    `Source` of named fields of rows, and `Choice.check_against` compares the two; nothing but metadata is read.
 3. `MeasuredEstimator._fit_source`, the steps of every fit that is solved from moments:
-   a. `passes.sums.plan_sums`: the ranges of rows of each task, and the memory that they need.
+   a. `passes.sums.plan_sums`: the ranges of rows of each task, how rows come to folds (`passes.folds`), the memory.
    b. `data.integrity.Snapshot`: a listing of the stores, compared after the pass.
-   c. `Choice.discretise`: `passes.scale` scales the columns, `passes.landmarks` draws landmarks: a `Discretisation`.
+   c. `Choice.discretise`: `passes.scale` scales the columns, `passes.landmarks` draws landmarks, `passes.edges` looks
+      at functions that are to vanish, `passes.density` estimates a density to divide out: a `Discretisation`.
       A checkpoint keeps it (`engine.checkpoint.Checkpoint.take_up`).
-   d. `passes.sums.measure` hands a `SumTask` to `engine.run.Run.reduce`.
-4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.measure.Measure` cuts it into
-   blocks; `Basis.at` evaluates the functions of a block, and `Basis.contraction` adds their products to p x p sums.
-5. `Run.reduce` adds the sums of all tasks in a fixed tree, epoch by epoch: `moments.Moments`.
+   d. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`.
+4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.dealing.Groups` splits it by fold
+   and `moments.measure.Measure` cuts it into blocks; `Basis.at` evaluates the functions of a block, and
+   `Basis.contraction` adds their products to p x p sums.
+5. `Run.reduce` adds the sums of all tasks in a fixed tree, epoch by epoch: `moments.Moments`, with its `Folds`.
 6. `SpectralDecomposition.fit_moments`: `moments.problem.solve_moments` makes a `Problem` of the means and gives it to
    the operator's `Solver`; its `Spectrum` becomes `eigenvalues_`, `coefficients_` and what else the solver names.
 7. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
@@ -41,7 +43,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from daskspectral import basis, groups, kernels, landmarks, manifolds, model_selection, operators, testing
-    from daskspectral.errors import InvalidRowError, RankWarning, SmoothnessError, UntrustedError
+    from daskspectral.errors import (
+        DensityWarning,
+        InvalidRowError,
+        ManifoldWarning,
+        RankWarning,
+        SmoothnessError,
+        UntrustedError,
+    )
     from daskspectral.estimators import (
         DiffusionMap,
         GraphLaplacian,
@@ -59,12 +68,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "DensityWarning": "errors",
     "DiffusionMap": "estimators",
     "GraphLaplacian": "estimators",
     "HermiteRegressor": "estimators",
     "InvalidRowError": "errors",
     "InvariantRegressor": "estimators",
     "KernelEmbedding": "estimators",
+    "ManifoldWarning": "errors",
     "Moments": "moments",
     "RankWarning": "errors",
     "SDPEmbedding": "estimators",
@@ -88,12 +99,14 @@ _HOMES = {
 _MODULES = ("basis", "groups", "kernels", "landmarks", "manifolds", "model_selection", "operators", "testing")
 
 __all__ = [
+    "DensityWarning",
     "DiffusionMap",
     "GraphLaplacian",
     "HermiteRegressor",
     "InvalidRowError",
     "InvariantRegressor",
     "KernelEmbedding",
+    "ManifoldWarning",
     "Moments",
     "RankWarning",
     "SDPEmbedding",

@@ -370,13 +370,16 @@ class _RadialGradientSum:
     def result(self, gram: Array) -> Array:
         y = self.basis.centred
         squares = np.einsum("id,id->i", y, y)
-        delta = np.maximum(squares[:, None] + squares - 2 * y @ y.T, 0)
+        delta = -2 * y @ y.T  # in place from here on: fresh pages cost more than the arithmetic
+        delta += squares[:, None] + squares
+        np.maximum(delta, 0, out=delta)
         np.fill_diagonal(delta, 0)
-        g = gram if self.g is None else self.g
-        if self.ratio is None:
-            return np.asarray(0.5 * self.slope**2 * (self.m + self.m.T - delta * g))
-        m = self.m * (2 / self.ratio)  # M was summed with exponents; now with s
-        return np.asarray(0.5 * self.ratio**2 * (m + m.T - delta * g))
+        delta *= gram if self.g is None else self.g
+        m = self.m if self.ratio is None else self.m * (2 / self.ratio)  # M was summed with exponents; now with s
+        found = np.asarray(m + m.T)
+        found -= delta
+        found *= 0.5 * (self.slope if self.ratio is None else self.ratio) ** 2
+        return found
 
 
 class _DotGradientSum:

@@ -51,7 +51,12 @@ def _(what: SpectralDecomposition) -> str:
     moments: Moments = what.moments_
     values = what.solver_.values
     rank = " and ".join(map(str, what.rank_)) if isinstance(what.rank_, tuple) else what.rank_
-    lines = _lines({"rank": rank, "status": what.status_})
+    density = moments.operator.estimate
+    estimate = {}
+    if density is not None:
+        centres = f"{len(density.centres)} centres, bandwidth {density.bandwidth:.3g}"
+        estimate["density"] = f"{centres}; clipped below for {100 * density.clipped:.2g} % of the rows"
+    lines = _lines({**estimate, "rank": rank, "status": what.status_})
     name = values.removesuffix("s_").replace("_", " ")
     return "\n".join([*_measured(moments), *lines, "", *_values(name, getattr(what, values), what.residuals_)])
 

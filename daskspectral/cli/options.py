@@ -112,6 +112,25 @@ checkpoint_options = _all(
     click.option("--checkpoint", help="A directory for the sums so far; the same command goes on from there."),
     click.option("--checkpoint-every", type=float, default=60.0, show_default=True, help="Seconds between writes."),
 )
+
+
+class Periods(click.ParamType):  # type: ignore[type-arg]
+    """Periods of columns: 0:6.283185,2:360."""
+
+    name = "periods"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The periods by the numbers of their columns."""
+        if isinstance(value, dict):
+            return value
+        try:
+            pairs = [part.split(":") for part in value.split(",")]
+            return {int(column): float(period) for column, period in pairs}
+        except ValueError:
+            self.fail(f"{value!r} is not a list of columns with their periods such as 0:6.283185,2:360")
+
+
+periods_option = click.option("--periods", type=Periods(), help="Columns that are periodic, as angles: 0:6.283185.")
 columns_option = click.option("--columns", type=Columns(), help="Columns to use: 0,2,5 or 0:8.")
 standardize_option = click.option(
     "--standardize", is_flag=True, help="Bring columns to mean 0 and standard deviation 1."

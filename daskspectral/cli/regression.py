@@ -26,6 +26,7 @@ SOLVERS = {name.replace("_", "-"): solver for name, solver in InvariantSolver.fa
 @opt.basis_options
 @click.option("--alpha", type=float, help="The penalty's weight; chosen by generalised cross-validation by default.")
 @opt.columns_option
+@opt.periods_option
 @opt.standardize_option
 @opt.weights_option
 @opt.rtol_option
@@ -47,7 +48,7 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
         landmarks=options["landmark_method"],
         gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],
         random_state=options["seed"],
-        **opt.chosen(options, "alpha", "landmark_sample", "columns", "standardize", "rtol", "dtype"),
+        **opt.chosen(options, "alpha", "landmark_sample", "columns", "periods", "standardize", "rtol", "dtype"),
     )
     _fit(estimator, points, targets, weight, options)
 

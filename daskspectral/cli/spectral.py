@@ -23,9 +23,17 @@ Measured = SpectralDecomposition | HermiteRegressor | InvariantRegressor
 @click.option("--operator", default="laplacian", show_default=True, help="laplacian, or transfer with --lag.")
 @click.option("--lag", type=opt.Count(), help="Rows from a state to its future: POINTS are one trajectory.")
 @click.option("--manifold", help="sphere, circle or torus: the tangential form there.")
+@click.option(
+    "--density",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="laplacian: the power of the sampling density that is divided out; 1 for Laplace-Beltrami.",
+)
 @opt.basis_options
 @click.option("--components", type=opt.Count(), default=16, show_default=True, help="Functions wanted.")
 @opt.columns_option
+@opt.periods_option
 @opt.standardize_option
 @click.option(
     "--constant/--no-constant",
@@ -61,13 +69,15 @@ def fit(points: str, **options: Any) -> None:
     kernel, array = kernels.parse(options["kernel"]), open_zarr(points)
     dimension = len(options["columns"] or range(opt.width(array)))
     estimator = SpectralDecomposition(
-        _operator(options["operator"], options["lag"], options["manifold"], dimension),
+        _operator(options["operator"], options["lag"], options["manifold"], dimension, options["density"]),
         kernel,
         n_components=options["components"],
         n_landmarks=options["landmarks"],
         landmarks=options["landmark_method"],
         random_state=options["seed"],
-        **opt.chosen(options, "landmark_sample", "columns", "standardize", "constant", "ridge", "rtol", "dtype"),
+        **opt.chosen(
+            options, "landmark_sample", "columns", "periods", "standardize", "constant", "ridge", "rtol", "dtype"
+        ),
     )
     with opt.scheduler(options), opt.plan_shown():
         if options["only_plan"]:
@@ -85,12 +95,14 @@ def fit(points: str, **options: Any) -> None:
     click.echo(f"model: {out}")
 
 
-def _operator(name: str, lag: int | None, manifold: str | None, dimension: int) -> operators.Operator:
+def _operator(name: str, lag: int | None, manifold: str | None, dimension: int, density: float) -> operators.Operator:
     """The operator that the options name. Raises click's UsageError where they do not go together."""
     if name != "transfer":
         if lag is not None:
             raise click.UsageError("--lag is for --operator transfer")
-        return operators.parse(name, manifold, dimension)
+        return operators.parse(name, manifold, dimension, density)
+    if density:
+        raise click.UsageError("--density is for --operator laplacian")
     if lag is None or manifold is not None:
         raise click.UsageError(
             "--operator transfer needs --lag, the rows from a state to its future, and no --manifold"

@@ -31,6 +31,7 @@ from daskspectral.passes.parameters import (
     check_random_state,
     check_whole,
     checked_operator,
+    resolve_support,
 )
 from daskspectral.passes.score import measure_score
 from daskspectral.passes.sides import Choice, choose_functions
@@ -235,6 +236,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             sizes=choice.sizes,
             folds=folds,
             apart=choice.apart(source),
+            choosing=choice.choosing(source),
             on_invalid=on_invalid,
             allow_missing=allow_missing,
             checkpoint=checkpoint,
@@ -251,7 +253,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         source, choice, folds = self._opened(X, fields, sample_weight)
         folds = None if folds is None else folds.counted(source)
         apart = choice.apart(source)
-        return plan_sums(source, choice.operator, choice.sizes, self.dtype, folds=folds, apart=apart)
+        choosing = choice.choosing(source)
+        return plan_sums(source, choice.operator, choice.sizes, self.dtype, folds=folds, apart=apart, choosing=choosing)
 
     def _opened(
         self, X: Any, fields: Mapping[str, Any] | None, weight: Any, on_invalid: str = "raise"
@@ -311,7 +314,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             count=self.n_components,
             rtol=self.rtol,
             ridge=self.ridge,
-            min_support=10.0 if self.min_support is None and self.solver == "cut" else self.min_support or 0.0,
+            min_support=resolve_support(self.min_support, self.solver),
             penalty=self._penalty(moments),
         )
         known = vars(self).get("moments_")

@@ -31,8 +31,9 @@ Radial kernels in a fit:
 - The exponential kernel has no gradient at a landmark itself; the gradient counts as 0 there. Two points coincide when
   rounding cannot tell them apart: r^2 <= 64 eps (|x|^2 + |y|^2) after centring, eps the machine epsilon of the dtype.
 - A row that became a landmark sees a zero gradient at itself, which alone makes spurious small eigenvalues when the
-  kernel is narrow. Such rows get weight 0 (`exclude_landmarks=True`); landmarks given as an array are not looked up
-  among the rows.
+  kernel is narrow. Kernels with a kink, such as the exponential one, leave such rows out, and all kernels do with
+  `exclude_landmarks=True`, as long as nine tenths of the rows remain. Rows are told by coincidence, whether the
+  landmarks were drawn or given.
 - A basis function that rests on fewer than `min_support=10` effective points, (sum phi)^2 / sum phi^2, is left out,
   with a `RankWarning`: its eigenvalue would be an accident of these points. Widen the kernel, or use more rows. A row
   of weight 2 counts as two rows here too. Weights that sum to less than their effective number of rows,

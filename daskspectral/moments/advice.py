@@ -25,11 +25,11 @@ def advise_manifold(moments: Moments, *, stacklevel: int = 4) -> None:
     if distance <= ROUNDING:
         return
     warnings.warn(
-        f"the rows lie {distance:.2g} off the manifold of {moments.operator} in the root mean square, more than "
-        "rounding. The tangential form does not see functions of this distance, and so it repeats its eigenvalues, from 0 on, "
-        "once the kernel tells such functions apart: with noise of 0.01 off the sphere in R^3 to 0, 0, 1.9, 1.9, 2, 2, "
-        "2, 2.1 in place of 0, 2, 2, 2, 6. Project the rows onto the manifold, or leave the manifold out: the ambient "
-        "form has no such functions",
+        f"the rows lie {distance:.2g} off the manifold of {moments.operator} (root mean square), more than rounding. "
+        "The tangential form does not see functions of this distance, and so it repeats its eigenvalues, from 0 on, "
+        "once the kernel tells such functions apart: with noise of 0.01 off the sphere in R^3 they are 0, 0, 1.9, 1.9, "
+        "2, 2, 2, 2.1 in place of 0, 2, 2, 2, 6. Project the rows onto the manifold, or leave the manifold out: the "
+        "ambient form has no such functions",
         ManifoldWarning,
         stacklevel=stacklevel,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from functools import cached_property
@@ -14,7 +15,8 @@ from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.moments.advice import advise_support
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.penalty import PRECISION, ROUNDING, roughness, trace
+from daskspectral.moments.order import correlation_time
+from daskspectral.moments.penalty import PRECISION, ROUNDING, inverse_norm, roughness, trace
 from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut
 
 Array = NDArray[np.inexact[Any]]
@@ -44,10 +46,12 @@ class Posed:
         half: bool = False,
     ):
         self.operator, self.count, self.ridge, self.c = moments.operator, count, ridge, penalty
-        self.cut = resolve_cut(rtol if penalty is None else None, moments.dtype)
-        self.rounding = ROUNDING[moments.dtype] if rtol is None else resolve_cut(rtol, moments.dtype)
+        self.cut, self.least_cut = resolve_cut(rtol, moments.dtype), resolve_cut(None, moments.dtype)
+        self.rounding = max(ROUNDING[moments.dtype], rtol or 0.0)
+        self._like: Pencil | None = None
         self.precision = PRECISION[moments.dtype]
-        self.means, self.rows, self.count_of_rows = checked_means(moments), counted_rows(moments), moments.count
+        self.means, self.count_of_rows = checked_means(moments), moments.count
+        self.rows = counted_rows(moments) / correlation_time(moments)
         self.left = self.right = _Side(moments, "", min_support, half)
         if self.operator.solver.two_sided and "right_gram" in self.means:
             self.right = _Side(moments, "right_", min_support, half)
@@ -56,19 +60,20 @@ class Posed:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
         operator, left, right = self.operator, self.left, self.right
         solver = operator.solver
+        penalty = None if span is not None else self._penalty(means, rows)
         centred = (means["first"][left.kept], means[f"{right.prefix}first"][right.kept]) if operator.center else None
         return solver.solve(
             Problem(
                 left.among(means["form"], right),
                 left.among(means["gram"], left),
                 self.count,
-                self.cut,
+                self.cut if penalty is None else self.least_cut,
                 right_gram=right.among(means[f"{right.prefix}gram"], right) if solver.two_sided else None,
                 means=centred,
                 ridge=self.ridge,
                 descending=operator.descending,
                 ranking=operator.ranking,
-                penalty=None if span is not None else self._penalty(means, rows),
+                penalty=penalty,
                 span=span,
             )
         )
@@ -81,13 +86,21 @@ class Posed:
         span = pencil.part(self._energy(means), self.left.among(means["gram"], self.left), self.rows / rows)
         return self.solve(means, rows, span)
 
+    def penalised(self, penalty: float | None) -> Posed:
+        """The same problem with another c; what does not depend on it is kept."""
+        other = copy.copy(self)
+        other.c = penalty
+        vars(other).pop("_pencil", None)
+        return other
+
     @cached_property
     def _pencil(self) -> Pencil | None:
         penalty = self._penalty(self.means, self.rows)
         if penalty is None or not isinstance(self.operator.solver, Symmetric):
             return None
         gram = self.left.among(self.means["gram"], self.left)
-        return Pencil.of(self._energy(self.means), gram, penalty, self.count, self.cut)
+        self._like = Pencil.of(self._energy(self.means), gram, penalty, self.count, self.least_cut, self._like)
+        return self._like
 
     @property
     def nulls(self) -> int:
@@ -115,14 +128,14 @@ class Posed:
         norm = left.norm
         if operator.solver.two_sided:
             right_gram = right.among(means[f"{right.prefix}gram"], right)
-            mu, nu = (c * trace(k, g) / rows for k, g in ((norm, gram), (right.norm, right_gram)))
+            mu, nu = (c * trace(side.root, g) / rows for side, g in ((left, gram), (right, right_gram)))
             return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
         if operator.solver.needs_symmetry or "energy" in means:
             energy = self._energy(means)
-            mu = c * roughness(operator, left.basis, energy, norm) / rows
+            mu = c * roughness(operator, left.basis, energy, left.root) / rows
             return Penalty(mu * norm, energy=energy, rounding=self.rounding, precision=self.precision)
         if operator.derivative_order == 0:
-            return Penalty(c * trace(norm, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
+            return Penalty(c * trace(left.root, gram) / rows * norm, rounding=self.rounding, precision=self.precision)
         return None
 
 
@@ -162,6 +175,11 @@ class _Side:
     def norm(self) -> Real:
         """The squared norm of the functions that are kept, as a matrix."""
         return self.among(self.basis.norm(self.gram), self)
+
+    @cached_property
+    def root(self) -> Real:
+        """R with R R^T the pseudo-inverse of the norm."""
+        return inverse_norm(self.norm)
 
     def among(self, matrix: Real, right: _Side) -> Real:
         """The rows and columns of the functions that are kept."""

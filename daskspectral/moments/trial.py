@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis import Basis
 from daskspectral.moments.measure import NUMBER, Measure
 from daskspectral.moments.moments import Moments
+from daskspectral.moments.order import Runs, RunSums
 from daskspectral.moments.problem import Posed
 from daskspectral.moments.summing import SumTask
 from daskspectral.solve.ritz import ritz, ritz_singular
@@ -77,25 +79,40 @@ class Trial:
             dtype=measure.dtype,
             preparation=preparation,
             right_basis=None if measure.right is measure.left else measure.right,
+            order=_order(measure.left, rows["x"]),
         )
         return cls(moments, sums, weight, folds)
 
-    def judged(self, splits: Iterable[Split], count: int, penalty: float | None, rtol: float | None = None) -> Array:
-        """What functions fitted to one half give on the other, (splits, count).
+    def judged(
+        self, splits: Sequence[Split], count: int, penalties: Iterable[float | None], rtol: float | None = None
+    ) -> list[Array]:
+        """What functions fitted to one half give on the other, (splits, count), for each c of the penalised solution.
 
         Ritz values in ascending order, those of a descending operator negated, infinite where the fit has no function
         or the rows do not determine its value; of a two-sided operator the singular values, 0 where there is none.
         """
-        posed = Posed(self.moments, count=count, rtol=rtol, ridge=0.0, min_support=0.0, penalty=penalty)
-        return np.stack([self._judged(posed, split, count) for split in splits])
+        posed: Posed | None = None
+        means = [(self._means(self._fitted(split)), self._means(split[1])) for split in splits]
+        found = []
+        for c in penalties:
+            if posed is None or (c is None) != (posed.c is None):
+                posed = Posed(self.moments, count=count, rtol=rtol, ridge=0.0, min_support=0.0, penalty=c)
+            posed = posed.penalised(c)
+            rows = [self._judged(posed, split, *halves, count) for split, halves in zip(splits, means, strict=True)]
+            found.append(np.stack(rows))
+        return found
 
-    def _judged(self, posed: Posed, split: Split, count: int) -> Array:
-        fitted = np.concatenate([split[0], split[0] + self.folds])
+    def _fitted(self, split: Split) -> NDArray[np.int64]:
+        """The groups to which the functions are fitted: landmarks' rows of these folds too."""
+        return np.concatenate([split[0], split[0] + self.folds])
+
+    def _judged(
+        self, posed: Posed, split: Split, means: Mapping[str, Array], seen: Mapping[str, Array], count: int
+    ) -> Array:
         operator, dtype = self.moments.operator, self.moments.dtype
-        share = self.weight[fitted].sum() / self.moments.weight
-        spectrum = posed.solve_part(self._means(fitted), posed.rows * share)
+        share = self.weight[self._fitted(split)].sum() / self.moments.weight
+        spectrum = posed.solve_part(means, posed.rows * share)
         left, right = posed.left.spread(spectrum.left), posed.right.spread(spectrum.right)
-        seen = self._means(split[1])
         if operator.solver.two_sided:
             own = posed.right.prefix
             centred = (seen["first"], seen[f"{own}first"]) if operator.center else None
@@ -115,3 +132,10 @@ class Trial:
             for name, values in self.sums.items()
             if name not in self.moments.operator.counts
         }
+
+
+def _order(basis: Basis, x: Array) -> Array:
+    """The sums over runs of rows."""
+    sums = RunSums(Runs.of(basis, len(x)))
+    sums.add(x)
+    return sums.result()

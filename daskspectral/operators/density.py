@@ -45,11 +45,11 @@ class Density(Registered):
 
     Examples
     --------
-    >>> x = np.random.default_rng(0).uniform(0, 1, (4000, 1)) ** 2  # of the density 1 / (2 sqrt x)
+    >>> x = np.random.default_rng(0).random((20_000, 1)) ** 2  # of the density 1 / (2 sqrt x)
     >>> density = estimate_density(x, 1.0, np.random.default_rng(0))
     >>> found = density(np.array([[0.09], [0.81]]))
-    >>> float((found[0] / found[1]).round(1))
-    3.0
+    >>> round(float(found[0] / found[1]))
+    3
     """
 
     exponent: float
@@ -72,6 +72,11 @@ class Density(Registered):
             )
         if not (0 < self.bandwidth < math.inf and (self.counts > 0).all() and (self.heights > 0).all()):
             raise ValueError("the bandwidth, the counts and the heights of a density are positive")
+
+    @property
+    def dimension(self) -> int:
+        """The number of prepared columns d."""
+        return int(self.centres.shape[1]) if self.periods is None else len(self.periods)
 
     def __call__(self, x: Array) -> Array:
         """rho (c,) at prepared points x (c, d)."""

@@ -143,6 +143,12 @@ class Laplacian(Operator):
                 f"{self.manifold} lives in {self.manifold.ambient} dimensions and the data have {dimension} "
                 "columns; choose the columns that hold the manifold's coordinates"
             )
+        known = dimension if self.estimate is None else self.estimate.dimension
+        if known != dimension:
+            raise ValueError(
+                f"{self.density!r} is of {known} columns, and the data have {dimension}; give Laplacian an exponent, "
+                "and the density of these data is estimated"
+            )
 
     def check_points(self, x: Array) -> None:
         if self.manifold is not None:

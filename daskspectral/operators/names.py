@@ -8,11 +8,11 @@ from daskspectral.operators.laplacian import Laplacian
 from daskspectral.operators.paired import Transfer
 
 
-def parse(name: str, manifold: str | None, dimension: int) -> Operator:
+def parse(name: str, manifold: str | None, dimension: int, density: float = 0.0) -> Operator:
     """An operator of one array by name: `laplacian` or `transfer[:lag[:solver]]`, as in transfer:10:eigen.
 
-    The Laplacian may be on a manifold, `sphere`, `circle` or `torus`, in data of `dimension` columns. Raises
-    ValueError with the valid names.
+    The Laplacian may be on a manifold, `sphere`, `circle` or `torus`, in data of `dimension` columns, and without the
+    power `density` of the sampling density. Raises ValueError with the valid names.
     """
     head, *values = name.split(":")
     if head not in ("laplacian", "transfer") or len(values) > (2 if head == "transfer" else 0):
@@ -20,6 +20,8 @@ def parse(name: str, manifold: str | None, dimension: int) -> Operator:
     if head == "transfer":
         if manifold is not None:
             raise ValueError(f"the manifold {manifold!r} is for the laplacian; a transfer operator takes none")
+        if density:
+            raise ValueError(f"density={density:g} is for the laplacian; a transfer operator takes none")
         lag, solver = [*values, *("1", "singular")[len(values) :]]
         if not lag.isdecimal():
             raise ValueError(
@@ -27,13 +29,13 @@ def parse(name: str, manifold: str | None, dimension: int) -> Operator:
             )
         return Transfer(int(lag), solver)
     if manifold is None:
-        return Laplacian()
+        return Laplacian(density=density)
     if manifold == "sphere":
-        return Laplacian(Sphere(dimension))
+        return Laplacian(Sphere(dimension), density)
     if manifold == "circle":
-        return Laplacian(Circle())
+        return Laplacian(Circle(), density)
     if manifold == "torus":
         if dimension % 2:
             raise ValueError(f"a flat torus has cos and sin of each angle, an even number of columns; got {dimension}")
-        return Laplacian(FlatTorus(dimension // 2))
+        return Laplacian(FlatTorus(dimension // 2), density)
     raise ValueError(f"there is no manifold {manifold!r}; the manifolds are sphere, circle, torus")

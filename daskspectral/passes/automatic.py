@@ -35,7 +35,11 @@ LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
 PENALTIES = (1.0, 0.01, 100.0)
 SPREADS = (0.3, 1.0)
 FINALISTS = 4
-LEAST_COUNT = 8  # values that a score compares
+LEADERS = 3  # kernels and scales of which all spreads and penalties are tried
+FINER = 2  # steps between the scales of the grid
+TIMES = 3  # permutations of the folds, two splits each
+THINNED = 4000  # rows of the first comparisons
+LEAST_COUNT = 16  # values that a score compares: the choice is the same for all smaller numbers of components
 
 
 @dataclass(frozen=True)
@@ -91,58 +95,81 @@ class Search:
         return self.families[setting.family].resolve(setting.factor * distance, "auto")
 
     def run(self, rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
-        """The settings with their held-out values, best first; and the parameter at the edge of what was tried."""
-        splits = half_splits(self.pilot.folds, 3, rng)
+        """The settings with their held-out values, best first; and the parameter at the edge of what was tried.
+
+        Kernels, scales and spreads are compared on a part of the pilot, then penalties and finer scales of the best
+        ones; the finalists are compared on the whole pilot in all splits.
+        """
+        splits = half_splits(self.pilot.folds, TIMES, rng)
+        part = self._thinned(rng)
         found: dict[Setting, Array] = {}
 
-        def compare(settings: Iterable[Setting], some: Sequence[Split]) -> None:
-            """Judge settings that are not judged yet, those of one basis together."""
-            by_basis: dict[Setting, list[Setting]] = {}
-            for setting in dict.fromkeys(settings):
-                if setting not in found or len(found[setting]) < len(some):
-                    by_basis.setdefault(replace(setting, penalty=None), []).append(setting)
-            for part in in_threads(lambda group: self._judge(group, some), by_basis.values()):
-                found.update(part)
+        def compare(settings: Iterable[Setting]) -> None:
+            found.update(part.judge([s for s in settings if s not in found], splits[:2]))
 
-        few, first = splits[:2], self.penalties[0]
-        families, spread = range(len(self.families)), self.spreads[0]
-        compare((Setting(i, f, spread, first) for i in families for f in self.factors), few)
-        edge = self._outwards(found, compare, few)
-        leaders = self._distinct(found)[:2]
-        compare((replace(s, spread=j, penalty=c) for s in leaders for j in self.spreads for c in self.penalties), few)
-        if len(self.factors) > 1:
-            best = self.ranked(found)[0]
-            neighbours = [best.factor * step for step in (0.5, 2**-0.5, 2**0.5, 2.0)]
-            near = [f for f in neighbours if LEAST_FACTOR <= f <= LARGEST_FACTOR]
-            compare((replace(best, factor=f, penalty=c) for f in near for c in self.penalties), few)
+        first, families = self.penalties[0], range(len(self.families))
+        far = self.spreads[:1] + self.spreads[-1:]
+        compare(Setting(i, f, j, first) for i in families for f in self.factors for j in dict.fromkeys(far))
+        edge = self._outwards(found, compare)
+        for leader in self._distinct(found)[:LEADERS]:
+            compare(replace(leader, spread=j, penalty=c) for j in self.spreads for c in self.penalties)
+        self._finer(found, compare)
         finalists = self.ranked(found)[:FINALISTS]
-        compare(finalists, splits)
-        finalists = self.ranked({s: found[s] for s in finalists})
-        order = finalists + [s for s in self.ranked(found) if s not in finalists]
-        return [(s, found[s]) for s in order], edge
+        final = self.judge(finalists, splits)
+        order = self.ranked(final)
+        return [(s, final[s]) for s in order] + [(s, found[s]) for s in self.ranked(found) if s not in final], edge
 
-    def _outwards(self, found: dict[Setting, Array], compare: Callable[..., None], splits: Sequence[Split]) -> str:
+    def _outwards(self, found: dict[Setting, Array], compare: Callable[[Iterable[Setting]], None]) -> str:
         """Further scales while the best one is the last that was tried; "scale" where the limit is reached."""
         while len(self.factors) > 1:
             best = self.ranked(found)[0]
-            tried = [s.factor for s in found if s.family == best.family]
-            factor = best.factor / 2 if best.factor == min(tried) else 2 * best.factor
+            tried = [s.factor for s in found if s.family == best.family and s.spread == best.spread]
             if best.factor not in (min(tried), max(tried)):
                 return ""
+            factor = best.factor / 2 if best.factor == min(tried) else 2 * best.factor
             if not LEAST_FACTOR <= factor <= LARGEST_FACTOR:
                 return "scale"
-            compare([replace(best, factor=factor)], splits)
+            compare([replace(best, factor=factor)])
         return ""
 
+    def _finer(self, found: dict[Setting, Array], compare: Callable[[Iterable[Setting]], None]) -> None:
+        """Scales between those of the grid, as long as they are better."""
+        for _ in range(FINER if len(self.factors) > 1 else 0):
+            best = self.ranked(found)[0]
+            near = [f for f in (best.factor * 2**-0.5, best.factor * 2**0.5) if LEAST_FACTOR <= f <= LARGEST_FACTOR]
+            compare(replace(best, factor=f, penalty=c) for f in near for c in self.penalties)
+            if self.ranked(found)[0].factor == best.factor:
+                return
+
     def _distinct(self, found: dict[Setting, Array]) -> list[Setting]:
-        """The best setting of each kernel and scale, best first."""
-        return list({(s.family, s.factor): s for s in reversed(self.ranked(found))}.values())[::-1]
+        """The best setting of each kernel, then of each kernel and scale, best first."""
+        ranked = self.ranked(found)
+        by_family = {s.family: s for s in reversed(ranked)}
+        by_scale = {(s.family, s.factor): s for s in reversed(ranked)}
+        both = sorted(by_family.values(), key=ranked.index) + sorted(by_scale.values(), key=ranked.index)
+        return list(dict.fromkeys(both))
+
+    def _thinned(self, rng: np.random.Generator) -> Search:
+        """The same search on fewer rows of the pilot."""
+        if self.pilot.rows <= THINNED:
+            return self
+        pilot, rows = self.pilot.thinned(THINNED, self.landmark, rng)
+        return replace(self, pilot=pilot, landmark=self.landmark[rows])
+
+    def judge(self, settings: Iterable[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
+        """The held-out values (splits, k) of each setting; those of one basis are measured together."""
+        groups: dict[Setting, list[Setting]] = {}
+        for setting in dict.fromkeys(settings):
+            groups.setdefault(replace(setting, penalty=None), []).append(setting)
+        parts = in_threads(lambda group: self._judge(group, splits), groups.values())
+        return {s: values for part in parts for s, values in part.items()}
 
     def _judge(self, settings: Sequence[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
         basis, right = self.bases(settings[0])
         landmark = self.landmark if not settings[0].spread else np.zeros_like(self.landmark)
         trial = self.pilot.trial(basis, right, landmark, self.dtype)
-        return {s: trial.judged(splits, self.count, s.penalty) for s in settings}
+        found = trial.judged(splits, self.count, [s.penalty for s in settings])
+        return dict(zip(settings, found, strict=True))
 
     def bases(self, setting: Setting) -> tuple[Basis, Basis | None]:
         """The bases of a setting on the pilot's landmarks."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.source import Source, in_memory
 from daskspectral.engine import Plan, Run, plan_rows
+from daskspectral.engine.plan import TASK_BYTES
 from daskspectral.moments.dealing import FOLD, Blocked, Dealing, Dealt, Hashed, Labelled, Ranked, hashed
 from daskspectral.moments.folds import Folds
 from daskspectral.passes.parameters import check_whole
@@ -24,6 +25,7 @@ DEFAULT = 10
 MOST = 100
 DEALT_TASKS = 100  # on rows sorted by a coordinate, fewer tasks dealt in turn are too coarse
 DEALT_EPOCH = 80  # tasks of an epoch, of which only one sum for each fold reaches the driver
+LEAST_JOINED = 8
 SHORT_EPOCH = 4  # where each task sends the sums of many folds, so that few of them wait
 OUTSIDE = (zarr.Array, da.Array, xr.DataArray)  # labels that may be outside memory, and are read in a pass
 FEW_ROWS = 100  # below, fewer folds than asked for are better than none, and a hash is uneven
@@ -146,13 +148,22 @@ def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
     return replace(request, labels=labels, values=np.arange(len(known)), names=before.labels, before=before)
 
 
-def dealt_plan(plan: Plan, dealing: Dealing | None) -> Plan:
-    """The plan with epochs of which the driver gets one sum for each fold, and few sums wait."""
+def dealt_plan(plan: Plan, dealing: Dealing | None, *, block: int, row_bytes: int) -> Plan:
+    """The plan with epochs of which the driver gets one sum for each fold, and few sums wait.
+
+    Where the rows of a task are in many folds, tasks are joined until each fold has half a block of rows in a task, as
+    long as there are eight tasks: p x p sums of fewer rows cost more than the rows.
+    """
     if isinstance(dealing, Dealt):
         tasks = dealing.number * max(1, DEALT_EPOCH // dealing.number)
         return replace(plan, epoch=tasks, deal=dealing.number)
     if dealing is not None and max(dealing.most(start, stop) for start, stop in plan.ranges) > 2:
-        return replace(plan, epoch=SHORT_EPOCH)
+        longest = max(stop - start for start, stop in plan.ranges)
+        most = min(len(plan.ranges) // LEAST_JOINED, TASK_BYTES // (longest * row_bytes))
+        joined = max(1, min(most, dealing.number * block // 2 // longest))
+        firsts = range(0, len(plan.ranges), joined)
+        spans = tuple((plan.ranges[i][0], plan.ranges[i : i + joined][-1][1]) for i in firsts)
+        return replace(plan, ranges=spans, epoch=min(plan.epoch, SHORT_EPOCH))
     return plan
 
 

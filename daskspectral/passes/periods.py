@@ -28,7 +28,7 @@ def check_periods(periods: Any) -> None:
     for column, period in periods.items():
         if isinstance(column, (bool, np.bool_)) or not isinstance(column, (int, np.integer)):
             raise ValueError(
-                f"periods maps the numbers of columns of X to their periods; {column!r} is no number of one"
+                f"periods maps the numbers of columns of X to lengths; {column!r} is no number of a column"
             )
         if not is_number(period) or not LEAST_SCALE < period < 1 / LEAST_SCALE:
             raise ValueError(

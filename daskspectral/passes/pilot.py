@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral import landmarks as choosing
 from daskspectral.basis import Basis
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_fields
@@ -70,17 +69,17 @@ class Pilot:
         """The number of rows m."""
         return len(self.fold)
 
+    def thinned(self, size: int, kept: NDArray[np.bool_], rng: np.random.Generator) -> tuple[Pilot, NDArray[np.intp]]:
+        """About `size` of the rows, all that are `kept` (m,) among them; and which rows they are."""
+        others = np.flatnonzero(~kept)
+        drawn = rng.choice(others, min(len(others), max(0, size - int(kept.sum()))), replace=False)
+        rows = np.sort(np.concatenate([np.flatnonzero(kept), drawn]))
+        fields = {name: values[rows] for name, values in self.fields.items()}
+        return replace(self, fields=fields, raw={k: v[rows] for k, v in self.raw.items()}, fold=self.fold[rows]), rows
+
     def points(self, view: str) -> Array:
         """The prepared points of a view, (m, d)."""
         return self.fields[view]
-
-    def landmarks(self, view: str, method: str, p: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """Rows (p,) of the pilot, or fewer where fewer are distinct, chosen by distances alone."""
-        return choosing.choose(method, self.points(view), min(p, self.rows), rng)
-
-    def median(self, view: str, rng: np.random.Generator) -> float:
-        """The median distance of its points. Raises ValueError where it is 0."""
-        return choosing.median_distance(self.points(view), rng)
 
     def trial(self, basis: Basis, right: Basis | None, landmark: NDArray[np.bool_], dtype: str) -> Trial:
         """The bases measured on these rows; `landmark` (m,) marks the rows that are not judged on."""

@@ -36,7 +36,7 @@ from daskspectral.operators import Laplacian
 
 @dataclass(frozen=True)
 class Configuration:
-    """One fit; `chunk` rows to a plain zarr chunk, or None for what our own writer chooses."""
+    """One fit; `chunk` rows to a plain zarr chunk, or None for what our own writer chooses; `folds` of the sums."""
 
     p: int
     d: int
@@ -44,6 +44,7 @@ class Configuration:
     threads: int
     chunk: int | None = None
     n: int | None = None
+    folds: int | None = 10
 
     @property
     def rows(self) -> int:
@@ -62,13 +63,18 @@ CONFIGURATIONS = (
     Configuration(1000, 3, "float32", 2),
     Configuration(1000, 20, "float64", 1),
     Configuration(1000, 20, "float64", 4),
+    Configuration(1000, 20, "float64", 4, folds=None),
     Configuration(1000, 100, "float64", 2),
     Configuration(2000, 3, "float64", 1),
     Configuration(2000, 20, "float64", 2),
     Configuration(2000, 20, "float32", 4),
+    Configuration(1000, 3, "float64", 2, n=600_000),  # enough tasks to deal them
 )
 FLAT = tuple(Configuration(200, 3, "float64", 2, n=n) for n in (100_000, 1_000_000, 10_000_000))
-QUICK = (Configuration(50, 3, "float64", 1, n=20_000), Configuration(60, 20, "float32", 2, 10_000, n=40_000))
+QUICK = (
+    Configuration(50, 3, "float64", 1, n=20_000, folds=None),
+    Configuration(60, 20, "float32", 2, 10_000, n=40_000),
+)
 
 
 class Prediction(logging.Handler):
@@ -93,7 +99,13 @@ def fit(path: str, configuration: Configuration) -> dict[str, Any]:
     with dask.config.set(scheduler="threads", num_workers=configuration.threads):
         kernel = Gaussian(float(np.sqrt(d)))
         SpectralDecomposition(
-            Laplacian(), kernel, n_landmarks=p, dtype=configuration.dtype, random_state=0, min_support=0
+            Laplacian(),
+            kernel,
+            n_landmarks=p,
+            dtype=configuration.dtype,
+            folds=configuration.folds,
+            random_state=0,
+            min_support=0,
         ).fit(path, progress=False)
     seconds = time.perf_counter() - start
     return {"imported": imported, "predicted": prediction.peak, "peak": memory("VmHWM"), "seconds": seconds}
@@ -125,6 +137,7 @@ def one_configuration(configuration: Configuration, folder: Path) -> dict[str, A
         "d": d,
         "dtype": configuration.dtype,
         "threads": configuration.threads,
+        "folds": configuration.folds,
         "chunk MB": zarr.open_array(path, mode="r").chunks[0] * d * 4 / 1e6,
         "n": n,
         "imports MB": found["imported"] / 1e6,

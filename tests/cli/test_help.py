@@ -19,7 +19,7 @@ from daskspectral.passes.parameters import checked_kernel
 from daskspectral.passes.score import measure_score
 
 BEHIND: dict[str, list[Callable[..., Any]]] = {
-    "fit": [dsp.SpectralDecomposition, dsp.SpectralDecomposition.fit],
+    "fit": [dsp.SpectralDecomposition, dsp.SpectralDecomposition.fit, dsp.operators.Laplacian],
     "update": [dsp.SpectralDecomposition.update, dsp.HermiteRegressor.update],
     "merge": [dsp.save],
     "embed": [dsp.SDPEmbedding, dsp.SDPEmbedding.fit, dsp.DiffusionMap, dsp.DiffusionMap.fit],

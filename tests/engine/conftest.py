@@ -8,6 +8,7 @@ import pytest
 
 from daskspectral.data.writer import create_array
 from daskspectral.engine import plan as planning
+from daskspectral.passes import folds
 
 
 @pytest.fixture
@@ -23,3 +24,4 @@ def points(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def short_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("EPOCH", 2), ("TASK_FLOPS", 3e6), ("LEAST_FLOPS", 3e6)):
         monkeypatch.setattr(planning, name, value)
+    monkeypatch.setattr(folds, "LEAST_JOINED", 1 << 20)

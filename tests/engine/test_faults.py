@@ -357,7 +357,7 @@ def test_uniform_weights_of_any_scale_give_the_spectrum_without_weights(scale: f
 @pytest.mark.parametrize("scale", [1e-300, 1e300])
 def test_moments_of_weights_of_any_scale_add(scale: float) -> None:
     weight = scale * RNG.uniform(0.5, 2, 4000)
-    model = estimator(landmarks=X[:20], standardize=False)
+    model = estimator(landmarks=X[:20], standardize=False, exclude_landmarks=False)
     whole = model.fit(X[:4000], sample_weight=weight)
     support, rank, values = whole.support_, whole.rank_, whole.eigenvalues_
     halves = [model.fit(X[a:b], sample_weight=weight[a:b]).moments_ for a, b in ((0, 1500), (1500, 4000))]

@@ -157,7 +157,7 @@ def test_points_off_the_manifold_and_columns_that_do_not_fit() -> None:
     manifold, group, count = MANIFOLDS["sphere"]
     basis, x = InvariantBasis(HarmonicBasis(manifold, count), group), manifold.sample(500, np.random.default_rng(0))
     x[123] *= 1.5
-    with pytest.raises(ValueError, match=r"expected points on Sphere\(d=3\) to within 1e-05, .*at distance 0.5;"):
+    with pytest.raises(ValueError, match=r"expected points on Sphere\(d=3\) to within 0.25, .*at distance 0.5;"):
         decompose(basis, x)
     with pytest.raises(ValueError, match=r"3"):
         decompose(basis, x[:, :2])

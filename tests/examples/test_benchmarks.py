@@ -30,7 +30,16 @@ def test_every_script_tells_what_it_measures(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["against_peers", "chunk_kernel", "first_fit", "from_zarr", "hermite", "several_bases", "submanifolds"],
+    [
+        "against_peers",
+        "chunk_kernel",
+        "density",
+        "first_fit",
+        "from_zarr",
+        "hermite",
+        "several_bases",
+        "submanifolds",
+    ],
 )
 def test_quick(name, tmp_path):
     module, out = importlib.import_module(name), tmp_path / "out.json"

@@ -24,6 +24,7 @@ from daskspectral.engine import Run
 from daskspectral.engine import plan as planning
 from daskspectral.moments import Folds, Moments
 from daskspectral.moments.dealing import hashed
+from daskspectral.passes import folds as fold_pass
 from tests.common import Scheduling, assert_same_arrays
 
 RNG = np.random.default_rng(11)
@@ -139,6 +140,7 @@ def test_the_same_bits_on_every_scheduler(count: int, name: str, scheduling: Sch
 @pytest.mark.parametrize("rule", ["tasks", "hash", "blocks"])
 def test_the_same_bits_after_a_stop(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(folds="blocks" if rule == "blocks" else 3)
+    monkeypatch.setattr(fold_pass, "LEAST_JOINED", 60)
     reduced = Run._tree
 
     def broken(self: Run, graph: Any, epoch: range, token: str) -> Any:
