@@ -22,6 +22,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.regression import RidgeProblem
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import shaped
+from daskspectral.passes.deciding import pilot_bytes
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import SpanSlopes, SpanValues
 from daskspectral.passes.landmarks import choose_landmarks
@@ -223,6 +224,7 @@ class HermiteRegressor(Regressor):
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             progress=progress,
+            choosing=pilot_bytes(source, operator, self._count(source)) if kernel.automatic else 0,
         )
         self.choice_ = replace(self.choice_, parameters={**self.choice_.parameters, "alpha": self.alpha_})
         return self
