@@ -65,8 +65,9 @@ def test_the_curve_is_that_of_refits_by_another_package(name: str, kernel: Kerne
     y = np.column_stack([Y, X[:, 0] ** 2])
     model = dsp.HermiteRegressor(kernel, landmarks=X, folds=labels).fit(X, y, sample_weight=w)
     assert model.cv_curve_ is not None
-    for alpha, error in model.cv_curve_[10::8]:
-        np.testing.assert_allclose(error, other_errors(name, X, y, labels, alpha, w)[0], rtol=1e-3)
+    for alpha, error in model.cv_curve_[::6]:
+        if alpha > 1e-6:
+            np.testing.assert_allclose(error, other_errors(name, X, y, labels, alpha, w)[0], rtol=1e-4)
     missed, spread = other_errors(name, X, y, labels, model.alpha_, w)
     assert model.cv_ == pytest.approx(missed, rel=1e-2)
     assert model.cv_score_ == pytest.approx(1 - missed / spread, rel=1e-3)
@@ -81,7 +82,7 @@ def test_weight_two_is_the_row_twice() -> None:
     repeated = dsp.HermiteRegressor(folds=again, **options).fit(x, y, t)
     assert weighted.cv_curve_ is not None
     assert repeated.cv_curve_ is not None
-    np.testing.assert_allclose(weighted.cv_curve_[10:], repeated.cv_curve_[10:], rtol=1e-5)
+    np.testing.assert_allclose(weighted.cv_curve_[:60], repeated.cv_curve_[:60], rtol=1e-6)
     assert weighted.cv_score_ == pytest.approx(repeated.cv_score_, rel=1e-6)
 
 
@@ -102,7 +103,7 @@ def test_generalised_cross_validation_by_name_and_without_folds() -> None:
     named = clone(AUTO).set_params(kernel=Gaussian(0.5), alpha="gcv").fit(X, Y)
     without = clone(AUTO).set_params(kernel=Gaussian(0.5), folds=None).fit(X, Y)
     by_folds = clone(AUTO).set_params(kernel=Gaussian(0.5)).fit(X, Y)
-    assert (named.alpha_, named.gcv_) == (without.alpha_, without.gcv_)
+    np.testing.assert_allclose([named.alpha_, named.gcv_], [without.alpha_, without.gcv_], rtol=1e-3)
     assert named.alpha_ != by_folds.alpha_
     assert named.gcv_ <= by_folds.gcv_
     assert (without.cv_, without.cv_score_, without.cv_curve_) == (None, None, None)
@@ -192,7 +193,8 @@ def test_what_wins() -> None:
 
 def test_scales_beyond_the_grid() -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (500, 1))
-    model = clone(AUTO).fit(x, np.sin(150 * x[:, 0]))
+    bumps = np.exp(-((x - np.linspace(-1, 1, 40)) ** 2) / (2 * 0.01**2)) @ np.random.default_rng(1).choice([-1, 1], 40)
+    model = dsp.HermiteRegressor(Gaussian("auto"), random_state=0).fit(x, bumps)
     assert model.choice_.chosen is not None
     assert model.choice_.chosen.factor < min(regression.FACTORS)
     assert model.cv_score_ > 0.9
@@ -206,9 +208,6 @@ def test_the_table_is_sorted_and_its_errors_are_those_of_refits() -> None:
     assert scores == sorted(scores, reverse=True)
     assert (table[0].why, model.choice_.rows) == ("best", 120)
     assert str(model.kernel_) == table[0].kernel
-    rng = np.random.default_rng(0)
-    pilot_folds = np.random.default_rng(0)
-    del rng, pilot_folds
     spread = table[0].values.sum() / (1 - table[0].score)
     for c in table:
         assert c.score == pytest.approx(1 - c.values.sum() / spread)
