@@ -61,7 +61,7 @@ def test_correlated_rows_give_their_autocorrelation_time() -> None:
     moments = dsp.SpectralDecomposition(kernel=kernel, n_landmarks=10, n_components=2, random_state=0).fit(x).moments_
     assert moments.order is not None
     b = round(n / moments.order[1, 0])
-    assert n / b > 900  # runs, so that the ratio is known to 5 %
+    assert n / b > 600  # runs, so that the ratio is known to 6 %
 
     def expected(rho: float) -> float:
         lags = np.arange(1, b)
