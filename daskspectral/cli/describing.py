@@ -83,8 +83,16 @@ def _(what: HermiteRegressor) -> str:
         "rank": what.rank_,
         "freedom": f"{what.degrees_of_freedom_:.4g} of {moments.basis.size}",
         "penalty": f"{what.alpha_:g}",
-        "score": f"{what.gcv_:g}",
     }
+    choice = getattr(what, "choice_", None)
+    if choice is not None and choice.chosen is not None:
+        lines["chosen"] = f"{choice.chosen.kernel}, best of {len(choice)} on {choice.rows} rows"
+    if what.cv_ is not None and what.cv_score_ is not None:
+        kind = "of values and gradients explained" if gradients and what.gradient_weight else "R^2"
+        folds = moments.folds.number if moments.folds is not None else 0
+        lines["held out"] = f"{what.cv_score_:.4g} {kind}, squared error {what.cv_:.4g}, {folds} folds"
+    else:
+        lines["score"] = f"{what.gcv_:g}, generalised cross-validation"
     return "\n".join([*_measured(moments), *_lines(lines)])
 
 

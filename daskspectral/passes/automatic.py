@@ -164,7 +164,7 @@ class Search:
         groups: dict[Setting, list[Setting]] = {}
         for setting in dict.fromkeys(settings):
             groups.setdefault(replace(setting, penalty=None), []).append(setting)
-        parts = _in_threads(lambda group: self._judge(group, splits), groups.values())
+        parts = in_threads(lambda group: self._judge(group, splits), groups.values())
         return {s: values for part in parts for s, values in part.items()}
 
     def _judge(self, settings: Sequence[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
@@ -243,7 +243,7 @@ def _last(values: Iterable[Array]) -> float:
     return float(known[-1]) if len(known) else 1.0
 
 
-def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """The results in the order of the items, each item on a thread with one BLAS thread."""
     with one_blas_thread(), ThreadPoolExecutor(local_threads()) as pool:
         return list(pool.map(function, items))
