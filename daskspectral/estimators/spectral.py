@@ -31,6 +31,7 @@ from daskspectral.passes.parameters import (
     check_random_state,
     check_whole,
     checked_operator,
+    resolve_support,
 )
 from daskspectral.passes.score import measure_score
 from daskspectral.passes.sides import Choice, choose_functions
@@ -311,7 +312,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             count=self.n_components,
             rtol=self.rtol,
             ridge=self.ridge,
-            min_support=10.0 if self.min_support is None and self.solver == "cut" else self.min_support or 0.0,
+            min_support=resolve_support(self.min_support, self.solver),
             penalty=self._penalty(moments),
         )
         known = vars(self).get("moments_")

@@ -12,7 +12,7 @@ from daskspectral.basis import Basis
 from daskspectral.operators import Operator
 
 Array = NDArray[np.floating[Any]]
-ROUNDING = {"float64": 1e-13, "float32": 1e-7}  # of matrices of unit diagonal
+ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
 PRECISION = {"float64": 2e-16, "float32": 1e-8}  # of sums, whose errors average out in float32
 CUT = 1e-10  # of the norm, relative, for its pseudo-inverse
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.moments.advice import advise_support
 from daskspectral.moments.moments import Moments
+from daskspectral.moments.order import correlation_time
 from daskspectral.moments.penalty import PRECISION, ROUNDING, inverse_norm, roughness, trace
 from daskspectral.operators.weights import effective_rows
 from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut
-from daskspectral.solve.penalised import last_value
 
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
@@ -46,11 +46,12 @@ class Posed:
         half: bool = False,
     ):
         self.operator, self.count, self.ridge, self.c = moments.operator, count, ridge, penalty
-        self.cut = resolve_cut(rtol if penalty is None else None, moments.dtype)
-        self.rounding = ROUNDING[moments.dtype] if rtol is None else resolve_cut(rtol, moments.dtype)
-        self._last: float | None = None
+        self.cut, self.least_cut = resolve_cut(rtol, moments.dtype), resolve_cut(None, moments.dtype)
+        self.rounding = max(ROUNDING[moments.dtype], rtol or 0.0)
+        self._like: Pencil | None = None
         self.precision = PRECISION[moments.dtype]
-        self.means, self.rows, self.count_of_rows = checked_means(moments), _rows(moments), moments.count
+        self.means, self.count_of_rows = checked_means(moments), moments.count
+        self.rows = _rows(moments) / correlation_time(moments)
         self.left = self.right = _Side(moments, "", min_support, half)
         if self.operator.solver.two_sided and "right_gram" in self.means:
             self.right = _Side(moments, "right_", min_support, half)
@@ -59,19 +60,20 @@ class Posed:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
         operator, left, right = self.operator, self.left, self.right
         solver = operator.solver
+        penalty = None if span is not None else self._penalty(means, rows)
         centred = (means["first"][left.kept], means[f"{right.prefix}first"][right.kept]) if operator.center else None
         return solver.solve(
             Problem(
                 left.among(means["form"], right),
                 left.among(means["gram"], left),
                 self.count,
-                self.cut,
+                self.cut if penalty is None else self.least_cut,
                 right_gram=right.among(means[f"{right.prefix}gram"], right) if solver.two_sided else None,
                 means=centred,
                 ridge=self.ridge,
                 descending=operator.descending,
                 ranking=operator.ranking,
-                penalty=None if span is not None else self._penalty(means, rows),
+                penalty=penalty,
                 span=span,
             )
         )
@@ -97,9 +99,8 @@ class Posed:
         if penalty is None or not isinstance(self.operator.solver, Symmetric):
             return None
         gram = self.left.among(self.means["gram"], self.left)
-        if self._last is None:
-            self._last = last_value(self._energy(self.means), gram, self.count, self.cut)
-        return Pencil.of(self._energy(self.means), gram, penalty, self.count, self.cut, self._last)
+        self._like = Pencil.of(self._energy(self.means), gram, penalty, self.count, self.least_cut, self._like)
+        return self._like
 
     @property
     def nulls(self) -> int:

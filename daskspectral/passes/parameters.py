@@ -16,6 +16,7 @@ from daskspectral.landmarks import METHODS
 from daskspectral.operators import Laplacian, Operator
 
 Array = NDArray[np.floating[Any]]
+LEAST_SUPPORT = 10.0  # effective points under a function, for a solution by rank cut
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> None:
@@ -99,6 +100,13 @@ def checked_operator(value: Any) -> Operator:
             f"got {operator!r}"
         )
     return operator
+
+
+def resolve_support(min_support: float | None, solver: str) -> float:
+    """The least effective points under a function: where not given 10 for a solution by rank cut, 0 for others."""
+    if min_support is None:
+        return LEAST_SUPPORT if solver == "cut" else 0.0
+    return float(min_support)
 
 
 def checked_kernel(value: Any) -> Kernel:

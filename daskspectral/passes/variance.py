@@ -17,7 +17,7 @@ from daskspectral.engine import Run, plan_rows
 from daskspectral.moments import Measure, Moments
 from daskspectral.moments.spread import FormSpread
 from daskspectral.operators.weights import exponent_of
-from daskspectral.passes.parameters import check_one_of
+from daskspectral.passes.parameters import check_one_of, resolve_support
 from daskspectral.passes.sums import Discretisation, flops_of
 from daskspectral.solve import resolve_cut
 from daskspectral.solve.variance import bernstein_deviation, energy_basis, theorem_term
@@ -86,7 +86,8 @@ class Decomposed(Protocol):
     coefficients_: Array
     eigenvalues_: Array
     support_: Array
-    min_support: float
+    min_support: float | None
+    solver: str
     ridge: float
     rtol: float | None
 
@@ -105,6 +106,7 @@ def variance_bound(
     """The bounds for a fitted model, with variances and suprema over the rows of X, in one pass.
 
     `delta` is the probability with which a bound may fail; the other options are as in `SpectralDecomposition.fit`.
+    The span is that of all functions above the rank cut, also where a penalised solution was sought in a part of it.
     Raises ValueError for operators that are not symmetric, for a model fitted with a ridge, where the operator is not
     invertible on the span, and for data that do not fit the model; InvalidRowError for the lowest invalid row
     (on_invalid="raise"); OSError where the data changed meanwhile.
@@ -120,7 +122,7 @@ def variance_bound(
         )
     if model.ridge:
         raise ValueError("the variance is bounded for the form itself: fit with ridge=0, or fit_moments again")
-    kept = ~moments.basis.local | (model.support_ >= model.min_support)
+    kept = ~moments.basis.local | (model.support_ >= resolve_support(model.min_support, model.solver))
     energy = energy_basis(moments.mean("form")[np.ix_(kept, kept)], moments.mean("gram")[np.ix_(kept, kept)], cut)
     span = np.zeros((len(kept), energy.matrix.shape[1]))
     span[kept] = energy.matrix

@@ -48,7 +48,7 @@ class Eigen(Solver):
         values, left, right = (np.asarray(part, dtype=np.complex128) for part in found)
         first = _ranked(values, problem.ranking)[: problem.count]
         values = values[first]
-        b = fix_phases(right[:, first])
+        b = fix_phases(right[:, first], whitening)
         a = _biorthonormal(left[:, first], b, values)
         residuals = np.linalg.norm(reduced @ b - b * values, axis=0)
         rank = whitening.rank
@@ -66,9 +66,9 @@ def _span(problem: Problem) -> Whitening:
         return whiten(gram, problem.cut, null)
     if penalty.energy is not None:
         return leading_functions(penalty.energy, gram, penalty, problem.count, problem.cut)
-    left, right = leading_pairs(form, gram, gram, penalty, problem.count)
-    both = np.hstack([right.matrix, left.matrix])
-    return Whitening(orthonormal(both, gram), np.zeros(0), right.rank)
+    left, right = leading_pairs(form, gram, gram, penalty, problem.count, problem.cut)
+    both = orthonormal(np.hstack([right.matrix, left.matrix]), gram)
+    return Whitening(both, np.zeros(0), right.rank, whiten(gram, problem.cut, null).matrix.T @ gram @ both)
 
 
 def _ranked(values: Complex, ranking: str) -> NDArray[np.intp]:
@@ -78,12 +78,16 @@ def _ranked(values: Complex, ranking: str) -> NDArray[np.intp]:
     return np.lexsort([-np.rint(part / step) for part in parts])
 
 
-def fix_phases(vectors: Complex) -> Complex:
-    """Unit columns whose largest entry (the first of several that are equal to rounding) is real and positive."""
+def fix_phases(vectors: Complex, span: Whitening | None = None) -> Complex:
+    """Unit columns whose largest entry (the first of several that are equal to rounding) is real and positive.
+
+    The entries are coefficients of the functions of a `span`, and its whitened basis decides.
+    """
     vectors = vectors / np.linalg.norm(vectors, axis=0)
-    magnitude = np.abs(vectors)
+    whitened = vectors if span is None else span.whitened(vectors)
+    magnitude = np.abs(whitened)
     ties = magnitude >= magnitude.max(axis=0) * (1 - 1e-6)
-    largest = np.take_along_axis(vectors, ties.argmax(axis=0)[None], axis=0)[0]
+    largest = np.take_along_axis(whitened, ties.argmax(axis=0)[None], axis=0)[0]
     return np.asarray(vectors * (largest.conj() / np.abs(largest)))
 
 

@@ -7,7 +7,7 @@ rounding; the form without the penalty is then solved within it, so that no valu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,9 +63,11 @@ class Pencil:
 
     `null` (p,) marks the functions that the energy kills. `root` whitens A + t (B + sigma A) of the others, without
     what they have of the null ones; `norm` (r, r) is the penalty in its directions, of which `count` values are wanted.
+    `white` (p, s) whitens A alone, on the directions above `cut`, the null functions first, and `last` is lambda.
     """
 
     null: NDArray[np.bool_]
+    white: Array
     root: InverseRoot
     norm: Array
     t: float
@@ -73,39 +75,42 @@ class Pencil:
     count: int
     cut: float
     precision: float
+    last: float
 
     @classmethod
     def of(
-        cls, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float, last: float | None = None
+        cls, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float, like: Pencil | None = None
     ) -> Pencil:
-        """The pencil of form and Gram matrix (p, p), with `last_value` of them where it is known.
+        """The pencil of form and Gram matrix (p, p); what does not depend on the penalty is taken over from `like`.
 
         Raises ValueError where every function vanishes on the data.
         """
         if not (np.diag(gram) > 0).any():
             raise ValueError("every basis function is zero on every point; widen the kernel's scale")
         null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
-        rest = ~null
-        _, _, a = _deflated(gram, null, cut)
+        rest, white = ~null, whiten(gram, cut, null).matrix if like is None else like.white
+        first, _, a = _deflated(gram, null, cut)
         form, norm = energy[np.ix_(rest, rest)], penalty.left[np.ix_(rest, rest)]
         b = form + norm
-        t, sigma = 1.0, 0.0
+        t, sigma, last = 1.0, 0.0, 0.0
         if len(a) and np.trace(a) > 0:
-            last = _last_value(form, a, ritz_size(count) - MARGIN, cut) if last is None else last
+            others = white[:, first.shape[1] :]
+            last = _last_value(energy, others, ritz_size(count) - MARGIN) if like is None else like.last
             t = 1 / max(last, 1e-3 * np.trace(b) / np.trace(a))
         root = inverse_root(a + t * b, penalty.rounding)
         while root.least < -100 * penalty.rounding and sigma * t < 1e12:
             sigma = max(2 * sigma, 1 / t)
             root = inverse_root(a + t * (b + sigma * a), penalty.rounding)
         inner = root.matrix.T @ norm @ root.matrix
-        return cls(null, root, inner, t, sigma, count, cut, penalty.precision)
+        return cls(null, white, root, inner, t, sigma, count, cut, penalty.precision, last)
 
     def leading(self, gram: Array) -> Whitening:
         """The leading functions of the data that the pencil is of."""
         first, shift, a = _deflated(gram, self.null, self.cut)
         whitened = self.root.matrix.T @ a @ self.root.matrix
         theta, vectors = scipy.linalg.eigh(0.5 * (whitened + whitened.T))
-        return self._whitening(first, shift, a, theta[::-1], self.root.matrix @ vectors[:, ::-1])
+        found = self._whitening(first, shift, a, theta[::-1], self.root.matrix @ vectors[:, ::-1])
+        return replace(found, coordinates=self.white.T @ gram @ found.matrix)
 
     def part(self, energy: Array, gram: Array, factor: float) -> Whitening:
         """The leading functions of a part of the data, whose penalty is `factor` times that of the whole."""
@@ -140,18 +145,6 @@ class Pencil:
         return Whitening(matrix, theta, null + len(seen))
 
 
-def last_value(energy: Array, gram: Array, count: int, cut: float) -> float:
-    """The last value that the Ritz space for `count` values is made for, on directions of the Gram matrix above `cut`.
-
-    Functions that the energy kills are left out.
-    """
-    null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
-    _, _, a = _deflated(gram, null, cut)
-    if not len(a) or not np.trace(a) > 0:
-        return 0.0
-    return _last_value(energy[np.ix_(~null, ~null)], a, ritz_size(count) - MARGIN, cut)
-
-
 def _deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, Array, Array]:
     """Orthonormal null functions (n, n'), what the others have of them (n', r), and the others' Gram matrix without."""
     rest = ~null
@@ -160,11 +153,12 @@ def _deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, 
     return first, shift, gram[np.ix_(rest, rest)] - shift.T @ shift
 
 
-def _last_value(energy: Array, a: Array, count: int, cut: float) -> float:
-    """The value number `count` of (energy, a) on the directions of a above the cut, or the largest one there is."""
-    w = whiten(a, cut).matrix
-    reduced = w.T @ energy @ w
+def _last_value(energy: Array, white: Array, count: int) -> float:
+    """The value number `count` of the energy on white directions (p, s), or the largest one there is; 0 for none."""
+    reduced = white.T @ energy @ white
     k = min(count, len(reduced)) - 1
+    if k < 0:
+        return 0.0
     return float(scipy.linalg.eigh(0.5 * (reduced + reduced.T), eigvals_only=True, subset_by_index=(k, k))[0])
 
 
@@ -211,11 +205,12 @@ def orthonormal(span: Array, gram: Array) -> Array:
 
 
 def leading_pairs(
-    form: Array, gram: Array, right_gram: Array, penalty: Penalty, count: int
+    form: Array, gram: Array, right_gram: Array, penalty: Penalty, count: int, cut: float
 ) -> tuple[Whitening, Whitening]:
     """The leading singular functions of W^T form Z, orthonormal in the Gram matrices: (p, q) and (q', q).
 
-    W W^T = (gram + mu K)^-1 and Z Z^T = (right_gram + nu K')^-1.
+    W W^T = (gram + mu K)^-1 and Z Z^T = (right_gram + nu K')^-1. The left ones have coordinates in the basis of `gram`
+    whitened on the directions above `cut`.
     """
     right_penalty = penalty.left if penalty.right is None else penalty.right
     w = inverse_root(gram + penalty.left, penalty.rounding).matrix
@@ -225,4 +220,5 @@ def leading_pairs(
     u, _, vt = scipy.linalg.svd(w.T @ form @ z, full_matrices=False)
     size = ritz_size(count)
     left, right = orthonormal(w @ u[:, :size], gram), orthonormal(z @ vt[:size].T, right_gram)
-    return Whitening(left, np.zeros(0), w.shape[1]), Whitening(right, np.zeros(0), z.shape[1])
+    seen = whiten(gram, cut).matrix.T @ gram @ left
+    return Whitening(left, np.zeros(0), w.shape[1], seen), Whitening(right, np.zeros(0), z.shape[1])

@@ -44,14 +44,16 @@ class Singular(Solver):
         if problem.penalty is None:
             spans = whiten(problem.gram, cut), whiten(right_gram, cut)
         else:
-            spans = leading_pairs(form, problem.gram, right_gram, problem.penalty, problem.count)
+            spans = leading_pairs(form, problem.gram, right_gram, problem.penalty, problem.count, cut)
         left, right = (span.matrix for span in spans)
+        seen = spans[0].coordinates
         beyond = spans[0].rank - left.shape[1], spans[1].rank - right.shape[1]  # what the span leaves out
         reduced = left.T @ form @ right
         if means is not None:
             mu, nu = left.T @ means[0], right.T @ means[1]
             u, v = _centred_root(mu, np.sqrt(cut)), _centred_root(nu, np.sqrt(cut))
             left, right, reduced = left @ u, right @ v, u.T @ (reduced - np.outer(mu, nu)) @ v
+            seen = None if seen is None else seen @ u
         k = min(problem.count, left.shape[1], right.shape[1])
         if not k:
             raise ValueError(
@@ -61,7 +63,7 @@ class Singular(Solver):
         rank = left.shape[1] + beyond[0], right.shape[1] + beyond[1]
         u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
         u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
-        fix_signs(u, v)
+        fix_signs(u.copy() if seen is None else seen @ u, u, v)
         residuals = np.hypot(
             np.linalg.norm(reduced @ v - u * values, axis=0), np.linalg.norm(reduced.T @ u - v * values, axis=0)
         )

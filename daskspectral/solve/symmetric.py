@@ -47,7 +47,7 @@ class Symmetric(Solver):
         values, vectors = scipy.linalg.eigh(reduced, subset_by_index=wanted)
         if problem.descending:
             values, vectors = values[::-1], vectors[:, ::-1].copy()
-        fix_signs(vectors)
+        fix_signs(whitening.whitened(vectors), vectors)
         residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
         coefficients = w @ vectors
         return Spectrum(values, coefficients, coefficients, rank, residuals, described(problem, rank, residuals))

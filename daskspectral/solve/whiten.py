@@ -21,17 +21,23 @@ LEAST_CUTS = {"float64": 0.0, "float32": 1e-7}
 class Whitening:
     """W (p, r) with W^T Phi W = I, and the eigenvalues by which its directions were chosen, descending.
 
-    `directions` is how many directions the data see, where W holds only the leading ones of them.
+    `directions` is how many directions the data see, where W holds only the leading ones of them. `coordinates` (q, r)
+    are its functions in the basis that `whiten` gives, which decides signs; None where they are that basis.
     """
 
     matrix: Array
     spectrum: Array
     directions: int | None = None
+    coordinates: Array | None = None
 
     @property
     def rank(self) -> int:
         """How many directions the data see."""
         return int(self.matrix.shape[1]) if self.directions is None else self.directions
+
+    def whitened(self, vectors: Any) -> Any:
+        """The coefficients (q, k) in the whitened basis of combinations (r, k) of the functions."""
+        return vectors.copy() if self.coordinates is None else np.asarray(self.coordinates @ vectors)
 
 
 def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Whitening:
@@ -48,14 +54,17 @@ def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Wh
     if not seen.any():
         raise ValueError("every basis function is zero on every point; widen the kernel's scale")
     correlation = gram * scale[:, None] * scale
-    values, vectors = scipy.linalg.eigh(0.5 * (correlation + correlation.T))
-    values, vectors = values[::-1], vectors[:, ::-1].copy()
-    fix_signs(vectors)
+    symmetric = 0.5 * (correlation + correlation.T)
     keep = None if keep is None else keep & seen
+    values: Array
     if keep is None or not keep.any():
+        values, vectors = scipy.linalg.eigh(symmetric)
+        values, vectors = values[::-1], vectors[:, ::-1].copy()
+        fix_signs(vectors)
         rank = int(np.count_nonzero(values > cut * values[0]))
         matrix: Array = vectors[:, :rank] / np.sqrt(values[:rank])
     else:
+        values = scipy.linalg.eigvalsh(symmetric)[::-1]
         matrix = _whiten_around(correlation, keep, cut * values[0])
     return Whitening(scale[:, None] * matrix, values)
 

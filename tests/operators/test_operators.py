@@ -123,7 +123,7 @@ def facts(o: Operator) -> tuple[Any, ...]:
     return o.solver.name, o.views, o.right_view, o.own_right_basis, set(o.data_fields), o.kills_constants, list(o.forms)
 
 
-ONE, TWO = ["form", "gram"], ["form", "gram", "right_gram"]
+ONE, TWO, RANKED = ["form", "gram"], ["form", "gram", "right_gram"], ["form", "gram", "energy"]
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ ONE, TWO = ["form", "gram"], ["form", "gram", "right_gram"]
         (TangentPropagation(), ("symmetric", ("x",), "x", False, {"direction"}, True, ONE)),
         (Schroedinger(), ("symmetric", ("x",), "x", False, {"potential"}, False, ONE)),
         (AnisotropicDiffusion("d"), ("symmetric", ("x",), "x", False, {"d"}, True, ONE)),
-        (Generator(), ("eigen", ("x",), "x", False, {"drift", "diffusion"}, True, ONE)),
-        (Generator(diffusion=1.0), ("eigen", ("x",), "x", False, {"drift"}, True, ONE)),
+        (Generator(), ("eigen", ("x",), "x", False, {"drift", "diffusion"}, True, RANKED)),
+        (Generator(diffusion=1.0), ("eigen", ("x",), "x", False, {"drift"}, True, RANKED)),
         (Generator(reversible=True), ("symmetric", ("x",), "x", False, {"diffusion"}, True, ONE)),
         (Generator(diffusion=1.0, reversible=True), ("symmetric", ("x",), "x", False, set(), True, ONE)),
         (Cross(), ("singular", ("x", "y"), "y", True, set(), False, TWO)),

@@ -212,6 +212,7 @@ def test_standardized_columns_and_functions_with_little_support() -> None:
     x = rng.standard_normal((2000, 3)) * [1.0, 100.0, 1.0] + [0, 50.0, 0]
     far = np.vstack([[[30.0, 30.0]], rng.standard_normal((10, 2))])  # a landmark without points near it
     changes: dict[str, Any] = {"kernel": Gaussian(1.5), "n_components": 3, "columns": [0, 1], "standardize": True}
+    changes["min_support"] = 10.0
     alone = dsp.SpectralDecomposition(landmarks=np.pad(far[1:] * [1, 100] + [0, 50], ((0, 0), (0, 1))), **changes)
     both = dsp.SpectralDecomposition(landmarks=np.pad(far * [1, 100] + [0, 50], ((0, 0), (0, 1))), **changes)
     expected = alone.fit(x).variance_bound(x)
