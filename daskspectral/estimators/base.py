@@ -178,6 +178,7 @@ class MeasuredEstimator(Estimator):
         sizes: tuple[int, int | None] | None = None,
         folds: FoldRequest | None = None,
         apart: bool = False,
+        choosing: int = 0,
         on_invalid: str,
         allow_missing: bool,
         checkpoint: Path | None,
@@ -187,11 +188,12 @@ class MeasuredEstimator(Estimator):
         """The steps of a fit after its data are opened and checked; `lay` chooses the bases to measure them with.
 
         `sizes` are the numbers of functions, where they are known: the plan is then made before any work. `apart` says
-        that rows which coincide with landmarks are expected to be summed apart from the `folds`.
+        that rows which coincide with landmarks are expected to be summed apart from the `folds`; `choosing` is the
+        memory of an automatic choice, in bytes.
         """
         if folds is not None:
             folds = folds.counted(source.allowing_missing(allow_missing), progress=progress)
-        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart)
+        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing)
         source = source.allowing_missing(allow_missing)
         snapshot = Snapshot(source, allow_missing=allow_missing)
 
@@ -233,8 +235,9 @@ class MeasuredEstimator(Estimator):
         sizes: tuple[int, int | None],
         folds: FoldRequest | None,
         apart: bool,
+        choosing: int = 0,
     ) -> PassPlan:
-        plan = plan_sums(source, operator, sizes, self.dtype, folds=folds, apart=apart)
+        plan = plan_sums(source, operator, sizes, self.dtype, folds=folds, apart=apart, choosing=choosing)
         planning.info("plan: %s", plan)
         return plan
 

@@ -39,7 +39,7 @@ LEADERS = 3  # kernels and scales of which all spreads and penalties are tried
 FINER = 2  # steps between the scales of the grid
 TIMES = 3  # permutations of the folds, two splits each
 THINNED = 4000  # rows of the first comparisons
-LEAST_COUNT = 8  # values that a score compares
+LEAST_COUNT = 16  # values that a score compares: the choice is the same for all smaller numbers of components
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
 from daskspectral.operators.facts import derivatives, fields_at_derivatives, units_of
-from daskspectral.passes.deciding import Open, decide
+from daskspectral.passes.deciding import Open, decide, pilot_bytes
 from daskspectral.passes.density import with_density
 from daskspectral.passes.edges import check_edges
 from daskspectral.passes.landmarks import choose_landmarks, moved
@@ -232,6 +232,11 @@ class Choice:
         count = min(MOST_LANDMARKS, max(1, n // 2))
         right = None if self.right is None else replace(self.right, count=count)
         return replace(self, left=replace(self.left, count=count), right=right)
+
+    def choosing(self, source: Source) -> int:
+        """The bytes that the automatic choice takes, if there is one."""
+        left, right = self.sizes
+        return pilot_bytes(source, self.operator, max(left, right or 0)) if self.automatic else 0
 
     def apart(self, source: Source) -> bool:
         """Whether rows that coincide with landmarks will be summed apart, as far as metadata tell."""
