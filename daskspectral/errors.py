@@ -17,6 +17,7 @@ __all__ = [
     "SmoothnessError",
     "Stopped",
     "UntrustedError",
+    "WeightWarning",
     "raise_on_signals",
     "renumbered",
 ]
@@ -32,6 +33,10 @@ class DensityWarning(UserWarning):
 
 class ManifoldWarning(UserWarning):
     """The rows lie off the manifold that was named, by more than rounding."""
+
+
+class WeightWarning(UserWarning):
+    """Sample weights that count rows otherwise than they seem to have been meant: weight 2 is the row twice."""
 
 
 class SmoothnessError(ValueError):

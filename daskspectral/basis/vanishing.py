@@ -40,8 +40,8 @@ class Vanishing(Basis):
     >>> est = dsp.SpectralDecomposition(
     ...     kernel=dsp.kernels.Gaussian(1.0), basis=basis, n_landmarks=30, n_components=4, random_state=0
     ... )
-    >>> est.fit(x).eigenvalues_.round(1)
-    array([ 1. ,  4. ,  9. , 16. ])
+    >>> est.fit(x).eigenvalues_.round()
+    array([ 1.,  4.,  9., 16.])
     """
 
     expects: ClassVar = {"basis": Basis, "edge": Edge, "function": Saved, "gradient": Saved, "hessian": Saved}

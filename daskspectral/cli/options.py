@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from daskspectral.engine.checkpoint import checkpoint_directory
+from daskspectral.kernels import Kernel, parse
 from daskspectral.landmarks import METHODS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,6 +32,16 @@ class Count(click.ParamType):  # type: ignore[type-arg]
         if not number.is_integer():
             self.fail(f"{value!r} is not a whole number")
         return int(number)
+
+
+class CountOrAuto(Count):
+    """A whole number, or the word auto."""
+
+    name = "count|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number as an int, or the word."""
+        return value if value == "auto" else super().convert(value, param, ctx)
 
 
 class Columns(click.ParamType):  # type: ignore[type-arg]
@@ -137,13 +148,13 @@ standardize_option = click.option(
 )
 basis_options = _all(
     click.option(
-        "--kernel", default="gaussian:median", show_default=True, help="name[:parameter...], terms joined by +."
+        "--kernel", default="auto", show_default=True, help="auto, or name[:parameter...], terms joined by +."
     ),
-    click.option("--landmarks", type=Count(), default=500, show_default=True, help="How many."),
+    click.option("--landmarks", type=CountOrAuto(), default="auto", show_default=True, help="How many."),
     click.option(
         "--landmark-method",
         type=click.Choice(METHODS),
-        default="uniform",
+        default="kmeans++",
         show_default=True,
         help="How they are chosen.",
     ),
@@ -160,6 +171,12 @@ trust_option = click.option(
     help="A class or function of your own that the file may ask for; several times for several.",
 )
 model_option = click.option("--out", required=True, help="Where the model goes: a new zarr group.")
+
+
+def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
+    """The kernel that the options name; the word auto leaves it to the data. Raises ValueError for an unknown name."""
+    text = str(options["kernel"])
+    return text if text == "auto" else parse(text)
 
 
 def chosen(options: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from daskspectral import kernels, operators
+from daskspectral import operators
 from daskspectral.cli import options as opt
 from daskspectral.cli.describing import describe
 from daskspectral.data.readers import open_zarr, refuse_input
@@ -66,7 +66,7 @@ def fit(points: str, **options: Any) -> None:
 
         refuse_picture(picture, overwrite)
     opt.refuse_checkpoint(options)
-    kernel, array = kernels.parse(options["kernel"]), open_zarr(points)
+    kernel, array = opt.kernel_of(options), open_zarr(points)
     dimension = len(options["columns"] or range(opt.width(array)))
     estimator = SpectralDecomposition(
         _operator(options["operator"], options["lag"], options["manifold"], dimension, options["density"]),

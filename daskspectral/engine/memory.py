@@ -23,7 +23,7 @@ class Memory:
     """The memory that one process will need, in bytes.
 
     `now` is what it holds already, `tasks` the buffers of all `threads` together, `sums` the partial sums that wait to
-    be added, `solver` the dense algebra after the pass.
+    be added, `solver` the dense algebra after the pass, `choosing` an automatic choice before it.
     """
 
     now: int
@@ -31,17 +31,23 @@ class Memory:
     sums: int
     solver: int
     threads: int
+    choosing: int = 0
 
     @property
     def peak(self) -> int:
-        """The most that is held at a time, while summing or while solving."""
-        return self.now + max(self.tasks + self.sums, self.solver)
+        """The most that is held at a time, while choosing, summing or solving."""
+        return self.now + max(self.tasks + self.sums, self.driver)
+
+    @property
+    def driver(self) -> int:
+        """What the driving process holds by itself, before and after the pass."""
+        return max(self.solver, self.choosing)
 
     def __str__(self) -> str:
         return (
             f"{_megabytes(self.peak)} at the peak: {_megabytes(self.now)} now, {_megabytes(self.tasks)} in the "
             f"buffers of {self.threads} threads, {_megabytes(self.sums)} in sums under way, "
-            f"{_megabytes(self.solver)} in the solver"
+            f"{_megabytes(self.driver)} in the {'choice' if self.choosing > self.solver else 'solver'}"
         )
 
 
@@ -71,7 +77,7 @@ def predict_memory(
     block = buffers * p * rows * width + 6 * rows * (d + 2) * 8
     reading = 5 * chunk_bytes // 2  # compressed, decoded, and in place
     if groups > 1:  # rows wait until there is a block of their group
-        reading += chunk_bytes + 2 * groups * rows * (d + 2) * 8
+        reading += chunk_bytes + groups * rows * (d + 2) * 8
     return Memory(
         now=resident(),
         tasks=threads * (block + square * (sums * groups + 2) + reading),
@@ -128,7 +134,7 @@ def check_memory(memory: Memory) -> None:
     """Raise MemoryError where the run would not fit, in this process or in a worker, saying what to lower."""
     logger.info("memory: %s", memory)
     room, workers = available(), _cluster_workers()
-    needed = memory.peak - memory.now if workers is None else memory.solver  # the workers do the rest
+    needed = memory.peak - memory.now if workers is None else memory.driver  # the workers do the rest
     if needed > room:
         raise MemoryError(
             f"this run needs {memory}, and {_megabytes(room)} are free; lower n_landmarks (memory grows "

@@ -178,6 +178,7 @@ class MeasuredEstimator(Estimator):
         sizes: tuple[int, int | None] | None = None,
         folds: FoldRequest | None = None,
         apart: bool = False,
+        choosing: int = 0,
         on_invalid: str,
         allow_missing: bool,
         checkpoint: Path | None,
@@ -187,11 +188,12 @@ class MeasuredEstimator(Estimator):
         """The steps of a fit after its data are opened and checked; `lay` chooses the bases to measure them with.
 
         `sizes` are the numbers of functions, where they are known: the plan is then made before any work. `apart` says
-        that rows which coincide with landmarks are expected to be summed apart from the `folds`.
+        that rows which coincide with landmarks are expected to be summed apart from the `folds`; `choosing` is the
+        memory of an automatic choice, in bytes.
         """
         if folds is not None:
             folds = folds.counted(source.allowing_missing(allow_missing), progress=progress)
-        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart)
+        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing)
         source = source.allowing_missing(allow_missing)
         snapshot = Snapshot(source, allow_missing=allow_missing)
 
@@ -222,7 +224,7 @@ class MeasuredEstimator(Estimator):
         )
         fitted = self.fit_moments(replace(moments, head=known["head"]))
         if laid.selection is not None:
-            self.choice_ = laid.selection.with_parameters(self.plain_params())
+            self.choice_ = laid.selection.with_parameters({**self.plain_params(), **_as_given(self)})
         return fitted
 
     @final
@@ -233,8 +235,9 @@ class MeasuredEstimator(Estimator):
         sizes: tuple[int, int | None],
         folds: FoldRequest | None,
         apart: bool,
+        choosing: int = 0,
     ) -> PassPlan:
-        plan = plan_sums(source, operator, sizes, self.dtype, folds=folds, apart=apart)
+        plan = plan_sums(source, operator, sizes, self.dtype, folds=folds, apart=apart, choosing=choosing)
         planning.info("plan: %s", plan)
         return plan
 
@@ -267,6 +270,12 @@ class MeasuredEstimator(Estimator):
             start=before.rows,
         )
         return self.fit_moments(before + replace(added, start=before.rows, head=before.head))
+
+
+def _as_given(estimator: MeasuredEstimator) -> dict[str, Any]:
+    """The arguments that files keep in another form."""
+    periods = estimator.get_params(deep=False).get("periods")
+    return {} if periods is None else {"periods": dict(periods)}
 
 
 def identity_of(snapshot: Snapshot, params: Mapping[str, Any], on_invalid: str) -> dict[str, Any]:

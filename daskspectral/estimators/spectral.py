@@ -236,6 +236,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             sizes=choice.sizes,
             folds=folds,
             apart=choice.apart(source),
+            choosing=choice.choosing(source),
             on_invalid=on_invalid,
             allow_missing=allow_missing,
             checkpoint=checkpoint,
@@ -252,7 +253,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         source, choice, folds = self._opened(X, fields, sample_weight)
         folds = None if folds is None else folds.counted(source)
         apart = choice.apart(source)
-        return plan_sums(source, choice.operator, choice.sizes, self.dtype, folds=folds, apart=apart)
+        choosing = choice.choosing(source)
+        return plan_sums(source, choice.operator, choice.sizes, self.dtype, folds=folds, apart=apart, choosing=choosing)
 
     def _opened(
         self, X: Any, fields: Mapping[str, Any] | None, weight: Any, on_invalid: str = "raise"

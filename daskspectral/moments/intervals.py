@@ -126,6 +126,19 @@ class _Part:
             self.values = np.einsum("ji,j,ji->i", self.turn.conj(), found.values, self.turn).real
         self.left, self.right = found.left @ self.turn, found.right @ self.turn
         self.size = k
+        self._means: dict[str, tuple[Array, Array]] = {}
+        if posed.operator.center:
+            first = {"left": ("first", posed.left), "right": (f"{posed.right.prefix}first", posed.right)}
+            for side, (name, of) in first.items():
+                functions = getattr(self, side)
+                self._means[side] = functions.T @ means[name][of.kept], functions.T @ self.seen[name][of.kept]
+
+    def centred(self, a: str, b: str) -> Any:
+        """What the means that were fitted take from the sums of products of two sides' functions over the fold."""
+        if not self._means:
+            return 0.0
+        (mean, total), (other_mean, other_total) = self._means[a], self._means[b]
+        return np.outer(mean, other_total) + np.outer(total, other_mean) - self.weight * np.outer(mean, other_mean)
 
     def angles(self, groups: NDArray[np.int64]) -> Array:
         """The sine of the largest angle between the functions of each value's group and all of this solution's."""
@@ -157,22 +170,18 @@ def _held_out(posed: Posed, parts: list[_Part]) -> Array:
     weight = sum(part.weight for part in parts)
 
     def total(name: str, a: str, b: str, rows: Any, columns: Any) -> Array:
-        added = sum(getattr(part, a).T @ rows.among(part.seen[name], columns) @ getattr(part, b) for part in parts)
+        added = sum(
+            getattr(part, a).T @ rows.among(part.seen[name], columns) @ getattr(part, b) - part.centred(a, b)
+            for part in parts
+        )
         return np.asarray(added / weight)
 
     if operator.solver.two_sided:
-        prefix = right.prefix
         form = total("form", "left", "right", left, right)
-        grams = total("gram", "left", "left", left, left), total(f"{prefix}gram", "right", "right", right, right)
-        centred = None
-        if operator.center:
-            means = (
-                sum(part.left.T @ part.seen["first"][left.kept] for part in parts) / weight,
-                sum(part.right.T @ part.seen[f"{prefix}first"][right.kept] for part in parts) / weight,
-            )
-            centred = means
+        right_gram = total(f"{right.prefix}gram", "right", "right", right, right)
+        grams = total("gram", "left", "left", left, left), right_gram
         eye = np.eye(k)
-        return ritz_singular(eye, eye, form, *grams, centred)
+        return ritz_singular(eye, eye, form, *grams)
     sign = -1 if operator.descending else 1
     form, gram = total("form", "right", "right", left, left), total("gram", "right", "right", left, left)
     values = sign * ritz(np.eye(k), sign * form, gram).real

@@ -115,6 +115,14 @@ def order_of(moments: Moments) -> OrderStatistic:
     return OrderStatistic(_mean(within), _mean(between), float(finite.max()) if len(finite) else math.nan)
 
 
+def correlation_time(moments: Moments) -> float:
+    """How many rows of trajectories count as one, by their integrated autocorrelation time; 1 for other data."""
+    if moments.operator.lag is None:
+        return 1.0
+    within = order_of(moments).within
+    return max(1.0, within) if math.isfinite(within) else 1.0
+
+
 def _ratio(between: Array, groups: Array, within: Array, rows: Array) -> Array:
     """F of an analysis of variance, by column; NaN for constant columns and for too few groups."""
     usable = (groups > 1) & (rows > groups) & (within > 0) & np.isfinite(between) & np.isfinite(within)

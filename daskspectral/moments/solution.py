@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.moments.advice import advise_manifold, advise_rank
+from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
@@ -31,6 +32,7 @@ def solve_moments(
     spectrum = posed.solve(posed.means, posed.rows)
     left, right, solver = posed.left, posed.right, moments.operator.solver
     advise_manifold(moments, stacklevel=5)
+    advise_weights(moments, stacklevel=5)
     advise_rank(spectrum, left.basis, count, right=right.basis, stacklevel=5)
     errors = errors_of(posed, moments.folds, spectrum)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}

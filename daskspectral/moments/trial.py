@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis import Basis
 from daskspectral.moments.measure import NUMBER, Measure
 from daskspectral.moments.moments import Moments
+from daskspectral.moments.order import Runs, RunSums
 from daskspectral.moments.problem import Posed
 from daskspectral.moments.summing import SumTask
 from daskspectral.solve.ritz import ritz, ritz_singular
@@ -77,6 +79,7 @@ class Trial:
             dtype=measure.dtype,
             preparation=preparation,
             right_basis=None if measure.right is measure.left else measure.right,
+            order=_order(measure.left, rows["x"]),
         )
         return cls(moments, sums, weight, folds)
 
@@ -129,3 +132,10 @@ class Trial:
             for name, values in self.sums.items()
             if name not in self.moments.operator.counts
         }
+
+
+def _order(basis: Basis, x: Array) -> Array:
+    """The sums over runs of rows."""
+    sums = RunSums(Runs.of(basis, len(x)))
+    sums.add(x)
+    return sums.result()

@@ -45,11 +45,11 @@ class Density(Registered):
 
     Examples
     --------
-    >>> x = np.random.default_rng(0).uniform(0, 1, (4000, 1)) ** 2  # of the density 1 / (2 sqrt x)
+    >>> x = np.random.default_rng(0).random((20_000, 1)) ** 2  # of the density 1 / (2 sqrt x)
     >>> density = estimate_density(x, 1.0, np.random.default_rng(0))
     >>> found = density(np.array([[0.09], [0.81]]))
-    >>> float((found[0] / found[1]).round(1))
-    3.0
+    >>> round(float(found[0] / found[1]))
+    3
     """
 
     exponent: float

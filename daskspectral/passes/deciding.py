@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from daskspectral import landmarks as choosing
 from daskspectral.basis import Basis
 from daskspectral.data.source import Source, label_of
+from daskspectral.engine.memory import local_threads
 from daskspectral.kernels import Kernel, Periodic
 from daskspectral.operators import Operator
 from daskspectral.passes.automatic import PENALTIES, SPREADS, TRIAL_LANDMARKS, Search, Setting, families_of
 from daskspectral.passes.parameters import given_landmarks
-from daskspectral.passes.pilot import Pilot
+from daskspectral.passes.pilot import FOLDS, ROWS, Pilot
 from daskspectral.passes.selection import Candidate, Selection
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
+BLOCK_ROWS = 2048  # of the basis functions' buffers
 LEAST_ROWS = 40  # of a pilot: with fewer there is nothing to compare by
 PLAIN = Setting(-1, 0.5)  # where nothing can be compared: the smooth kernel at half the median distance
 
@@ -68,12 +70,15 @@ def decide(
     families = families_of(wanted.kernel, operator, wanted.periods)
     search, raw = _search(pilot, families, wanted, rng)
     comparable = judge is not None and pilot.rows >= LEAST_ROWS and pilot.folds > 1
+    why = ""
     if not comparable:
         penalty = search.penalties[0]
         setting = Setting(len(families) - 1, PLAIN.factor, search.spreads[0], penalty)
         candidates: tuple[Candidate, ...] = ()
         edge = ""
-        why = f"{pilot.rows} rows are too few" if judge is not None else f"{operator.name} has no score"
+        why = f"{operator.name} has no score"
+        if judge is not None:
+            why = f"{pilot.rows} rows are too few, {LEAST_ROWS} at least are needed"
         logger.info("nothing was compared (%s): %s", why, search.kernel(setting))
     else:
         judged, edge = search.run(rng)
@@ -90,7 +95,15 @@ def decide(
             found["right_kernel"] = _plain(search.kernel(setting, right=True), wanted.right_kernel)
         else:
             found["n_landmarks"] = len(found[side.name])
-    return Selection(candidates, found, pilot.rows, search.median, edge)
+    return Selection(candidates, found, pilot.rows, search.median, edge, why)
+
+
+def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
+    """The memory of a choice for bases of `size` functions: the pilot's rows, and a trial's sums on each thread."""
+    rows, p = min(ROWS, source.n), min(size, TRIAL_LANDMARKS + 1)
+    sums = 2 if operator.right_gram is None else 3
+    trial = 8 * p * p * sums * (2 * FOLDS + 4)
+    return 3 * rows * source.row_bytes + local_threads() * (trial + 8 * p * BLOCK_ROWS * 6)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -40,7 +41,7 @@ class Selection(Registered):
 
     `parameters` are all arguments of the estimator with what was chosen in their place: an estimator made with them
     fits the same rows to the same bits. `rows` is the size of the pilot, `median` the median distance of its points,
-    `edge` names a parameter whose best value is the last one that was tried.
+    `edge` names a parameter whose best value is the last one that was tried, `reason` says why nothing was compared.
     """
 
     expects: ClassVar = {"candidates": Candidate}
@@ -50,6 +51,7 @@ class Selection(Registered):
     rows: int = 0
     median: float | None = None
     edge: str = ""
+    reason: str = ""
 
     @property
     def chosen(self) -> Candidate | None:
@@ -60,15 +62,32 @@ class Selection(Registered):
         """The same with all arguments of an estimator, of which the chosen ones are replaced."""
         return replace(self, parameters={**given, **self.parameters})
 
+    def state(self) -> dict[str, Any]:
+        found = super().state()
+        periods = self.parameters.get("periods")
+        if periods is not None:
+            named = {str(column): float(period) for column, period in periods.items()}
+            found["parameters"] = {**self.parameters, "periods": named}
+        return found
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Selection:
+        found = cls(**state)
+        periods = found.parameters.get("periods")
+        if periods is None:
+            return found
+        whole = {int(column): period for column, period in periods.items()}  # files have strings for keys
+        return replace(found, parameters={**found.parameters, "periods": whole})
+
     def __len__(self) -> int:
         return len(self.candidates)
 
     def __str__(self) -> str:
         if not self.candidates:
-            return "nothing was chosen: every parameter was given"
+            return f"nothing was compared: {self.reason or 'every parameter was given'}"
         rows = [
             (
-                c.kernel,
+                shortened(c.kernel),
                 f"{c.spread:g}",
                 "-" if c.penalty is None else f"{c.penalty:g}",
                 f"{c.score:.5g}",
@@ -83,3 +102,8 @@ class Selection(Registered):
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in (head, *rows)
         )
+
+
+def shortened(text: str) -> str:
+    """The text with four digits of numbers that have more decimals."""
+    return re.sub(r"\d+\.\d{4,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", text)

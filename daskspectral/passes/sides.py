@@ -16,7 +16,7 @@ from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
 from daskspectral.operators.facts import derivatives, fields_at_derivatives, units_of
-from daskspectral.passes.deciding import Open, decide
+from daskspectral.passes.deciding import Open, decide, pilot_bytes
 from daskspectral.passes.density import with_density
 from daskspectral.passes.edges import check_edges
 from daskspectral.passes.landmarks import choose_landmarks, moved
@@ -233,6 +233,11 @@ class Choice:
         right = None if self.right is None else replace(self.right, count=count)
         return replace(self, left=replace(self.left, count=count), right=right)
 
+    def choosing(self, source: Source) -> int:
+        """The bytes that the automatic choice takes, if there is one."""
+        left, right = self.sizes
+        return pilot_bytes(source, self.operator, max(left, right or 0)) if self.automatic else 0
+
     def apart(self, source: Source) -> bool:
         """Whether rows that coincide with landmarks will be summed apart, as far as metadata tell."""
         side = self.left
@@ -301,7 +306,11 @@ class Choice:
             periods = self.left.periods_in(source, self.operator)
             operator = with_density(self.operator, source, rng, periods=periods, **options)
         choice = self if operator is None else replace(self, operator=operator)
-        return replace(choice._discretised(source, rng, **options), operator=operator)
+        found = choice._discretised(source, rng, **options)
+        if operator is None:
+            return found
+        assert found.selection is not None
+        return replace(found, operator=operator, selection=found.selection.with_parameters({"operator": operator}))
 
     def _discretised(self, source: Source, rng: np.random.Generator, **options: Any) -> Discretisation:
         """The bases for columns that are scaled; what is left to the data is chosen first."""

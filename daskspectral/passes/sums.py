@@ -139,10 +139,12 @@ def plan_sums(
     start: int = 0,
     folds: FoldRequest | None = None,
     apart: bool = False,
+    choosing: int = 0,
 ) -> PassPlan:
     """The plan of one pass over the rows from `start` on, with p basis functions, and q right ones where they differ.
 
-    `apart` says that landmarks' own rows are summed apart from the folds. Raises MemoryError where the pass would not
+    `apart` says that landmarks' own rows are summed apart from the folds; `choosing` are the bytes that an automatic
+    choice takes before. Raises MemoryError where the pass would not
     fit, and ValueError for folds that these rows cannot fill.
     """
     left, right = sizes
@@ -169,6 +171,7 @@ def plan_sums(
         groups=max(groups(range(i, i + 1)) for i in range(len(plan.ranges))),
         kept=kept,
     )
+    memory = replace(memory, choosing=choosing)
     check_memory(memory)
     return PassPlan(plan, memory, dealing)
 
