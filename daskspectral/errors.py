@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -16,10 +19,14 @@ __all__ = [
     "RankWarning",
     "SmoothnessError",
     "Stopped",
+    "TrustWarning",
     "UntrustedError",
     "raise_on_signals",
     "renumbered",
+    "warn_user",
 ]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class RankWarning(UserWarning):
@@ -32,6 +39,19 @@ class DensityWarning(UserWarning):
 
 class ManifoldWarning(UserWarning):
     """The rows lie off the manifold that was named, by more than rounding."""
+
+
+class TrustWarning(UserWarning):
+    """The values, or their error bars, may be wrong by more than they say, or are too uncertain to be of use."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside this package that called into it, however deep the call is."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class SmoothnessError(ValueError):

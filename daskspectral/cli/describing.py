@@ -95,9 +95,9 @@ def _detailed(what: SpectralDecomposition) -> str:
 def _chosen(what: SpectralDecomposition) -> str:
     """What the automatic choice took, in one line; empty where there was none."""
     choice = getattr(what, "choice_", None)
-    best = None if choice is None else choice.chosen
-    if best is None:
+    if choice is None or choice.chosen is None:
         return ""
+    best = choice.chosen
     parts = [shortened(best.kernel)]
     if best.spread:
         parts.append(f"landmarks moved by {best.spread:g} scales")
