@@ -108,7 +108,7 @@ def test_every_number_in_the_help_is_compared() -> None:
 
 
 def test_the_default_kernel_is_that_of_the_estimators() -> None:
-    for name, option in options():
-        if option.name == "kernel":
-            assert name in ("fit", "regress")
-            assert kernels.parse(str(option.default)) == checked_kernel(None)
+    kernel_of = {name: option.default for name, option in options() if option.name == "kernel"}
+    assert set(kernel_of) == {"fit", "regress"}
+    assert kernel_of["fit"] == inspect.signature(dsp.SpectralDecomposition).parameters["kernel"].default == "auto"
+    assert kernels.parse(str(kernel_of["regress"])) == checked_kernel(None)
