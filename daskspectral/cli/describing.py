@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from daskspectral.basis import InvariantBasis
+from daskspectral.cli.tables import aligned, rounded, spectrum_table, values_columns, values_table
 from daskspectral.data.source import Preparation
 from daskspectral.estimators import (
     DiffusionMap,
@@ -22,16 +23,32 @@ from daskspectral.estimators import (
 from daskspectral.estimators.base import Estimator
 from daskspectral.moments import Moments
 from daskspectral.moments.score import HeldOut
+from daskspectral.passes.selection import shortened
 from daskspectral.solve.invariant import InvariantSolver
+
+DEALT = {
+    "tasks": "whole tasks dealt in turn",
+    "hash": "rows dealt by a hash of their number",
+    "blocks": "contiguous blocks",
+    "labels": "rows by their labels",
+}
+
+
+def describe(what: Any, *, details: bool = False) -> str:
+    """A fitted model or moments as a table in plain text. Raises TypeError for anything else.
+
+    With `details`, a spectral decomposition shows its ranks, residuals and effective points too, and the candidates of
+    its automatic choice.
+    """
+    return _detailed(what) if details and isinstance(what, SpectralDecomposition) else _described(what)
 
 
 @singledispatch
-def describe(what: Any) -> str:
-    """A fitted model or moments as a table in plain text. Raises TypeError for anything else."""
+def _described(what: Any) -> str:
     raise TypeError(f"a fitted model or moments are wanted, not {type(what).__name__}")
 
 
-@describe.register
+@_described.register
 def _(what: Estimator) -> str:
     """For an estimator without a table of its own: its parameters and its saved attributes."""
     lines: dict[str, Any] = {"model": what}
@@ -41,27 +58,55 @@ def _(what: Estimator) -> str:
     return "\n".join(_lines(lines))
 
 
-@describe.register
+@_described.register
 def _(what: Moments) -> str:
     return "\n".join([*_measured(what), f"moments     {', '.join(what.arrays)}"])
 
 
-@describe.register
+@_described.register
 def _(what: SpectralDecomposition) -> str:
+    chosen = _chosen(what)
+    last = ["", f"chosen: {chosen}"] if chosen else []
+    return "\n".join([*map(shortened, _measured(what.moments_)), "", *spectrum_table(what), *last])
+
+
+def _detailed(what: SpectralDecomposition) -> str:
     moments: Moments = what.moments_
-    values = what.solver_.values
     rank = " and ".join(map(str, what.rank_)) if isinstance(what.rank_, tuple) else what.rank_
+    lines: dict[str, Any] = {}
     density = moments.operator.estimate
-    estimate = {}
     if density is not None:
         centres = f"{len(density.centres)} centres, bandwidth {density.bandwidth:.3g}"
-        estimate["density"] = f"{centres}; clipped below for {100 * density.clipped:.2g} % of the rows"
-    lines = _lines({**estimate, "rank": rank, "status": what.status_})
-    name = values.removesuffix("s_").replace("_", " ")
-    return "\n".join([*_measured(moments), *lines, "", *_values(name, getattr(what, values), what.residuals_)])
+        lines["density"] = f"{centres}; clipped below for {100 * density.clipped:.2g} % of the rows"
+    if moments.folds is not None:
+        lines["folds"] = f"{moments.folds.number}, {DEALT[moments.folds.rule]}"
+    lines |= {"rank": rank, "status": what.status_}
+    for name in ("support_", "right_support_"):
+        support = getattr(what, name, None)
+        if support is not None:
+            least, middle = np.min(support), np.median(support)
+            title = name.removesuffix("_").replace("_", " ")
+            lines[title] = f"{least:.4g} effective points under a function at least, {middle:.4g} in the median"
+    choice = getattr(what, "choice_", None)
+    table = [] if choice is None else ["", f"automatic choice: {_chosen(what)}", str(choice)]
+    return "\n".join([*_measured(moments), *_lines(lines), "", *spectrum_table(what, residuals=True), *table])
 
 
-@describe.register
+def _chosen(what: SpectralDecomposition) -> str:
+    """What the automatic choice took, in one line; empty where there was none."""
+    choice = getattr(what, "choice_", None)
+    if choice is None or choice.chosen is None:
+        return ""
+    best = choice.chosen
+    parts = [shortened(best.kernel)]
+    if best.spread:
+        parts.append(f"landmarks moved by {best.spread:g} scales")
+    if best.penalty is not None:
+        parts.append(f"penalty {best.penalty:g}")
+    return f"{', '.join(parts)}; best of {len(choice)} candidates on {choice.rows} rows"
+
+
+@_described.register
 def _(what: GraphLaplacian) -> str:
     lines = {
         "model": "GraphLaplacian",
@@ -71,10 +116,10 @@ def _(what: GraphLaplacian) -> str:
         "rank": what.rank_,
         "rescaled by": f"{what.factor_:g}",
     }
-    return "\n".join([*_lines(lines), "", *_values("eigenvalue", what.eigenvalues_, what.residuals_)])
+    return "\n".join([*_lines(lines), "", *values_table("eigenvalue", what.eigenvalues_, what.residuals_)])
 
 
-@describe.register
+@_described.register
 def _(what: HermiteRegressor) -> str:
     moments: Moments = what.moments_
     gradients = "dirichlet" in moments.arrays
@@ -96,7 +141,7 @@ def _(what: HermiteRegressor) -> str:
     return "\n".join([*_measured(moments), *_lines(lines)])
 
 
-@describe.register
+@_described.register
 def _(what: InvariantRegressor) -> str:
     basis: InvariantBasis = what.basis_
     harmonics, kept = what.n_eigenfunctions_, int(what.invariant_dimensions_.sum())
@@ -118,7 +163,7 @@ def _(what: InvariantRegressor) -> str:
     return "\n".join([*_lines(lines), "", *table])
 
 
-@describe.register
+@_described.register
 def _(what: SDPEmbedding) -> str:
     extension, certificate = what.extension_, what.certificate_
     proof = "proved optimal" if certificate.optimal else "not proved optimal"
@@ -137,10 +182,10 @@ def _(what: SDPEmbedding) -> str:
         "gap": f"{certificate.gap / abs(what.objective_):.1e} of the objective, {proof} to {what.tolerance:g}",
         "passes": f"{what.n_passes_} products with the kernel{proving}",
     }
-    return "\n".join([*_lines(lines), "", *_values("eigenvalue", what.spectrum_)])
+    return "\n".join([*_lines(lines), "", *values_table("eigenvalue", what.spectrum_)])
 
 
-@describe.register
+@_described.register
 def _(what: DiffusionMap) -> str:
     lines = {
         "model": "DiffusionMap",
@@ -152,10 +197,10 @@ def _(what: DiffusionMap) -> str:
         "functions": "of the symmetric matrix" if what.symmetric else "of the Markov matrix",
         "rank": len(what.spectrum_),
     }
-    return "\n".join([*_lines(lines), "", *_values("eigenvalue", what.spectrum_)])
+    return "\n".join([*_lines(lines), "", *values_table("eigenvalue", what.spectrum_)])
 
 
-@describe.register
+@_described.register
 def _(what: KernelEmbedding) -> str:
     certificate = what.certificate_
     proof = "optimal" if certificate.optimal else "not proved optimal"
@@ -171,18 +216,16 @@ def _(what: KernelEmbedding) -> str:
         "diagonal": f"within {certificate.error:.1e}",
         "steps": what.n_passes_,
     }
-    return "\n".join([*_lines(lines), "", *_values("eigenvalue", what.spectrum_)])
+    return "\n".join([*_lines(lines), "", *values_table("eigenvalue", what.spectrum_)])
 
 
 def describe_score(model: SpectralDecomposition, found: HeldOut) -> str:
     """The score of a model on new rows, and the values of its functions there beside those of the fit."""
     name = model.solver_.values
     fitted = getattr(model, name)[: len(found.values)]
-    table = _values(name.removesuffix("s_").replace("_", " "), fitted)
-    title, width = f"{found.kind} here", max(12, len(found.kind) + 5)
-    new = [f"{title:>{width}}", *(f"{_rounded(value, found.values):{width}.6g}" for value in found.values)]
-    pairs = [f"{left}  {right}" for left, right in zip(table, new, strict=True)]
-    return "\n".join([*_lines({"score": f"{found.score:.6g}", "rows": found.rows}), "", *pairs])
+    columns = values_columns(name.removesuffix("s_").replace("_", " "), fitted)
+    columns.append([f"{found.kind} here", *(f"{rounded(value, found.values):.6g}" for value in found.values)])
+    return "\n".join([*_lines({"score": f"{found.score:.6g}", "rows": found.rows}), "", *aligned(columns)])
 
 
 def _measured(moments: Moments) -> list[str]:
@@ -211,17 +254,3 @@ def _method(method: str, points: int) -> str:
 
 def _lines(named: Mapping[str, Any]) -> list[str]:
     return [f"{name:11s} {value}" for name, value in named.items()]
-
-
-def _values(name: str, values: Any, residuals: Iterable[float] | None = None) -> list[str]:
-    """A table of eigenvalues or singular values; values that are rounding are shown as 0."""
-    width = max(12, len(name))
-    lines = [f"   i  {name:>{width}}" + ("" if residuals is None else "   residual")]
-    tails = [""] * len(values) if residuals is None else [f"  {residual:9.1e}" for residual in residuals]
-    for i, (value, tail) in enumerate(zip(values, tails, strict=True)):
-        lines.append(f"{i:4d}  {_rounded(value, values):{width}.6g}{tail}")
-    return lines
-
-
-def _rounded(value: Any, values: Any) -> Any:
-    return 0.0 if abs(value) < 1e-12 * np.nanmax(np.abs(values)) else value

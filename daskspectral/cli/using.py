@@ -105,12 +105,15 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
 
 @click.command()
 @click.argument("model")
+@click.option(
+    "--details", is_flag=True, help="Ranks, residuals and effective points too, and the candidates of the choice."
+)
 @opt.trust_option
-def info(model: str, trust: tuple[str, ...]) -> None:
+def info(model: str, details: bool, trust: tuple[str, ...]) -> None:
     """Say what a saved model or saved moments hold."""
     loaded = load(model, trusted=trust)
     try:
-        text = describe(loaded)
+        text = describe(loaded, details=details)
     except (AttributeError, LookupError, TypeError) as error:  # parts of other kinds: save would not have written them
         raise ValueError(f"{model} cannot be described, as it was altered after saving: {error}") from error
     click.echo(text)

@@ -70,12 +70,15 @@ def decide(
     families = families_of(wanted.kernel, operator, wanted.periods)
     search, raw = _search(pilot, families, wanted, rng)
     comparable = judge is not None and pilot.rows >= LEAST_ROWS and pilot.folds > 1
+    why = ""
     if not comparable:
         penalty = search.penalties[0]
         setting = Setting(len(families) - 1, PLAIN.factor, search.spreads[0], penalty)
         candidates: tuple[Candidate, ...] = ()
         edge = ""
-        why = f"{pilot.rows} rows are too few" if judge is not None else f"{operator.name} has no score"
+        why = f"{operator.name} has no score"
+        if judge is not None:
+            why = f"{pilot.rows} rows are too few, {LEAST_ROWS} at least are needed"
         logger.info("nothing was compared (%s): %s", why, search.kernel(setting))
     else:
         judged, edge = search.run(rng)
@@ -92,7 +95,7 @@ def decide(
             found["right_kernel"] = _plain(search.kernel(setting, right=True), wanted.right_kernel)
         else:
             found["n_landmarks"] = len(found[side.name])
-    return Selection(candidates, found, pilot.rows, search.median, edge)
+    return Selection(candidates, found, pilot.rows, search.median, edge, why)
 
 
 def pilot_bytes(source: Source, operator: Operator, size: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -9,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
@@ -40,7 +42,7 @@ class Selection(Registered):
 
     `parameters` are all arguments of the estimator with what was chosen in their place: an estimator made with them
     fits the same rows to the same bits. `rows` is the size of the pilot, `median` the median distance of its points,
-    `edge` names a parameter whose best value is the last one that was tried.
+    `edge` names a parameter whose best value is the last one that was tried, `reason` says why nothing was compared.
     """
 
     expects: ClassVar = {"candidates": Candidate}
@@ -50,6 +52,7 @@ class Selection(Registered):
     rows: int = 0
     median: float | None = None
     edge: str = ""
+    reason: str = ""
 
     @property
     def chosen(self) -> Candidate | None:
@@ -60,15 +63,46 @@ class Selection(Registered):
         """The same with all arguments of an estimator, of which the chosen ones are replaced."""
         return replace(self, parameters={**given, **self.parameters})
 
+    def state(self) -> dict[str, Any]:
+        found = super().state()
+        periods = self.parameters.get("periods")
+        if periods is not None:
+            named = {str(column): float(period) for column, period in periods.items()}
+            found["parameters"] = {**self.parameters, "periods": named}
+        return found
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Selection:
+        found = cls(**state)
+        periods = found.parameters.get("periods")
+        if periods is None:
+            return found
+        whole = {int(column): period for column, period in periods.items()}  # files have strings for keys
+        return replace(found, parameters={**found.parameters, "periods": whole})
+
+    def advise(self, *, certain: bool) -> None:
+        """Warn where the best candidate is at the edge of what was tried, unless the values are `certain` anyway."""
+        best = self.chosen
+        if certain or not self.edge or best is None:
+            return
+        where = "largest", "give a wider kernel, or standardize=True where the columns have different units"
+        if best.factor < 1:
+            where = "smallest", "more landmarks or rows resolve finer structure; rows far out make all distances large"
+        warn_user(
+            f"the best {self.edge} of the kernel is the {where[0]} that was tried, {best.factor:.2g} of the median "
+            f"distance ({shortened(best.kernel)}), and a better one may lie beyond: {where[1]}",
+            TrustWarning,
+        )
+
     def __len__(self) -> int:
         return len(self.candidates)
 
     def __str__(self) -> str:
         if not self.candidates:
-            return "nothing was chosen: every parameter was given"
+            return f"nothing was compared: {self.reason or 'every parameter was given'}"
         rows = [
             (
-                c.kernel,
+                shortened(c.kernel),
                 f"{c.spread:g}",
                 "-" if c.penalty is None else f"{c.penalty:g}",
                 f"{c.score:.5g}",
@@ -83,3 +117,8 @@ class Selection(Registered):
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in (head, *rows)
         )
+
+
+def shortened(text: str) -> str:
+    """The text with four digits of numbers that have more decimals."""
+    return re.sub(r"\d+\.\d{4,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", text)
