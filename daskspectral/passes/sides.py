@@ -19,7 +19,7 @@ from daskspectral.operators.facts import derivatives, fields_at_derivatives, uni
 from daskspectral.passes.deciding import Open, decide, pilot_bytes
 from daskspectral.passes.density import with_density
 from daskspectral.passes.edges import check_edges
-from daskspectral.passes.landmarks import choose_landmarks, moved
+from daskspectral.passes.landmarks import MOST_LANDMARKS, choose_landmarks, moved
 from daskspectral.passes.parameters import (
     check_one_of,
     check_whole,
@@ -30,8 +30,6 @@ from daskspectral.passes.periods import Periods, check_periods, periodic, period
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.sums import MOST_DROPPED, Discretisation
-
-MOST_LANDMARKS = 500  # by default
 
 
 @dataclass(frozen=True, eq=False)
