@@ -348,3 +348,12 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.transform(x), fitted.transform(x), strict=True)
     with pytest.raises(ValueError, match=r"holds GraphLaplacian, not SpectralDecomposition; use daskspectral.load"):
         dsp.SpectralDecomposition.load(tmp_path / "graph.zarr")
+
+
+def test_few_rows_without_an_argument() -> None:
+    x = np.random.default_rng(0).standard_normal((30, 2))
+    graph = dsp.GraphLaplacian(n_components=5, random_state=0).fit(x)
+    assert graph.basis_.size == 31
+    with pytest.warns(dsp.RankWarning, match="fewer than n_components=16"):
+        few = dsp.GraphLaplacian(random_state=0).fit(x[:6])
+    assert len(few.eigenvalues_) <= 7
