@@ -20,7 +20,7 @@ from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.solution import solve_moments
-from daskspectral.moments.trust import UNCERTAIN, uncertainty
+from daskspectral.moments.trust import UNCERTAIN, advise_update, excess, uncertainty
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
@@ -297,9 +297,15 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         found = continued_folds(before.folds, folds)
         labels = None if found is None else found.labels
         source = open_appended(before, X, weight=sample_weight, fields=fields, fold=labels)
-        return self._update_source(
-            source, folds=found, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress
-        )
+        known = self._excess()
+        self._update_source(source, folds=found, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
+        advise_update(known, self._excess())
+        return self
+
+    def _excess(self) -> float:
+        """How far held-out values exceed fitted ones."""
+        values, solver = getattr(self, self.solver_.values), self.solver_
+        return excess(values, self.held_out_, two_sided=solver.two_sided)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, by this or another run; no data are touched.
