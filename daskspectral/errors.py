@@ -21,6 +21,7 @@ __all__ = [
     "Stopped",
     "TrustWarning",
     "UntrustedError",
+    "WeightWarning",
     "raise_on_signals",
     "renumbered",
     "warn_user",
@@ -39,6 +40,10 @@ class DensityWarning(UserWarning):
 
 class ManifoldWarning(UserWarning):
     """The rows lie off the manifold that was named, by more than rounding."""
+
+
+class WeightWarning(UserWarning):
+    """Sample weights that count rows otherwise than they seem to have been meant: weight 2 is the row twice."""
 
 
 class TrustWarning(UserWarning):

@@ -53,7 +53,7 @@ def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(labelled.values, functions, atol=1e-9)
     described = command("info", "model.zarr")
     assert "41 functions of 2 variables" in described
-    assert "rows        1960" in described
+    assert "rows        2000" in described
     command("fit", "points.zarr", "--landmarks", "40", "--components", "4", "--out", "m.zarr", "--plot", "e.png")
     assert Path("e.png").read_bytes().startswith(b"\x89PNG")
 

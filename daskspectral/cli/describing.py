@@ -74,10 +74,6 @@ def _detailed(what: SpectralDecomposition) -> str:
     moments: Moments = what.moments_
     rank = " and ".join(map(str, what.rank_)) if isinstance(what.rank_, tuple) else what.rank_
     lines: dict[str, Any] = {}
-    density = moments.operator.estimate
-    if density is not None:
-        centres = f"{len(density.centres)} centres, bandwidth {density.bandwidth:.3g}"
-        lines["density"] = f"{centres}; clipped below for {100 * density.clipped:.2g} % of the rows"
     if moments.folds is not None:
         lines["folds"] = f"{moments.folds.number}, {DEALT[moments.folds.rule]}"
     lines |= {"rank": rank, "status": what.status_}
@@ -88,7 +84,7 @@ def _detailed(what: SpectralDecomposition) -> str:
             title = name.removesuffix("_").replace("_", " ")
             lines[title] = f"{least:.4g} effective points under a function at least, {middle:.4g} in the median"
     choice = getattr(what, "choice_", None)
-    table = [] if choice is None else ["", f"automatic choice: {_chosen(what)}", str(choice)]
+    table = [] if choice is None else ["", *([f"chosen: {_chosen(what)}", ""] if len(choice) else []), str(choice)]
     return "\n".join([*_measured(moments), *_lines(lines), "", *spectrum_table(what, residuals=True), *table])
 
 
@@ -128,8 +124,16 @@ def _(what: HermiteRegressor) -> str:
         "rank": what.rank_,
         "freedom": f"{what.degrees_of_freedom_:.4g} of {moments.basis.size}",
         "penalty": f"{what.alpha_:g}",
-        "score": f"{what.gcv_:g}",
     }
+    choice = getattr(what, "choice_", None)
+    if choice is not None and choice.chosen is not None:
+        lines["chosen"] = f"{choice.chosen.kernel}, best of {len(choice)} on {choice.rows} rows"
+    if what.cv_ is not None and what.cv_score_ is not None:
+        kind = "of values and gradients explained" if gradients and what.gradient_weight else "R^2"
+        folds = moments.folds.number if moments.folds is not None else 0
+        lines["held out"] = f"{what.cv_score_:.4g} {kind}, squared error {what.cv_:.4g}, {folds} folds"
+    else:
+        lines["score"] = f"{what.gcv_:g}, generalised cross-validation"
     return "\n".join([*_measured(moments), *_lines(lines)])
 
 
@@ -226,6 +230,10 @@ def _measured(moments: Moments) -> list[str]:
     for name, basis in {"basis": moments.basis, "right basis": moments.right_basis}.items():
         if basis is not None:
             lines[name] = f"{basis.description}: {basis.size} functions of {basis.dimension} variables"
+    density = moments.operator.estimate
+    if density is not None:
+        centres = f"{len(density.centres)} centres, bandwidth {density.bandwidth:.3g}"
+        lines["density"] = f"{centres}; clipped below for {100 * density.clipped:.2g} % of the rows"
     return _lines(lines | _rows(moments))
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from daskspectral.engine.checkpoint import checkpoint_directory
+from daskspectral.kernels import Kernel, parse
 from daskspectral.landmarks import METHODS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -161,24 +162,7 @@ standardize_option = click.option(
 )
 basis_options = _all(
     click.option(
-        "--kernel", default="gaussian:median", show_default=True, help="name[:parameter...], terms joined by +."
-    ),
-    click.option("--landmarks", type=Count(), default=500, show_default=True, help="How many."),
-    click.option(
-        "--landmark-method",
-        type=click.Choice(METHODS),
-        default="uniform",
-        show_default=True,
-        help="How they are chosen.",
-    ),
-    click.option("--landmark-sample", type=Count(), help="Rows among which the methods other than uniform choose."),
-)
-automatic_options = _all(
-    click.option(
-        "--kernel",
-        default="auto",
-        show_default=True,
-        help="name[:parameter...], terms joined by +; auto: kernel and scale are chosen on rows held out.",
+        "--kernel", default="auto", show_default=True, help="auto, or name[:parameter...], terms joined by +."
     ),
     click.option("--landmarks", type=OrAuto(Count()), default="auto", show_default=True, help="How many."),
     click.option(
@@ -189,6 +173,8 @@ automatic_options = _all(
         help="How they are chosen.",
     ),
     click.option("--landmark-sample", type=Count(), help="Rows among which the methods other than uniform choose."),
+)
+solving_options = _all(
     click.option(
         "--exclude-landmarks/--keep-landmarks",
         default=None,
@@ -230,6 +216,12 @@ trust_option = click.option(
     help="A class or function of your own that the file may ask for; several times for several.",
 )
 model_option = click.option("--out", required=True, help="Where the model goes: a new zarr group.")
+
+
+def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
+    """The kernel that the options name; the word auto leaves it to the data. Raises ValueError for an unknown name."""
+    text = str(options["kernel"])
+    return text if text == "auto" else parse(text)
 
 
 def chosen(options: Mapping[str, Any], *names: str) -> dict[str, Any]:

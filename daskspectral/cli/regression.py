@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from daskspectral import kernels
 from daskspectral.cli import options as opt
 from daskspectral.cli.describing import describe
 from daskspectral.cli.names import parse_group, parse_manifold
@@ -18,13 +17,28 @@ from daskspectral.solve.invariant import InvariantSolver
 SOLVERS = {name.replace("_", "-"): solver for name, solver in InvariantSolver.family().items()}
 
 
+class Alpha(click.ParamType):  # type: ignore[type-arg]
+    """A number, or the word gcv."""
+
+    name = "float|gcv"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number as a float, or the word."""
+        if value == "gcv":
+            return value
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor gcv")
+
+
 @click.command()
 @click.argument("points")
 @click.argument("targets")
 @click.option("--gradients", help="A zarr array of the targets' gradients, (rows, columns of POINTS).")
 @click.option("--gradient-weight", type=float, help="Weight of a gradient against a value; 1 by default.")
 @opt.basis_options
-@click.option("--alpha", type=float, help="The penalty's weight; chosen by generalised cross-validation by default.")
+@click.option("--alpha", type=Alpha(), help="The penalty's weight, or gcv; chosen by cross-validation by default.")
 @opt.columns_option
 @opt.periods_option
 @opt.standardize_option
@@ -41,9 +55,8 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
     if options["gradient_weight"] is not None and gradients is None:
         raise click.UsageError("--gradient-weight is for --gradients")
     weight = {} if gradients is None else {"gradients": gradients}
-    kernel = kernels.parse(options["kernel"])
     estimator = HermiteRegressor(
-        kernel,
+        opt.kernel_of(options),
         n_landmarks=options["landmarks"],
         landmarks=options["landmark_method"],
         gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from daskspectral import kernels, operators
+from daskspectral import operators
 from daskspectral.cli import options as opt
 from daskspectral.cli.describing import describe
 from daskspectral.data.readers import open_zarr, refuse_input
@@ -35,7 +35,8 @@ PASSED_ON = (
     show_default=True,
     help="laplacian: the power of the sampling density that is divided out; 1 for Laplace-Beltrami.",
 )
-@opt.automatic_options
+@opt.basis_options
+@opt.solving_options
 @click.option("--components", type=opt.Count(), default=16, show_default=True, help="Functions wanted.")
 @opt.columns_option
 @opt.periods_option
@@ -71,8 +72,7 @@ def fit(points: str, **options: Any) -> None:
 
         refuse_picture(picture, overwrite)
     opt.refuse_checkpoint(options)
-    kernel = options["kernel"] if options["kernel"] == "auto" else kernels.parse(options["kernel"])
-    array = open_zarr(points)
+    kernel, array = opt.kernel_of(options), open_zarr(points)
     dimension = len(options["columns"] or range(opt.width(array)))
     estimator = SpectralDecomposition(
         _operator(options["operator"], options["lag"], options["manifold"], dimension, options["density"]),

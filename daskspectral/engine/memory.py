@@ -77,7 +77,7 @@ def predict_memory(
     block = buffers * p * rows * width + 6 * rows * (d + 2) * 8
     reading = 5 * chunk_bytes // 2  # compressed, decoded, and in place
     if groups > 1:  # rows wait until there is a block of their group
-        reading += chunk_bytes + 2 * groups * rows * (d + 2) * 8
+        reading += chunk_bytes + groups * rows * (d + 2) * 8
     return Memory(
         now=resident(),
         tasks=threads * (block + square * (sums * groups + 2) + reading),

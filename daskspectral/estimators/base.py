@@ -224,7 +224,7 @@ class MeasuredEstimator(Estimator):
         )
         fitted = self.fit_moments(replace(moments, head=known["head"]))
         if laid.selection is not None:
-            self.choice_ = laid.selection.with_parameters(self.plain_params())
+            self.choice_ = laid.selection.with_parameters({**self.plain_params(), **_as_given(self)})
         return fitted
 
     @final
@@ -270,6 +270,12 @@ class MeasuredEstimator(Estimator):
             start=before.rows,
         )
         return self.fit_moments(before + replace(added, start=before.rows, head=before.head))
+
+
+def _as_given(estimator: MeasuredEstimator) -> dict[str, Any]:
+    """The arguments that files keep in another form."""
+    periods = estimator.get_params(deep=False).get("periods")
+    return {} if periods is None else {"periods": dict(periods)}
 
 
 def identity_of(snapshot: Snapshot, params: Mapping[str, Any], on_invalid: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +19,10 @@ from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
-from daskspectral.moments.problem import checked_means
+from daskspectral.moments.regression import RidgeProblem
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import shaped
+from daskspectral.passes.deciding import pilot_bytes
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import SpanSlopes, SpanValues
 from daskspectral.passes.landmarks import choose_landmarks
@@ -35,10 +37,12 @@ from daskspectral.passes.parameters import (
     given_landmarks,
 )
 from daskspectral.passes.periods import check_periods, periodic, periods_of
+from daskspectral.passes.regression import Open, decide_regression
 from daskspectral.passes.scale import standardized
+from daskspectral.passes.selection import Selection
+from daskspectral.passes.sides import MOST_LANDMARKS
 from daskspectral.passes.sums import Discretisation
-from daskspectral.solve import solve_ridge
-from daskspectral.solve.ridge import Observed, resolve_ridge_cut
+from daskspectral.solve.ridge import resolve_ridge_cut
 
 Array = NDArray[np.floating[Any]]
 
@@ -55,12 +59,16 @@ class HermiteRegressor(Regressor):
 
     Parameters
     ----------
-    kernel : Kernel, default Gaussian("median")
-        The functions k(., y_i) that span the solution.
-    n_landmarks : int
-        p, when `landmarks` is a method.
-    alpha : float, optional
-        Weight of the penalty, 0 or more; by default the weight with the least robust generalised cross-validation.
+    kernel : Kernel or "auto"
+        The functions k(., y_i) that span the solution. "auto" compares Matern(1.5), with gradients Matern(2.5), and
+        Gaussian at many scales, by cross-validation on a pilot of 10 000 rows at most; a kernel whose scale is "auto"
+        is compared with itself at other scales. `choice_` has the table.
+    n_landmarks : int or "auto"
+        p, when `landmarks` is a method; "auto" is 500, or n where there are fewer rows.
+    alpha : float, "gcv" or None
+        Weight of the penalty, 0 or more. By default the weight with the least error on folds that were left out, for
+        which sums by fold are enough; "gcv", and any fit without folds, takes the weight with the least robust
+        generalised cross-validation, which can fail badly where p is about half of n.
     landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
         How rows of the data are chosen as y_i, or the y_i themselves, in the units of X.
     landmark_sample : int, optional
@@ -79,7 +87,8 @@ class HermiteRegressor(Regressor):
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
     folds : int, array (n,), "blocks" or None
-        Into how many parts the sums are kept apart, for cross-validation; as in `SpectralDecomposition`.
+        Into how many parts the sums are kept apart, for cross-validation; as in `SpectralDecomposition`. Rows that
+        depend on their neighbours, as in a time series, need "blocks", or labels of what belongs together.
     random_state : int, Generator or None
         Decides the landmarks, with the global order of the rows and nothing else.
 
@@ -87,11 +96,17 @@ class HermiteRegressor(Regressor):
     ----------
     coef_ : (p,), or (p, m) for m targets
     alpha_ : float, the penalty's weight
+    choice_ : Selection, the kernels that were compared, and the `parameters` that give this fit again, to the same bits
+    cv_ : float, the mean squared error at alpha_ on folds that were left out, summed over the targets, with gradients
+        plus gradient_weight times theirs; None without folds
+    cv_score_ : float, the share of the targets' spread that was explained there: R^2 of values about their mean, with
+        gradients of both together; None without folds
+    cv_curve_ : (g, 2), penalties and their errors on folds that were left out; None without folds
     gcv_ : float, robust generalised cross-validation at alpha_: the mean over the rows of the squared residual of the
         value, and gradient_weight times the squared residual of the gradient, each corrected for its own leverage,
         RSS / (1 - tr / n)^2 with n values or n d entries of gradients, and raised where the fit nears interpolation
         (`daskspectral.solve.solve_ridge`)
-    gcv_curve_ : (g, 2), the penalties that were compared and their scores
+    gcv_curve_ : (g, 2), the penalties and these scores
     rank_ : int, directions that the sums resolve
     degrees_of_freedom_ : float, the trace of the hat matrix
     moments_, basis_, kernel_, n_features_in_
@@ -110,15 +125,27 @@ class HermiteRegressor(Regressor):
            [-0.42]])
     """
 
-    fitted_attributes = ("moments_", "coef_", "alpha_", "gcv_", "gcv_curve_", "rank_", "degrees_of_freedom_")
+    fitted_attributes = (
+        "moments_",
+        "coef_",
+        "alpha_",
+        "choice_",
+        "cv_",
+        "cv_score_",
+        "cv_curve_",
+        "gcv_",
+        "gcv_curve_",
+        "rank_",
+        "degrees_of_freedom_",
+    )
 
     def __init__(
         self,
-        kernel: Kernel | None = None,
-        n_landmarks: int = 500,
-        alpha: float | None = None,
+        kernel: Kernel | str | None = "auto",
+        n_landmarks: int | str = "auto",
+        alpha: float | str | None = None,
         *,
-        landmarks: str | Any = "uniform",
+        landmarks: str | Any = "kmeans++",
         landmark_sample: int | None = None,
         gradient_weight: float = 1.0,
         columns: Sequence[int] | None = None,
@@ -168,7 +195,7 @@ class HermiteRegressor(Regressor):
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
         the pass is sent, and OSError for data that are damaged or change meanwhile.
         """
-        kernel = checked_kernel(self.kernel)
+        kernel = checked_kernel("auto" if self.kernel is None else self.kernel)
         self._check_parameters(on_invalid)
         folds = checked_folds(self.folds)
         source, operator = open_regression(
@@ -184,20 +211,23 @@ class HermiteRegressor(Regressor):
         self._check_against(source, kernel, operator)
 
         def lay(source: Source) -> Discretisation:
-            return self._discretised(source, kernel, on_invalid=on_invalid, progress=progress)
+            return self._discretised(source, operator, kernel, on_invalid=on_invalid, progress=progress)
 
-        return self._fit_source(
+        self._fit_source(
             source,
             operator,
             lay,
             folds=folds,
-            sizes=(self.n_landmarks if isinstance(self.landmarks, str) else len(self.landmarks), None),
+            sizes=(self._count(source) if isinstance(self.landmarks, str) else len(self.landmarks), None),
             on_invalid=on_invalid,
             allow_missing=allow_missing,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             progress=progress,
+            choosing=pilot_bytes(source, operator, self._count(source)) if kernel.automatic else 0,
         )
+        self.choice_ = replace(self.choice_, parameters={**self.choice_.parameters, "alpha": self.alpha_})
+        return self
 
     def update(
         self,
@@ -237,21 +267,18 @@ class HermiteRegressor(Regressor):
             raise ValueError(
                 f"these are moments of {operator}, not of values to regress on; measure them with HermiteRegressor.fit"
             )
-        means = checked_means(moments)
-        weight = float(self.gradient_weight) if operator.gradients else 0.0
-        rows = int(moments.arrays["observed"][0])
-        observed = [Observed(means["gram"], means["values"], means["value_squares"], rows)]
-        if weight:
-            energy, slopes, squares = (weight * means[name] for name in ("dirichlet", "slopes", "slope_squares"))
-            observed.append(Observed(energy, slopes, squares, rows * basis.dimension))
-        fit = solve_ridge(
-            observed,
-            basis.kernel.values(basis.landmarks, basis.landmarks),
-            alpha=None if self.alpha is None else float(self.alpha),
-            cut=resolve_ridge_cut(self.rtol, moments.dtype),
-        )
+        problem = RidgeProblem.of(moments, float(self.gradient_weight))
+        alpha = self.alpha if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
+        fit = problem.solve(alpha, resolve_ridge_cut(self.rtol, moments.dtype))
+        known = vars(self).get("moments_")
+        if "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
+            del self.choice_  # of an earlier fit
         self.coef_ = fit.coefficients[:, 0] if operator.targets is None else fit.coefficients
         self.alpha_, self.gcv_, self.gcv_curve_ = fit.alpha, fit.score, np.column_stack([fit.alphas, fit.scores])
+        self.cv_ = self.cv_score_ = self.cv_curve_ = None
+        if fit.errors is not None and fit.error is not None:
+            self.cv_, self.cv_score_ = fit.error, problem.explained(fit.error)
+            self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1)])
         self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
         self.moments_ = moments
         return self.restored()
@@ -305,18 +332,56 @@ class HermiteRegressor(Regressor):
         """The coefficients as columns (p, m)."""
         return np.asarray(self.coef_.reshape(len(self.coef_), -1))
 
-    def _discretised(self, source: Source, kernel: Kernel, **options: Any) -> Discretisation:
+    def _count(self, source: Source) -> int:
+        """The number p of landmarks, where they are chosen."""
+        return min(MOST_LANDMARKS, source.n) if self.n_landmarks == "auto" else int(self.n_landmarks)
+
+    def _discretised(self, source: Source, operator: Regression, kernel: Kernel, **options: Any) -> Discretisation:
         """The basis at landmarks and the scaling of columns, from a pass and a draw of rows."""
         if self.standardize:
             source = standardized(source, **options)
-        p, state, size = self.n_landmarks, self.random_state, self.landmark_sample
-        found = choose_landmarks(source, kernel, self.landmarks, p, state, sample_size=size, **options)
-        return Discretisation(LandmarkBasis(found.kernel, found.points), source.preparation, raw_landmarks=found.raw)
+        rng = np.random.default_rng(self.random_state)
+        selection, landmarks = Selection((), {}), self.landmarks
+        if kernel.automatic:
+            wanted = Open(
+                None if self.kernel is None or isinstance(self.kernel, str) else kernel,
+                None if self.periods is None else periods_of(self.periods, source),
+                landmarks,
+                self._count(source),
+                float(self.gradient_weight),
+                None if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha),
+                isinstance(self.folds, str) and self.folds == "blocks",
+                resolve_ridge_cut(self.rtol, self.dtype),
+                self.dtype,
+            )
+            selection = decide_regression(source, operator, wanted, rng, **options)
+            kernel, landmarks = selection.parameters["kernel"], selection.parameters["landmarks"]
+        found = choose_landmarks(
+            source,
+            kernel,
+            landmarks,
+            self._count(source),
+            rng,
+            at_most=self.n_landmarks == "auto",
+            sample_size=self.landmark_sample,
+            **options,
+        )
+        chosen = {"kernel": found.kernel, "landmarks": found.raw, "n_landmarks": len(found.raw)}
+        return Discretisation(
+            LandmarkBasis(found.kernel, found.points),
+            source.preparation,
+            raw_landmarks=found.raw,
+            selection=replace(selection, parameters=chosen),
+        )
 
     def _check_parameters(self, on_invalid: str) -> None:
-        check_whole("n_landmarks", self.n_landmarks)
-        check_landmark_choice(self.landmarks, self.landmark_sample, self.n_landmarks)
-        if self.alpha is not None:
+        if self.n_landmarks != "auto":
+            check_whole("n_landmarks", self.n_landmarks)
+        least = 1 if self.n_landmarks == "auto" else int(self.n_landmarks)
+        check_landmark_choice(self.landmarks, self.landmark_sample, least)
+        if isinstance(self.alpha, str):
+            check_one_of("alpha", self.alpha, ("gcv",))
+        elif self.alpha is not None:
             check_amount("alpha", self.alpha)
         check_amount("gradient_weight", self.gradient_weight)
         check_one_of("standardize", self.standardize, (True, False))
@@ -339,7 +404,7 @@ class HermiteRegressor(Regressor):
         basis.check_order(int(operator.gradients), "regression on gradients")
         if not isinstance(self.landmarks, str):
             given_landmarks(self.landmarks, source.n_features_in, columns=source.preparation.columns)
-        elif source.n < self.n_landmarks:
+        elif source.n < self._count(source):
             raise ValueError(
                 f"X has {source.n} rows, fewer than n_landmarks={self.n_landmarks}; lower n_landmarks or give landmarks"
             )

@@ -51,6 +51,30 @@ class Hashed(Dealing):
         return hashed(rows[NUMBER], self.number)
 
 
+@dataclass(frozen=True)
+class Ranked(Dealing):
+    """The first `rows` rows, which are few, in the order of their hashes are dealt in turn: folds of equal size.
+
+    Rows appended to them are dealt by their hash.
+    """
+
+    number: int
+    rows: int
+    rule = "hash"
+
+    @cached_property
+    def folds(self) -> Array:
+        """The folds of the first rows."""
+        found = np.empty(self.rows, dtype=np.int64)
+        found[np.argsort(mixed(np.arange(self.rows)))] = np.arange(self.rows) % self.number
+        return found
+
+    def of(self, rows: Rows) -> Array:
+        numbers = rows[NUMBER]
+        early = self.folds[np.minimum(numbers, self.rows - 1).astype(np.int64)]
+        return np.asarray(np.where(numbers < self.rows, early, hashed(numbers, self.number)))
+
+
 @dataclass(frozen=True, eq=False)
 class Dealt(Dealing):
     """Whole tasks are dealt to the folds in turn; `starts` are the first rows of the tasks, `before` were dealt before.
@@ -186,8 +210,13 @@ class Groups:
 
 
 def hashed(numbers: Array, folds: int) -> Array:
-    """The fold of each row number: its splitmix64, modulo the number of folds."""
+    """The fold of each row number: its hash, modulo the number of folds."""
+    return np.asarray((mixed(numbers) % np.uint64(folds)).astype(np.int64))
+
+
+def mixed(numbers: Array) -> Array:
+    """The splitmix64 of each number."""
     z = np.asarray(numbers).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(((z ^ (z >> np.uint64(31))) % np.uint64(folds)).astype(np.int64))
+    return np.asarray(z ^ (z >> np.uint64(31)))

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.moments.advice import advise_support
+from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.order import correlation_time
 from daskspectral.moments.penalty import PRECISION, ROUNDING, inverse_norm, roughness, trace
-from daskspectral.operators.weights import effective_rows
 from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut
 
 Array = NDArray[np.inexact[Any]]
@@ -51,7 +51,7 @@ class Posed:
         self._like: Pencil | None = None
         self.precision = PRECISION[moments.dtype]
         self.means, self.count_of_rows = checked_means(moments), moments.count
-        self.rows = _rows(moments) / correlation_time(moments)
+        self.rows = counted_rows(moments) / correlation_time(moments)
         self.left = self.right = _Side(moments, "", min_support, half)
         if self.operator.solver.two_sided and "right_gram" in self.means:
             self.right = _Side(moments, "right_", min_support, half)
@@ -163,7 +163,7 @@ class _Side:
         self.basis: Basis = moments.basis if right is None else right
         first, diagonal = moments.mean(f"{prefix}first"), np.diag(moments.mean(f"{prefix}gram"))
         share = np.divide(first, diagonal, out=np.zeros_like(first), where=diagonal > 0) * first
-        self.support = share * _rows(moments)
+        self.support = share * counted_rows(moments)
         self.kept: NDArray[np.bool_] = ~self.basis.local | (self.support >= least)
         if half:
             self.kept &= _first_half(self.basis)
@@ -201,13 +201,3 @@ def _first_half(basis: Basis) -> NDArray[np.bool_]:
         for part in basis.parts
     ]
     return np.concatenate(parts)
-
-
-def _rows(moments: Moments) -> float:
-    """How many rows the data count as: the total weight, or Kish's effective number of rows where it is larger.
-
-    For whole weights, the frequencies of rows, this is the total weight, also where some are 0; for weights that sum to
-    1, or to 1e-300, it is the effective number of rows, sum(w)^2 / sum(w^2).
-    """
-    squares = moments.arrays.get("weight_squares")  # moments put together by hand may lack it
-    return moments.weight if squares is None else max(moments.weight, effective_rows(moments.weight, squares))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.moments.advice import advise_manifold, advise_rank
+from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
@@ -41,6 +42,7 @@ def solve_moments(
     spectrum = posed.solve(posed.means, posed.rows)
     left, right, solver = posed.left, posed.right, moments.operator.solver
     advise_manifold(moments)
+    advise_weights(moments)
     advise_rank(spectrum, left.basis, count, right=right.basis)
     errors = errors_of(posed, moments.folds, spectrum)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}

@@ -75,12 +75,12 @@ class Regression(Operator):
         return found
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
-        """Squared norms (m,) of values and gradients, and `observed`, the rows of positive weight."""
+        """Sums and squares (m,) of values, squares of gradients, and `observed`, the rows of positive weight."""
         y = fields["y"]
         w = np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(y))
+        observed = np.array([np.count_nonzero(w)], dtype=float)
         with np.errstate(over="ignore"):  # infinity is refused later
-            y = y**2
-        squares = {"value_squares": w @ y, "observed": np.array([np.count_nonzero(w)], dtype=float)}
+            squares = {"value_sums": w @ y, "value_squares": w @ y**2, "observed": observed}
         if "gradients" in fields:
             squares["slope_squares"] = np.einsum("k,kjd,kjd->j", w, fields["gradients"], fields["gradients"])
         return squares

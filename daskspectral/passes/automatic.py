@@ -35,6 +35,7 @@ LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
 PENALTIES = (1.0, 0.01, 100.0)
 SPREADS = (0.3, 1.0)
 FINALISTS = 4
+SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
 LEADERS = 3  # kernels and scales of which all spreads and penalties are tried
 FINER = 2  # steps between the scales of the grid
 TIMES = 3  # permutations of the folds, two splits each
@@ -136,7 +137,9 @@ class Search:
         """Scales between those of the grid, as long as they are better."""
         for _ in range(FINER if len(self.factors) > 1 else 0):
             best = self.ranked(found)[0]
-            near = [f for f in (best.factor * 2**-0.5, best.factor * 2**0.5) if LEAST_FACTOR <= f <= LARGEST_FACTOR]
+            near = [
+                f for f in (_step(best.factor, -0.5), _step(best.factor, 0.5)) if LEAST_FACTOR <= f <= LARGEST_FACTOR
+            ]
             compare(replace(best, factor=f, penalty=c) for f in near for c in self.penalties)
             if self.ranked(found)[0].factor == best.factor:
                 return
@@ -161,7 +164,7 @@ class Search:
         groups: dict[Setting, list[Setting]] = {}
         for setting in dict.fromkeys(settings):
             groups.setdefault(replace(setting, penalty=None), []).append(setting)
-        parts = _in_threads(lambda group: self._judge(group, splits), groups.values())
+        parts = in_threads(lambda group: self._judge(group, splits), groups.values())
         return {s: values for part in parts for s, values in part.items()}
 
     def _judge(self, settings: Sequence[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
@@ -193,8 +196,10 @@ class Search:
         if self.operator.solver.two_sided:
             return {s: float(np.mean(np.sum(h[:, : self.components] ** 2, axis=1))) for s, h in found.items()}
         least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
-        middle = _middle([h - least for h in found.values()])
-        return {s: float(np.mean(np.sum(1 / (np.maximum(h - least, 0) + middle), axis=1))) for s, h in found.items()}
+        shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
+        middle = SMALL * _last(shifted.values())
+        most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
+        return {s: -float(np.mean(np.log(np.minimum(h, 10 * most) + middle))) for s, h in shifted.items()}
 
     def table(self, judged: Sequence[tuple[Setting, Array]]) -> tuple[Candidate, ...]:
         """The candidates as they are shown."""
@@ -225,16 +230,20 @@ def families_of(
     return tuple(Periodic(k, periods) for k in found)
 
 
-def _middle(values: Sequence[Array]) -> float:
-    """m of the resolvent score: twice the smallest mean of the last value that some candidate has."""
+def _step(factor: float, octaves: float) -> float:
+    """A scale so many octaves further, the same bits by whatever steps it is reached."""
+    return float(np.exp2(np.round(2 * (np.log2(factor) + octaves)) / 2))
+
+
+def _last(values: Iterable[Array]) -> float:
+    """The smallest mean of the last value that some candidate has; of the last positive one, where values vanish."""
     means = np.stack([np.mean(h, axis=0) for h in values])
-    known = [column[np.isfinite(column)] for column in means.T]
-    last = next((column for column in reversed(known) if len(column)), np.ones(1))
-    positive = [float(column[column > 0].min()) for column in known if (column > 0).any()]
-    return 2 * float(last.min()) if last.min() > 0 else min(positive, default=1.0)
+    best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
+    known = best[np.isfinite(best)]
+    return float(known[-1]) if len(known) else 1.0
 
 
-def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """The results in the order of the items, each item on a thread with one BLAS thread."""
     with one_blas_thread(), ThreadPoolExecutor(local_threads()) as pool:
         return list(pool.map(function, items))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from daskspectral.data.source import Source, in_memory
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
-from daskspectral.moments.dealing import FOLD, Blocked, Dealing, Dealt, Hashed, Labelled, hashed
+from daskspectral.moments.dealing import FOLD, Blocked, Dealing, Dealt, Hashed, Labelled, Ranked, hashed
 from daskspectral.moments.folds import Folds
 from daskspectral.passes.parameters import check_whole
 
@@ -28,7 +28,7 @@ DEALT_EPOCH = 80  # tasks of an epoch, of which only one sum for each fold reach
 LEAST_JOINED = 8
 SHORT_EPOCH = 4  # where each task sends the sums of many folds, so that few of them wait
 OUTSIDE = (zarr.Array, da.Array, xr.DataArray)  # labels that may be outside memory, and are read in a pass
-FEW_ROWS = 100  # below, fewer folds than asked for are better than none
+FEW_ROWS = 100  # below, fewer folds than asked for are better than none, and a hash is uneven
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,10 @@ class FoldRequest:
             return Blocked(number, source.n) if number > 1 else None
         if dealt:
             return Dealt(self.number, starts)
-        number = _filled(source, self.number)
-        return Hashed(number) if number > 1 else None
+        if source.n < FEW_ROWS and self.number <= DEFAULT:
+            number = min(self.number, source.n)
+            return Ranked(number, source.n) if number > 1 else None
+        return Hashed(_filled(source, self.number))
 
 
 def checked_folds(value: Any) -> FoldRequest | None:
@@ -224,19 +226,15 @@ def _checked_distinct(values: Array) -> Array:
 
 
 def _filled(source: Source, number: int) -> int:
-    """The number of folds in which the hash leaves none without rows. Raises ValueError where it is not this one."""
+    """This number of folds. Raises ValueError where the hash leaves some of them without rows."""
     n = source.n
-    if n >= 300 * number:
-        return number
-    for folds in range(number, 0, -1):
-        empty = np.count_nonzero(np.bincount(hashed(np.arange(n), folds), minlength=folds) == 0)
-        if not empty:
-            return folds
-        if n >= FEW_ROWS or number > DEFAULT:
+    if n < 300 * number:
+        empty = np.count_nonzero(np.bincount(hashed(np.arange(n), number), minlength=number) == 0)
+        if empty:
             raise ValueError(
                 f"folds={number} leaves {empty} of the folds without rows: X has {source.rows}; take fewer folds"
             )
-    return 1
+    return number
 
 
 def _blocks(source: Source, number: int) -> int:

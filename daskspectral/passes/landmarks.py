@@ -43,6 +43,7 @@ def choose_landmarks(
     random_state: Any,
     *,
     view: str = "x",
+    at_most: bool = False,
     sample_size: int | None,
     on_invalid: str,
     progress: bool | None,
@@ -54,7 +55,7 @@ def choose_landmarks(
     number of rows among which methods other than "uniform" choose.
 
     Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid; fewer landmarks
-    than p, where the sample holds no more that are distinct to the kernel, give a RankWarning.
+    than p, where the sample holds no more that are distinct to the kernel, give a RankWarning, unless p is `at_most`.
     """
     given = not isinstance(landmarks, str)
     sample_size = 0 if given else p if landmarks == "uniform" else sample_size or default_sample(p)
@@ -86,7 +87,7 @@ def choose_landmarks(
         gram=lambda a, b: kernel.values(b, a),
         diagonal=kernel.diagonal,
     )
-    if len(chosen) < p:
+    if len(chosen) < p and not at_most:
         warn_user(
             f"only {len(chosen)} of {p} landmarks could be chosen by {landmarks!r}: the sample of {len(points)} rows "
             "holds no more that are distinct to the kernel",

@@ -77,6 +77,23 @@ class Selection(Registered):
             TrustWarning,
         )
 
+    def state(self) -> dict[str, Any]:
+        found = super().state()
+        periods = self.parameters.get("periods")
+        if periods is not None:
+            named = {str(column): float(period) for column, period in periods.items()}
+            found["parameters"] = {**self.parameters, "periods": named}
+        return found
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Selection:
+        found = cls(**state)
+        periods = found.parameters.get("periods")
+        if periods is None:
+            return found
+        whole = {int(column): period for column, period in periods.items()}  # files have strings for keys
+        return replace(found, parameters={**found.parameters, "periods": whole})
+
     def __len__(self) -> int:
         return len(self.candidates)
 

@@ -306,7 +306,11 @@ class Choice:
             periods = self.left.periods_in(source, self.operator)
             operator = with_density(self.operator, source, rng, periods=periods, **options)
         choice = self if operator is None else replace(self, operator=operator)
-        return replace(choice._discretised(source, rng, **options), operator=operator)
+        found = choice._discretised(source, rng, **options)
+        if operator is None:
+            return found
+        assert found.selection is not None
+        return replace(found, operator=operator, selection=found.selection.with_parameters({"operator": operator}))
 
     def _discretised(self, source: Source, rng: np.random.Generator, **options: Any) -> Discretisation:
         """The bases for columns that are scaled; what is left to the data is chosen first."""

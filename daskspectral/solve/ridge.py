@@ -1,4 +1,4 @@
-"""Ridge regression from moments, (A + alpha K) a = b, with alpha by robust generalised cross-validation."""
+"""Ridge regression from moments, (A + alpha K) a = b, with alpha by cross-validation over folds, or generalised."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
+from daskspectral.solve.folded import Directions, FoldSums, best_penalty, fold_errors
 from daskspectral.solve.whiten import resolve_cut, whiten
 
 Array = NDArray[np.floating[Any]]
@@ -29,21 +30,23 @@ class Observed:
     """Observations of one kind, as means over the rows: values, or gradients times their weight.
 
     `form` (p, p), the `target` b (p, m) and `squares` (m,), the squared norms of what is fitted; `count` observations.
+    `folds` are the same sums by fold.
     """
 
     form: Array
     target: Array
     squares: Array
     count: int
+    folds: FoldSums | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeFit:
     """Coefficients (p, m) at the penalty `alpha`, and how it was chosen.
 
-    `score` is the robust generalised cross-validation at `alpha`; `alphas` and `scores` (g,) are the curve that was
-    searched, ascending. `rank` counts the directions that the moments resolve; `freedom` is the trace of the hat
-    matrix.
+    `score` is the robust generalised cross-validation at `alpha`; `alphas` and `scores` (g,) are its curve, ascending.
+    `errors` (g, kinds) are the errors at the same penalties on folds that were left out, None without folds. `rank`
+    counts the directions that the moments resolve; `freedom` is the trace of the hat matrix.
     """
 
     coefficients: Array
@@ -53,18 +56,30 @@ class RidgeFit:
     freedom: float
     alphas: Array
     scores: Array
+    errors: Array | None = None
+
+    @property
+    def error(self) -> float | None:
+        """The error on folds that were left out, at alpha, summed over the kinds; None without folds."""
+        if self.errors is None:
+            return None
+        total = self.errors.sum(axis=1)
+        return float(total[0] if len(total) == 1 else np.interp(np.log(self.alpha), np.log(self.alphas), total))
 
 
 def solve_ridge(
     observed: Sequence[Observed],
     penalty: Array,
     *,
-    alpha: float | None = None,
+    alpha: float | str | None = None,
+    shares: Array | None = None,
     cut: float = CUTS["float64"],
 ) -> RidgeFit:
     """Minimise a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), all summed over the kinds `observed`.
 
-    K = `penalty` (p, p). Without `alpha`, one alpha for all columns has the least score, the sum over the kinds of
+    K = `penalty` (p, p). Without `alpha`, and with the `shares` (K,) of the folds in the weight, one alpha for all
+    columns has the least error on folds that were left out (`daskspectral.solve.folded`). Without folds, and for
+    alpha="gcv", it has the least score, the sum over the kinds of
 
         score(alpha) = residual / (1 - tr(A_kind R) / count)^2 (1 + 2 (tr(A_kind R A R) / count)^2)
 
@@ -76,24 +91,59 @@ def solve_ridge(
     there is no noise, the residual decides.
 
     A and K may be singular to rounding, both in the same directions. Directions below `cut` times the largest of
-    A + alpha K are left out, and directions in which A is no more than rounding. One decomposition gives the curve, a
-    second one at its minimum the refined alpha and the coefficients. Raises ValueError where every function vanishes.
+    A + alpha K are left out, and directions in which A is no more than rounding. One decomposition, with folds one more
+    for each, gives the curve; the coefficients come from another one at alpha, the same bits for an alpha that is given
+    as for the same alpha when it is found. Raises ValueError where every function vanishes.
     """
+    given = None if isinstance(alpha, str) else alpha
+    curve = ridge_curve(observed, penalty, alpha=given, shares=shares, cut=cut)
+    alphas = curve.alphas
+    if given is not None:
+        found = given
+    elif alpha is None and curve.errors is not None:
+        found = best_penalty(alphas, curve.errors.sum(axis=1))
+    else:
+        found = float(alphas[::-1][np.argmin(curve.scores[::-1])])  # the largest of several that are equally good
+        found = curve.pencil.moved(found, observed, penalty, cut).best_near(found)
+    return curve.pencil.moved(found, observed, penalty, cut).fit(found, curve)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Penalties (g,) with their generalised cross-validation `scores` (g,), and `errors` (g, kinds) on folds."""
+
+    alphas: Array
+    scores: Array
+    errors: Array | None
+    pencil: _Pencil
+
+
+def ridge_curve(
+    observed: Sequence[Observed],
+    penalty: Array,
+    *,
+    alpha: float | None = None,
+    shares: Array | None = None,
+    cut: float = CUTS["float64"],
+) -> Curve:
+    """How all penalties do, or the one that is given; arguments as of `solve_ridge`."""
     form = np.sum([kind.form for kind in observed], axis=0)
     if not np.trace(form) > 0:
         raise ValueError("every basis function is zero on every point; widen the kernel's scale")
-    if alpha is not None:
+    if alpha is None:
+        # A is like K^2: directions of relative size sqrt(cut), where A reaches rounding, weigh the same in A and
+        # alpha K
+        anchor = float(np.sqrt(cut) * np.trace(form) / np.trace(penalty))
+        pencil = _Pencil.at(anchor, observed, form, penalty, cut)
+        low, high = np.log10(1e-3 * anchor), np.log10(100 * pencil.largest)
+        alphas = np.logspace(low, high, round(GRID * (high - low)) + 1)
+    else:
         pencil = _Pencil.at(alpha, observed, form, penalty, cut)
-        return pencil.fit(alpha, np.array([alpha]), np.array([pencil.score(alpha)]))
-    # A is like K^2: directions of relative size sqrt(cut), where A reaches rounding, weigh the same in A and alpha K
-    anchor = float(np.sqrt(cut) * np.trace(form) / np.trace(penalty))
-    pencil = _Pencil.at(anchor, observed, form, penalty, cut)
-    low, high = np.log10(1e-3 * anchor), np.log10(100 * pencil.largest)
-    alphas = np.logspace(low, high, round(GRID * (high - low)) + 1)
+        alphas = np.array([alpha])
     scores = np.array([pencil.score(a) for a in alphas])
-    found = float(alphas[::-1][np.argmin(scores[::-1])])  # the largest of several that are equally good
-    pencil = _Pencil.at(found, observed, form, penalty, cut)
-    return pencil.fit(pencil.best_near(found), alphas, scores)
+    folds = [kind.folds for kind in observed if kind.folds is not None]
+    errors = None if shares is None else fold_errors(folds, shares, pencil.shared, alphas)
+    return Curve(alphas, scores, errors, pencil)
 
 
 def resolve_ridge_cut(rtol: float | None, dtype: str) -> float:
@@ -138,6 +188,7 @@ class _Pencil:
     paid: Array
     target: Array  # Z.T b (r, m)
     kinds: tuple[_Kind, ...]
+    anchor: float
 
     @classmethod
     def at(cls, anchor: float, observed: Sequence[Observed], form: Array, penalty: Array, cut: float) -> _Pencil:
@@ -156,7 +207,19 @@ class _Pencil:
             squares = float(kind.squares.sum())
             own = seen if len(observed) == 1 else z.T @ kind.form @ z
             kinds.append(_Kind(own, z.T @ kind.target, squares, kind.count, 10 * cut * squares + 1e-300))
-        return cls(z, seen, paid, np.sum([kind.target for kind in kinds], axis=0), tuple(kinds))
+        return cls(z, seen, paid, np.sum([kind.target for kind in kinds], axis=0), tuple(kinds), anchor)
+
+    def moved(self, anchor: float, observed: Sequence[Observed], penalty: Array, cut: float) -> _Pencil:
+        """The pencil of the same matrices at another anchor."""
+        if anchor == self.anchor:
+            return self
+        return _Pencil.at(anchor, observed, np.sum([kind.form for kind in observed], axis=0), penalty, cut)
+
+    @property
+    def shared(self) -> Directions:
+        """The directions, for folds."""
+        floor = tuple(kind.floor for kind in self.kinds)
+        return Directions(self.directions, self.seen, self.paid, self.target, floor)
 
     @property
     def largest(self) -> float:
@@ -190,7 +253,7 @@ class _Pencil:
         result = scipy.optimize.minimize_scalar(height, bounds=bounds, method="bounded", options={"xatol": 1e-5})
         return float(10**result.x) if result.fun < height(np.log10(alpha)) else alpha
 
-    def fit(self, alpha: float, alphas: Array, scores: Array) -> RidgeFit:
+    def fit(self, alpha: float, curve: Curve) -> RidgeFit:
         """The solution at one alpha."""
         shrunk = self.shrunk(alpha)
         return RidgeFit(
@@ -199,6 +262,7 @@ class _Pencil:
             self.score(alpha),
             len(self.seen),
             float(np.sum(self.seen * shrunk)),
-            alphas,
-            scores,
+            curve.alphas,
+            curve.scores,
+            curve.errors,
         )

@@ -27,12 +27,11 @@ from common import Rows, alternate, options, report
 from scipy.optimize import nnls
 
 from daskspectral.basis import LandmarkBasis
-from daskspectral.data.source import Preparation
 from daskspectral.kernels import Gaussian
 from daskspectral.kernels.base import unit_index
 from daskspectral.moments import Measure, block_rows
+from daskspectral.moments.summing import SumTask
 from daskspectral.operators.regression import Regression
-from daskspectral.passes.sums import SumTask
 from daskspectral.solve.ridge import Observed, solve_ridge
 
 MIDDLE = {"n": 16_384, "p": 500, "d": 10}
@@ -54,7 +53,7 @@ def functions(n: int, p: int, d: int) -> dict[str, Callable[[], Any]]:
 
     def task(gradients: bool) -> SumTask:
         operator = Regression(gradients)
-        return SumTask(Measure(basis, basis, operator.forms, operator.functionals), operator, Preparation())
+        return SumTask(Measure(basis, basis, operator.forms, operator.functionals), operator)
 
     batch = {"x": x, "y": y, "gradients": t}
     sums = task(True)([batch])

@@ -119,7 +119,9 @@ def test_regression_on_values_and_gradients(targets: str, shape: tuple[int, ...]
     np.testing.assert_allclose(model.coef_.ravel(), again.coef_, rtol=1e-6)
     assert done("info m.zarr") in table
     assert "gradients   weight 0.5\n" in table
-    assert f"score       {model.gcv_:g}\nmodel: m.zarr" in table
+    held = f"{model.cv_score_:.4g} of values and gradients explained, squared error {model.cv_:.4g}, 10 folds"
+    assert f"held out    {held}\nmodel: m.zarr" in table
+    assert f"held out    {dsp.load('values.model').cv_score_:.4g} R^2, squared error" in done("info values.model")
     assert "gradients   none" in done("info values.model")
     assert done("predict m.zarr plane.zarr --out p.zarr") == "prediction: p.zarr, 300 rows, 1 column\n"
     assert done("predict m.zarr plane.zarr --gradient --out g.zarr") == "gradient: g.zarr, 300 rows, 2 columns\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader
 from daskspectral.engine import plan
+from daskspectral.passes import folds
 
 plain_read = ZarrReader.read
 
@@ -28,6 +29,7 @@ if __name__ == "__main__":
     points, folder, pause = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
     later = sys.argv[4:] == ["later"]
     plan.EPOCH, plan.TASK_FLOPS, plan.LEAST_FLOPS = 2, 3e6, 3e6
+    folds.LEAST_JOINED = 1 << 20
     ZarrReader.read = read  # type: ignore[assignment,method-assign]
     estimator = dsp.SpectralDecomposition(
         kernel=dsp.kernels.Exponential(1.0), n_landmarks=20, n_components=4, standardize=True, random_state=0

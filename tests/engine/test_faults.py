@@ -26,6 +26,7 @@ from daskspectral.engine import plan as planning
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Memory, check_memory
 from daskspectral.engine.tasks import Total
+from daskspectral.passes import folds
 from tests.common import assert_same_bits, local_cluster
 
 N, CHUNK = 40_000, 1000
@@ -101,6 +102,7 @@ def _plainly(points: Path) -> dsp.Moments:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("EPOCH", 2), ("TASK_FLOPS", 3e6), ("LEAST_FLOPS", 3e6)):
             patch.setattr(planning, name, value)
+        patch.setattr(folds, "LEAST_JOINED", 1 << 20)
         return estimator().fit(str(points)).moments_
 
 

@@ -173,7 +173,7 @@ def test_cross_validation_equals_the_hat_matrix() -> None:
     """The score of values and of gradients, each by its own leverage, from features written out; weights scale rows."""
     x, y, t, w = X[:50], Y[:50], T[:50], RNG.uniform(0.5, 2, 50)
     for gradients, scale in ((None, 0.0), (t, 0.7)):
-        model = make(landmarks=X[100:112], gradient_weight=0.7).fit(x, y, gradients, sample_weight=w)
+        model = make(landmarks=X[100:112], gradient_weight=0.7, alpha="gcv").fit(x, y, gradients, sample_weight=w)
         difference = x[:, None] - X[100:112]
         k = np.exp(-np.sum(difference**2, axis=2) / 2)
         features = np.concatenate(
@@ -387,9 +387,10 @@ def test_saved_and_loaded_bit_for_bit(fitted: dsp.HermiteRegressor, tmp_path: Pa
 
 def test_moments_add_and_appended_rows_are_folded_in(fitted: dsp.HermiteRegressor) -> None:
     landmarks = fitted.basis_.landmarks
-    half = make(landmarks=landmarks).fit(X[:400], Y[:400], T[:400])
-    rest = make(landmarks=landmarks).fit(X[400:], Y[400:], T[400:])
-    both = make(landmarks=landmarks).fit_moments(half.moments_ + rest.moments_)
+    given = {"landmarks": landmarks, "alpha": fitted.alpha_}  # the folds of the parts are others
+    half = make(**given).fit(X[:400], Y[:400], T[:400])
+    rest = make(**given).fit(X[400:], Y[400:], T[400:])
+    both = make(**given).fit_moments(half.moments_ + rest.moments_)
     half.update(X, Y, T)
     for model in (both, half):
         np.testing.assert_allclose(model.moments_.arrays["slopes"], fitted.moments_.arrays["slopes"], rtol=1e-9)
@@ -478,7 +479,8 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"kernel": "gaussian"}, TypeError, "kernel must be one of"),
     ({"n_landmarks": 0}, ValueError, "n_landmarks must be a whole number of 1 or more; it is 0"),
     ({"alpha": -1e-3}, ValueError, "alpha must be a number of 0 or more; it is -0.001"),
-    ({"alpha": "gcv"}, ValueError, "alpha must be a number of 0 or more; it is 'gcv'"),
+    ({"alpha": "cv"}, ValueError, "alpha must be 'gcv'; it is 'cv'"),
+    ({"alpha": [1.0]}, ValueError, r"alpha must be a number of 0 or more; it is \[1.0\]"),
     ({"gradient_weight": -1}, ValueError, "gradient_weight must be a number of 0 or more; it is -1"),
     ({"gradient_weight": None}, ValueError, "gradient_weight must be a number of 0 or more"),
     ({"landmarks": "random"}, ValueError, "landmarks must be 'uniform' or"),

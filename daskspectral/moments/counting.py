@@ -1,0 +1,58 @@
+"""How many rows weighted data count as: frequencies by their sum, weights of another unit by their effective number.
+
+A weight of 2 is the row twice, so data of total weight W count as W rows, by which the penalty shrinks. Weights whose
+sum is below Kish's effective number of rows, n_e = (sum w)^2 / sum w^2, cannot be frequencies: probabilities sum to 1.
+Such data count as n_e rows, whatever the unit of the weights.
+"""
+
+from __future__ import annotations
+
+from daskspectral.errors import WeightWarning, warn_user
+from daskspectral.moments.moments import Moments
+from daskspectral.operators.weights import effective_rows
+
+FEW = 0.5  # total weight over effective rows, below which weights are no frequencies
+UNEVEN = 4.0  # total weight over effective rows, above which weights of mean 1 say more than they know
+ROUNDING = 1e-6
+
+
+def counted_rows(moments: Moments) -> float:
+    """The total weight, or the effective number of rows where it is larger.
+
+    For whole weights, the frequencies of rows, this is the total weight, also where some are 0.
+    """
+    effective = _effective(moments)
+    return moments.weight if effective is None else max(moments.weight, effective)
+
+
+def advise_weights(moments: Moments) -> None:
+    """Warn of weights that count rows otherwise than they seem to have been meant.
+
+    Weights of a total far below the effective number of rows are no frequencies; weights that were brought to mean 1,
+    and are very uneven, count as more rows than they are worth.
+    """
+    effective = _effective(moments)
+    if effective is None or not moments.weight > 0 or not effective > 0:
+        return
+    total, count = moments.weight, moments.count
+    factor = effective / total
+    if total < FEW * effective:
+        warn_user(
+            f"sample weights are frequencies, of which 2 is the row twice, and these sum to {total:.4g} over {count} "
+            f"rows. They are taken as relative: the data count as {effective:.4g} rows, (sum w)^2 / sum w^2. Multiply "
+            f"the weights by {factor:.4g} to say that this is meant, or by what makes them frequencies",
+            WeightWarning,
+        )
+    elif total > UNEVEN * effective and abs(total - count) <= ROUNDING * count:
+        warn_user(
+            f"the sample weights have mean 1, and the data count as {count} rows, but as much is known as from "
+            f"{effective:.4g} rows of equal weight, (sum w)^2 / sum w^2. For importance weights multiply them by "
+            f"{factor:.4g}, and the penalty is that of so many rows; frequencies of rows may stay as they are",
+            WeightWarning,
+        )
+
+
+def _effective(moments: Moments) -> float | None:
+    """The effective number of rows; None for moments that were put together without it."""
+    squares = moments.arrays.get("weight_squares")
+    return None if squares is None else effective_rows(moments.weight, squares)

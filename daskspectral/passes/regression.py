@@ -1,0 +1,218 @@
+"""The automatic choice for a regression: kernels and scales are compared on a pilot by cross-validation over folds.
+
+Each candidate is measured once by fold, and the sums alone tell the error of every penalty on folds that were left
+out. Rows that are landmarks stay in: a function k(., y) knows nothing of the target at y.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral import landmarks as choosing
+from daskspectral.basis import LandmarkBasis
+from daskspectral.data.source import Source
+from daskspectral.kernels import Gaussian, Kernel, Matern
+from daskspectral.moments.folds import Folds
+from daskspectral.moments.regression import RidgeProblem
+from daskspectral.operators.regression import Regression
+from daskspectral.passes.automatic import TRIAL_LANDMARKS, in_threads
+from daskspectral.passes.parameters import given_landmarks
+from daskspectral.passes.periods import Periods, periodic
+from daskspectral.passes.pilot import Pilot
+from daskspectral.passes.selection import Candidate, Selection
+from daskspectral.solve.folded import best_penalty
+
+Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
+FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 32.0
+LEAST_ROWS = 6  # of a pilot: with fewer there is nothing to compare by
+PLAIN = 1.0  # the factor where nothing can be compared
+
+
+@dataclass(frozen=True)
+class Open:
+    """What a regression leaves to the data: a kernel of open scale, or None for the kernel too, of these `periods`.
+
+    `landmarks` are a method that chooses `count` rows, or an array in the columns of the data. `alpha` is the penalty
+    where it is given; folds are contiguous `blocks` where it is asked for. `cut` is that of the ridge problem.
+    """
+
+    kernel: Kernel | None
+    periods: Periods | None
+    landmarks: Any
+    count: int
+    gradient_weight: float
+    alpha: float | None
+    blocks: bool
+    cut: float
+    dtype: str
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """A kernel by its place in the families, and its scale in median distances."""
+
+    family: int
+    factor: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """How a setting does: its errors (values, and gradients), the penalty, the share of the spread explained."""
+
+    errors: Array
+    alpha: float
+    explained: float
+
+    @property
+    def error(self) -> float:
+        return float(self.errors.sum())
+
+
+def decide_regression(
+    source: Source,
+    operator: Regression,
+    wanted: Open,
+    rng: np.random.Generator,
+    *,
+    on_invalid: str,
+    progress: bool | None,
+) -> Selection:
+    """The table of the candidates, with the parameters chosen by it: kernel and landmarks.
+
+    Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid, or all are equal.
+    """
+    pilot = Pilot.draw(source, operator, rng, blocks=wanted.blocks, on_invalid=on_invalid, progress=progress)
+    families = (wanted.kernel,) if wanted.kernel is not None else families_of(operator, wanted.periods)
+    points = pilot.points("x")
+    embedded = families[0].embedded(points)
+    median = _median(embedded, rng)
+    if isinstance(wanted.landmarks, str):
+        method = "kmeans++" if wanted.landmarks in choosing.BY_KERNEL else wanted.landmarks
+        rows = choosing.choose(method, embedded, min(wanted.count, pilot.rows), rng)
+        trial = points[rows[:TRIAL_LANDMARKS]]
+    else:
+        preparation = source.preparation
+        raw = given_landmarks(wanted.landmarks, source.width("x"), columns=preparation.columns)
+        trial = preparation(raw)[:TRIAL_LANDMARKS]
+    search = _Search(pilot, families, trial, median, wanted)
+    found: dict[_Setting, _Found] = {}
+    edge = ""
+    if pilot.rows >= LEAST_ROWS:
+        found, edge = search.run()
+    if found:
+        order = sorted(found, key=lambda s: found[s].error)
+        setting = order[0]
+        logger.info("chosen among %d candidates: %s", len(order), search.kernel(setting))
+    else:
+        order, setting = [], _Setting(len(families) - 1, PLAIN)
+        logger.info("nothing was compared (%d rows are too few): %s", pilot.rows, search.kernel(setting))
+    kernel = search.kernel(setting)
+    if isinstance(wanted.landmarks, str):
+        if wanted.landmarks in choosing.BY_KERNEL:
+            rows = choosing.choose(
+                wanted.landmarks,
+                points,
+                min(wanted.count, pilot.rows),
+                rng,
+                gram=lambda a, b: kernel.values(b, a),
+                diagonal=kernel.diagonal,
+            )
+        raw = np.asarray(pilot.raw["x"][rows])
+    chosen = {"kernel": kernel, "landmarks": raw, "n_landmarks": len(raw)}
+    table = tuple(
+        Candidate(
+            str(search.kernel(s)),
+            s.factor,
+            0.0,
+            found[s].alpha,
+            found[s].explained,
+            found[s].errors,
+            pilot.folds,
+            "" if place else "best",
+        )
+        for place, s in enumerate(order)
+    )
+    return Selection(table, chosen, pilot.rows, median, edge)
+
+
+def families_of(operator: Regression, periods: Periods | None) -> tuple[Kernel, ...]:
+    """A rough and a smooth kernel, their scales open; the rough one has two derivatives more for gradients."""
+    found = Matern(2.5 if operator.gradients else 1.5, "auto"), Gaussian("auto")
+    return tuple(periodic(kernel, periods, "periods= asks for") for kernel in found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Kernels at `points` (p, d), whose scales are tried in units of the `median` distance."""
+
+    pilot: Pilot
+    families: tuple[Kernel, ...]
+    points: Array
+    median: float
+    wanted: Open
+
+    def kernel(self, setting: _Setting) -> Kernel:
+        return self.families[setting.family].resolve(setting.factor * self.median, "auto")
+
+    def run(self) -> tuple[dict[_Setting, _Found], str]:
+        """What was tried; and "scale" where the best scale is the last that may be tried."""
+        found: dict[_Setting, _Found] = {}
+
+        def compare(settings: Iterable[_Setting]) -> None:
+            new = [s for s in dict.fromkeys(settings) if s not in found]
+            judged = in_threads(self._judge, new)
+            found.update({s: f for s, f in zip(new, judged, strict=True) if f is not None})
+
+        compare(_Setting(i, f) for i in range(len(self.families)) for f in FACTORS)
+        edge = ""
+        while found:
+            best = min(found, key=lambda s: found[s].error)
+            tried = [s.factor for s in found if s.family == best.family]
+            if best.factor not in (min(tried), max(tried)):
+                break
+            factor = best.factor / 2 if best.factor == min(tried) else 2 * best.factor
+            if not LEAST_FACTOR <= factor <= LARGEST_FACTOR:
+                edge = "scale"
+                break
+            compare([_Setting(best.family, factor)])
+        if found:
+            best = min(found, key=lambda s: found[s].error)
+            near = [best.factor * step for step in (2**-0.5, 2**0.5)]
+            compare(_Setting(best.family, f) for f in near if LEAST_FACTOR <= f <= LARGEST_FACTOR)
+        return found, edge
+
+    def _judge(self, setting: _Setting) -> _Found | None:
+        """The setting at its best penalty; None where the rows cannot be left out by fold."""
+        pilot, wanted = self.pilot, self.wanted
+        basis = LandmarkBasis(self.kernel(setting), self.points)
+        trial = pilot.trial(basis, None, np.zeros(pilot.rows, dtype=bool), wanted.dtype)
+        number = pilot.folds
+        folds = Folds(
+            {name: values[:number] for name, values in trial.sums.items()},
+            trial.weight[:number],
+            np.bincount(pilot.fold, minlength=number),
+        )
+        problem = RidgeProblem.of(replace(trial.moments, folds=folds), wanted.gradient_weight)
+        curve = problem.curve(wanted.alpha, wanted.cut)
+        if curve.errors is None:
+            return None
+        totals = curve.errors.sum(axis=1)
+        place = int(np.argmin(totals))
+        return _Found(curve.errors[place], best_penalty(curve.alphas, totals), problem.explained(float(totals[place])))
+
+
+def _median(points: Array, rng: np.random.Generator) -> float:
+    """The median distance, of distinct points where most of them coincide; 1 where all are equal."""
+    try:
+        return choosing.median_distance(points, rng)
+    except ValueError:
+        distinct = np.unique(points, axis=0)
+        return choosing.median_distance(distinct, rng) if len(distinct) > 1 else 1.0
