@@ -56,11 +56,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _formatted(
-    message: Warning | str, category: type[Warning], filename: str, line: int, source: str | None = None
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
     """A warning in a shell: the message of one of daskspectral's own, and where others come from."""
     own = category.__module__.startswith("daskspectral")
-    return str(message) if own else f"{filename}:{line}: {category.__name__}: {message}"
+    return str(message) if own else f"{filename}:{lineno}: {category.__name__}: {message}"
 
 
 def _message(error: Exception) -> str:
