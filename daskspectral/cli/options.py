@@ -162,7 +162,10 @@ standardize_option = click.option(
 )
 basis_options = _all(
     click.option(
-        "--kernel", default="auto", show_default=True, help="auto, or name[:parameter...], terms joined by +."
+        "--kernel",
+        default="auto",
+        show_default=True,
+        help="name[:parameter...], terms joined by +; auto: kernel and scale are chosen on rows held out.",
     ),
     click.option("--landmarks", type=OrAuto(Count()), default="auto", show_default=True, help="How many."),
     click.option(
@@ -174,7 +177,7 @@ basis_options = _all(
     ),
     click.option("--landmark-sample", type=Count(), help="Rows among which the methods other than uniform choose."),
 )
-solving_options = _all(
+solution_options = _all(
     click.option(
         "--exclude-landmarks/--keep-landmarks",
         default=None,

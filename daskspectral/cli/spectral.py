@@ -36,7 +36,7 @@ PASSED_ON = (
     help="laplacian: the power of the sampling density that is divided out; 1 for Laplace-Beltrami.",
 )
 @opt.basis_options
-@opt.solving_options
+@opt.solution_options
 @click.option("--components", type=opt.Count(), default=16, show_default=True, help="Functions wanted.")
 @opt.columns_option
 @opt.periods_option

@@ -111,14 +111,13 @@ class _Part:
         k = len(whole.values)
         two_sided = posed.operator.solver.two_sided
         gram = posed.left.among(posed.means["gram"], posed.left)
-        self.overlap = found.right.conj().T @ gram @ whole.right
         if two_sided:
             right_gram = posed.right.among(posed.means[f"{posed.right.prefix}gram"], posed.right)
             left_overlap = found.left.conj().T @ gram @ whole.left
             self.overlap = found.right.conj().T @ right_gram @ whole.right
             turned = left_overlap + self.overlap
         else:
-            turned = self.overlap
+            turned = self.overlap = found.right.conj().T @ gram @ whole.right
         self.turn = _turn(turned, posed.nulls)
         if np.iscomplexobj(whole.values):
             order = np.abs(found.values[:, None] - whole.values).argmin(axis=0)

@@ -14,7 +14,7 @@ from daskspectral.operators import Operator
 Array = NDArray[np.floating[Any]]
 ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
 PRECISION = {"float64": 2e-16, "float32": 1e-8}  # of sums, whose errors average out in float32
-CUT = 1e-10  # of the norm, relative, for its pseudo-inverse
+CUTS = {"float64": 1e-10, "float32": 1e-6}  # of the norm, relative: K^+ raises the rounding of sums
 
 
 def roughness(operator: Operator, basis: Basis, energy: Array, root: Array) -> float:
@@ -30,10 +30,10 @@ def roughness(operator: Operator, basis: Basis, energy: Array, root: Array) -> f
     return max(trace(root, energy), 0.0)
 
 
-def inverse_norm(norm: Array) -> Array:
-    """R (p, r) with R R^T = K^+ for the norm K (p, p)."""
+def inverse_norm(norm: Array, dtype: str = "float64") -> Array:
+    """R (p, r) with R R^T = K^+ for the norm K (p, p), on directions where sums of the `dtype` are not all rounding."""
     values, vectors = scipy.linalg.eigh(0.5 * (norm + norm.T))
-    kept = values > CUT * values[-1]
+    kept = values > CUTS[dtype] * values[-1]
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 

@@ -169,7 +169,7 @@ class _Side:
             self.kept &= _first_half(self.basis)
         else:
             advise_support(self.kept, self.basis, least)
-        self.gram = moments.mean(f"{prefix}gram")
+        self.gram, self.dtype = moments.mean(f"{prefix}gram"), moments.dtype
 
     @cached_property
     def norm(self) -> Real:
@@ -179,7 +179,7 @@ class _Side:
     @cached_property
     def root(self) -> Real:
         """R with R R^T the pseudo-inverse of the norm."""
-        return inverse_norm(self.norm)
+        return inverse_norm(self.norm, self.dtype)
 
     def among(self, matrix: Real, right: _Side) -> Real:
         """The rows and columns of the functions that are kept."""

@@ -21,6 +21,7 @@ Array = NDArray[np.floating[Any]]
 LEAST_FUNCTIONS = 32  # of a Ritz space
 MARGIN = 8  # functions of a Ritz space beyond those that are wanted
 PART_ROUNDING = 1e-10  # of directions of the whole data that a part of them does not see
+NO_VALUE = 1e-12  # of the largest singular value: what is below is zero, of arbitrary functions
 CERTAIN = 100.0  # times what rounding leaves of a function that vanishes on the data, a function's share must be
 
 
@@ -133,10 +134,8 @@ class Pencil:
 
     def _whitening(self, first: Array, shift: Array, a: Array, theta: Array, vectors: Array) -> Whitening:
         """The null functions and the leading others, orthonormal, from theta and their vectors, both descending."""
-        # a function of large coefficients cancels between basis functions, and its share is rounding to that extent
         rest, size, null = ~self.null, ritz_size(self.count) - first.shape[1], first.shape[1]
-        blurred = self.precision * self.root.largest * np.sum((vectors / self.root.scale[:, None]) ** 2, axis=0)
-        seen = np.flatnonzero(theta > CERTAIN * blurred)
+        seen = np.flatnonzero(theta > CERTAIN * self.root.blurred(vectors, self.precision))
         chosen = seen[: max(0, size)]
         span = orthonormal(vectors[:, chosen] / np.sqrt(theta[chosen]), a)
         matrix = np.zeros((len(rest), null + span.shape[1]))
@@ -174,6 +173,10 @@ class InverseRoot:
     least: float
     largest: float
 
+    def blurred(self, functions: Array, precision: float) -> Array:
+        """How much of the squared norms (k,) of functions (p, k) is rounding: large coefficients cancel."""
+        return np.asarray(precision * self.largest * np.sum((functions / self.scale[:, None]) ** 2, axis=0))
+
 
 def inverse_root(matrix: Array, rounding: float) -> InverseRoot:
     """The inverse root of a symmetric matrix (p, p)."""
@@ -205,20 +208,54 @@ def orthonormal(span: Array, gram: Array) -> Array:
 
 
 def leading_pairs(
-    form: Array, gram: Array, right_gram: Array, penalty: Penalty, count: int, cut: float
+    form: Array,
+    gram: Array,
+    right_gram: Array,
+    penalty: Penalty,
+    count: int,
+    cut: float,
+    means: tuple[Array, Array] | None = None,
 ) -> tuple[Whitening, Whitening]:
     """The leading singular functions of W^T form Z, orthonormal in the Gram matrices: (p, q) and (q', q).
 
-    W W^T = (gram + mu K)^-1 and Z Z^T = (right_gram + nu K')^-1. The left ones have coordinates in the basis of `gram`
-    whitened on the directions above `cut`.
+    W W^T = (gram + mu K)^-1 and Z Z^T = (right_gram + nu K')^-1. With `means`, (p,) and (q',), they are those of the
+    centred form, and the functions W W^T means, constants as far as there are such, come first, with what the centred
+    form pairs them with: functions less their means are in the span then. A side of no more functions than a Ritz space
+    holds is taken whole. The left ones have coordinates in the basis of `gram` whitened on the directions above
+    `cut`.
     """
     right_penalty = penalty.left if penalty.right is None else penalty.right
-    w = inverse_root(gram + penalty.left, penalty.rounding).matrix
-    z = inverse_root(right_gram + right_penalty, penalty.rounding).matrix
+    w, z = _certain(gram, penalty.left, penalty), _certain(right_gram, right_penalty, penalty)
     if not min(w.shape[1], z.shape[1]):
-        raise ValueError("every basis function is zero on every point; widen the kernel's scale")
-    u, _, vt = scipy.linalg.svd(w.T @ form @ z, full_matrices=False)
-    size = ritz_size(count)
-    left, right = orthonormal(w @ u[:, :size], gram), orthonormal(z @ vt[:size].T, right_gram)
+        if not (np.diag(gram).any() and np.diag(right_gram).any()):
+            raise ValueError("every basis function is zero on every point; widen the kernel's scale")
+        raise ValueError("beside the penalty every basis function is rounding on these data; lower the penalty")
+    reduced, size = w.T @ form @ z, ritz_size(count)
+    ahead, right_ahead = np.zeros((w.shape[1], 0)), np.zeros((z.shape[1], 0))
+    if means is not None:
+        mu, nu = w.T @ means[0], z.T @ means[1]
+        reduced -= np.outer(mu, nu)
+        m, n = _unit(mu), _unit(nu)
+        ahead, right_ahead = np.column_stack([m, reduced @ n]), np.column_stack([n, reduced.T @ m])
+        reduced -= np.outer(m, m @ reduced)  # a constant pairs with nothing, but for rounding
+        reduced -= np.outer(reduced @ n, n)
+    u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
+    q = min(size, np.count_nonzero(values > NO_VALUE * values[0]))
+    left = orthonormal(w if w.shape[1] <= size else w @ np.hstack([ahead, u[:, :q]]), gram)
+    right = orthonormal(z if z.shape[1] <= size else z @ np.hstack([right_ahead, vt[:q].T]), right_gram)
     seen = whiten(gram, cut).matrix.T @ gram @ left
     return Whitening(left, np.zeros(0), w.shape[1], seen), Whitening(right, np.zeros(0), z.shape[1])
+
+
+def _unit(vector: Array) -> Array:
+    size = float(np.linalg.norm(vector))
+    return vector / size if size else vector
+
+
+def _certain(gram: Array, norm: Array, penalty: Penalty) -> Array:
+    """W (p, r) with W^T (gram + norm) W = I and W^T gram W diagonal, of the functions whose norm is not rounding."""
+    root = inverse_root(gram + norm, penalty.rounding)
+    inner = root.matrix.T @ gram @ root.matrix
+    theta, vectors = scipy.linalg.eigh(0.5 * (inner + inner.T))
+    functions = root.matrix @ vectors[:, ::-1]
+    return np.asarray(functions[:, theta[::-1] > CERTAIN * root.blurred(functions, penalty.precision)])

@@ -44,7 +44,7 @@ class Singular(Solver):
         if problem.penalty is None:
             spans = whiten(problem.gram, cut), whiten(right_gram, cut)
         else:
-            spans = leading_pairs(form, problem.gram, right_gram, problem.penalty, problem.count, cut)
+            spans = leading_pairs(form, problem.gram, right_gram, problem.penalty, problem.count, cut, means)
         left, right = (span.matrix for span in spans)
         seen = spans[0].coordinates
         beyond = spans[0].rank - left.shape[1], spans[1].rank - right.shape[1]  # what the span leaves out

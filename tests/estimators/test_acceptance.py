@@ -69,13 +69,18 @@ def test_normal_in_one_dimension_has_nothing_spurious(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_small_bandwidth_has_no_spurious_small_eigenvalues(seed: int) -> None:
     x = np.random.default_rng(seed).standard_normal((20_000, 5))
+    plain = {"kernel": Gaussian(0.3), "n_landmarks": 200, "n_components": 5, "random_state": seed}
     estimator = SpectralDecomposition(
-        kernel=Gaussian(0.3), n_landmarks=200, n_components=5, exclude_landmarks=True, random_state=seed
+        **plain, solver="cut", landmarks="uniform", exclude_landmarks=True, min_support=10.0
     )
     with pytest.warns(RankWarning, match="basis functions rest on fewer than min_support=10"):
         estimator.fit(x)
     assert abs(estimator.eigenvalues_[0]) < 1e-10
     assert (estimator.eigenvalues_[1:] >= 10).all()
+    # with all rows and all functions: a cut alone leaves 13 values below 0.5, and 1 is the first true one
+    penalised = SpectralDecomposition(**plain, landmarks="uniform").fit(x)
+    assert abs(penalised.eigenvalues_[0]) < 1e-10
+    assert (penalised.eigenvalues_[1:] >= 1).all()
 
 
 def reference_kernel(name: str, parameter: float) -> Kernel:

@@ -84,7 +84,7 @@ def test_the_score_of_a_narrow_kernel_is_worse_though_its_eigenvalues_are_less()
     """Spikes at the landmarks: by their own rows they are the better functions, on new rows the worse."""
     few = X[:300]
     wide, narrow = (
-        model(scale, n_landmarks=100, min_support=0, exclude_landmarks=False).fit(few) for scale in (1, 0.05)
+        model(scale, solver="cut", landmarks="uniform", n_landmarks=100, min_support=0).fit(few) for scale in (1, 0.05)
     )
     assert narrow.eigenvalues_.sum() < wide.eigenvalues_.sum()
     assert narrow.score(NEW) < 2 * wide.score(NEW)

@@ -49,7 +49,9 @@ WEIGHT = RNG.integers(0, 3, N)
 
 
 def make(operator: Any = None, **changes: Any) -> dsp.SpectralDecomposition:
-    defaults: dict[str, Any] = {"n_landmarks": 25, "n_components": 4, "random_state": 0}
+    defaults: dict[str, Any] = {"n_landmarks": 25, "landmarks": "uniform", "n_components": 4, "random_state": 0}
+    if "basis" not in changes:
+        defaults["kernel"] = Gaussian("median")
     return dsp.SpectralDecomposition(Cross() if operator is None else operator, **(defaults | changes))
 
 
@@ -446,7 +448,9 @@ REFUSED: list[tuple[Any, dict[str, Any], Any, Any, type[Exception], str]] = [
     (Cross(), {"right_landmarks": "best"}, (X, Y), {}, ValueError, "right_landmarks must be 'uniform' or"),
     (Cross(), {"right_kernel": 3}, (X, Y), {}, TypeError, "kernel must be one of daskspectral.kernels"),
     (Cross(), {"basis": 3}, (X, Y), {}, TypeError, "basis must be one of daskspectral.basis"),
-    (Cross(), {"basis": MonomialBasis(2, 1)}, (X, Y), {}, ValueError, "basis has functions of 2 variables"),
+    (Cross(), {"basis": MonomialBasis(2, 1), "right_kernel": Gaussian(1.0)}, (X, Y), {}, ValueError,
+     "basis has functions of 2 variables"),
+    (Cross(), {"basis": MonomialBasis(3, 1)}, (X, Y), {}, ValueError, "an automatic kernel on one side needs a kernel"),
     (Cross(), {"right_basis": MonomialBasis(3, 1)}, (X, Y), {}, ValueError, "right_basis has .* and y has 4 columns"),
     (Cross(), {"basis": MonomialBasis(3, 1), **VALUE}, (X, Y), {}, ValueError, "give it or kernel, not both"),
     (Cross(), {"basis": MonomialBasis(3, 1), "landmarks": X}, (X, Y), {}, ValueError, "it or landmarks, not both"),
