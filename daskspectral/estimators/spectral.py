@@ -35,7 +35,8 @@ from daskspectral.passes.parameters import (
     resolve_support,
 )
 from daskspectral.passes.score import measure_score
-from daskspectral.passes.sides import Choice, choose_functions, is_automatic
+from daskspectral.passes.side import is_automatic
+from daskspectral.passes.sides import Choice, choose_functions
 from daskspectral.passes.sums import PassPlan, plan_sums
 from daskspectral.passes.variance import VarianceBound, variance_bound
 from daskspectral.solve import Solver, resolve_cut
