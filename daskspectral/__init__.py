@@ -45,11 +45,13 @@ if TYPE_CHECKING:
     from daskspectral import basis, groups, kernels, landmarks, manifolds, model_selection, operators, testing
     from daskspectral.errors import (
         DensityWarning,
+        FitWarning,
         InvalidRowError,
         ManifoldWarning,
         RankWarning,
         SmoothnessError,
         UntrustedError,
+        WeightWarning,
     )
     from daskspectral.estimators import (
         DiffusionMap,
@@ -70,6 +72,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "DensityWarning": "errors",
     "DiffusionMap": "estimators",
+    "FitWarning": "errors",
     "GraphLaplacian": "estimators",
     "HermiteRegressor": "estimators",
     "InvalidRowError": "errors",
@@ -83,6 +86,7 @@ _HOMES = {
     "SobolevRidge": "estimators",
     "SpectralDecomposition": "estimators",
     "UntrustedError": "errors",
+    "WeightWarning": "errors",
     "along": "forms",
     "along_each": "forms",
     "at": "forms",
@@ -101,6 +105,7 @@ _MODULES = ("basis", "groups", "kernels", "landmarks", "manifolds", "model_selec
 __all__ = [
     "DensityWarning",
     "DiffusionMap",
+    "FitWarning",
     "GraphLaplacian",
     "HermiteRegressor",
     "InvalidRowError",
@@ -114,6 +119,7 @@ __all__ = [
     "SobolevRidge",
     "SpectralDecomposition",
     "UntrustedError",
+    "WeightWarning",
     "along",
     "along_each",
     "at",
