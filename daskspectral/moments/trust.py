@@ -173,6 +173,26 @@ def _sizes(values: NDArray[np.inexact[Any]], two_sided: bool) -> Array:
     )
 
 
+def excess(values: NDArray[np.inexact[Any]], held_out: Array, *, two_sided: bool) -> float:
+    """The median of held-out over fitted values, or of fitted over held-out singular values; NaN where unknown."""
+    fitted, other = np.abs(values), np.abs(held_out)
+    known = np.isfinite(other) & (np.minimum(fitted, other) > 1e-3 * fitted.max(initial=0.0))
+    if not known.any():
+        return math.nan
+    ratio = other[known] / fitted[known]
+    return float(np.median(1 / ratio if two_sided else ratio))
+
+
+def advise_update(before: float, after: float) -> None:
+    """Warn where the rows that were added fit the functions worse than the earlier ones, by their `excess`."""
+    if after > OVERFITTED and after > OVERFITTED * before:
+        warn_user(
+            f"held-out values are {after:.3g} times the fitted ones after the update, {before:.3g} times before: the "
+            "new rows are not like those for which kernel, scale and landmarks were chosen; fit all rows again",
+            TrustWarning,
+        )
+
+
 def advise_order(moments: Moments) -> None:
     """Warn where rows were dealt to folds as if their order meant nothing, and neighbours are alike."""
     if moments.order is None or moments.folds is None or moments.folds.rule not in ("hash", "tasks"):
