@@ -297,7 +297,11 @@ def test_standardized_by_the_rows_that_begin_a_pair() -> None:
     [
         ({}, [PATHS[0], PATHS[1][:5]], "the lag is 5 rows and trajectory 1 has 5"),
         ({}, PATHS[0][:5], "the lag is 5 rows and the trajectory X has 5"),
-        ({"landmarks": "uniform", "n_landmarks": 500}, PATHS, "X has 242 pairs of rows 5 apart, fewer than n_land.*=500"),
+        (
+            {"landmarks": "uniform", "n_landmarks": 500},
+            PATHS,
+            "X has 242 pairs of rows 5 apart, fewer than n_land.*=500",
+        ),
         ({"ridge": 0.1}, PATHS, "ridge is for symmetric operators, and transfer is solved by 'singular'"),
     ],
 )
