@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -16,11 +19,15 @@ __all__ = [
     "RankWarning",
     "SmoothnessError",
     "Stopped",
+    "TrustWarning",
     "UntrustedError",
     "WeightWarning",
     "raise_on_signals",
     "renumbered",
+    "warn_user",
 ]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class RankWarning(UserWarning):
@@ -37,6 +44,19 @@ class ManifoldWarning(UserWarning):
 
 class WeightWarning(UserWarning):
     """Sample weights that count rows otherwise than they seem to have been meant: weight 2 is the row twice."""
+
+
+class TrustWarning(UserWarning):
+    """The values, or their error bars, may be wrong by more than they say, or are too uncertain to be of use."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside this package that called into it, however deep the call is."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 class SmoothnessError(ValueError):

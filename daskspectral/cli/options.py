@@ -34,14 +34,28 @@ class Count(click.ParamType):  # type: ignore[type-arg]
         return int(number)
 
 
-class CountOrAuto(Count):
-    """A whole number, or the word auto."""
+class OrAuto(click.ParamType):  # type: ignore[type-arg]
+    """The word auto, or what another type takes."""
 
-    name = "count|auto"
+    def __init__(self, other: click.ParamType):  # type: ignore[type-arg]
+        self.other = other
+        self.name = f"{other.name}|auto"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number as an int, or the word."""
-        return value if value == "auto" else super().convert(value, param, ctx)
+        """The value as the other type has it."""
+        return value if value == "auto" else self.other.convert(value, param, ctx)
+
+
+class Folds(click.ParamType):  # type: ignore[type-arg]
+    """A number of folds, the words blocks and none, or the path of a zarr array of labels."""
+
+    name = "folds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, None, or the text as it is."""
+        if not isinstance(value, str):
+            return value
+        return None if value == "none" else int(value) if value.isdecimal() else value
 
 
 class Columns(click.ParamType):  # type: ignore[type-arg]
@@ -148,9 +162,12 @@ standardize_option = click.option(
 )
 basis_options = _all(
     click.option(
-        "--kernel", default="auto", show_default=True, help="auto, or name[:parameter...], terms joined by +."
+        "--kernel",
+        default="auto",
+        show_default=True,
+        help="name[:parameter...], terms joined by +; auto: kernel and scale are chosen on rows held out.",
     ),
-    click.option("--landmarks", type=CountOrAuto(), default="auto", show_default=True, help="How many."),
+    click.option("--landmarks", type=OrAuto(Count()), default="auto", show_default=True, help="How many."),
     click.option(
         "--landmark-method",
         type=click.Choice(METHODS),
@@ -159,6 +176,37 @@ basis_options = _all(
         help="How they are chosen.",
     ),
     click.option("--landmark-sample", type=Count(), help="Rows among which the methods other than uniform choose."),
+)
+solution_options = _all(
+    click.option(
+        "--exclude-landmarks/--keep-landmarks",
+        default=None,
+        help="Rows that are landmarks out of the sums, or in them; by default out for kernels with a kink.",
+    ),
+    click.option(
+        "--spread",
+        type=OrAuto(click.FLOAT),
+        default="auto",
+        show_default=True,
+        help="How far, in scales, landmarks are moved off the data.",
+    ),
+    click.option(
+        "--solver",
+        type=click.Choice(["penalised", "cut"]),
+        default="penalised",
+        show_default=True,
+        help="A penalty on rough functions, or a cut of the Gram matrix alone.",
+    ),
+    click.option(
+        "--penalty", type=OrAuto(click.FLOAT), default="auto", show_default=True, help="Its strength, 1 being usual."
+    ),
+    click.option(
+        "--folds",
+        type=Folds(),
+        default="10",
+        show_default=True,
+        help="Parts of the rows, for error bars: a number, blocks (of rows in time), a zarr array of labels, none.",
+    ),
 )
 weights_option = click.option("--weights", help="A zarr array of sample weights, one a row.")
 rtol_option = click.option("--rtol", type=float, help="Relative cut of the eigenvalues of the Gram matrix.")

@@ -16,6 +16,11 @@ from daskspectral.moments import Moments
 from daskspectral.store import load, save
 
 Measured = SpectralDecomposition | HermiteRegressor | InvariantRegressor
+PASSED_ON = (
+    *("landmark_sample", "columns", "periods", "standardize", "constant", "exclude_landmarks", "folds"),
+    *("solver", "penalty", "spread", "ridge", "rtol", "dtype"),
+)
+"""Options that are parameters of the estimator by the same name."""
 
 
 @click.command()
@@ -31,6 +36,7 @@ Measured = SpectralDecomposition | HermiteRegressor | InvariantRegressor
     help="laplacian: the power of the sampling density that is divided out; 1 for Laplace-Beltrami.",
 )
 @opt.basis_options
+@opt.solution_options
 @click.option("--components", type=opt.Count(), default=16, show_default=True, help="Functions wanted.")
 @opt.columns_option
 @opt.periods_option
@@ -75,9 +81,7 @@ def fit(points: str, **options: Any) -> None:
         n_landmarks=options["landmarks"],
         landmarks=options["landmark_method"],
         random_state=options["seed"],
-        **opt.chosen(
-            options, "landmark_sample", "columns", "periods", "standardize", "constant", "ridge", "rtol", "dtype"
-        ),
+        **opt.chosen(options, *PASSED_ON),
     )
     with opt.scheduler(options), opt.plan_shown():
         if options["only_plan"]:

@@ -20,6 +20,7 @@ from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.solution import solve_moments
+from daskspectral.moments.trust import UNCERTAIN, advise_update, excess, uncertainty
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
@@ -34,6 +35,7 @@ from daskspectral.passes.parameters import (
     resolve_support,
 )
 from daskspectral.passes.score import measure_score
+from daskspectral.passes.side import is_automatic
 from daskspectral.passes.sides import Choice, choose_functions
 from daskspectral.passes.sums import PassPlan, plan_sums
 from daskspectral.passes.variance import VarianceBound, variance_bound
@@ -229,7 +231,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         def lay(source: Source) -> Any:
             return choice.discretise(source, self.random_state, on_invalid=on_invalid, progress=progress)
 
-        return self._fit_source(
+        self._fit_source(
             source,
             choice.operator,
             lay,
@@ -243,6 +245,10 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             checkpoint_every=checkpoint_every,
             progress=progress,
         )
+        solver = self.solver_
+        doubt = uncertainty(vars(self)[solver.values], vars(self)[solver.errors], two_sided=solver.two_sided)
+        self.choice_.advise(certain=doubt <= UNCERTAIN)
+        return self
 
     def plan(self, X: Any, *, fields: Mapping[str, Any] | None = None, sample_weight: Any = None) -> PassPlan:
         """The tasks and the peak memory of `fit` on these data, before it starts.
@@ -292,9 +298,15 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         found = continued_folds(before.folds, folds)
         labels = None if found is None else found.labels
         source = open_appended(before, X, weight=sample_weight, fields=fields, fold=labels)
-        return self._update_source(
-            source, folds=found, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress
-        )
+        known = self._excess()
+        self._update_source(source, folds=found, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
+        advise_update(known, self._excess())
+        return self
+
+    def _excess(self) -> float:
+        """How far held-out values exceed fitted ones."""
+        values, solver = getattr(self, self.solver_.values), self.solver_
+        return excess(values, self.held_out_, two_sided=solver.two_sided)
 
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, by this or another run; no data are touched.
@@ -316,6 +328,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             ridge=self.ridge,
             min_support=resolve_support(self.min_support, self.solver),
             penalty=self._penalty(moments),
+            compared=is_automatic(self.kernel) and not isinstance(self.basis, Basis),
         )
         known = vars(self).get("moments_")
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()

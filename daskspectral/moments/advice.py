@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis
-from daskspectral.errors import ManifoldWarning, RankWarning
+from daskspectral.errors import ManifoldWarning, RankWarning, warn_user
 from daskspectral.kernels import Polynomial
 from daskspectral.moments.moments import Moments
 from daskspectral.operators.laplacian import OFF
@@ -18,20 +17,19 @@ from daskspectral.solve import Spectrum
 ROUNDING = 1e-5  # of single precision, a hundredfold
 
 
-def advise_manifold(moments: Moments, *, stacklevel: int = 4) -> None:
+def advise_manifold(moments: Moments) -> None:
     """Warn where the rows lie off the operator's manifold by more than rounding, in the root mean square."""
     squares = moments.arrays.get(OFF)
     distance = 0.0 if squares is None else math.sqrt(float(squares[0]) / moments.weight)
     if distance <= ROUNDING:
         return
-    warnings.warn(
+    warn_user(
         f"the rows lie {distance:.2g} off the manifold of {moments.operator} (root mean square), more than rounding. "
         "The tangential form does not see functions of this distance, and so it repeats its eigenvalues, from 0 on, "
         "once the kernel tells such functions apart: with noise of 0.01 off the sphere in R^3 they are 0, 0, 1.9, 1.9, "
         "2, 2, 2, 2.1 in place of 0, 2, 2, 2, 6. Project the rows onto the manifold, or leave the manifold out: the "
         "ambient form has no such functions",
         ManifoldWarning,
-        stacklevel=stacklevel,
     )
 
 
@@ -43,18 +41,15 @@ def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
             "kernel's scale (scale='median' is a start)"
         )
     if not kept.all():
-        warnings.warn(
+        warn_user(
             f"{np.count_nonzero(~kept)} of {basis.size} basis functions rest on fewer than min_support={least:g} "
             "effective points and were left out: their landmarks lie where the data are sparse at this scale; widen "
             "the kernel's scale, or use more rows",
             RankWarning,
-            stacklevel=6,
         )
 
 
-def advise_rank(
-    solution: Spectrum, basis: Basis, wanted: int, *, right: Basis | None = None, stacklevel: int = 4
-) -> None:
+def advise_rank(solution: Spectrum, basis: Basis, wanted: int, *, right: Basis | None = None) -> None:
     """Warn where there are fewer values than were wanted, and say what would give more.
 
     `right` is the basis of the right functions, where the solution has ranks of two sides.
@@ -76,9 +71,8 @@ def advise_rank(
             "raise the degree or use more landmarks, and where directions were lost to rounding, standardize the "
             "columns or lower the degree"
         )
-    warnings.warn(
+    warn_user(
         f"{what} on these data, fewer than n_components={wanted}: {len(solution.values)} {found} are "
         f"returned; {advice}",
         RankWarning,
-        stacklevel=stacklevel,
     )

@@ -7,9 +7,7 @@ Such data count as n_e rows, whatever the unit of the weights.
 
 from __future__ import annotations
 
-import warnings
-
-from daskspectral.errors import WeightWarning
+from daskspectral.errors import WeightWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.operators.weights import effective_rows
 
@@ -27,7 +25,7 @@ def counted_rows(moments: Moments) -> float:
     return moments.weight if effective is None else max(moments.weight, effective)
 
 
-def advise_weights(moments: Moments, *, stacklevel: int = 4) -> None:
+def advise_weights(moments: Moments) -> None:
     """Warn of weights that count rows otherwise than they seem to have been meant.
 
     Weights of a total far below the effective number of rows are no frequencies; weights that were brought to mean 1,
@@ -39,20 +37,18 @@ def advise_weights(moments: Moments, *, stacklevel: int = 4) -> None:
     total, count = moments.weight, moments.count
     factor = effective / total
     if total < FEW * effective:
-        warnings.warn(
+        warn_user(
             f"sample weights are frequencies, of which 2 is the row twice, and these sum to {total:.4g} over {count} "
             f"rows. They are taken as relative: the data count as {effective:.4g} rows, (sum w)^2 / sum w^2. Multiply "
             f"the weights by {factor:.4g} to say that this is meant, or by what makes them frequencies",
             WeightWarning,
-            stacklevel=stacklevel,
         )
     elif total > UNEVEN * effective and abs(total - count) <= ROUNDING * count:
-        warnings.warn(
+        warn_user(
             f"the sample weights have mean 1, and the data count as {count} rows, but as much is known as from "
             f"{effective:.4g} rows of equal weight, (sum w)^2 / sum w^2. For importance weights multiply them by "
             f"{factor:.4g}, and the penalty is that of so many rows; frequencies of rows may stay as they are",
             WeightWarning,
-            stacklevel=stacklevel,
         )
 
 

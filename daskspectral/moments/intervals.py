@@ -189,7 +189,8 @@ def _held_out(posed: Posed, parts: list[_Part]) -> Array:
 
 
 def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> Array:
-    """The ends (k, 2), on a logarithmic scale where both values have one sign, else on a linear one."""
+    """The ends (k, 2), on a logarithmic scale where both values have one sign and exceed their errors, else on a linear
+    one, of one sign where the values have one."""
     t = scipy.stats.t.ppf(0.5 + LEVEL / 2, number - 1)
     other = np.where(np.isnan(held_out), fitted, held_out)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -198,7 +199,10 @@ def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> 
         factor = np.exp(t * standard / np.abs(fitted) + 0.5 * np.abs(np.log(ratio)))
         by_ratio = np.sign(fitted)[:, None] * np.column_stack([middle / factor, middle * factor])
     plain = np.column_stack([np.minimum(fitted, other) - t * standard, np.maximum(fitted, other) + t * standard])
-    usable = (fitted * other > 0) & np.isfinite(by_ratio).all(axis=1)
+    same = fitted * other > 0
+    plain[same & (fitted > 0)] = np.maximum(plain[same & (fitted > 0)], 0)
+    plain[same & (fitted < 0)] = np.minimum(plain[same & (fitted < 0)], 0)
+    usable = same & np.isfinite(by_ratio).all(axis=1) & (t * standard < np.abs(fitted))
     ends = np.where(usable[:, None], by_ratio, plain)
     return np.sort(ends, axis=1)
 

@@ -115,6 +115,32 @@ def order_of(moments: Moments) -> OrderStatistic:
     return OrderStatistic(_mean(within), _mean(between), float(finite.max()) if len(finite) else math.nan)
 
 
+def share_between_tasks(moments: Moments) -> float:
+    """The share of the variance that lies between whole tasks; about tasks over rows where the order means nothing."""
+    if moments.order is None:
+        return math.nan
+    rows, _, tasks, total, of_runs, inside, of_tasks = moments.order
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _mean(np.where(tasks > 1, (of_tasks - total**2 / rows) / (inside + of_runs - total**2 / rows), np.nan))
+
+
+def kurtosis_of(moments: Moments) -> dict[int, float]:
+    """E z^4 / (E z^2)^2 by column of the prepared data, z being the distance from the landmarks' centre.
+
+    It is the kurtosis where the centre is the mean: 3 of normal rows, 1.8 of uniform ones. Constant columns have none,
+    nor have moments without the sums over runs.
+    """
+    if moments.order is None:
+        return {}
+    rows, _, _, total, of_runs, inside, _ = moments.order
+    m = len(total) // 2
+    square = total[m:] / rows[m:]
+    fourth = (inside[m:] + of_runs[m:]) / rows[m:]
+    columns = Runs.of(moments.basis, int(rows[0])).columns
+    usable = np.isfinite(fourth) & (square > 0)
+    return {int(c): float(f / s**2) for c, f, s, use in zip(columns, fourth, square, usable, strict=True) if use}
+
+
 def correlation_time(moments: Moments) -> float:
     """How many rows of trajectories count as one, by their integrated autocorrelation time; 1 for other data."""
     if moments.operator.lag is None:

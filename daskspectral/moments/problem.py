@@ -83,7 +83,7 @@ class Posed:
         pencil = self._pencil
         if pencil is None:
             return self.solve(means, rows)
-        span = pencil.part(self._energy(means), self.left.among(means["gram"], self.left), self.rows / rows)
+        span = pencil.part(self.energy(means), self.left.among(means["gram"], self.left), self.rows / rows)
         return self.solve(means, rows, span)
 
     def penalised(self, penalty: float | None) -> Posed:
@@ -99,7 +99,7 @@ class Posed:
         if penalty is None or not isinstance(self.operator.solver, Symmetric):
             return None
         gram = self.left.among(self.means["gram"], self.left)
-        self._like = Pencil.of(self._energy(self.means), gram, penalty, self.count, self.least_cut, self._like)
+        self._like = Pencil.of(self.energy(self.means), gram, penalty, self.count, self.least_cut, self._like)
         return self._like
 
     @property
@@ -110,7 +110,7 @@ class Posed:
         form = self.left.among(self.means["form"], self.left)
         return int(np.count_nonzero((form == 0).all(axis=0)))
 
-    def _energy(self, means: Mapping[str, Real]) -> Real:
+    def energy(self, means: Mapping[str, Real]) -> Real:
         """The symmetric form by which functions are ranked, ascending."""
         name = "form" if self.operator.solver.needs_symmetry else "energy"
         return self.left.among(means[name], self.left) * (-1 if self.operator.descending else 1)
@@ -131,7 +131,7 @@ class Posed:
             mu, nu = (c * trace(side.root, g) / rows for side, g in ((left, gram), (right, right_gram)))
             return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
         if operator.solver.needs_symmetry or "energy" in means:
-            energy = self._energy(means)
+            energy = self.energy(means)
             mu = c * roughness(operator, left.basis, energy, left.root) / rows
             return Penalty(mu * norm, energy=energy, rounding=self.rounding, precision=self.precision)
         if operator.derivative_order == 0:

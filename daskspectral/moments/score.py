@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.errors import RankWarning
+from daskspectral.errors import RankWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
 from daskspectral.operators import Operator
@@ -76,12 +75,11 @@ def held_out(operator: Operator, moments: Moments, functions: Mapping[str, Funct
     total = float(np.sum(values.real)) * (1 if descends else -1)
     lost = np.count_nonzero(np.isnan(values))
     if lost:
-        warnings.warn(
+        warn_user(
             f"{lost} of {len(values)} functions vanish on the {moments.count} rows of the score, or are combinations "
             "of the others there, and the score is -inf: score on more rows, or on rows from everywhere where the "
             "fit had some (ShuffleSplit, KFold(shuffle=True))",
             RankWarning,
-            stacklevel=4,
         )
     score = total if not lost and len(values) == wanted else -math.inf
     return HeldOut(score, values, "Ritz value", moments.count)

@@ -13,17 +13,27 @@ from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
+from daskspectral.moments.trust import Solved
 
 Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
 
 
 def solve_moments(
-    moments: Moments, *, count: int, rtol: float | None, ridge: float, min_support: float, penalty: float | None
+    moments: Moments,
+    *,
+    count: int,
+    rtol: float | None,
+    ridge: float,
+    min_support: float,
+    penalty: float | None,
+    compared: bool = False,
 ) -> dict[str, Any]:
     """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
 
-    `penalty` is c of the penalised solution, None for all directions above the cut `rtol`.
+    `penalty` is c of the penalised solution, None for all directions above the cut `rtol`; `compared` says that the
+    kernel and its scale were chosen on rows held out. Warns of what makes the answer less than it seems
+    (`moments.trust`).
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
@@ -31,9 +41,9 @@ def solve_moments(
     posed = Posed(moments, min_support=min_support, **options)
     spectrum = posed.solve(posed.means, posed.rows)
     left, right, solver = posed.left, posed.right, moments.operator.solver
-    advise_manifold(moments, stacklevel=5)
-    advise_weights(moments, stacklevel=5)
-    advise_rank(spectrum, left.basis, count, right=right.basis, stacklevel=5)
+    advise_manifold(moments)
+    advise_weights(moments)
+    advise_rank(spectrum, left.basis, count, right=right.basis)
     errors = errors_of(posed, moments.folds, spectrum)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
     halved = [b for b in moments.basis.parts if isinstance(b.core, LandmarkBasis) and b.size >= LEAST_HALVED]
@@ -41,7 +51,9 @@ def solve_moments(
     if halved and not errors.reason and moments.folds is not None:
         half = Posed(moments, min_support=0.0, half=True, **options)
         beyond = held_out_by_folds(half, moments.folds)
-        approximation[: len(beyond)] = np.abs(beyond - errors.held_out[: len(beyond)])
+        known = min(len(beyond), len(approximation))
+        approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
+    Solved(posed, moments, spectrum, errors, approximation).advise(compared=compared)
     return {
         solver.values: spectrum.values,
         **{name: shown[side] for name, side in solver.functions.items()},

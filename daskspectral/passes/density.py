@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import warnings
 
 import numpy as np
 
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_rows, take_rows
-from daskspectral.errors import DensityWarning
+from daskspectral.errors import DensityWarning, warn_user
 from daskspectral.operators import Operator
 
 logger = logging.getLogger("daskspectral")
@@ -45,12 +44,11 @@ def with_density(
         *(len(x), len(density.centres), density.bandwidth, density.floor, share, removed),
     )
     if density.removed > MOST_REMOVED:
-        warnings.warn(
+        warn_user(
             f"the sampling density is clipped below at its quantile {share:.2g} %, and this removes {removed:.2g} % of "
             "the weight that rows have once it is divided out: eigenvalues are off by as much or more, as some places "
             "hold very few rows. Lower the argument clip of the Laplacian where these rows are no outliers, or take a "
             "smaller density exponent",
             DensityWarning,
-            stacklevel=2,
         )
     return operator

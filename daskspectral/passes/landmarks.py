@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral import landmarks as choosing
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.errors import RankWarning
+from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Kernel
 from daskspectral.passes.parameters import given_landmarks
 
@@ -89,11 +88,10 @@ def choose_landmarks(
         diagonal=kernel.diagonal,
     )
     if len(chosen) < p and not at_most:
-        warnings.warn(
+        warn_user(
             f"only {len(chosen)} of {p} landmarks could be chosen by {landmarks!r}: the sample of {len(points)} rows "
             "holds no more that are distinct to the kernel",
             RankWarning,
-            stacklevel=4,
         )
     return Landmarks(kernel, points[chosen], raw[chosen], rows[chosen])
 

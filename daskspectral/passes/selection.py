@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
@@ -78,6 +79,20 @@ class Selection(Registered):
             return found
         whole = {int(column): period for column, period in periods.items()}  # files have strings for keys
         return replace(found, parameters={**found.parameters, "periods": whole})
+
+    def advise(self, *, certain: bool) -> None:
+        """Warn where the best candidate is at the edge of what was tried, unless the values are `certain` anyway."""
+        best = self.chosen
+        if certain or not self.edge or best is None:
+            return
+        where = "largest", "give a wider kernel, or standardize=True where the columns have different units"
+        if best.factor < 1:
+            where = "smallest", "more landmarks or rows resolve finer structure; rows far out make all distances large"
+        warn_user(
+            f"the best {self.edge} of the kernel is the {where[0]} that was tried, {best.factor:.2g} of the median "
+            f"distance ({shortened(best.kernel)}), and a better one may lie beyond: {where[1]}",
+            TrustWarning,
+        )
 
     def __len__(self) -> int:
         return len(self.candidates)

@@ -31,50 +31,45 @@ class FoldSums:
         return self.unit * self.forms[fold], self.unit * self.targets[fold], self.unit * self.squares[fold]
 
 
-@dataclass(frozen=True, eq=False)
-class Directions:
-    """Z (p, r), in which the sum of all forms is diag(`seen`), the penalty diag(`paid`), the targets `target` (r, m).
-
-    Errors below `floor` (one for each kind) are rounding.
-    """
-
-    matrix: Array
-    seen: Array
-    paid: Array
-    target: Array
-    floor: tuple[float, ...]
-
-
 def fold_errors(
-    kinds: Sequence[FoldSums], shares: Array, directions: Directions, alphas: Array
+    kinds: Sequence[FoldSums],
+    shares: Array,
+    whole: Sequence[tuple[Array, Array]],
+    penalty: Array,
+    alphas: Array,
+    cut: float,
 ) -> NDArray[np.float64] | None:
     """The mean squared error (g, kinds) of each penalty (g,) on rows that it was not fitted to, summed over targets.
 
-    For every fold k with the share w_k of the weight, the penalised solution a of the means over all other rows,
+    `whole` are form and target of each kind over all rows, K = `penalty` (p, p). For every fold k with the share w_k of
+    the weight, the penalised solution a of the means over all other rows,
 
         (A - A_k) a / (1 - w_k) + alpha K a = (b - b_k) / (1 - w_k),
 
-    has on the fold the error squares_k - 2 a.b_k + a.A_k a. One eigendecomposition a fold serves all penalties: Z is
-    scaled so that K is the identity there. None where fewer than two folds can be left out.
+    has on the fold the error squares_k - 2 a.b_k + a.A_k a. One eigendecomposition a fold serves all penalties, in
+    functions S that are orthonormal in the norm K. Of these, sums with a relative rounding of `cut` tell those of more
+    than its root apart: the others, of which A is like K^2, would be rounding, and matter for penalties below it alone.
+    None where fewer than two folds can be left out.
     """
-    z, root = directions.matrix, 1 / np.sqrt(np.maximum(directions.paid, 1e-300))
     judged = [k for k in range(len(shares)) if 0 < shares[k] < 1]
     if len(judged) < 2:
         return None
+    s = _orthonormal(penalty, float(np.sqrt(cut)))
+    form, target = (np.sum([parts[i] for parts in whole], axis=0) for i in (0, 1))
+    form, target = _between(s, form), s.T @ target
     total = np.zeros((len(alphas), len(kinds)))
     for k in judged:
         found = []
         for kind in kinds:
-            form, target, squares = kind.of(k)
-            found.append((_between(z, form), z.T @ target, float(squares.sum())))
+            own, aimed, squares = kind.of(k)
+            found.append((_between(s, own), s.T @ aimed, float(squares.sum())))
         rest = 1 - shares[k]
-        form = np.diag(directions.seen) - np.sum([f for f, _, _ in found], axis=0)
-        target = directions.target - np.sum([t for _, t, _ in found], axis=0)
-        a = root[:, None, None] * _ridge(root[:, None] * form * root / rest, root[:, None] * target / rest, alphas)
+        others = form - np.sum([f for f, _, _ in found], axis=0)
+        a = _ridge(others / rest, (target - np.sum([t for _, t, _ in found], axis=0)) / rest, alphas)
         for j, (seen, aimed, norm) in enumerate(found):
             image = (seen @ a.reshape(len(a), -1)).reshape(a.shape)
             error = norm - np.einsum("rgm,rgm->g", a, 2 * aimed[:, None] - image)
-            total[:, j] += np.maximum(error, directions.floor[j] * shares[k])
+            total[:, j] += np.maximum(error, 10 * cut * norm)
     return total / float(shares[judged].sum())
 
 
@@ -110,6 +105,13 @@ def best_penalty(alphas: Array, errors: Array) -> float:
     return float(alphas[i] * np.exp(np.clip(step, -0.5, 0.5) * spacing))
 
 
-def _between(z: Array, form: Array) -> Array:
-    product = z.T @ form @ z
+def _orthonormal(penalty: Array, cut: float) -> Array:
+    """S (p, r) with S.T K S = 1, from the eigenvalues of K above `cut` times the largest."""
+    values, vectors = scipy.linalg.eigh(0.5 * (penalty + penalty.T), driver="evd")
+    kept = values > cut * values[-1]
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def _between(s: Array, form: Array) -> Array:
+    product = s.T @ form @ s
     return np.asarray(0.5 * (product + product.T))

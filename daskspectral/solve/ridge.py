@@ -12,7 +12,7 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-from daskspectral.solve.folded import Directions, FoldSums, best_penalty, fold_errors
+from daskspectral.solve.folded import FoldSums, best_penalty, fold_errors
 from daskspectral.solve.whiten import resolve_cut, whiten
 
 Array = NDArray[np.floating[Any]]
@@ -136,13 +136,14 @@ def ridge_curve(
         anchor = float(np.sqrt(cut) * np.trace(form) / np.trace(penalty))
         pencil = _Pencil.at(anchor, observed, form, penalty, cut)
         low, high = np.log10(1e-3 * anchor), np.log10(100 * pencil.largest)
-        alphas = np.logspace(low, high, round(GRID * (high - low)) + 1)
+        alphas = 10 ** (low + np.arange(np.ceil(GRID * (high - low)) + 1) / GRID)
     else:
         pencil = _Pencil.at(alpha, observed, form, penalty, cut)
         alphas = np.array([alpha])
     scores = np.array([pencil.score(a) for a in alphas])
     folds = [kind.folds for kind in observed if kind.folds is not None]
-    errors = None if shares is None else fold_errors(folds, shares, pencil.shared, alphas)
+    whole = [(kind.form, kind.target) for kind in observed]
+    errors = None if shares is None else fold_errors(folds, shares, whole, penalty, alphas, cut)
     return Curve(alphas, scores, errors, pencil)
 
 
@@ -214,12 +215,6 @@ class _Pencil:
         if anchor == self.anchor:
             return self
         return _Pencil.at(anchor, observed, np.sum([kind.form for kind in observed], axis=0), penalty, cut)
-
-    @property
-    def shared(self) -> Directions:
-        """The directions, for folds."""
-        floor = tuple(kind.floor for kind in self.kinds)
-        return Directions(self.directions, self.seen, self.paid, self.target, floor)
 
     @property
     def largest(self) -> float:

@@ -1,0 +1,235 @@
+"""Doubts about a solution, as warnings that name their cause and a remedy; a good answer gets none.
+
+Values that are known no better than to a fifth are the mildest doubt, and the consequence of most others. So only the
+first of these is told: rows far out decide; the basis decides, by its rank or by the number of its landmarks; singular
+values do not hold up on rows that they were not fitted to; the values are uncertain. Rows that are alike in their order
+make the error bars themselves wrong, and are told beside any of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from daskspectral.basis import LandmarkBasis
+from daskspectral.errors import RankWarning, TrustWarning, warn_user
+from daskspectral.kernels import Periodic, RadialKernel
+from daskspectral.moments.intervals import NEGLIGIBLE, Errors
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.order import kurtosis_of, order_of, share_between_tasks
+from daskspectral.moments.problem import Posed
+from daskspectral.solve import Spectrum, whiten
+from daskspectral.solve.whiten import CUTS
+
+Array = NDArray[np.floating[Any]]
+
+ALIKE_ROWS = 5.0  # that count as one: random folds then give error bars too narrow by its root
+ALIKE_TASKS = 0.1  # of the variance lies between whole tasks, which are dealt to folds
+FAR_OUT = 10.0  # kurtosis: 3 of normal rows, 6 of exponential tails on both sides
+UNEVEN = 3.0  # the largest share of a fold in a function's square over the median share
+CHANGE = 0.1  # of a value, by which the basis must not decide it
+LOW_RANK, FEW_DIRECTIONS = 0.25, 5  # below this share of p, and below so many times the number of values
+LEFT = 0.75  # of the directions, which must give the same values
+OVERFITTED = 1.1  # VAMP-2 of the fit over VAMP-2 of rows held out
+UNCERTAIN = 0.2  # half of an interval, of its value
+SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A solved problem, with its error bars and how much half of the landmarks change its values, (k,)."""
+
+    posed: Posed
+    moments: Moments
+    spectrum: Spectrum
+    errors: Errors
+    approximation: Array
+
+    def advise(self, *, compared: bool) -> None:
+        """Warn of the first doubt; a low rank is none where kernels were `compared` on rows held out."""
+        advise_order(self.moments)
+        if self.errors.reason or not len(self.spectrum.values):
+            return
+        if text := self.far_out():
+            warn_user(text, TrustWarning)
+        elif not compared and (text := self.low_rank()):
+            warn_user(text, RankWarning)
+        elif text := self.few_landmarks() or self.overfitted() or self.uncertain():
+            warn_user(text, TrustWarning)
+
+    def far_out(self) -> str:
+        """Whether the columns have heavy tails, and a few rows decide some function."""
+        kurtosis = kurtosis_of(self.moments)
+        worst = max(kurtosis, key=lambda column: kurtosis[column], default=-1)
+        folds = self.moments.folds
+        if worst < 0 or kurtosis[worst] <= FAR_OUT or folds is None:
+            return ""
+        left = self.posed.left
+        grams = np.stack([left.among(gram, left) for gram in folds.arrays["gram"][: folds.number]])
+        functions = self.spectrum.left if self.posed.operator.solver.two_sided else self.spectrum.right
+        squares = np.einsum("pi,kpi->ki", functions.conj(), grams @ functions).real
+        shares = squares / folds.weight[: folds.number, None]
+        if not (shares.max(axis=0) > UNEVEN * np.median(shares, axis=0)).any():
+            return ""
+        columns = self.moments.preparation.get("columns")
+        column = worst if columns is None else columns[worst]
+        return (
+            f"column {column} has a few rows far out (kurtosis {kurtosis[worst]:.3g}; of normal rows 3), and some "
+            "functions rest on these rows alone: sums converge slowly, error bars come out too narrow, and values near "
+            "0 may stand for single rows. Transform the column (a logarithm, ranks) or leave out what is no data; "
+            "standardize=True does not help"
+        )
+
+    def low_rank(self) -> str:
+        """Whether a kernel of given scale has so few directions that the number of them decides the values."""
+        posed, k = self.posed, len(self.spectrum.values)
+        kernels = [b.core.kernel for b in posed.left.basis.parts if isinstance(b.core, LandmarkBasis)]
+        inner = [kernel.kernel if isinstance(kernel, Periodic) else kernel for kernel in kernels]
+        rank, size = self.spectrum.rank, int(np.count_nonzero(posed.left.kept))
+        if isinstance(rank, tuple) or not posed.operator.solver.needs_symmetry or not inner or k < posed.count:
+            return ""  # fewer values than were wanted are told already
+        if rank >= min(LOW_RANK * size, FEW_DIRECTIONS * k) or not all(isinstance(q, RadialKernel) for q in inner):
+            return ""
+        gram = posed.left.among(posed.means["gram"], posed.left)
+        change = _change_by_rank(posed.energy(posed.means), gram, k, CUTS[self.moments.dtype])
+        if not change > CHANGE:
+            return ""
+        return (
+            f"the rank is {rank} of {size} functions, and it decides the values: without the last quarter of the "
+            f"directions half of them change by {_percent(change)} or more. The kernel {kernels[0]} is too wide for "
+            "these data, or there are too few rows: narrow it, or let kernel='auto' compare scales"
+        )
+
+    def few_landmarks(self) -> str:
+        """Whether half of the landmarks give other values."""
+        change = self.approximation / _sizes(self.spectrum.values, self.posed.operator.solver.two_sided)
+        trusted = np.arange(len(change)) < self.errors.trusted
+        known = change[~np.isnan(change)]
+        if not (known > CHANGE).any():
+            return ""
+        middle, certain = float(np.median(known)), np.flatnonzero(trusted & (change > CHANGE))
+        if middle <= CHANGE and not len(certain):
+            return ""
+        what = f"the values change by {_percent(middle)} in the median"
+        if middle <= CHANGE:
+            what = f"value {certain[0]} changes by {_percent(float(change[certain[0]]))}"
+        return (
+            f"{what} when the second half of the landmarks is left out, so that more of them would change it again, "
+            "beyond the error bars: use more landmarks (n_landmarks), or a wider or smoother kernel"
+        )
+
+    def overfitted(self) -> str:
+        """Whether singular values are much larger than on rows that they were not fitted to."""
+        if not self.posed.operator.solver.two_sided:
+            return ""
+        held_out = self.errors.held_out
+        fitted, beyond = float(np.sum(self.spectrum.values**2)), float(np.nansum(held_out**2))
+        if fitted <= OVERFITTED * beyond:
+            return ""
+        return (
+            f"the squared singular values sum to {fitted:.4g}, and to {beyond:.4g} on rows that they were not fitted "
+            "to (held_out_): the functions follow accidents of these rows. Use a larger penalty, a wider kernel, fewer "
+            "landmarks or more rows"
+        )
+
+    def uncertain(self) -> str:
+        """Whether half of the values are known no better than to a fifth."""
+        solver, k, errors = self.posed.operator.solver, len(self.spectrum.values), self.errors
+        middle = uncertainty(self.spectrum.values, errors.intervals, two_sided=solver.two_sided)
+        if not middle > UNCERTAIN:
+            return ""
+        name = solver.values.removesuffix("_").replace("_", " ")
+        trusted = f"the first {errors.trusted} are" if errors.trusted > 1 else "the first is"
+        return (
+            f"of {k} {name} {trusted if errors.trusted else 'none is'} trusted, and half of them are known to within "
+            f"{_percent(middle)} at best ({solver.errors}): {self.moments.count} rows are few for them. Use more rows, "
+            "or ask for fewer values (n_components)"
+        )
+
+
+def uncertainty(values: NDArray[np.inexact[Any]], intervals: Array, *, two_sided: bool) -> float:
+    """The median of half the width of the intervals (k, 2), relative to their values (k,); constants do not count.
+
+    NaN without intervals. Values near 0 count as larger, singular values as a quarter of the largest at least.
+    """
+    sizes = np.abs(values)
+    counted = sizes > 1e-12 * sizes.max(initial=0.0)
+    if not counted.any():
+        return math.nan
+    half = np.maximum(intervals[:, 1] - values.real, values.real - intervals[:, 0])
+    return float(np.median((half / _sizes(values, two_sided))[counted]))
+
+
+def _sizes(values: NDArray[np.inexact[Any]], two_sided: bool) -> Array:
+    sizes = np.abs(values)
+    largest = sizes.max(initial=0.0)
+    return (
+        np.asarray(np.maximum(sizes, SMALL_SINGULAR * largest) if two_sided else sizes + NEGLIGIBLE * largest) + 1e-300
+    )
+
+
+def excess(values: NDArray[np.inexact[Any]], held_out: Array, *, two_sided: bool) -> float:
+    """The median of held-out over fitted values, or of fitted over held-out singular values; NaN where unknown."""
+    fitted, other = np.abs(values), np.abs(held_out)
+    known = np.isfinite(other) & (np.minimum(fitted, other) > 1e-3 * fitted.max(initial=0.0))
+    if not known.any():
+        return math.nan
+    ratio = other[known] / fitted[known]
+    return float(np.median(1 / ratio if two_sided else ratio))
+
+
+def advise_update(before: float, after: float) -> None:
+    """Warn where the rows that were added fit the functions worse than the earlier ones, by their `excess`."""
+    if after > OVERFITTED and after > OVERFITTED * before:
+        warn_user(
+            f"held-out values are {after:.3g} times the fitted ones after the update, {before:.3g} times before: the "
+            "new rows are not like those for which kernel, scale and landmarks were chosen; fit all rows again",
+            TrustWarning,
+        )
+
+
+def advise_order(moments: Moments) -> None:
+    """Warn where rows were dealt to folds as if their order meant nothing, and neighbours are alike."""
+    if moments.folds is None or moments.folds.rule not in ("hash", "tasks"):
+        return
+    alike, share = order_of(moments).within, share_between_tasks(moments)
+    if moments.folds.rule == "hash" and alike > ALIKE_ROWS:
+        what = f"about {alike:.2g} rows that follow one another are as alike as one (their autocorrelation time)"
+    elif moments.folds.rule == "tasks" and share > ALIKE_TASKS:
+        what = f"{_percent(share)} of the variance of the rows lies between tasks of thousands of rows"
+    else:
+        return
+    warn_user(
+        f"the order of the rows matters: {what}, and error bars and held-out values take every row as independent. For "
+        "rows that follow in time use folds='blocks', or the intervals are too narrow. For independent rows that are "
+        "sorted they are right: labels in turn, folds=numpy.arange(n) % 10, say so",
+        TrustWarning,
+    )
+
+
+def _change_by_rank(form: Array, gram: Array, count: int, cut: float) -> float:
+    """The median relative change of the first `count` values when the last quarter of the directions is left out.
+
+    Directions are those of the Gram matrix above `cut`, the ones that the data see best first; a value that has none is
+    inf. Functions that the form kills do not count.
+    """
+    null = (form == 0).all(axis=0) & (np.diag(gram) > 0)
+    w = whiten(gram, cut, null).matrix
+    nulls = int(np.count_nonzero(null))
+    values = []
+    for size in (w.shape[1], nulls + int(np.ceil(LEFT * (w.shape[1] - nulls)))):
+        inner = w[:, :size].T @ form @ w[:, :size]
+        found = scipy.linalg.eigvalsh(0.5 * (inner + inner.T))[nulls:count]
+        values.append(np.append(found, np.full(max(0, count - nulls - len(found)), np.inf)))
+    whole, part = values
+    known = np.isfinite(whole) & (whole > 0)
+    return float(np.median(part[known] / whole[known] - 1)) if known.any() else 0.0
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 10 else f"a factor of {1 + share:.2g}"
