@@ -74,10 +74,6 @@ def _detailed(what: SpectralDecomposition) -> str:
     moments: Moments = what.moments_
     rank = " and ".join(map(str, what.rank_)) if isinstance(what.rank_, tuple) else what.rank_
     lines: dict[str, Any] = {}
-    density = moments.operator.estimate
-    if density is not None:
-        centres = f"{len(density.centres)} centres, bandwidth {density.bandwidth:.3g}"
-        lines["density"] = f"{centres}; clipped below for {100 * density.clipped:.2g} % of the rows"
     if moments.folds is not None:
         lines["folds"] = f"{moments.folds.number}, {DEALT[moments.folds.rule]}"
     lines |= {"rank": rank, "status": what.status_}
@@ -88,7 +84,7 @@ def _detailed(what: SpectralDecomposition) -> str:
             title = name.removesuffix("_").replace("_", " ")
             lines[title] = f"{least:.4g} effective points under a function at least, {middle:.4g} in the median"
     choice = getattr(what, "choice_", None)
-    table = [] if choice is None else ["", f"automatic choice: {_chosen(what)}", str(choice)]
+    table = [] if choice is None else ["", *([f"chosen: {_chosen(what)}", ""] if len(choice) else []), str(choice)]
     return "\n".join([*_measured(moments), *_lines(lines), "", *spectrum_table(what, residuals=True), *table])
 
 
@@ -234,6 +230,10 @@ def _measured(moments: Moments) -> list[str]:
     for name, basis in {"basis": moments.basis, "right basis": moments.right_basis}.items():
         if basis is not None:
             lines[name] = f"{basis.description}: {basis.size} functions of {basis.dimension} variables"
+    density = moments.operator.estimate
+    if density is not None:
+        centres = f"{len(density.centres)} centres, bandwidth {density.bandwidth:.3g}"
+        lines["density"] = f"{centres}; clipped below for {100 * density.clipped:.2g} % of the rows"
     return _lines(lines | _rows(moments))
 
 

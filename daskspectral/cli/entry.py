@@ -6,6 +6,7 @@ import logging
 import signal
 import sys
 import traceback
+import warnings
 from contextlib import suppress
 
 import click
@@ -30,6 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     logging.captureWarnings(True)
+    warnings.formatwarning = _formatted
     settings: dict[str, bool] = {}
     try:
         with raise_on_signals(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
@@ -51,6 +53,14 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(1)
     if isinstance(code, int) and code:
         sys.exit(code)
+
+
+def _formatted(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """A warning in a shell: the message of one of daskspectral's own, and where others come from."""
+    own = category.__module__.startswith("daskspectral")
+    return str(message) if own else f"{filename}:{lineno}: {category.__name__}: {message}"
 
 
 def _message(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""How the left and right functions of an operator are chosen: a basis that is given, or a kernel at landmarks."""
+"""How the left and right functions of an operator are chosen, and what of it is left to the data."""
 
 from __future__ import annotations
 
@@ -7,198 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis, Vanishing
-from daskspectral.data.source import Source, label_of
-from daskspectral.errors import renumbered
-from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
-from daskspectral.landmarks import METHODS
+from daskspectral.basis import Basis, Vanishing
+from daskspectral.data.source import Source
+from daskspectral.kernels import DotKernel
 from daskspectral.operators import Operator
 from daskspectral.operators.facts import derivatives, fields_at_derivatives, units_of
 from daskspectral.passes.deciding import Open, decide, pilot_bytes
 from daskspectral.passes.density import with_density
-from daskspectral.passes.edges import check_edges
-from daskspectral.passes.landmarks import MOST_LANDMARKS, choose_landmarks, moved
+from daskspectral.passes.landmarks import MOST_LANDMARKS
 from daskspectral.passes.parameters import (
-    check_one_of,
-    check_whole,
     checked_kernel,
-    given_landmarks,
 )
-from daskspectral.passes.periods import Periods, check_periods, periodic, periods_of
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
+from daskspectral.passes.side import Side, has_kink
 from daskspectral.passes.sums import MOST_DROPPED, Discretisation
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """An estimator's parameters for the left or the right functions; `prefix` begins their names, "" or "right_".
-
-    The functions are a `basis`, or a `kernel` at `landmarks`: an array, or the method that chooses `count` of
-    `sample` rows. `view` is the field of points on which they are evaluated; `constant` adds the constant function.
-    `vanishing` is a Vanishing("landmarks", ...) into which the kernel at landmarks goes. `periods` are the periods of
-    columns of X by their numbers.
-    """
-
-    prefix: str
-    view: str
-    basis: Basis | None
-    kernel: Kernel | str | None
-    landmarks: Any
-    count: int
-    sample: int | None
-    constant: bool
-    spread: float = 0.0
-    vanishing: Vanishing | None = None
-    periods: Mapping[Any, Any] | None = None
-
-    @property
-    def automatic(self) -> bool:
-        """Whether the data decide the kernel or its scale."""
-        return self.basis is None and is_automatic(self.kernel)
-
-    @property
-    def drawn(self) -> bool:
-        """Whether rows of the data become landmarks."""
-        return self.basis is None and isinstance(self.landmarks, str)
-
-    @property
-    def vanishes(self) -> bool:
-        """Whether its functions vanish at the ends of the data."""
-        return self.vanishing is not None or (isinstance(self.basis, Basis) and self.basis.vanishes)
-
-    @property
-    def size(self) -> int:
-        """The number of functions wanted, known before landmarks are drawn."""
-        if self.basis is not None:
-            return self.basis.size + self._adds_constant(self.basis)
-        return (self.count if self.drawn else len(self.landmarks)) + self.constant
-
-    def check(self) -> None:
-        """Raise ValueError or TypeError for parameters that cannot work with any data."""
-        basis = f"{self.prefix}basis"
-        if self.basis is not None:
-            if not isinstance(self.basis, Basis):
-                raise TypeError(f"{basis} must be one of daskspectral.basis, such as MonomialBasis; got {self.basis!r}")
-            named = {f"{self.prefix}kernel": self.kernel is not None and not isinstance(self.kernel, str)}
-            named[f"{self.prefix}landmarks"] = not isinstance(self.landmarks, str)
-            for name, given in named.items():
-                if given:
-                    raise ValueError(f"{basis} takes the place of a kernel at landmarks; give it or {name}, not both")
-            if self.periods is not None:
-                raise ValueError(
-                    f"periods are for kernels at landmarks, and {basis} has functions of its own: they have to be "
-                    "periodic themselves, as LandmarkBasis(Periodic(kernel, periods), points) is"
-                )
-        else:
-            checked_kernel(self.kernel)
-        check_periods(self.periods)
-        if self.vanishes and self.constant:
-            raise ValueError(
-                f"constant=True would add a function that does not vanish to {basis}, whose functions vanish at the "
-                "ends of the data; leave constant out"
-            )
-        if isinstance(self.landmarks, str):
-            check_one_of(f"{self.prefix}landmarks", self.landmarks, METHODS)
-            if self.landmarks != "uniform" and self.sample is not None:
-                check_whole("landmark_sample", self.sample, self.count)
-
-    def check_against(self, source: Source, order: int, operator: Operator) -> None:
-        """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
-        dimension = source.dimension_at(self.view)
-        if self.basis is not None:
-            if self.basis.dimension != dimension:
-                raise ValueError(
-                    f"{self.prefix}basis has functions of {self.basis.dimension} variables, and "
-                    f"{label_of(self.view)} has {dimension} columns"
-                )
-            self.basis.check_order(order, operator.title)
-            return
-        if self.vanishing is not None:
-            self.vanishing.check_dimension(dimension)
-        kernel = self._kernel(operator, source)
-        self.laid(LandmarkBasis(kernel, np.zeros((1, dimension)))).check_order(order, operator.title)
-        if not self.drawn:
-            columns = source.preparations[self.view].columns
-            given_landmarks(self.landmarks, source.width(self.view), label_of(self.view), columns)
-
-    def choose(
-        self, source: Source, rng: np.random.Generator, operator: Operator, *, on_invalid: str, progress: bool | None
-    ) -> tuple[Basis, NDArray[np.floating[Any]] | None]:
-        """The basis, and its landmarks in the raw columns of the data, None for a basis that is given."""
-        basis, raw = self._chosen(source, rng, operator, on_invalid=on_invalid, progress=progress)
-        if basis.edges:
-            check_edges(basis.edges, source, rng, view=self.view, on_invalid=on_invalid, progress=progress)
-        return _with_constant(basis) if self._adds_constant(basis) else basis, raw
-
-    def _chosen(
-        self, source: Source, rng: np.random.Generator, operator: Operator, **options: Any
-    ) -> tuple[Basis, NDArray[np.floating[Any]] | None]:
-        if self.basis is not None:
-            return self.basis, None
-        found = choose_landmarks(
-            source,
-            self._kernel(operator, source),
-            self.landmarks,
-            self.count,
-            rng,
-            view=self.view,
-            sample_size=self.sample,
-            **options,
-        )
-        rows = found.rows
-        if rows is not None and not self.prefix:
-            with renumbered(lambda k: rows[k]):
-                operator.check_points(found.points)
-        return self.laid(LandmarkBasis(found.kernel, moved(found.points, found.kernel, self.spread))), found.raw
-
-    def kernel_of(self, basis: Basis) -> Kernel:
-        """The kernel of a basis that this side chose, as an estimator takes it: without periods that are added."""
-        core = basis.parts[-1].core
-        assert isinstance(core, LandmarkBasis)
-        kernel = core.kernel
-        given = isinstance(self.kernel, Periodic)
-        return kernel.kernel if isinstance(kernel, Periodic) and not given else kernel
-
-    def laid(self, basis: Basis) -> Basis:
-        """Functions at landmarks as they are used: within a vanishing basis where one is asked for."""
-        return basis if self.vanishing is None else self.vanishing.of(basis)
-
-    def periods_in(self, source: Source, operator: Operator) -> Periods | None:
-        """The period of each prepared column; None where none has one. Raises ValueError for two that differ."""
-        given = None if self.periods is None else periods_of(self.periods, source, self.view)
-        if given is not None and operator.periods is not None and operator.periods != given:
-            raise ValueError(
-                f"{operator} has the periods {operator.periods}, and periods= asks for {given}; give them once"
-            )
-        return operator.periods if given is None else given
-
-    def _kernel(self, operator: Operator, source: Source) -> Kernel:
-        """A copy of the kernel, periodic where the columns or the operator's manifold are."""
-        periods = self.periods_in(source, operator)
-        return periodic(
-            checked_kernel(self.kernel), periods, f"{operator} has" if self.periods is None else "periods= asks for"
-        )
-
-    def _adds_constant(self, basis: Basis) -> bool:
-        return self.constant and not basis.holds_constant
-
-
-def has_kink(kernel: Kernel) -> bool:
-    """Whether k(., y) is not differentiable at y, as for the exponential kernel."""
-    inner = kernel.kernel if isinstance(kernel, Periodic) else kernel
-    return isinstance(inner, RadialKernel) and inner.smoothness < 1
-
-
-def is_automatic(kernel: Any) -> bool:
-    """Whether a parameter leaves the kernel or its scale to the data."""
-    return (isinstance(kernel, str) and kernel == "auto") or (isinstance(kernel, Kernel) and kernel.automatic)
-
-
-def _with_constant(basis: Basis) -> Basis:
-    return Concatenated((ConstantBasis(basis.dimension), *basis.parts))
 
 
 @dataclass(frozen=True, eq=False)

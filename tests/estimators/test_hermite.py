@@ -378,7 +378,7 @@ def test_saved_and_loaded_bit_for_bit(fitted: dsp.HermiteRegressor, tmp_path: Pa
         dsp.save(model.moments_, tmp_path / "moments.zarr", overwrite=True)
         moments = dsp.load(tmp_path / "moments.zarr")
         np.testing.assert_array_equal(clone(model).fit_moments(moments).coef_, model.coef_)
-    assert f"penalty     {fitted.alpha_:g}\nscore       {fitted.gcv_:g}" in describe(dsp.load(tmp_path / "0.zarr"))
+    assert f"penalty     {fitted.alpha_:g}\nheld out    " in describe(dsp.load(tmp_path / "0.zarr"))
     with pytest.raises(ValueError, match=r"0.zarr holds HermiteRegressor, not SpectralDecomposition"):
         dsp.SpectralDecomposition.load(tmp_path / "0.zarr")
     with pytest.raises(NotFittedError):

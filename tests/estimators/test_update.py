@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from pathlib import Path
 
 import dask.array as da
@@ -11,6 +13,7 @@ from click.testing import CliRunner
 
 import daskspectral as dsp
 from daskspectral.cli import command
+from daskspectral.errors import TrustWarning
 
 X = np.random.default_rng(0).standard_normal((6000, 2))
 
@@ -69,3 +72,19 @@ def test_a_part_given_twice_is_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, ["merge", path, path, "--out", str(tmp_path / "b.zarr")])
     assert done.exit_code == 2
     assert "given twice" in done.output
+
+
+def test_rows_that_the_functions_do_not_suit_are_told(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    near, far = rng.uniform(0, 1, (600, 2)), rng.uniform(0, 12, (600, 2))
+    model = dsp.SpectralDecomposition(n_components=6, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(near)
+        like = copy.deepcopy(model)
+    with pytest.warns(TrustWarning, match="held-out values are .* after the update, .* before"):
+        model.update(np.vstack([near, far]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "(?!.*after the update)", TrustWarning)
+        like.update(np.vstack([near, rng.uniform(0, 1, (600, 2))]))
