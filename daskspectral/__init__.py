@@ -48,12 +48,14 @@ if TYPE_CHECKING:
     from daskspectral import basis, groups, kernels, landmarks, manifolds, model_selection, operators, testing
     from daskspectral.errors import (
         DensityWarning,
+        FitWarning,
         InvalidRowError,
         ManifoldWarning,
         RankWarning,
         SmoothnessError,
         TrustWarning,
         UntrustedError,
+        WeightWarning,
     )
     from daskspectral.estimators import (
         DiffusionMap,
@@ -74,6 +76,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "DensityWarning": "errors",
     "DiffusionMap": "estimators",
+    "FitWarning": "errors",
     "GraphLaplacian": "estimators",
     "HermiteRegressor": "estimators",
     "InvalidRowError": "errors",
@@ -88,6 +91,7 @@ _HOMES = {
     "SpectralDecomposition": "estimators",
     "TrustWarning": "errors",
     "UntrustedError": "errors",
+    "WeightWarning": "errors",
     "along": "forms",
     "along_each": "forms",
     "at": "forms",
@@ -106,6 +110,7 @@ _MODULES = ("basis", "groups", "kernels", "landmarks", "manifolds", "model_selec
 __all__ = [
     "DensityWarning",
     "DiffusionMap",
+    "FitWarning",
     "GraphLaplacian",
     "HermiteRegressor",
     "InvalidRowError",
@@ -120,6 +125,7 @@ __all__ = [
     "SpectralDecomposition",
     "TrustWarning",
     "UntrustedError",
+    "WeightWarning",
     "along",
     "along_each",
     "at",

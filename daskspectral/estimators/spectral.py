@@ -483,7 +483,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         check_whole("n_components", self.n_components)
         if self.n_landmarks != "auto":
             check_whole("n_landmarks", self.n_landmarks)
-        for name in ("kernel", "basis", "right_kernel", "right_basis"):
+        for name in ("basis", "right_basis"):
             if isinstance(getattr(self, name), str):
                 check_one_of(name, getattr(self, name), ("auto",))
         check_one_of("solver", self.solver, ("penalised", "cut"))

@@ -98,10 +98,11 @@ class Pencil:
             others = white[:, first.shape[1] :]
             last = _last_value(energy, others, ritz_size(count) - MARGIN) if like is None else like.last
             t = 1 / max(last, 1e-3 * np.trace(b) / np.trace(a))
-        root = inverse_root(a + t * b, penalty.rounding)
-        while root.least < -100 * penalty.rounding and sigma * t < 1e12:
+        squares = np.diag(gram)[rest]
+        root = inverse_root(a + t * b, penalty.rounding, squares)
+        while root.least < -100 * root.rounding and sigma * t < 1e12:
             sigma = max(2 * sigma, 1 / t)
-            root = inverse_root(a + t * (b + sigma * a), penalty.rounding)
+            root = inverse_root(a + t * (b + sigma * a), penalty.rounding, squares)
         inner = root.matrix.T @ norm @ root.matrix
         return cls(null, white, root, inner, t, sigma, count, cut, penalty.precision, last)
 
@@ -163,34 +164,43 @@ def _last_value(energy: Array, white: Array, count: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class InverseRoot:
-    """W (p, r) with W^T M W = I on the directions of M, brought to unit diagonal by `scale` (p,), that exceed rounding.
+    """W (p, r) with W^T M W = I on the directions of M, brought to unit diagonal, that exceed `rounding`.
 
     `least` and `largest` are the extreme eigenvalues at unit diagonal; `least` is -1 where the diagonal is negative.
+    The rounding of the entries of M is relative to `squares` (p,), those of the functions.
     """
 
     matrix: Array
-    scale: Array
+    squares: Array
     least: float
     largest: float
+    rounding: float
 
     def blurred(self, functions: Array, precision: float) -> Array:
         """How much of the squared norms (k,) of functions (p, k) is rounding: large coefficients cancel."""
-        return np.asarray(precision * self.largest * np.sum((functions / self.scale[:, None]) ** 2, axis=0))
+        return np.asarray(precision * self.largest * (self.squares @ functions**2))
 
 
-def inverse_root(matrix: Array, rounding: float) -> InverseRoot:
-    """The inverse root of a symmetric matrix (p, p)."""
+def inverse_root(matrix: Array, rounding: float, squares: Array | None = None) -> InverseRoot:
+    """The inverse root of a symmetric matrix (p, p), on the directions above `rounding` at unit diagonal.
+
+    `squares` (p,) are those of the functions where the matrix is of what is left of them, without a constant: what
+    was subtracted leaves its rounding.
+    """
     diagonal = np.diag(matrix)
+    squares = np.maximum(diagonal, 0) if squares is None else squares
     scale = np.divide(1, np.sqrt(np.abs(diagonal)), out=np.ones(len(matrix)), where=diagonal > 0)
+    scale[squares == 0] = 0  # no row sees these functions, whatever their norm
     scaled = matrix * scale[:, None] * scale
     if not len(scaled):
-        return InverseRoot(np.zeros((0, 0)), scale, 0.0, 0.0)
+        return InverseRoot(np.zeros((0, 0)), squares, 0.0, 0.0, rounding)
+    rounding *= max(1.0, float((squares * scale**2)[diagonal > 0].max(initial=0.0)))
     values, vectors = scipy.linalg.eigh(0.5 * (scaled + scaled.T))
     kept = values > rounding
     fix_signs(vectors)
     least = -1.0 if (diagonal < 0).any() else float(values[0])
     root = scale[:, None] * (vectors[:, kept] / np.sqrt(values[kept]))
-    return InverseRoot(np.asarray(root), scale, least, float(values[-1]))
+    return InverseRoot(np.asarray(root), squares, least, float(values[-1]), rounding)
 
 
 def orthonormal(span: Array, gram: Array) -> Array:
@@ -254,7 +264,7 @@ def _unit(vector: Array) -> Array:
 
 def _certain(gram: Array, norm: Array, penalty: Penalty) -> Array:
     """W (p, r) with W^T (gram + norm) W = I and W^T gram W diagonal, of the functions whose norm is not rounding."""
-    root = inverse_root(gram + norm, penalty.rounding)
+    root = inverse_root(gram + norm, penalty.rounding, np.diag(gram))
     inner = root.matrix.T @ gram @ root.matrix
     theta, vectors = scipy.linalg.eigh(0.5 * (inner + inner.T))
     functions = root.matrix @ vectors[:, ::-1]
