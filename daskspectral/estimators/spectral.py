@@ -470,11 +470,12 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         return measure_score(self.fitted(), X, fields=fields, sample_weight=sample_weight, **options).score
 
     def variance_bound(self, X: Any, *, delta: float = 0.05, **options: Any) -> VarianceBound:
-        """Error bars from the rows of X, in one pass: Theorem 1's variance term, a sharper bound, standard errors.
+        """Bounds of the error from the rows of X, in one pass: the variance term of Theorem 1, and a sharper one.
 
-        X are the rows of the fit, or some of them; `options` are fields, sample_weight, on_invalid, allow_missing and
-        progress, as in `fit`; `delta` is the probability with which a bound may fail. Raises ValueError for operators
-        that are not symmetric, or not invertible on the span, and after a fit with a ridge.
+        The theorem's is vacuous on most data; error bars for use are those of the fit, `eigenvalue_errors_`. X are the
+        rows of the fit, or some of them; `options` are fields, sample_weight, on_invalid, allow_missing and progress,
+        as in `fit`; `delta` is the probability with which a bound may fail. Raises ValueError for operators that are
+        not symmetric, or not invertible on the span, and after a fit with a ridge.
         """
         return variance_bound(self.fitted(), X, delta=delta, **options)
 
