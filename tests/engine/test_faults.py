@@ -338,6 +338,7 @@ def test_an_object_store_is_listed_too(monkeypatch: pytest.MonkeyPatch) -> None:
         whole.check_unchanged(after)
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.WeightWarning")
 def test_weights_of_any_unit_keep_the_same_functions() -> None:
     weight = RNG.uniform(0.5, 2, N)
     a, b = (estimator().fit(X, sample_weight=w) for w in (weight, weight / weight.sum()))
@@ -345,6 +346,7 @@ def test_weights_of_any_unit_keep_the_same_functions() -> None:
     np.testing.assert_allclose(a.eigenvalues_[1:], b.eigenvalues_[1:], rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.WeightWarning")
 @pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e-30, 1e30, 1e300])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_uniform_weights_of_any_scale_give_the_spectrum_without_weights(scale: float, dtype: str) -> None:
@@ -356,6 +358,7 @@ def test_uniform_weights_of_any_scale_give_the_spectrum_without_weights(scale: f
     assert found.support_[0] == pytest.approx(max(1.0, scale) * found.moments_.count, rel=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.WeightWarning")
 @pytest.mark.parametrize("scale", [1e-300, 1e300])
 def test_moments_of_weights_of_any_scale_add(scale: float) -> None:
     weight = scale * RNG.uniform(0.5, 2, 4000)
@@ -372,6 +375,7 @@ def test_moments_of_weights_of_any_scale_add(scale: float) -> None:
         np.testing.assert_allclose(support[0], kish, rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.WeightWarning")
 def test_error_bars_and_graphs_of_weights_of_any_scale() -> None:
     x, weight = X[:1500], RNG.uniform(0.5, 2, 1500)
     model = dsp.SpectralDecomposition(
