@@ -14,16 +14,19 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
 3. `MeasuredEstimator._fit_source`, the steps of every fit that is solved from moments:
    a. `passes.sums.plan_sums`: the ranges of rows of each task, how rows come to folds (`passes.folds`), the memory.
    b. `data.integrity.Snapshot`: a listing of the stores, compared after the pass.
-   c. `Choice.discretise`: `passes.scale` scales the columns, `passes.landmarks` draws landmarks, `passes.edges` looks
-      at functions that are to vanish, `passes.density` estimates a density to divide out: a `Discretisation`.
+   c. `Choice.discretise`: `passes.scale` scales the columns, `passes.density` estimates a density to divide out,
+      `passes.deciding` compares kernels, scales and penalties on a pilot (`passes.automatic`), `passes.landmarks` draws
+      landmarks, `passes.edges` looks at functions that are to vanish: a `Discretisation`.
       A checkpoint keeps it (`engine.checkpoint.Checkpoint.take_up`).
    d. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`.
 4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.dealing.Groups` splits it by fold
    and `moments.measure.Measure` cuts it into blocks; `Basis.at` evaluates the functions of a block, and
    `Basis.contraction` adds their products to p x p sums.
 5. `Run.reduce` adds the sums of all tasks in a fixed tree, epoch by epoch: `moments.Moments`, with its `Folds`.
-6. `SpectralDecomposition.fit_moments`: `moments.problem.solve_moments` makes a `Problem` of the means and gives it to
-   the operator's `Solver`; its `Spectrum` becomes `eigenvalues_`, `coefficients_` and what else the solver names.
+6. `SpectralDecomposition.fit_moments`: `moments.solution.solve_moments` poses the problem of the means
+   (`moments.problem`) to the operator's `Solver`; its `Spectrum` becomes `eigenvalues_`, `coefficients_` and what else
+   the solver names. `moments.intervals` solves again without each fold, for error bars and held-out values, and
+   `moments.trust` warns where they leave a doubt.
 7. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
 
 How to add to it. Each is one class in one file; it registers itself, is saved and loaded, and nothing else changes
@@ -45,11 +48,14 @@ if TYPE_CHECKING:
     from daskspectral import basis, groups, kernels, landmarks, manifolds, model_selection, operators, testing
     from daskspectral.errors import (
         DensityWarning,
+        FitWarning,
         InvalidRowError,
         ManifoldWarning,
         RankWarning,
         SmoothnessError,
+        TrustWarning,
         UntrustedError,
+        WeightWarning,
     )
     from daskspectral.estimators import (
         DiffusionMap,
@@ -70,6 +76,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "DensityWarning": "errors",
     "DiffusionMap": "estimators",
+    "FitWarning": "errors",
     "GraphLaplacian": "estimators",
     "HermiteRegressor": "estimators",
     "InvalidRowError": "errors",
@@ -82,7 +89,9 @@ _HOMES = {
     "SmoothnessError": "errors",
     "SobolevRidge": "estimators",
     "SpectralDecomposition": "estimators",
+    "TrustWarning": "errors",
     "UntrustedError": "errors",
+    "WeightWarning": "errors",
     "along": "forms",
     "along_each": "forms",
     "at": "forms",
@@ -101,6 +110,7 @@ _MODULES = ("basis", "groups", "kernels", "landmarks", "manifolds", "model_selec
 __all__ = [
     "DensityWarning",
     "DiffusionMap",
+    "FitWarning",
     "GraphLaplacian",
     "HermiteRegressor",
     "InvalidRowError",
@@ -113,7 +123,9 @@ __all__ = [
     "SmoothnessError",
     "SobolevRidge",
     "SpectralDecomposition",
+    "TrustWarning",
     "UntrustedError",
+    "WeightWarning",
     "along",
     "along_each",
     "at",

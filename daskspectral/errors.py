@@ -13,6 +13,7 @@ from types import FrameType
 
 __all__ = [
     "DensityWarning",
+    "FitWarning",
     "InvalidRowError",
     "ManifoldWarning",
     "PointError",
@@ -40,6 +41,10 @@ class DensityWarning(UserWarning):
 
 class ManifoldWarning(UserWarning):
     """The rows lie off the manifold that was named, by more than rounding."""
+
+
+class FitWarning(UserWarning):
+    """A regression that explains nothing of rows that it was not fitted to."""
 
 
 class WeightWarning(UserWarning):

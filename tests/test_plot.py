@@ -205,15 +205,77 @@ def test_errors_of_eigenfunctions(plane):
         plot.eigenfunctions(dsp.SpectralDecomposition(), x)
 
 
+def legend(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def drawn(axes, label):
+    return next(line for line in axes.lines if line.get_label() == label)
+
+
 def test_spectrum_marks_the_constant_and_the_exact_values(plane):
     _, estimator = plane
     axes = plot.spectrum(estimator).axes[0]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["learned", "constant"]
-    learned = next(line for line in axes.lines if line.get_label() == "learned")
-    np.testing.assert_array_equal(learned.get_ydata(), estimator.eigenvalues_[1:])
+    assert {"constant", "held out"} < set(legend(axes))
+    points = np.concatenate(
+        [drawn(axes, name).get_ydata() for name in legend(axes) if "trusted" in name or name == "learned"]
+    )
+    np.testing.assert_array_equal(np.sort(points), estimator.eigenvalues_[1:])
     axes = plot.spectrum(estimator, exact=[0, 1, 1, 2]).axes[0]
-    crosses = next(line for line in axes.lines if line.get_label() == "exact")
-    np.testing.assert_array_equal(crosses.get_xydata(), [[0, 0], [1, 1], [2, 1], [3, 2]])
+    np.testing.assert_array_equal(drawn(axes, "exact").get_xydata(), [[0, 0], [1, 1], [2, 1], [3, 2]])
+
+
+def test_spectrum_has_intervals_held_out_values_and_trust():
+    x = np.random.default_rng(1).random((1500, 1))
+    estimator = fitted(x, kernel=Gaussian(0.2), n_landmarks=40, n_components=8)
+    trusted = estimator.trusted_ = 4
+    axes = plot.spectrum(estimator).axes[0]
+    assert legend(axes) == ["held out", "trusted", "not trusted", "constant"]
+    np.testing.assert_array_equal(drawn(axes, "trusted").get_ydata(), estimator.eigenvalues_[1:trusted])
+    np.testing.assert_array_equal(drawn(axes, "not trusted").get_ydata(), estimator.eigenvalues_[trusted:])
+    np.testing.assert_array_equal(drawn(axes, "held out").get_ydata(), estimator.held_out_[1:])
+    ends = np.concatenate([[s[:, 1] for s in c.get_segments()] for c in axes.collections])
+    np.testing.assert_allclose(ends, estimator.eigenvalue_errors_[1:])
+    low, high = axes.get_ylim()
+    assert low < 0
+    assert high > estimator.eigenvalues_[-1]
+
+
+def test_spectrum_without_error_bars():
+    estimator = fitted(np.random.default_rng(1).standard_normal((400, 1)), n_landmarks=20, folds=None)
+    axes = plot.spectrum(estimator).axes[0]
+    assert legend(axes) == ["learned", "constant"]
+    np.testing.assert_array_equal(drawn(axes, "learned").get_ydata(), estimator.eigenvalues_[1:])
+
+
+def test_choice_has_a_line_for_each_kernel_and_spread():
+    x = np.random.default_rng(0).random((400, 1))
+    estimator = dsp.SpectralDecomposition(n_components=3, n_landmarks=40, random_state=0).fit(x)
+    figure = plot.choice(estimator)
+    axes, candidates = figure.axes[0], estimator.choice_.candidates
+    lines = {line.get_label(): line.get_xydata() for line in axes.lines}
+    taken = lines.pop("taken")
+    best = estimator.choice_.chosen
+    np.testing.assert_array_equal(taken, [[best.factor, best.score]])
+    wanted = {(c.kernel.partition("scale")[0], c.spread) for c in candidates}
+    assert len(lines) == len(wanted) > 1
+    assert {name.partition("(")[0].partition(",")[0] for name in lines} == {
+        c.kernel.partition("(")[0] for c in candidates
+    }
+    for xy in lines.values():
+        assert (np.diff(xy[:, 0]) > 0).all()
+    assert sum(len(xy) for xy in lines.values()) == len({(c.kernel, c.spread) for c in candidates})
+    assert max(xy[:, 1].max() for xy in lines.values()) == max(c.score for c in candidates)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*lines, "taken"]
+
+
+def test_errors_of_choice(plane):
+    with pytest.raises(ValueError, match="nothing was compared: every parameter was given"):
+        plot.choice(plane[1])
+    with pytest.raises(ValueError, match="nothing was compared: 30 rows are too few"):
+        plot.choice(dsp.SpectralDecomposition(n_components=2).fit(np.random.default_rng(0).random((30, 1))))
+    with pytest.raises(TypeError, match="got GraphLaplacian"):
+        plot.choice(dsp.GraphLaplacian(Gaussian(0.5), Gaussian(1.0)))
 
 
 @pytest.mark.parametrize(

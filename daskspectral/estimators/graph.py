@@ -28,7 +28,7 @@ from daskspectral.moments.advice import advise_rank
 from daskspectral.operators.weights import exponent_of
 from daskspectral.pairs import CloudGram, PairMeasure, SparsePairs, dirichlet_form
 from daskspectral.passes.functions import SpanValues
-from daskspectral.passes.landmarks import MEDIAN_SAMPLE, choose_landmarks
+from daskspectral.passes.landmarks import MEDIAN_SAMPLE, MOST_LANDMARKS, choose_landmarks
 from daskspectral.passes.pairs import GramTask, NeighbourTask, PairTask, Tiles, tile_memory, tile_plan
 from daskspectral.passes.parameters import (
     check_landmark_choice,
@@ -55,8 +55,12 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
     ----------
     weights : Kernel, default Gaussian("median")
         w~_ij = weights(x_i, x_j).
-    kernel, n_components, n_landmarks, landmarks, landmark_sample, rtol, random_state
-        The basis and its cut, as in `SpectralDecomposition`.
+    kernel : Kernel, default Gaussian("median")
+        The functions k(., y_i) that span the solution.
+    n_landmarks : int or "auto"
+        p, when `landmarks` is a method; "auto" is 500, or n where there are fewer rows.
+    n_components, landmarks, landmark_sample, rtol, random_state
+        As in `SpectralDecomposition`, with a solution by rank cut.
     n_neighbors : int, optional
         Only pairs in which one point is among so many nearest neighbours of the other have a weight. X must be in
         memory.
@@ -113,7 +117,7 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
         kernel: Kernel | None = None,
         *,
         n_components: int = 16,
-        n_landmarks: int = 500,
+        n_landmarks: int | str = "auto",
         landmarks: str | Any = "uniform",
         landmark_sample: int | None = None,
         n_neighbors: int | None = None,
@@ -170,8 +174,9 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
             source,
             kernel,
             self.landmarks,
-            self.n_landmarks,
+            self._count(source),
             self.random_state,
+            at_most=self.n_landmarks == "auto",
             sample_size=self.landmark_sample,
             on_invalid=on_invalid,
             progress=progress,
@@ -251,11 +256,13 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
         return Run(source, tile_plan(source.n), None, on_invalid, progress, "pairs")
 
     def _check_parameters(self, on_invalid: str) -> None:
-        for name in ("n_components", "n_landmarks"):
-            check_whole(name, getattr(self, name))
+        check_whole("n_components", self.n_components)
+        if self.n_landmarks != "auto":
+            check_whole("n_landmarks", self.n_landmarks)
         if self.n_neighbors is not None:
             check_whole("n_neighbors", self.n_neighbors)
-        check_landmark_choice(self.landmarks, self.landmark_sample, self.n_landmarks)
+        least = 1 if self.n_landmarks == "auto" else int(self.n_landmarks)
+        check_landmark_choice(self.landmarks, self.landmark_sample, least)
         for name in ("normalized", "constant"):
             check_one_of(name, getattr(self, name), (True, False))
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
@@ -264,6 +271,10 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
         resolve_cut(self.rtol, "float64")
         check_random_state(self.random_state)
         _check_rescale(self.rescale, self.n_components)
+
+    def _count(self, source: Source) -> int:
+        """The number p of landmarks, where they are chosen."""
+        return min(MOST_LANDMARKS, source.n) if self.n_landmarks == "auto" else int(self.n_landmarks)
 
     def _check_against(self, source: Source) -> None:
         """What metadata can tell before any task is sent."""
@@ -275,10 +286,8 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
             )
         if not isinstance(self.landmarks, str):
             given_landmarks(self.landmarks, source.n_features_in, columns=source.preparation.columns)
-        elif source.n < self.n_landmarks:
+        elif source.n < self._count(source):
             raise ValueError(f"X has {source.n} rows, fewer than n_landmarks={self.n_landmarks}; lower n_landmarks")
-        if source.n < self.n_components:
-            raise ValueError(f"X has {source.n} rows, fewer than the n_components={self.n_components} asked for")
         if self.n_neighbors is not None:
             if not isinstance(source.readers["x"], ArrayReader):
                 raise TypeError("n_neighbors looks up neighbours in memory: give X[:] in place of the zarr array X")

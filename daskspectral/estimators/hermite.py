@@ -25,7 +25,7 @@ from daskspectral.passes.apply import shaped
 from daskspectral.passes.deciding import pilot_bytes
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import SpanSlopes, SpanValues
-from daskspectral.passes.landmarks import choose_landmarks
+from daskspectral.passes.landmarks import MOST_LANDMARKS, choose_landmarks
 from daskspectral.passes.parameters import (
     check_amount,
     check_landmark_choice,
@@ -40,7 +40,6 @@ from daskspectral.passes.periods import check_periods, periodic, periods_of
 from daskspectral.passes.regression import Open, decide_regression
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
-from daskspectral.passes.sides import MOST_LANDMARKS
 from daskspectral.passes.sums import Discretisation
 from daskspectral.solve.ridge import resolve_ridge_cut
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -13,13 +14,14 @@ from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.data.opening import open_regression
 from daskspectral.data.source import Source
 from daskspectral.engine.checkpoint import leased
-from daskspectral.errors import renumbered
+from daskspectral.errors import FitWarning, renumbered
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
 from daskspectral.moments import Moments
 from daskspectral.moments.problem import checked_means
+from daskspectral.moments.regression import explained_by_means
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import shaped
 from daskspectral.passes.folds import checked_folds, continued_folds
@@ -208,6 +210,8 @@ class InvariantRegressor(Regressor):
                 self.alpha,
             )
         )
+        if solution.curve is None and self.n_eigenfunctions is None:
+            self._advise(moments, len(solution.coefficients), solution.most)
         coefficients = np.zeros_like(means["values"])
         coefficients[: len(solution.coefficients)] = solution.coefficients
         self._coefficients = coefficients if operator.targets is not None else coefficients[:, :1]
@@ -217,6 +221,19 @@ class InvariantRegressor(Regressor):
         self.alpha_, self.gcv_, self.gcv_curve_ = solution.alpha, solution.score, solution.curve
         self.moments_ = moments
         return self.restored()
+
+    def _advise(self, moments: Moments, size: int, most: int) -> None:
+        """Warn where means of y u explain nothing of the folds that they are not taken over."""
+        explained = explained_by_means(moments, size)
+        if explained is None or explained > 0:
+            return
+        warnings.warn(
+            f"the {size} invariant functions among the first {most} eigenfunctions explain nothing of rows that were "
+            f'left out (R^2 = {explained:.2g} over {moments.count} rows): take solver="least_squares", which is more '
+            "exact for few rows and chooses its functions, give n_eigenfunctions, or more rows",
+            FitWarning,
+            stacklevel=3,
+        )
 
     def restored(self) -> Self:
         basis = self.moments_.basis

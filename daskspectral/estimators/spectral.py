@@ -61,16 +61,21 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     dense algebra on p x q matrices. Symmetric operators have eigenvalues and the same functions on both sides; Cross,
     Transfer and other two-sided operators have singular values, with left and right singular functions.
 
+    With no argument given, kernel, scale, landmarks and penalty are chosen from the data: candidates are solved on half
+    of a pilot of 10 000 rows and compared on the other half; all rows are then read once, for the winner. Every fit has
+    error bars from the folds of the same pass, and values on rows that were not fitted to.
+
     Parameters
     ----------
     operator : Operator, default Laplacian()
         What is decomposed.
-    kernel : Kernel, default Gaussian("median")
-        The functions k(., y_i) that span the solution.
+    kernel : Kernel or "auto"
+        The functions k(., y_i) that span the solution. "auto" compares a rough and a smooth kernel at many scales; of a
+        kernel with the scale "auto", as Gaussian("auto"), the scale is chosen.
     n_components : int
         Functions wanted; fewer come, with a RankWarning, when the rank is less.
-    n_landmarks : int
-        p, when `landmarks` is a method.
+    n_landmarks : int or "auto"
+        p, when `landmarks` is a method; "auto" is half of the rows, and at most 500.
     landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
         How rows of the data are chosen as y_i, or the y_i themselves, in the units of X.
     landmark_sample : int, optional
@@ -102,10 +107,20 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         dealt to the folds in turn from 100 tasks on, and below rows by a hash of their number; pairs of trajectories
         are cut into contiguous blocks. "blocks" are ten contiguous blocks of rows. An array (numpy, dask, zarr, or its
         path; for several trajectories a list) has a label for each row, and each distinct label is a fold.
-    min_support : float
+    solver : {"penalised", "cut"}
+        "penalised" seeks the solution among the functions that are smoothest for what the data see of them, and reports
+        Rayleigh-Ritz values, which carry no penalty. "cut" seeks it in all directions of the Gram matrix above `rtol`.
+    penalty : float or "auto"
+        c of the penalty c kappa / n times the squared norm of a function, kappa the roughness of the form's functionals
+        and n the number of rows; scale-invariant, 1 being usual. Chosen with the kernel, else 1.
+    spread : float or "auto"
+        J: landmarks are moved off the data by J scales of the kernel, in random directions; it helps where the data lie
+        on a submanifold. Chosen with the kernel, else 0.
+    min_support : float, optional
         Functions of a radial kernel that rest on fewer effective points than this, (sum phi)^2 / sum phi^2, are left
-        out, with a RankWarning: their eigenvalues are an accident of the few points. A row of weight 2 counts as two;
-        weights w with sum w < (sum w)^2 / sum w^2, such as probabilities, are scaled to equality first.
+        out, with a RankWarning: their eigenvalues are an accident of the few points. Default 10 with solver="cut", else
+        0. A row of weight 2 counts as two; weights w with sum w < (sum w)^2 / sum w^2, such as probabilities, are
+        scaled to equality first.
     ridge : float
         Added to a symmetric form's diagonal, times its mean; never to the Gram matrix.
     rtol : float, optional
@@ -113,7 +128,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
     random_state : int, Generator or None
-        Decides the landmarks, with the global order of the rows and nothing else.
+        Decides the pilot and the landmarks, with the global order of the rows, and for the pilot of more than 256
+        chunks with these.
 
     Attributes
     ----------
@@ -122,6 +138,16 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     coefficients_ : (p, k), the eigenfunctions or left singular functions in the basis, unit L2(rho) norm
     right_coefficients_ : (q, k), the right singular functions in the right basis
     left_coefficients_ : (p, k), for "eigen": eigenfunctions of the adjoint, biorthonormal to the eigenfunctions
+    eigenvalue_errors_, singular_value_errors_ : (k, 2), ends of the 95 % intervals, from the fitted value to the one
+        held out and wider by the jackknife's standard error; NaN below 100 rows, and the status says why
+    standard_errors_ : (k,), by leaving out one fold at a time
+    held_out_ : (k,), values of the functions on rows that they were not fitted to; NaN for complex eigenvalues
+    groups_ : (k,) of int, clusters of values that the data cannot tell apart
+    function_errors_ : (k,), sines of the angles by which the functions of each group turn when a fold is left out
+    approximation_ : (k,), by how much held-out values change when half of the landmarks are left out
+    trusted_ : int, leading values with held-out over fitted values below 1.1 and an interval narrower than 20 %;
+        what differs by a thousandth of the last value counts as equal
+    choice_ : Selection, the table of the candidates, and `parameters`, which give the same fit again
     rank_ : int, independent directions that the data see; with singular values a pair, one for each side
     residuals_ : (k,) norms of the whitened problem's residuals
     status_ : str, how many values were obtained, the ranks, and the largest residual, in words
@@ -444,11 +470,12 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         return measure_score(self.fitted(), X, fields=fields, sample_weight=sample_weight, **options).score
 
     def variance_bound(self, X: Any, *, delta: float = 0.05, **options: Any) -> VarianceBound:
-        """Error bars from the rows of X, in one pass: Theorem 1's variance term, a sharper bound, standard errors.
+        """Bounds of the error from the rows of X, in one pass: the variance term of Theorem 1, and a sharper one.
 
-        X are the rows of the fit, or some of them; `options` are fields, sample_weight, on_invalid, allow_missing and
-        progress, as in `fit`; `delta` is the probability with which a bound may fail. Raises ValueError for operators
-        that are not symmetric, or not invertible on the span, and after a fit with a ridge.
+        The theorem's is vacuous on most data; error bars for use are those of the fit, `eigenvalue_errors_`. X are the
+        rows of the fit, or some of them; `options` are fields, sample_weight, on_invalid, allow_missing and progress,
+        as in `fit`; `delta` is the probability with which a bound may fail. Raises ValueError for operators that are
+        not symmetric, or not invertible on the span, and after a fit with a ridge.
         """
         return variance_bound(self.fitted(), X, delta=delta, **options)
 

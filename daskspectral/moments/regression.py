@@ -65,6 +65,26 @@ class RidgeProblem:
         return 1 - error / self.spread if self.spread > 0 else 0.0
 
 
+def explained_by_means(moments: Moments, size: int) -> float | None:
+    """The share of the values' spread that the means of y u of the first `size` functions u explain on other folds.
+
+    None without two folds of rows, and for values without a spread.
+    """
+    folds, spread = moments.folds, _spread(moments)
+    if folds is None or not spread > 0:
+        return None
+    gram, target, squares = (folds.arrays[name] for name in KINDS["values"])
+    missed = judged = 0.0
+    for k in range(folds.number):
+        rest = moments.weight - folds.weight[k]
+        if folds.weight[k] > 0 and rest > 0:
+            a = (moments.arrays["values"][:size] - target[k, :size]) / rest
+            image = gram[k, :size, :size] @ a
+            missed += float(np.sum(squares[k]) - np.sum(a * (2 * target[k, :size] - image)))
+            judged += folds.weight[k]
+    return 1 - missed / judged / spread if judged else None
+
+
 def _spread(moments: Moments) -> float:
     """The mean square of values about their mean over the rows of all other folds, or over all rows without folds."""
     weight, first, squares = moments.weight, moments.arrays["value_sums"], moments.arrays["value_squares"]

@@ -146,8 +146,8 @@ class Solved:
         name = solver.values.removesuffix("_").replace("_", " ")
         trusted = f"the first {errors.trusted} are" if errors.trusted > 1 else "the first is"
         return (
-            f"of {k} {name} {trusted if errors.trusted else 'none is'} trusted, and half of them are known to within "
-            f"{_percent(middle)} at best ({solver.errors}): {self.moments.count} rows are few for them. Use more rows, "
+            f"of {k} {name} {trusted if errors.trusted else 'none is'} trusted, and half of them are known no better "
+            f"than to {_percent(middle)} ({solver.errors}): {self.moments.count} rows are few for them. Use more rows, "
             "or ask for fewer values (n_components)"
         )
 
@@ -195,13 +195,14 @@ def advise_update(before: float, after: float) -> None:
 
 def advise_order(moments: Moments) -> None:
     """Warn where rows were dealt to folds as if their order meant nothing, and neighbours are alike."""
-    if moments.folds is None or moments.folds.rule not in ("hash", "tasks"):
+    if moments.order is None or moments.folds is None or moments.folds.rule not in ("hash", "tasks"):
         return
     alike, share = order_of(moments).within, share_between_tasks(moments)
     if moments.folds.rule == "hash" and alike > ALIKE_ROWS:
         what = f"about {alike:.2g} rows that follow one another are as alike as one (their autocorrelation time)"
     elif moments.folds.rule == "tasks" and share > ALIKE_TASKS:
-        what = f"{_percent(share)} of the variance of the rows lies between tasks of thousands of rows"
+        rows, _, tasks = moments.order[:3, 0]
+        what = f"{_percent(share)} of the variance of the rows lies between runs of {rows / tasks:.0f} rows"
     else:
         return
     warn_user(
@@ -232,4 +233,4 @@ def _change_by_rank(form: Array, gram: Array, count: int, cut: float) -> float:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 10 else f"a factor of {1 + share:.2g}"
+    return f"{100 * share:.2g} %" if share < 0.995 else f"a factor of {1 + share:.2g}"

@@ -20,6 +20,7 @@ from daskspectral.passes.parameters import given_landmarks
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 MEDIAN_SAMPLE = 1000
+MOST_LANDMARKS = 500  # by default
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from daskspectral.operators import Operator
 from daskspectral.operators.facts import derivatives, fields_at_derivatives, units_of
 from daskspectral.passes.deciding import Open, decide, pilot_bytes
 from daskspectral.passes.density import with_density
+from daskspectral.passes.landmarks import MOST_LANDMARKS
 from daskspectral.passes.parameters import (
     checked_kernel,
 )
@@ -22,8 +23,6 @@ from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.side import Side, has_kink
 from daskspectral.passes.sums import MOST_DROPPED, Discretisation
-
-MOST_LANDMARKS = 500  # by default
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Error bars of a fitted spectrum: Theorem 1's variance term and sharper bounds, from one more pass over rows."""
+"""Bounds of a fitted spectrum's error: Theorem 1's variance term and sharper ones, from one more pass over rows."""
 
 from __future__ import annotations
 
@@ -50,6 +50,12 @@ class VarianceBound:
 
     Variances and suprema are taken over the rows that were read, not over the distribution, and the basis is estimated
     too: the bounds are as good as these estimates.
+
+    A bound that is no less than `inverse` is vacuous (`vacuous`): it does not tell the inverse from 0. The theorem's is
+    on most data: it multiplies r by the supremum H of a single row. On the uniform square, with r = 27, it is 77 times
+    the inverse at 20 000 rows, and proven from 50 million on; the sharper one is .29 of the inverse there, and vacuous
+    below a few hundred rows to a function. Error bars for use are the fit's own, `eigenvalue_errors_`, which need no
+    further pass.
     """
 
     delta: float
@@ -64,14 +70,21 @@ class VarianceBound:
     eigenvalues: Array
     standard_errors: Array
 
+    def vacuous(self, bound: float) -> bool:
+        """Whether a bound of the inverse is no less than the inverse itself, and so says nothing."""
+        return not bound < self.inverse
+
     def __str__(self) -> str:
-        proven = "" if self.count >= self.theorem_rows else f" (proven from {self.theorem_rows} rows on only)"
+        proven = "" if self.count >= self.theorem_rows else f", and proven from {self.theorem_rows} rows on only"
+        vacuous = ", vacuous as it is no less than the inverse"
+        said = {bound: vacuous for bound in (self.theorem, self.bernstein) if self.vacuous(bound)}
         lines = [
             f"{self.count} rows, {self.rank} functions ({self.deflated} deflated); with probability "
             f"{1 - self.delta:g} the inverse, of norm {self.inverse:.6g}, is off by at most",
-            f"  {self.theorem:.3g} by Theorem 1{proven}",
-            f"  {self.bernstein:.3g} by matrix Bernstein: the form is off by {self.deviation:.2g} of itself",
-            "eigenvalues, with their standard errors:",
+            f"  {self.theorem:.3g} by Theorem 1{said.get(self.theorem, '')}{proven}",
+            f"  {self.bernstein:.3g} by matrix Bernstein{said.get(self.bernstein, '')}: the form is off by "
+            f"{self.deviation:.2g} of itself",
+            "eigenvalues, with their standard errors (the fit has intervals, eigenvalue_errors_):",
         ]
         pairs = zip(self.eigenvalues, self.standard_errors, strict=True)
         return "\n".join([*lines, *(f"  {value:.6g} +- {error:.2g}" for value, error in pairs)])

@@ -826,3 +826,16 @@ def test_moments_of_something_else(fitted: dsp.InvariantRegressor) -> None:
 def test_targets_that_overflow(fitted: dsp.InvariantRegressor) -> None:
     with pytest.raises(ValueError, match=r"the moments are not finite: .* or the targets overflow"):
         clone(fitted).fit(X, 1e200 * Y)
+
+
+def test_a_default_that_explains_nothing_says_so() -> None:
+    """Few rows have few functions, and x y is none of the first four; its coefficients are found where it is one."""
+    sphere = dsp.manifolds.Sphere(3)
+    x = sphere.sample(150, np.random.default_rng(0))
+    y = x[:, 0] * x[:, 1]
+    with pytest.warns(dsp.FitWarning, match=r"4 invariant functions .* nothing of rows that were left out \(R\^2 = -"):
+        dsp.InvariantRegressor(sphere).fit(x, y)
+    dsp.InvariantRegressor(sphere).fit(x, x[:, 2])
+    dsp.InvariantRegressor(sphere, n_eigenfunctions=4).fit(x, y)  # as was asked for
+    dsp.InvariantRegressor(sphere, folds=None).fit(x, y)
+    dsp.InvariantRegressor(sphere).fit(x, np.ones(150))

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.special import eval_hermitenorm, factorial
 
+from daskspectral import HermiteRegressor
 from daskspectral.errors import RankWarning
 from daskspectral.kernels import Gaussian, Matern
 
@@ -220,3 +221,21 @@ def test_the_cost_of_a_choice(fitting, monkeypatch, tmp_path):
     (row,) = json.loads(out.read_text())["rows"]
     assert row["same bits"]
     assert {"n_components": 11, "kernel": Gaussian(0.5)} in asked
+
+
+def test_the_oracle_of_regressions_is_the_best_of_fits_with_its_settings():
+    choice = importlib.import_module("regression_choice")
+    rng = np.random.default_rng(0)
+    x, test = rng.uniform(-1, 1, (60, 2)), rng.uniform(-1, 1, (50, 2))
+    y, truth = np.sin(3 * x[:, 0]) + 0.1 * rng.standard_normal(60), np.sin(3 * test[:, 0])
+    errors = choice.grid(x, y, x[:40], test, truth)[:, 0].reshape(len(choice.FACTORS), 2, -1)
+    median = np.median(np.linalg.norm(x[:, None] - x, axis=2)[np.triu_indices(60, 1)])
+    for i, factor in enumerate(choice.FACTORS):
+        for j, kernel in enumerate((Gaussian(factor * median), Matern(1.5, factor * median))):
+            for k in (25, 33, 40):
+                model = HermiteRegressor(kernel, landmarks=x[:40], alpha=choice.PENALTIES[k]).fit(x, y)
+                assert choice.rmse(model.predict(test), truth) == pytest.approx(errors[i, j, k], rel=1e-4)
+    rows = choice.compare(choice.PROBLEMS["sine"], 40, 0, fresh=200)
+    assert [row["over"] for row in rows if row["by"] == "the oracle"] == [1.0]
+    assert next(row["over"] for row in rows if row["by"] == "GCV of all, p = n") >= 1
+    assert choice.summary([{"n": 40, "problem": "sine", **row} for row in rows])[0]["worst over"] == 1.0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from daskspectral.moments import NUMBER
 from daskspectral.moments.coincidence import Coincidence
-from daskspectral.moments.dealing import FOLD, Blocked, Dealt, Groups, Hashed, Labelled, hashed
+from daskspectral.moments.dealing import FOLD, Blocked, Dealt, Groups, Hashed, Labelled, Ranked, hashed
 
 
 def rows(start: int, stop: int, **fields: Any) -> dict[str, Any]:
@@ -59,6 +59,17 @@ def test_a_row_has_one_fold_whatever_the_batches(folds: int, start: int, lengths
             assert sorted(seen) == list(range(start, stop))
             if groups.landmarks is not None:
                 assert {n for n, g in seen.items() if g == folds} == set(range(start, stop, 5))
+
+
+@given(st.integers(2, 10), st.integers(2, 99), st.integers(0, 120))
+def test_few_rows_are_in_folds_of_equal_size(folds: int, n: int, cut: int) -> None:
+    dealing = Ranked(folds, n)
+    parts = [dealing.of(rows(a, b)) for a, b in ((0, min(cut, n)), (min(cut, n), n + 50)) if a < b]
+    found = np.concatenate(parts)
+    sizes = np.bincount(found[:n], minlength=folds)
+    assert sizes.max() - sizes.min() <= 1
+    np.testing.assert_array_equal(found[n:], hashed(np.arange(n, n + 50), folds))
+    assert dealing.origin == {"rule": "hash"}
 
 
 def test_tasks_are_dealt_in_turn() -> None:

@@ -165,8 +165,10 @@ def test_too_few_rows_have_no_bernstein_bound_and_say_so() -> None:
     assert found.deviation >= 1
     assert found.bernstein == math.inf
     text = str(found)
-    assert "inf by matrix Bernstein" in text
-    assert re.search(r"by Theorem 1 \(proven from \d+ rows on only\)", text)
+    assert "inf by matrix Bernstein, vacuous" in text
+    assert found.vacuous(found.bernstein)
+    assert not found.vacuous(0.99 * found.inverse)
+    assert re.search(r"by Theorem 1, vacuous as it is no less than the inverse, and proven from \d+ rows on only", text)
     assert len(re.findall(r"\+- ", text)) == 4
 
 
