@@ -7,6 +7,8 @@ Such data count as n_e rows, whatever the unit of the weights.
 
 from __future__ import annotations
 
+import math
+
 from daskspectral.errors import WeightWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.operators.weights import effective_rows
@@ -36,11 +38,12 @@ def advise_weights(moments: Moments) -> None:
         return
     total, count = moments.weight, moments.count
     factor = effective / total
+    meant = f"by {factor:.4g} to say that this is meant, or " if math.isfinite(factor) else ""
     if total < FEW * effective:
         warn_user(
             f"sample weights are frequencies, of which 2 is the row twice, and these sum to {total:.4g} over {count} "
             f"rows. They are taken as relative: the data count as {effective:.4g} rows, (sum w)^2 / sum w^2. Multiply "
-            f"the weights by {factor:.4g} to say that this is meant, or by what makes them frequencies",
+            f"the weights {meant}by what makes them frequencies",
             WeightWarning,
         )
     elif total > UNEVEN * effective and abs(total - count) <= ROUNDING * count:

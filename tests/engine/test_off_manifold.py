@@ -18,6 +18,7 @@ from daskspectral.basis import HarmonicBasis
 from daskspectral.engine import plan as planning
 from daskspectral.errors import PointError
 from daskspectral.groups import Permutations
+from daskspectral.kernels import Gaussian
 from daskspectral.manifolds import FlatTorus, Implicit, Sphere
 
 N, ROW = 6000, 4321
@@ -93,7 +94,9 @@ def test_an_off_manifold_row_among_the_first_and_among_the_landmarks() -> None:
     x[57] *= 2
     with named(57):
         regressor().fit(x, Y, on_invalid="skip")
-    sample = dsp.SpectralDecomposition(dsp.operators.Laplacian(Sphere(3)), n_landmarks=200, random_state=0)
+    sample = dsp.SpectralDecomposition(
+        dsp.operators.Laplacian(Sphere(3)), Gaussian(1.0), landmarks="uniform", n_landmarks=200, random_state=0
+    )
     sample.fit(X)
     landmark = int(np.flatnonzero((sample.basis_.parts[-1].landmarks[50] == X).all(axis=1))[0])
     x = X.copy()

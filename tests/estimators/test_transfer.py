@@ -344,7 +344,8 @@ def test_from_a_shell(folder: Path) -> None:
     assert described in table
     assert "singular value" in described
     loaded = dsp.load(model)
-    values = [float(line.split()[1]) for line in described.splitlines()[-3:]]
+    assert described.rstrip().endswith("no error bars from 95 rows: 100 at least are needed")
+    values = [float(line.split()[1]) for line in described.splitlines() if line.split()[:1] in (["0"], ["1"], ["2"])]
     np.testing.assert_allclose(values, loaded.singular_values_, rtol=1e-4)
     for name, functions in (("--right", loaded.transform_right), ("--no-progress", loaded.transform)):
         done("transform", model, points, "--out", folder / "out.zarr", "--overwrite", name)
