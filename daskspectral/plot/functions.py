@@ -1,37 +1,36 @@
-"""Pictures of fitted estimators: eigenfunctions over the data, and the spectrum. Needs matplotlib."""
+"""Pictures of eigenfunctions over the data, by the number of columns."""
 
 from __future__ import annotations
 
 import math
-import os
-import re
-import secrets
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import KDTree
-from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.data.source import Preparation, open_source
-from daskspectral.data.writer import refuse_unwritable
+from daskspectral.data.source import open_source
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.estimators import GraphLaplacian, SpectralDecomposition
+from daskspectral.plot.common import (
+    Estimator,
+    check_fitted,
+    is_singular,
+    preparation_of,
+    require_matplotlib,
+    values_of,
+    vanishing,
+)
+from daskspectral.plot.files import Location, refuse_picture, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[np.floating[Any]]
-Location = str | os.PathLike[str]
-Estimator = SpectralDecomposition | GraphLaplacian
 
-SUFFIXES = (".png", ".pdf", ".svg")
 _COLOURS = "RdBu_r"
-_BLUE, _PALE = "tab:blue", "#b5cde1"
 _BANDS = 9  # odd: the middle band holds 0, so that a function shows no noise where it vanishes
 _GRID = 240  # grid points along the longer side
 _NEIGHBOURS = 10
@@ -54,12 +53,12 @@ def eigenfunctions(
     are in the units of X, also where the estimator standardizes. Raises ImportError without matplotlib, TypeError for
     other estimators, ValueError for X with another number of columns than at the fit, or without a valid row.
     """
-    _require_matplotlib()
-    _check_fitted(estimator)
+    require_matplotlib()
+    check_fitted(estimator)
     if count < 1 or max_points < 1:
         raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
     points = _draw(estimator, X, max_points, random_state)
-    shown = range(min(count, len(_values(estimator))))
+    shown = range(min(count, len(values_of(estimator))))
     d = points.shape[1]
     if d == 1:
         return _draw_lines(estimator, points, shown)
@@ -70,127 +69,6 @@ def eigenfunctions(
     return _draw_embedding(estimator, points, shown)
 
 
-def spectrum(estimator: Estimator, *, exact: ArrayLike | None = None) -> Figure:
-    """Draw the eigenvalues, or singular values, by index; `exact` values, any number of them, are drawn as crosses.
-
-    Where the fit has error bars, lines reach from end to end of the 95 % intervals, ticks are the values on rows that
-    were not fitted to, and values beyond the trusted ones are pale. The eigenvalue 0 of a constant is a hollow circle.
-    Complex eigenvalues are drawn in the plane.
-    """
-    _require_matplotlib()
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    _check_fitted(estimator)
-    values, singular = _values(estimator), _singular(estimator)
-    plane = np.iscomplexobj(values)
-    index, constant = np.arange(len(values)), np.zeros(len(values), bool) if singular else _vanishing(values)
-    figure = Figure(figsize=(5.0, 3.4), layout="constrained")
-    axes = figure.add_subplot()
-    axes.axhline(0, color="0.8", linewidth=0.8)
-    pale = np.zeros(len(values), bool)
-    if plane:
-        index, values = values.real, values.imag
-    else:
-        pale = _draw_errors(axes, estimator, constant)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markersize": 4.5}
-    named = "trusted" if pale.any() else "learned"
-    for some, label, colour, face in (
-        (~constant & ~pale, named, _BLUE, _BLUE),
-        (~constant & pale, "not trusted" if pale.any() else "learned", _PALE, _PALE),
-        (constant, "constant", _BLUE, "white"),
-    ):
-        if some.any():
-            axes.plot(index[some], values[some], mec=colour, mfc=face, label=label, **style)
-    if exact is not None:
-        true = np.asarray(exact)
-        at = (true.real, true.imag) if plane else (np.arange(len(true)), true)
-        axes.plot(*at, "x", color="tab:red", markersize=7, label="exact")
-    name = "singular value" if singular else "eigenvalue"
-    axes.set(xlabel="real part" if plane else "index", ylabel="imaginary part" if plane else name)
-    axes.spines[["top", "right"]].set_visible(False)
-    falling = not plane and len(values) > 1 and values[-1] < values[0]
-    axes.legend(
-        frameon=False, loc="lower left" if falling and not singular else "upper right" if falling else "upper left"
-    )
-    return figure
-
-
-def _draw_errors(axes: Axes, estimator: Estimator, constant: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Draw intervals and held-out values where there are any; which values are not trusted."""
-    values, index = _values(estimator), np.arange(len(constant))
-    intervals = None
-    if isinstance(estimator, SpectralDecomposition):
-        intervals = getattr(estimator, estimator.solver_.errors, None)
-    if intervals is None or np.isnan(intervals).all():
-        axes.vlines(index, 0, values, color="0.85", linewidth=1)
-        return np.zeros(len(values), bool)
-    pale = index >= estimator.trusted_
-    for some, colour in ((~pale, _BLUE), (pale, _PALE)):
-        shown = index[some & ~constant]
-        axes.vlines(shown, *intervals[shown].T, color=colour, linewidth=1.4)
-    held_out, known = estimator.held_out_, ~np.isnan(estimator.held_out_) & ~constant
-    axes.plot(index[known], held_out[known], "_", color="black", markersize=9, markeredgewidth=0.9, label="held out")
-    # an interval may be far wider than all values: the values decide what is shown
-    seen = np.concatenate([values, held_out[known], intervals[~pale].ravel()])
-    low, high = min(0.0, float(seen.min())), max(0.0, float(seen.max()))
-    room = max(high, float(np.minimum(intervals[:, 1], high + 0.3 * (high - low)).max())) - high
-    axes.set_ylim(low - 0.04 * (high - low), high + room + 0.06 * (high - low))
-    return np.asarray(pale)
-
-
-def choice(estimator: SpectralDecomposition) -> Figure:
-    """Draw the scores of the automatic choice by scale, in median distances: a line for each kernel and spread.
-
-    Of the penalties that were tried with a kernel, scale and spread, the best is drawn. The candidate that was taken is
-    circled. Raises ImportError without matplotlib, TypeError for other estimators, ValueError where nothing was
-    compared.
-    """
-    _require_matplotlib()
-    from matplotlib.figure import Figure
-
-    if not isinstance(estimator, SpectralDecomposition):
-        raise TypeError(f"a choice is drawn of a fitted SpectralDecomposition; got {type(estimator).__name__}")
-    check_is_fitted(estimator)
-    selection = getattr(estimator, "choice_", None)
-    if selection is None or selection.chosen is None:
-        raise ValueError(
-            f"nothing was compared: {getattr(selection, 'reason', '') or 'every parameter was given'}; a choice has "
-            "scores to draw with kernel='auto'"
-        )
-    best = selection.chosen
-    lines: dict[tuple[str, float], dict[float, float]] = {}
-    for candidate in selection.candidates:
-        line = lines.setdefault((_family(candidate.kernel), candidate.spread), {})
-        line[candidate.factor] = max(candidate.score, line.get(candidate.factor, -np.inf))
-    families, spreads = sorted({family for family, _ in lines}), sorted({spread for _, spread in lines})
-    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
-    axes = figure.add_subplot()
-    for (family, spread), line in sorted(lines.items()):
-        factors = sorted(line)
-        colour, mark = f"C{families.index(family)}", ("-", "--", ":", "-.")[spreads.index(spread) % 4]
-        label = f"{family}, moved by {spread:g}" if spread else family
-        scores = [line[factor] for factor in factors]
-        axes.plot(factors, scores, mark, marker="o", markersize=3, linewidth=1.2, color=colour, label=label)
-    axes.plot(best.factor, best.score, "o", mfc="none", mec="black", markersize=11, label="taken")
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(lambda factor, _: f"{factor:.3g}")
-    finite = np.array([c.score for c in selection.candidates if np.isfinite(c.score)])
-    top, bottom = finite.max(), max(finite.min(), finite.max() - 6 * (finite.max() - np.median(finite)))
-    if top > bottom:
-        axes.set_ylim(bottom - 0.05 * (top - bottom), top + 0.08 * (top - bottom))
-    axes.set(xlabel="scale of the kernel, in median distances", ylabel="score on rows held out")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right center", frameon=False, fontsize=8)
-    return figure
-
-
-def _family(kernel: str) -> str:
-    """A kernel as the candidates write it, without its scale."""
-    return re.sub(r",? ?scale=[^,)]*", "", kernel).replace("()", "").replace("(, ", "(")
-
-
 def save_eigenfunctions(
     estimator: Estimator, X: Any, path: Location, *, overwrite: bool = False, **options: Any
 ) -> None:
@@ -199,45 +77,11 @@ def save_eigenfunctions(
     save_figure(eigenfunctions(estimator, X, **options), path, overwrite=overwrite)
 
 
-def save_figure(figure: Figure, path: Location, *, overwrite: bool = False, dpi: float = 150) -> None:
-    """Write a figure in the format that the path's ending names, .png, .pdf or .svg; it appears whole or not at all.
-
-    Raises ValueError or OSError, as `refuse_picture` does, for a path where it cannot be written.
-    """
-    refuse_picture(path, overwrite)
-    target = Path(path)
-    staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    try:
-        figure.savefig(staging, format=target.suffix.lower().removeprefix("."), dpi=dpi)
-        staging.replace(target)
-    finally:
-        staging.unlink(missing_ok=True)
-
-
-def refuse_picture(path: Location, overwrite: bool) -> None:
-    """Raise an error for a picture that could not be written, before the work is done that it would show.
-
-    Raises ImportError without matplotlib, ValueError for a URL or an ending other than .png, .pdf and .svg,
-    FileExistsError for a path that exists (with `overwrite`: and is not a file), and another OSError for a directory
-    that is missing or cannot be written.
-    """
-    _require_matplotlib()
-    if "://" in os.fspath(path):
-        raise ValueError(f"a picture is a local file, not a URL; got {os.fspath(path)}. Draw it here, then copy it")
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"a picture's name must end in {', '.join(SUFFIXES)}; it is {os.fspath(path)!r}")
-    refuse_unwritable(target.parent, target.name)
-    if target.exists() and not (overwrite and target.is_file()):
-        remedy = ", or replace it with overwrite=True (--overwrite in the shell)" if target.is_file() else ""
-        raise FileExistsError(f"{os.fspath(path)} exists: choose another path{remedy}.")
-
-
 def panels(
     titles: Sequence[str], *, columns: int = 4, width: float = 2.2, aspect: float = 1.0
 ) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each title, row by row; `width` in inches, `aspect` height over width."""
-    _require_matplotlib()
+    require_matplotlib()
     from matplotlib.figure import Figure
 
     rows, columns = math.ceil(len(titles) / columns), min(columns, len(titles))
@@ -294,7 +138,7 @@ def _draw_lines(estimator: Estimator, points: Array, shown: range) -> Figure:
 
 
 def _draw_plane(estimator: Estimator, points: Array, shown: range) -> Figure:
-    scale = _preparation(estimator).scale
+    scale = preparation_of(estimator).scale
     unit = np.ones(2) if scale is None else scale  # of each axis: distances are measured as the kernel measures them
     radius, dense, excess_at = _support(points / unit)
     low, high = dense.min(axis=0) - radius, dense.max(axis=0) + radius
@@ -350,7 +194,7 @@ def _draw(estimator: Estimator, X: Any, size: int, random_state: Any) -> Array:
     source = open_source(X)
     if source.n_features_in != estimator.n_features_in_:
         raise ValueError(f"X has {source.n_features_in} columns, the model was fitted on {estimator.n_features_in_}")
-    source = source.with_preparation(columns=_preparation(estimator).columns)
+    source = source.with_preparation(columns=preparation_of(estimator).columns)
     _, points = draw_rows(source, size, np.random.default_rng(random_state), on_invalid="skip")
     if not len(points):
         raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
@@ -360,7 +204,7 @@ def _draw(estimator: Estimator, X: Any, size: int, random_state: Any) -> Array:
 def _evaluate(estimator: Estimator, points: Array) -> Array:
     """The eigenfunctions (..., k) at points (..., d) of the columns that are used; other columns are 0."""
     rows = np.zeros((*points.shape[:-1], estimator.n_features_in_))
-    rows[..., list(_preparation(estimator).columns or range(rows.shape[-1]))] = points
+    rows[..., list(preparation_of(estimator).columns or range(rows.shape[-1]))] = points
     values = np.asarray(estimator.transform(rows.reshape(-1, rows.shape[-1]), progress=False))
     return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
@@ -389,35 +233,9 @@ def _largest(sampled: Array) -> float:
     return max(2.0, float(np.quantile(np.abs(sampled), 0.995)))
 
 
-def _check_fitted(estimator: Any) -> None:
-    if not isinstance(estimator, Estimator):
-        raise TypeError(
-            f"pictures are drawn of a fitted SpectralDecomposition or GraphLaplacian; got {type(estimator).__name__}"
-        )
-    check_is_fitted(estimator)
-
-
-def _preparation(estimator: Estimator) -> Preparation:
-    return Preparation() if isinstance(estimator, GraphLaplacian) else estimator.preparation_
-
-
-def _singular(estimator: Estimator) -> bool:
-    return isinstance(estimator, SpectralDecomposition) and estimator.solver_.two_sided
-
-
-def _values(estimator: Estimator) -> NDArray[np.inexact[Any]]:
-    singular = isinstance(estimator, SpectralDecomposition) and _singular(estimator)
-    values: NDArray[np.inexact[Any]] = estimator.singular_values_ if singular else estimator.eigenvalues_
-    return values
-
-
-def _vanishing(values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
-    return np.asarray(np.abs(values) <= 1e-9 * np.abs(values).max())
-
-
 def _title(estimator: Estimator, i: int) -> str:
-    values, letter = _values(estimator), r"\sigma" if _singular(estimator) else r"\lambda"
-    value = complex(0.0 if _vanishing(values)[i] else values[i])
+    values, letter = values_of(estimator), r"\sigma" if is_singular(estimator) else r"\lambda"
+    value = complex(0.0 if vanishing(values)[i] else values[i])
     text = _number(value.real)
     if value.imag:
         text += rf" {'+' if value.imag > 0 else '-'} {_number(abs(value.imag))} i"
@@ -427,10 +245,3 @@ def _title(estimator: Estimator, i: int) -> str:
 def _number(value: float) -> str:
     digits, _, exponent = (f"{value:#.3g}" if value else "0").partition("e")
     return digits.rstrip(".") + (rf" \cdot 10^{{{int(exponent)}}}" if exponent else "")
-
-
-def _require_matplotlib() -> None:
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install daskspectral[plot]") from error
