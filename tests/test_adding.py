@@ -41,7 +41,7 @@ def saved_and_described(model: Any, path: Path, capsys: pytest.CaptureFixture[st
     assert dsp.untrusted(path) == sorted(names)
     with pytest.raises(dsp.UntrustedError):
         dsp.load(path)
-    main(["info", str(path), *(word for name in names for word in ("--trust", name))])
+    main(["info", "--details", str(path), *(word for name in names for word in ("--trust", name))])
     return dsp.load(path, trusted=list(names)), capsys.readouterr().out
 
 

@@ -381,7 +381,7 @@ def described(path: Path) -> str:
     """What the command says of a file, of an error too."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
-        main(["info", str(path)])
+        main(["info", "--details", str(path)])
     return said.getvalue()
 
 
