@@ -66,7 +66,7 @@ def test_the_curve_is_that_of_refits_by_another_package(name: str, kernel: Kerne
     model = dsp.HermiteRegressor(kernel, landmarks=X, folds=labels).fit(X, y, sample_weight=w)
     assert model.cv_curve_ is not None
     for alpha, error in model.cv_curve_[::6]:
-        if alpha > 1e-6:
+        if alpha > 1e-4:  # below, directions under the square root of rounding count, which sums cannot hold
             np.testing.assert_allclose(error, other_errors(name, X, y, labels, alpha, w)[0], rtol=1e-4)
     missed, spread = other_errors(name, X, y, labels, model.alpha_, w)
     assert model.cv_ == pytest.approx(missed, rel=1e-2)

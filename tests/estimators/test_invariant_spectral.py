@@ -22,6 +22,9 @@ from daskspectral.operators import Laplacian
 Array = NDArray[Any]
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.WeightWarning")  # of a quadrature: they sum to 1
+
+
 def quadrature(d: int, degree: int) -> tuple[Array, Array]:
     """Points of S^(d-1) and weights, exact for polynomials up to a degree: x = (t, sqrt(1 - t^2) y), y in S^(d-2)."""
     if d == 2:

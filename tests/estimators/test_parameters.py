@@ -76,6 +76,7 @@ def test_weight_two_is_the_row_twice(as_kind: Any) -> None:
     assert weighted.moments_.weight == repeated.moments_.weight == weight.sum()
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.WeightWarning")  # of weights in another unit
 def test_support_follows_the_weights() -> None:
     """Whole weights count rows, also 0; the unit of weights that sum to less does not matter."""
     rng = np.random.default_rng(0)

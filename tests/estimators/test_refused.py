@@ -61,7 +61,7 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"n_components": 0}, ValueError, "n_components must be a whole number of 1 or more; it is 0"),
     ({"n_components": True}, ValueError, "n_components must be a whole number"),
     ({"n_landmarks": 2.0}, ValueError, "n_landmarks must be a whole number of 1 or more; it is 2.0"),
-    ({"kernel": "gaussian"}, ValueError, "kernel must be 'auto'; it is 'gaussian'"),
+    ({"kernel": "gaussian"}, TypeError, "kernel must be one of daskspectral.kernels"),
     ({"kernel": 1.0}, TypeError, "kernel must be one of .*Gaussian, Exponential, Matern, Polynomial, Linear"),
     ({"kernel": Gaussian}, TypeError, "kernel must be one of"),
     ({"operator": "laplacian"}, TypeError, r"operator must be one of daskspectral.operators, such as Laplacian\(\)"),
