@@ -195,6 +195,7 @@ def test_every_kind_of_model_is_described() -> None:
         describe(3)
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")  # of a projection on few rows
 def test_chunks_that_are_not_stored() -> None:
     done("embed plane.zarr --bandwidth 2 --method lowrank --landmarks 40 --out e.model")
     done("regress plane.zarr values.zarr --landmarks 30 --kernel gaussian:2 --out r.model")
@@ -249,6 +250,7 @@ ERRORS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")  # of a projection on few rows
 def test_errors(capsys: pytest.CaptureFixture[str]) -> None:
     models()
     before = everything()
@@ -285,6 +287,7 @@ USAGE = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")  # of a projection on few rows
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     models()
     before = everything()

@@ -102,7 +102,7 @@ def test_an_interval_and_a_circle() -> None:
 def test_uniform_rows_change_little() -> None:
     x = np.random.default_rng(4).random((20_000, 2))
     with_density, without = (make(Laplacian(density=a)).fit(x).eigenvalues_ for a in (1.0, 0.0))
-    np.testing.assert_allclose(with_density[1:], without[1:], rtol=0.04)
+    np.testing.assert_allclose(with_density[1:], without[1:], rtol=0.08)  # 3 % at n = 1e5, as n^(-1/2)
     sphere, settings = Sphere(3).sample(20_000, np.random.default_rng(5)), {"kernel": Gaussian(1.0)}
     tangential = make(Laplacian(Sphere(3), density=1.0), **settings).fit(sphere).eigenvalues_
     np.testing.assert_allclose(tangential[1:9], [2, 2, 2, 6, 6, 6, 6, 6], rtol=0.07)
@@ -130,7 +130,8 @@ def test_all_sums_are_those_of_rows_with_these_weights(manifold: Any, dtype: str
     x, w = np.column_stack([np.cos(t), np.sin(t)]), np.random.default_rng(8).uniform(0, 2, 3000)
     settings = {"n_landmarks": 12, "n_components": 3, "dtype": dtype, "kernel": Gaussian(1.0)}
     model = make(Laplacian(manifold, density=0.7), exclude_landmarks=False, **settings).fit(x, sample_weight=w)
-    plain = make(Laplacian(manifold), landmarks=model.basis_.parts[-1].landmarks, **settings)
+    points = model.basis_.parts[-1].landmarks
+    plain = make(Laplacian(manifold), landmarks=points, exclude_landmarks=False, **settings)
     plain.fit(x, sample_weight=w * model.density_(x) ** -0.7)
     for name in ("form", "gram", "first"):
         tolerance = 1e-12 if dtype == "float64" else 1e-5
@@ -152,7 +153,8 @@ def test_several_measures_and_error_bars_have_the_same_weights() -> None:
         assert_close(sums[f"a/0/{name}"] + sums[f"a/1/{name}"], moments.arrays[name], 1e-12, what=name)
         assert_close(measure([{"x": x}])[name], moments.arrays[name], 1e-12, what=name)
     bound = model.variance_bound(x)
-    weighted = make(Laplacian(), landmarks=moments.basis.parts[-1].landmarks, n_components=3)
+    points = moments.basis.parts[-1].landmarks
+    weighted = make(Laplacian(), landmarks=points, n_components=3, exclude_landmarks=False)
     weights = model.density_.weights(x)
     wanted = weighted.fit(x, sample_weight=weights).variance_bound(x, sample_weight=weights)
     np.testing.assert_allclose(bound.standard_errors[1:], wanted.standard_errors[1:], rtol=1e-6)
