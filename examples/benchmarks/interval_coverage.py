@@ -62,7 +62,8 @@ def one_fit(name: str, n: int, seed: int, components: int, settings: Settings) -
     results = {key: np.full(len(exact), np.nan) for key in ("value", "lower", "upper", "group")}
     if done.model is not None:
         results["value"][:k] = done.values[:k]
-        intervals = np.asarray(getattr(done.model, done.model.solver_.errors))
+        two_sided = hasattr(done.model, "singular_value_errors_")
+        intervals = np.asarray(done.model.singular_value_errors_ if two_sided else done.model.eigenvalue_errors_)
         results["lower"][:k], results["upper"][:k] = intervals[:k].T
         results["group"][:k] = group_means(done.model.groups_, exact)[:k]
     results["exact"] = exact

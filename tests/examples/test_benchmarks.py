@@ -28,6 +28,7 @@ def test_every_script_tells_what_it_measures(name):
     assert "--json" in done.output
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.DensityWarning")  # of tiny sizes
 @pytest.mark.parametrize(
     "name",
     [
