@@ -136,6 +136,7 @@ def test_averaging_stops_where_it_would_take_too_long(study, monkeypatch):
     assert 2 < seconds <= 3
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")  # of a projection on few rows
 def test_quick(study, tmp_path, monkeypatch):
     small = dataclasses.replace(study.QUICK, permutations=(3,), rotations=(3,), rows=10_000)
     monkeypatch.setattr(study, "QUICK", small)

@@ -31,6 +31,7 @@ def test_the_variance_of_the_target_and_what_cosines_leave_of_it(example):
     assert np.var(sample) == pytest.approx(example.VARIANCE, rel=0.02)
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")  # of a projection on few rows
 def test_quick(example, tmp_path, monkeypatch):
     monkeypatch.setitem(example.RANGES, "averaged kernel ridge", (0, 50, 50))  # 1024 elements, once a seed
     result = CliRunner().invoke(example.main, ["--quick", "--out", str(tmp_path)], catch_exceptions=False)
