@@ -75,7 +75,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     n_components : int
         Functions wanted; fewer come, with a RankWarning, when the rank is less.
     n_landmarks : int or "auto"
-        p, when `landmarks` is a method; "auto" is half of the rows, and at most 500.
+        p, when `landmarks` is a method; "auto" is a quarter of the rows, and at most 500 (of fewer than 200 rows
+        half, and at most 50).
     landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
         How rows of the data are chosen as y_i, or the y_i themselves, in the units of X.
     landmark_sample : int, optional

@@ -169,8 +169,7 @@ class Search:
 
     def _judge(self, settings: Sequence[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
         basis, right = self.bases(settings[0])
-        landmark = self.landmark if not settings[0].spread else np.zeros_like(self.landmark)
-        trial = self.pilot.trial(basis, right, landmark, self.dtype)
+        trial = self.pilot.trial(basis, right, self.landmark, self.dtype)
         found = trial.judged(splits, self.count, [s.penalty for s in settings])
         return dict(zip(settings, found, strict=True))
 

@@ -24,6 +24,7 @@ from daskspectral.passes.selection import Candidate, Selection
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 BLOCK_ROWS = 2048  # of the basis functions' buffers
+MOST_OF_POOL = 0.1  # of the rows, up to which landmarks are chosen among all of them
 LEAST_ROWS = 40  # of a pilot: with fewer there is nothing to compare by
 PLAIN = Setting(-1, 0.5)  # where nothing can be compared: the smooth kernel at half the median distance
 
@@ -144,12 +145,16 @@ def _search(
     found: dict[str, _Landmarks] = {}
     points: dict[str, Array] = {}
     medians: dict[str, float] = {}
+    unjudged: NDArray[np.intp] = np.empty(0, dtype=np.intp)
     for view, (name, value) in sides.items():
         embedded = families[0].embedded(pilot.points(view))
         medians[view] = _median(embedded, rng)
         if isinstance(value, str):
             method = "kmeans++" if value in choosing.BY_KERNEL else value
-            rows = choosing.choose(method, embedded, min(wanted.count, pilot.rows), rng)
+            pool = _pool(pilot.rows, wanted.count, rng)
+            rows = pool[choosing.choose(method, embedded[pool], min(wanted.count, len(pool)), rng)]
+            if view == "x":
+                unjudged = pool if len(pool) < pilot.rows else rows[:TRIAL_LANDMARKS]
             found[view] = _Landmarks(name, None, value, wanted.count, rows)
             points[view] = pilot.points(view)[rows[:TRIAL_LANDMARKS]]
         else:
@@ -158,7 +163,7 @@ def _search(
             found[view] = _Landmarks(name, raw, "", len(raw), np.empty(0, dtype=np.intp))
             points[view] = preparation(raw)[:TRIAL_LANDMARKS]
     landmark = np.zeros(pilot.rows, dtype=bool)
-    landmark[found["x"].rows[:TRIAL_LANDMARKS]] = True
+    landmark[unjudged] = True
     right = operator.right_view if wanted.right_kernel is not None else None
     still = operator.derivative_order == 0 or operator.on_manifold or wanted.periods is not None or right is not None
     penalties = (wanted.penalty,) if wanted.penalty != "auto" else PENALTIES
@@ -182,6 +187,17 @@ def _search(
         wanted.dtype,
     )
     return search, found
+
+
+def _pool(rows: int, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The rows of a pilot among which landmarks are chosen: half of them where that leaves few others.
+
+    Methods that spread landmarks leave rows close to some landmark, where functions are flat: on these a basis would
+    seem better than it is. Rows that had no part in the choice judge it.
+    """
+    if count <= MOST_OF_POOL * rows:
+        return np.arange(rows)
+    return np.sort(rng.permutation(rows)[: max(count, rows // 2)])
 
 
 def _median(points: Array, rng: np.random.Generator) -> float:

@@ -24,6 +24,8 @@ from daskspectral.passes.selection import Selection
 from daskspectral.passes.side import Side, has_kink
 from daskspectral.passes.sums import MOST_DROPPED, Discretisation
 
+FEW_LANDMARKS = 50
+
 
 @dataclass(frozen=True, eq=False)
 class Choice:
@@ -50,8 +52,12 @@ class Choice:
         return self.left.size, None if self.right is None else self.right.size
 
     def fitted_to(self, n: int) -> Choice:
-        """The same with the number of landmarks that n rows bear: half of them, and no more than by default."""
-        count = min(MOST_LANDMARKS, max(1, n // 2))
+        """The same with the number of landmarks that n rows bear: a quarter of them, and no more than by default.
+
+        Of few rows half become landmarks, up to `FEW_LANDMARKS`: more would be most of the rows at which functions are
+        measured, and functions are flat at their own landmarks.
+        """
+        count = min(MOST_LANDMARKS, max(n // 4, min(n // 2, FEW_LANDMARKS), 1))
         right = None if self.right is None else replace(self.right, count=count)
         return replace(self, left=replace(self.left, count=count), right=right)
 

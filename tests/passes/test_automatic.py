@@ -1,0 +1,122 @@
+"""The automatic choice: right on problems with known spectra, repeatable, and made once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import daskspectral as dsp
+from daskspectral.errors import RankWarning, TrustWarning
+from daskspectral.kernels import Gaussian
+from daskspectral.operators import Cross, Laplacian, Operator, Transfer
+from daskspectral.passes import sides
+
+RNG = np.random.default_rng(0)
+LINE = RNG.uniform(0, np.pi, (400, 1))
+PLANE = RNG.standard_normal((300, 2)) * [1.0, 8.0]
+WALK = np.cumsum(RNG.standard_normal((300, 2)), axis=0) * 0.1
+
+
+@pytest.fixture(autouse=True)
+def doubts() -> Iterator[None]:
+    """Few rows are doubted with reason."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrustWarning)
+        yield
+
+
+def test_the_first_values_of_an_interval_are_right_in_any_unit() -> None:
+    for unit in (1.0, 1e-3, 1e4):
+        est = dsp.SpectralDecomposition(n_components=5, random_state=0).fit(unit * LINE)
+        np.testing.assert_allclose(unit**2 * est.eigenvalues_[1:], [1, 4, 9, 16], rtol=0.2)
+        best = est.choice_.chosen
+        assert best is not None
+        assert best.score == max(c.score for c in est.choice_.candidates if c.splits == best.splits)
+        assert est.kernel_.scale == pytest.approx(best.factor * est.choice_.median)
+
+
+def test_the_same_seed_makes_the_same_choice() -> None:
+    tables = [str(dsp.SpectralDecomposition(n_components=4, random_state=3).fit(PLANE).choice_) for _ in range(2)]
+    assert tables[0] == tables[1]
+    assert "best" in tables[0]
+
+
+def test_the_choice_is_the_same_for_fewer_components() -> None:
+    few, more = (dsp.SpectralDecomposition(n_components=k, random_state=0).fit(LINE) for k in (3, 9))
+    assert few.kernel_ == more.kernel_
+    np.testing.assert_allclose(few.eigenvalues_, more.eigenvalues_[:3], rtol=1e-10, atol=1e-10)
+
+
+CASES: list[tuple[Operator, Any, dict[str, Any]]] = [
+    (Laplacian(), PLANE, {"standardize": True}),
+    (Laplacian(), PLANE.astype("float32"), {"columns": [1]}),
+    (Transfer(2), WALK, {}),
+    (Cross(), (PLANE, PLANE[:, :1] + 0.3 * RNG.standard_normal((300, 1))), {}),
+]
+
+
+@pytest.mark.parametrize(("operator", "x", "changes"), CASES)
+def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: Any, tmp_path: Path) -> None:
+    est = dsp.SpectralDecomposition(operator, n_components=4, **changes).fit(x)
+    est.save(tmp_path / "m.zarr")
+    for choice in (est.choice_, dsp.load(tmp_path / "m.zarr").choice_):
+        assert set(choice.parameters) == set(est.get_params(deep=False))
+        again = dsp.SpectralDecomposition(**choice.parameters).fit(x)
+        np.testing.assert_array_equal(again.coefficients_, est.coefficients_)
+        assert len(again.choice_) == 0  # nothing was left to choose
+        assert str(choice) == str(est.choice_)
+
+
+def test_a_scale_is_chosen_for_a_kernel_and_a_kernel_that_is_given_is_kept() -> None:
+    open_scale = dsp.SpectralDecomposition(kernel=Gaussian("auto"), n_components=4).fit(LINE)
+    assert all(c.kernel.startswith("Gaussian") for c in open_scale.choice_.candidates)
+    assert isinstance(open_scale.kernel_.scale, float)
+    given = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_components=4).fit(LINE)
+    assert given.kernel_ == Gaussian(1.0)
+    assert len(given.choice_) == 0
+    assert (given.choice_.parameters["penalty"], given.choice_.parameters["spread"]) == (1.0, 0.0)
+
+
+def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fit() -> dsp.SpectralDecomposition:
+        return dsp.SpectralDecomposition(n_components=4, random_state=0).fit(LINE, checkpoint=tmp_path / "run")
+
+    first = fit()
+
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        raise AssertionError("it was chosen before")
+
+    monkeypatch.setattr(sides, "decide", refuse)
+    second = fit()
+    np.testing.assert_array_equal(second.coefficients_, first.coefficients_)
+    assert str(second.choice_) == str(first.choice_)
+
+
+def test_moments_of_two_choices_do_not_add_and_the_error_says_what_to_do() -> None:
+    a, b = (dsp.SpectralDecomposition(n_components=4).fit(part) for part in (LINE[:200], LINE[200:]))
+    with pytest.raises(ValueError, match=r"SpectralDecomposition\(\*\*first\.choice_\.parameters\)"):
+        a.moments_ + b.moments_
+    second = dsp.SpectralDecomposition(**a.choice_.parameters).fit(LINE[200:])
+    assert (a.moments_ + second.moments_).count == 400
+
+
+@pytest.mark.parametrize("n", [6, 7, 8, 11, 16, 25, 39, 41])
+def test_defaults_work_on_few_rows(n: int) -> None:
+    x = np.random.default_rng(n).standard_normal((n, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankWarning)
+        est = dsp.SpectralDecomposition().fit(x)
+    assert est.eigenvalues_[0] == 0
+    assert (np.diff(est.eigenvalues_) >= 0).all()
+    assert np.isnan(est.eigenvalue_errors_).all()
+    assert f"no error bars from {n} rows" in est.status_
+
+
+def test_rows_that_are_all_equal_have_no_spectrum() -> None:
+    with pytest.raises(ValueError, match="that are all"):
+        dsp.SpectralDecomposition().fit(np.ones((50, 2)))
