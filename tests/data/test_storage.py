@@ -115,7 +115,7 @@ READS: dict[str, Callable[[str], Any]] = {
     "fit": lambda points: model().fit(points),
     "transform": lambda points: model().fit(X).transform(points),
     "weights": lambda points: model().fit(X, sample_weight=points),
-    "update": lambda points: model().fit(X[:100]).update(points),
+    "update": lambda points: model().fit(X[:200]).update(points),
 }
 DAMAGED = {"half": lambda text: text[: len(text) // 2], "empty": lambda text: "", "zeros": lambda text: "\0" * 300}
 
