@@ -35,8 +35,8 @@ def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]
 class Trial:
     """Moments of a basis over all rows of a pilot, and the same sums by group: fold k has the groups k and K + k.
 
-    The second K groups hold rows that are landmarks, or among which landmarks were chosen. They are fitted to, and never
-    judged on: a function that is flat at its own landmark would be chosen for it.
+    The second K groups hold rows that are landmarks, or among which landmarks were chosen. They are fitted to, and
+    never judged on: a function that is flat at its own landmark would be chosen for it.
     """
 
     moments: Moments

@@ -59,8 +59,9 @@ class Search:
 
     `families` are kernels with the scale "auto"; `penalties` and `spreads` the values of c and J that may be tried,
     one of each where it is given. `points` (p, d) are the prepared landmarks of the left functions, `landmark` (m,)
-    marks the rows of the pilot that had part in their choice, `median` is the median distance of the points. Right functions of their
-    own have `right_points`, None where there are none, and the same kernel, or a `right_kernel` that is given.
+    marks the rows of the pilot that had part in their choice, `median` is the median distance of the points. Right
+    functions of their own have `right_points`, None where there are none, and the same kernel, or a `right_kernel` that
+    is given.
     """
 
     pilot: Pilot
