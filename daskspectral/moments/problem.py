@@ -183,6 +183,8 @@ class _Side:
 
     def among(self, matrix: Real, right: _Side) -> Real:
         """The rows and columns of the functions that are kept."""
+        if self.kept.all() and right.kept.all():
+            return matrix
         return np.asarray(matrix[np.ix_(self.kept, right.kept)])
 
     def spread(self, coefficients: Array) -> Array:

@@ -31,6 +31,16 @@ def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]
     return found
 
 
+def merged(splits: Sequence[Split], folds: int) -> tuple[NDArray[np.int64], list[Split]]:
+    """For each fold (folds,) the part in which it stands with the folds that no split parts; the splits of the parts.
+
+    Sums of few parts cost less than sums of all folds, and every half has the same rows.
+    """
+    inside = np.stack([np.isin(np.arange(folds), fitted) for fitted, _ in splits])
+    part = np.unique(inside, axis=1, return_inverse=True)[1].ravel()
+    return part, [(np.unique(part[fitted]), np.unique(part[judged])) for fitted, judged in splits]
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
     """Moments of a basis over all rows of a pilot, and the same sums by group: fold k has the groups k and K + k.

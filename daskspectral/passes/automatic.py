@@ -21,7 +21,7 @@ from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from daskspectral.moments.trial import Split, half_splits
+from daskspectral.moments.trial import Split, half_splits, merged
 from daskspectral.operators import Operator
 from daskspectral.passes.landmarks import moved
 from daskspectral.passes.pilot import Pilot
@@ -170,8 +170,9 @@ class Search:
 
     def _judge(self, settings: Sequence[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
         basis, right = self.bases(settings[0])
-        trial = self.pilot.trial(basis, right, self.landmark, self.dtype)
-        found = trial.judged(splits, self.count, [s.penalty for s in settings])
+        part, halves = merged(splits, self.pilot.folds)
+        trial = self.pilot.parted(part).trial(basis, right, self.landmark, self.dtype)
+        found = trial.judged(halves, self.count, [s.penalty for s in settings])
         return dict(zip(settings, found, strict=True))
 
     def bases(self, setting: Setting) -> tuple[Basis, Basis | None]:

@@ -81,6 +81,10 @@ class Pilot:
         """The prepared points of a view, (m, d)."""
         return self.fields[view]
 
+    def parted(self, part: NDArray[np.int64]) -> Pilot:
+        """The same rows, fold i as a part of `part` (folds,) i."""
+        return replace(self, fold=part[self.fold], folds=int(part.max()) + 1)
+
     def trial(self, basis: Basis, right: Basis | None, landmark: NDArray[np.bool_], dtype: str) -> Trial:
         """The bases measured on these rows; `landmark` (m,) marks the rows that are not judged on."""
         preparation = self.source.preparation

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.summing import SumTask
-from daskspectral.moments.trial import Trial, half_splits
+from daskspectral.moments.trial import Trial, half_splits, merged
 from daskspectral.operators import Cross, Generator, Laplacian, Operator
 from daskspectral.passes.sums import measure_of
 
@@ -166,3 +166,13 @@ def test_penalties_are_compared_one_by_one() -> None:
     for c, values in zip([1.0, 0.01, None, 100.0], together, strict=True):
         np.testing.assert_allclose(there.judged(splits(1), 4, [c])[0], values, rtol=1e-6, atol=1e-9)
     assert not np.allclose(together[0], together[3], rtol=1e-3)
+
+
+def test_folds_that_no_split_parts_are_one() -> None:
+    there = splits(3)
+    part, halves = merged(there, FOLDS)
+    assert len(np.unique(part)) <= 8
+    assert merged(there[:2], FOLDS)[0].max() == 1
+    for (fitted, judged), (a, b) in zip(there, halves, strict=True):
+        np.testing.assert_array_equal(np.flatnonzero(np.isin(part, a)), np.sort(fitted))
+        np.testing.assert_array_equal(np.flatnonzero(np.isin(part, b)), np.sort(judged))
