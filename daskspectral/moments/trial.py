@@ -15,7 +15,7 @@ from daskspectral.moments.moments import Moments
 from daskspectral.moments.order import Runs, RunSums
 from daskspectral.moments.problem import Posed
 from daskspectral.moments.summing import SumTask
-from daskspectral.solve.ritz import ritz, ritz_singular
+from daskspectral.solve.ritz import explained, ritz
 
 Array = NDArray[np.floating[Any]]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -99,7 +99,8 @@ class Trial:
         """What functions fitted to one half give on the other, (splits, count), for each c of the penalised solution.
 
         Ritz values in ascending order, those of a descending operator negated, infinite where the fit has no function
-        or the rows do not determine its value; of a two-sided operator the singular values, 0 where there is none.
+        or the rows do not determine its value. Of a two-sided operator the roots of what its singular functions explain
+        on these rows (`explained`), negative where they add to the error, 0 where there is no function.
         """
         posed: Posed | None = None
         means = [(self._means(self._fitted(split)), self._means(split[1])) for split in splits]
@@ -127,8 +128,8 @@ class Trial:
             own = posed.right.prefix
             centred = (seen["first"], seen[f"{own}first"]) if operator.center else None
             grams = seen["gram"], seen[f"{own}gram"]
-            singular = ritz_singular(left, right, seen["form"], *grams, centred, dtype=dtype)
-            return np.append(singular, np.zeros(count - len(singular)))
+            shares = explained(spectrum.values.real, left, right, seen["form"], *grams, centred)
+            return np.append(np.sign(shares) * np.sqrt(np.abs(shares)), np.zeros(count - len(shares)))
         values = ritz(right, seen["form"], seen["gram"], dtype=dtype).real
         if operator.descending:
             values = np.append(-values[~np.isnan(values)][::-1], values[np.isnan(values)])

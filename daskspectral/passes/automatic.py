@@ -1,10 +1,11 @@
 """The automatic choice of kernel, scale, penalty and landmarks: candidates are compared on rows they did not see.
 
 A candidate is solved on half of a pilot's folds and judged on the other half, in six half splits at most. By
-min-max, held-out Ritz values bound the true ones from above, for any basis, and held-out singular values from below:
-so scores compare across kernels, scales and landmarks. For symmetric operators the score is the mean of sum 1 /
-(h_i + m) over the held-out values h, with one m for all candidates, which weighs low values most; for two-sided ones it
-is VAMP-2.
+min-max, held-out Ritz values bound the true ones from above, for any basis, so that scores compare across kernels,
+scales and landmarks. For symmetric operators the score is minus the mean of log(h_i + m) over the held-out values h,
+with one m for all candidates. For two-sided ones it is VAMP-E, what the fitted singular functions explain of the
+operator on the other half; VAMP-2 would let them follow accidents of that half, most of all functions that are large
+on few rows.
 """
 
 from __future__ import annotations
@@ -54,28 +55,54 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
+class Functions:
+    """The functions of one side on trial: those of a `basis` that is given, or of kernels at `points` (p, d).
+
+    `families` are kernels with the scale "auto", or one that is given; `median` is the median distance of the points.
+    `laid` puts functions at landmarks into the basis that is used, `constant` adds the constant function.
+    """
+
+    families: tuple[Kernel, ...]
+    points: Array
+    median: float
+    laid: Callable[[Basis], Basis]
+    constant: bool
+    basis: Basis | None = None
+
+    @property
+    def automatic(self) -> bool:
+        """Whether settings tell these functions apart."""
+        return self.basis is None and self.families[0].automatic
+
+    def kernel(self, setting: Setting) -> Kernel:
+        """The kernel of a setting; of one family there is the same kernel for all."""
+        kernel = self.families[min(setting.family, len(self.families) - 1)]
+        return kernel.resolve(self.median).resolve(setting.factor * self.median, "auto")
+
+    def of(self, setting: Setting) -> Basis:
+        """The basis of a setting."""
+        if self.basis is not None:
+            return self.basis
+        kernel = self.kernel(setting)
+        basis = self.laid(LandmarkBasis(kernel, moved(self.points, kernel, setting.spread)))
+        return Concatenated((ConstantBasis(basis.dimension), basis)) if self.constant else basis
+
+
+@dataclass(frozen=True, eq=False)
 class Search:
     """What is compared, and what is given.
 
-    `families` are kernels with the scale "auto"; `penalties` and `spreads` the values of c and J that may be tried,
-    one of each where it is given. `points` (p, d) are the prepared landmarks of the left functions, `landmark` (m,)
-    marks the rows of the pilot that had part in their choice, `median` is the median distance of the points. Right
-    functions of their own have `right_points`, None where there are none, and the same kernel, or a `right_kernel` that
-    is given.
+    `left` and `right` are the functions of both sides, `right` is None where they are the same. `landmark` (m,) marks
+    the rows of the pilot that had part in the choice of landmarks. `penalties` and `spreads` are the values of c and J
+    that may be tried, one of each where it is given.
     """
 
     pilot: Pilot
-    families: tuple[Kernel, ...]
+    left: Functions
+    right: Functions | None
+    landmark: NDArray[np.bool_]
     penalties: tuple[float | None, ...]
     spreads: tuple[float, ...]
-    points: Array
-    landmark: NDArray[np.bool_]
-    median: float
-    right_kernel: Kernel | None
-    right_points: Array | None
-    right_median: float
-    constant: bool
-    laid: Callable[[Basis], Basis]
     components: int
     dtype: str
     factors: tuple[float, ...] = FACTORS
@@ -89,12 +116,15 @@ class Search:
         """How many values are compared."""
         return max(self.components, LEAST_COUNT)
 
-    def kernel(self, setting: Setting, right: bool = False) -> Kernel:
-        """The kernel of a setting, on the left or on the right."""
-        if right and self.right_kernel is not None:
-            return self.right_kernel
-        distance = self.right_median if right else self.median
-        return self.families[setting.family].resolve(setting.factor * distance, "auto")
+    @property
+    def families(self) -> int:
+        """How many kernels are compared."""
+        return max(len(side.families) for side in (self.left, self.right) if side is not None)
+
+    @property
+    def leading(self) -> Functions:
+        """The functions whose kernel stands for a candidate."""
+        return self.left if self.left.automatic or self.right is None else self.right
 
     def run(self, rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
         """The settings with their held-out values, best first; and the parameter at the edge of what was tried.
@@ -109,7 +139,7 @@ class Search:
         def compare(settings: Iterable[Setting]) -> None:
             found.update(part.judge([s for s in settings if s not in found], splits[:2]))
 
-        first, families = self.penalties[0], range(len(self.families))
+        first, families = self.penalties[0], range(self.families)
         far = self.spreads[:1] + self.spreads[-1:]
         compare(Setting(i, f, j, first) for i in families for f in self.factors for j in dict.fromkeys(far))
         edge = self._outwards(found, compare)
@@ -169,23 +199,12 @@ class Search:
         return {s: values for part in parts for s, values in part.items()}
 
     def _judge(self, settings: Sequence[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
-        basis, right = self.bases(settings[0])
+        basis = self.left.of(settings[0])
+        right = None if self.right is None else self.right.of(replace(settings[0], spread=0.0))
         part, halves = merged(splits, self.pilot.folds)
         trial = self.pilot.parted(part).trial(basis, right, self.landmark, self.dtype)
         found = trial.judged(halves, self.count, [s.penalty for s in settings])
         return dict(zip(settings, found, strict=True))
-
-    def bases(self, setting: Setting) -> tuple[Basis, Basis | None]:
-        """The bases of a setting on the pilot's landmarks."""
-        kernel = self.kernel(setting)
-        left = self._basis(kernel, moved(self.points, kernel, setting.spread))
-        if self.right_points is None:
-            return left, None
-        return left, self._basis(self.kernel(setting, right=True), self.right_points)
-
-    def _basis(self, kernel: Kernel, points: Array) -> Basis:
-        basis = self.laid(LandmarkBasis(kernel, points))
-        return Concatenated((ConstantBasis(basis.dimension), basis)) if self.constant else basis
 
     def ranked(self, found: dict[Setting, Array]) -> list[Setting]:
         """The settings, best first; of equal ones the first that was tried."""
@@ -195,7 +214,8 @@ class Search:
     def scores(self, found: dict[Setting, Array]) -> dict[Setting, float]:
         """The scores of held-out values (splits, k): larger is better."""
         if self.operator.solver.two_sided:
-            return {s: float(np.mean(np.sum(h[:, : self.components] ** 2, axis=1))) for s, h in found.items()}
+            shares = {s: h[:, : self.components] * np.abs(h[:, : self.components]) for s, h in found.items()}
+            return {s: float(np.mean(np.sum(share, axis=1))) for s, share in shares.items()}
         least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
         shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
         middle = SMALL * _last(shifted.values())
@@ -211,16 +231,16 @@ class Search:
             shown = np.where(np.isfinite(values), values, np.nan)
             mean = np.array([np.nan if np.isnan(v).any() else v.mean() for v in shown.T])[: self.components]
             rows.append(
-                Candidate(str(self.kernel(s)), s.factor, s.spread, s.penalty, scores[s], mean, len(values), why)
+                Candidate(str(self.leading.kernel(s)), s.factor, s.spread, s.penalty, scores[s], mean, len(values), why)
             )
         return tuple(rows)
 
 
 def families_of(
-    kernel: Kernel | None, operator: Operator, periods: tuple[float | None, ...] | None
+    kernel: Kernel | str | None, operator: Operator, periods: tuple[float | None, ...] | None
 ) -> tuple[Kernel, ...]:
-    """The kernels to compare, scales open: the given one, or a rough and a smooth one of enough derivatives."""
-    if kernel is not None:
+    """The kernels to compare: the given one, or a rough and a smooth one of enough derivatives, their scales open."""
+    if isinstance(kernel, Kernel):
         found: tuple[Kernel, ...] = (kernel,)
     else:
         order = operator.derivative_order

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral import landmarks as choosing
-from daskspectral.basis import Basis
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.memory import local_threads
 from daskspectral.kernels import Kernel, Periodic
 from daskspectral.operators import Operator
-from daskspectral.passes.automatic import PENALTIES, SPREADS, TRIAL_LANDMARKS, Search, Setting, families_of
+from daskspectral.passes.automatic import PENALTIES, SPREADS, TRIAL_LANDMARKS, Functions, Search, Setting, families_of
 from daskspectral.passes.parameters import given_landmarks
 from daskspectral.passes.pilot import FOLDS, ROWS, Pilot
 from daskspectral.passes.selection import Candidate, Selection
+from daskspectral.passes.side import Side
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -29,27 +28,19 @@ LEAST_ROWS = 40  # of a pilot: with fewer there is nothing to compare by
 PLAIN = Setting(-1, 0.5)  # where nothing can be compared: the smooth kernel at half the median distance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Open:
-    """What an estimator leaves to the data: a kernel of open scale (None: the kernel too), and "auto" for numbers.
+    """What an estimator leaves to the data: the functions of each side, and "auto" for numbers.
 
-    `laid` puts functions at landmarks into the basis that is used, `periods` are those of the prepared columns.
-    `landmarks` and `right_landmarks` are methods, or arrays in the columns of the data; `count` is p. `penalty` is None
-    for a solution by rank cut. The right functions have the kernel `right_kernel` where it is not None.
+    `right` is None where the right functions are the left ones. `penalty` is None for a solution by rank cut.
     """
 
-    kernel: Kernel | None
-    periods: tuple[float | None, ...] | None
-    laid: Callable[[Basis], Basis]
-    landmarks: Any
-    count: int
-    constant: bool
+    left: Side
+    right: Side | None
     components: int
     spread: float | str
     penalty: float | str | None
     dtype: str
-    right_kernel: Kernel | str | None = None
-    right_landmarks: Any = None
 
 
 def decide(
@@ -68,35 +59,34 @@ def decide(
     judge = operator.comparable
     blocks = source.lagged is not None
     pilot = Pilot.draw(source, judge or operator, rng, blocks=blocks, on_invalid=on_invalid, progress=progress)
-    families = families_of(wanted.kernel, operator, wanted.periods)
-    search, raw = _search(pilot, families, wanted, rng)
+    search, landmarks = _search(pilot, wanted, rng)
     comparable = judge is not None and pilot.rows >= LEAST_ROWS and pilot.folds > 1
     why = ""
     if not comparable:
         penalty = search.penalties[0]
-        setting = Setting(len(families) - 1, PLAIN.factor, search.spreads[0], penalty)
+        setting = Setting(search.families - 1, PLAIN.factor, search.spreads[0], penalty)
         candidates: tuple[Candidate, ...] = ()
         edge = ""
         why = f"{operator.name} has no score"
         if judge is not None:
             why = f"{pilot.rows} rows are too few, {LEAST_ROWS} at least are needed"
-        logger.info("nothing was compared (%s): %s", why, search.kernel(setting))
+        logger.info("nothing was compared (%s): %s", why, search.leading.kernel(setting))
     else:
         judged, edge = search.run(rng)
         setting = judged[0][0]
         candidates = search.table(judged)
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
-    kernel = search.kernel(setting)
-    found: dict[str, Any] = {"kernel": _plain(kernel, wanted.kernel), "spread": setting.spread}
+    found: dict[str, Any] = {}
+    for functions, side, of in ((search.left, wanted.left, "left"), (search.right, wanted.right, "right")):
+        if functions is not None and side is not None and functions.basis is None:
+            kernel, points = functions.kernel(setting), landmarks[of]
+            found[f"{side.prefix}kernel"] = _plain(kernel, side.kernel)
+            found[f"{side.prefix}landmarks"] = points.chosen(kernel, side.view, pilot, rng)
+            if of == "left":
+                found |= {"spread": setting.spread, "n_landmarks": len(found["landmarks"])}
     if wanted.penalty is not None:
         found["penalty"] = setting.penalty
-    for view, side in raw.items():
-        found[side.name] = side.chosen(kernel, view, pilot, rng)
-        if side.name == "right_landmarks":
-            found["right_kernel"] = _plain(search.kernel(setting, right=True), wanted.right_kernel)
-        else:
-            found["n_landmarks"] = len(found[side.name])
-    return Selection(candidates, found, pilot.rows, search.median, edge, why)
+    return Selection(candidates, found, pilot.rows, search.leading.median, edge, why)
 
 
 def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
@@ -111,7 +101,6 @@ def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
 class _Landmarks:
     """Landmarks of one side: given, or chosen rows of the pilot, or a method that needs the kernel first."""
 
-    name: str
     given: Array | None
     method: str
     count: int
@@ -135,58 +124,42 @@ class _Landmarks:
         return np.asarray(pilot.raw[view][rows])
 
 
-def _search(
-    pilot: Pilot, families: tuple[Kernel, ...], wanted: Open, rng: np.random.Generator
-) -> tuple[Search, dict[str, _Landmarks]]:
-    operator, source = pilot.operator, pilot.source
-    sides = {"x": ("landmarks", wanted.landmarks)}
-    if wanted.right_kernel is not None:
-        sides[operator.right_view] = ("right_landmarks", wanted.right_landmarks)
-    found: dict[str, _Landmarks] = {}
-    points: dict[str, Array] = {}
-    medians: dict[str, float] = {}
-    unjudged: NDArray[np.intp] = np.empty(0, dtype=np.intp)
-    for view, (name, value) in sides.items():
-        embedded = families[0].embedded(pilot.points(view))
-        medians[view] = _median(embedded, rng)
-        if isinstance(value, str):
-            method = "kmeans++" if value in choosing.BY_KERNEL else value
-            pool = _pool(pilot.rows, wanted.count, rng)
-            rows = pool[choosing.choose(method, embedded[pool], min(wanted.count, len(pool)), rng)]
-            if view == "x":
-                unjudged = pool if len(pool) < pilot.rows else rows[:TRIAL_LANDMARKS]
-            found[view] = _Landmarks(name, None, value, wanted.count, rows)
-            points[view] = pilot.points(view)[rows[:TRIAL_LANDMARKS]]
-        else:
-            preparation = source.preparations[view]
-            raw = given_landmarks(value, source.width(view), label_of(view), preparation.columns)
-            found[view] = _Landmarks(name, raw, "", len(raw), np.empty(0, dtype=np.intp))
-            points[view] = preparation(raw)[:TRIAL_LANDMARKS]
+def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> tuple[Search, dict[str, _Landmarks]]:
+    """What is compared, and the landmarks of both sides: all of them, of which a trial has the first."""
+    operator = pilot.operator
+    landmarks: dict[str, _Landmarks] = {}
     landmark = np.zeros(pilot.rows, dtype=bool)
-    landmark[unjudged] = True
-    right = operator.right_view if wanted.right_kernel is not None else None
-    still = operator.derivative_order == 0 or operator.on_manifold or wanted.periods is not None or right is not None
-    penalties = (wanted.penalty,) if wanted.penalty != "auto" else PENALTIES
-    spreads = (wanted.spread,) if wanted.spread != "auto" else (0.0,) if still else (0.0, *SPREADS)
-    given = wanted.right_kernel
-    fixed = given if isinstance(given, Kernel) and not given.automatic else None
-    search = Search(
-        pilot,
-        families,
-        penalties,  # type: ignore[arg-type]
-        spreads,  # type: ignore[arg-type]
-        points["x"],
-        landmark,
-        medians["x"],
-        fixed,
-        None if right is None else points[right],
-        0.0 if right is None else medians[right],
-        wanted.constant,
-        wanted.laid,
-        wanted.components,
-        wanted.dtype,
-    )
-    return search, found
+    counts = [side.count for side in (wanted.left, wanted.right) if side is not None and side.drawn]
+    pool = _pool(pilot.rows, max(counts, default=0), rng)
+
+    def functions(side: Side, of: str) -> Functions:
+        if side.given is not None:
+            return Functions((), np.empty((0, 0)), 0.0, side.laid, side.constant, side.given)
+        families = families_of(side.kernel, operator, side.periods_in(pilot.source, operator))
+        points = pilot.points(side.view)
+        embedded = families[0].embedded(points)
+        median = _median(embedded, rng)
+        if isinstance(side.landmarks, str):
+            method = "kmeans++" if side.landmarks in choosing.BY_KERNEL else side.landmarks
+            rows = pool[choosing.choose(method, embedded[pool], min(side.count, len(pool)), rng)]
+            landmark[pool if len(pool) < pilot.rows else rows[:TRIAL_LANDMARKS]] = True
+            landmarks[of] = _Landmarks(None, side.landmarks, side.count, rows)
+            points = points[rows[:TRIAL_LANDMARKS]]
+        else:
+            preparation = pilot.source.preparations[side.view]
+            width = pilot.source.width(side.view)
+            raw = given_landmarks(side.landmarks, width, label_of(side.view), preparation.columns)
+            landmarks[of] = _Landmarks(raw, "", len(raw), np.empty(0, dtype=np.intp))
+            points = preparation(raw)[:TRIAL_LANDMARKS]
+        return Functions(families, points, median, side.laid, side.constant)
+
+    left = functions(wanted.left, "left")
+    right = None if wanted.right is None else functions(wanted.right, "right")
+    periodic = left.basis is None and wanted.left.periods is not None
+    still = operator.derivative_order == 0 or operator.on_manifold or periodic or right is not None
+    penalties: Any = (wanted.penalty,) if wanted.penalty != "auto" else PENALTIES
+    spreads: Any = (wanted.spread,) if wanted.spread != "auto" else (0.0,) if still else (0.0, *SPREADS)
+    return Search(pilot, left, right, landmark, penalties, spreads, wanted.components, wanted.dtype), landmarks
 
 
 def _pool(rows: int, count: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -125,7 +125,7 @@ class Side:
         basis, raw = self._chosen(source, rng, operator, on_invalid=on_invalid, progress=progress)
         if basis.edges:
             check_edges(basis.edges, source, rng, view=self.view, on_invalid=on_invalid, progress=progress)
-        return with_constant(basis) if self._adds_constant(basis) else basis, raw
+        return self._completed(basis), raw
 
     def _chosen(
         self, source: Source, rng: np.random.Generator, operator: Operator, **options: Any
@@ -175,6 +175,14 @@ class Side:
         return periodic(
             checked_kernel(self.kernel), periods, f"{operator} has" if self.periods is None else "periods= asks for"
         )
+
+    @property
+    def given(self) -> Basis | None:
+        """The basis that is given, with the constant where it is added; None for a kernel at landmarks."""
+        return None if self.basis is None else self._completed(self.basis)
+
+    def _completed(self, basis: Basis) -> Basis:
+        return with_constant(basis) if self._adds_constant(basis) else basis
 
     def _adds_constant(self, basis: Basis) -> bool:
         return self.constant and not basis.holds_constant

@@ -175,33 +175,19 @@ class Choice:
 
     def _open(self, source: Source) -> Open:
         """What is left to the data."""
-        left, right = self.left, self.right
-        return Open(
-            None if isinstance(left.kernel, str) else left.kernel,
-            left.periods_in(source, self.operator),
-            left.laid,
-            left.landmarks,
-            left.count,
-            left.constant,
-            self.components,
-            self.spread,
-            self.penalty,
-            self.dtype,
-            None if right is None else right.kernel,
-            None if right is None else right.landmarks,
-        )
+        return Open(self.left, self.right, self.components, self.spread, self.penalty, self.dtype)
 
     def _closed(self, parameters: Mapping[str, Any]) -> Choice:
         """The same choice with nothing left open."""
-        left = replace(
-            self.left,
-            kernel=parameters["kernel"],
-            landmarks=parameters["landmarks"],
-            spread=parameters["spread"],
-        )
-        right = self.right
-        if right is not None:
-            right = replace(right, kernel=parameters["right_kernel"], landmarks=parameters["right_landmarks"])
+
+        def closed(side: Side) -> Side:
+            if side.basis is not None:
+                return side
+            kernel, landmarks = (parameters[f"{side.prefix}{name}"] for name in ("kernel", "landmarks"))
+            return replace(side, kernel=kernel, landmarks=landmarks)
+
+        left = replace(closed(self.left), spread=parameters.get("spread", self.left.spread))
+        right = None if self.right is None else closed(self.right)
         return replace(self, left=left, right=right, penalty=parameters.get("penalty"))
 
 
@@ -246,10 +232,6 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         view = operator.right_view
         right = Side("right_", view, kernel=kernel, landmarks=landmarks, periods=periods, **own, **shared)
         right.check()
-    if right is not None and (left.automatic or right.automatic) and (left.basis, right.basis) != (None, None):
-        raise ValueError(
-            "an automatic kernel on one side needs a kernel on the other: give a kernel of fixed scale beside a basis"
-        )
     return Choice(
         operator,
         left,

@@ -5,7 +5,7 @@ from daskspectral.solve.eigen import Eigen
 from daskspectral.solve.kernelised import LearnedKernel
 from daskspectral.solve.penalised import Penalty, Pencil
 from daskspectral.solve.ridge import RidgeFit, solve_ridge
-from daskspectral.solve.ritz import ritz, ritz_singular
+from daskspectral.solve.ritz import explained, ritz, ritz_singular
 from daskspectral.solve.sdp import Certificate
 from daskspectral.solve.singular import Singular
 from daskspectral.solve.solver import Problem, Solver, Spectrum
@@ -26,6 +26,7 @@ __all__ = [
     "Spectrum",
     "Symmetric",
     "Whitening",
+    "explained",
     "resolve_cut",
     "ritz",
     "ritz_singular",

@@ -450,7 +450,6 @@ REFUSED: list[tuple[Any, dict[str, Any], Any, Any, type[Exception], str]] = [
     (Cross(), {"basis": 3}, (X, Y), {}, TypeError, "basis must be one of daskspectral.basis"),
     (Cross(), {"basis": MonomialBasis(2, 1), "right_kernel": Gaussian(1.0)}, (X, Y), {}, ValueError,
      "basis has functions of 2 variables"),
-    (Cross(), {"basis": MonomialBasis(3, 1)}, (X, Y), {}, ValueError, "an automatic kernel on one side needs a kernel"),
     (Cross(), {"right_basis": MonomialBasis(3, 1)}, (X, Y), {}, ValueError, "right_basis has .* and y has 4 columns"),
     (Cross(), {"basis": MonomialBasis(3, 1), **VALUE}, (X, Y), {}, ValueError, "give it or kernel, not both"),
     (Cross(), {"basis": MonomialBasis(3, 1), "landmarks": X}, (X, Y), {}, ValueError, "it or landmarks, not both"),

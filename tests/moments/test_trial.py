@@ -150,13 +150,17 @@ def test_correlations_on_the_other_half() -> None:
     for (fitted, judged), values in zip(splits(), found, strict=True):
         a, b = np.isin(fold, fitted), np.isin(fold, judged)
         (qx, rx), (qy, ry) = (np.linalg.qr(z[a] - z[a].mean(axis=0)) for z in (x, y))
-        u, _, vt = np.linalg.svd(qx.T @ qy)
+        u, singular, vt = np.linalg.svd(qx.T @ qy)
         f, g = (
             (x[b] - x[b].mean(axis=0)) @ np.linalg.solve(rx, u),
             (y[b] - y[b].mean(axis=0)) @ np.linalg.solve(ry, vt.T),
         )
-        expected = np.linalg.svd(np.linalg.qr(f)[0].T @ np.linalg.qr(g)[0], compute_uv=False)
-        np.testing.assert_allclose(values, [*expected, 0], atol=1e-7)
+        f, g = (np.sqrt(a.sum() / b.sum()) * h for h in (f, g))  # of unit variance over the rows of the fit
+        for i in range(2):
+            explained = 2 * singular[i] * (f[:, i] @ g[:, i])
+            explained -= sum(singular[i] * singular[j] * (f[:, i] @ f[:, j]) * (g[:, i] @ g[:, j]) for j in range(2))
+            assert values[i] * abs(values[i]) == pytest.approx(explained, abs=1e-6)
+        assert values[2] == 0
 
 
 def test_penalties_are_compared_one_by_one() -> None:

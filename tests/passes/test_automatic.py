@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
+from daskspectral.basis import MonomialBasis
 from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
@@ -70,6 +71,42 @@ def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: 
         np.testing.assert_array_equal(again.coefficients_, est.coefficients_)
         assert len(again.choice_) == 0  # nothing was left to choose
         assert str(choice) == str(est.choice_)
+
+
+def views(n: int = 1500) -> tuple[Any, Any]:
+    """A pair with the correlation 1.25^(-1/2) in one coordinate of each view, and noise in the others."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((n, 2))
+    return x, 5 * np.column_stack([x[:, 0] + 0.5 * rng.standard_normal(n), rng.standard_normal((n, 2))])
+
+
+def test_pairs_are_not_judged_by_accidents_of_the_rows_held_out() -> None:
+    est = dsp.SpectralDecomposition(Cross(center=True), n_components=4, random_state=0).fit(views())
+    np.testing.assert_allclose(est.singular_values_, 1.25 ** (-np.arange(1, 5) / 2), atol=0.06)
+    assert est.choice_.chosen is not None
+    assert est.choice_.chosen.score < (1.25 ** -np.arange(1.0, 5)).sum() + 0.1  # no more than there is to explain
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kernel": Gaussian(1.0), "right_kernel": "auto"},
+        {"kernel": "auto", "right_kernel": Gaussian(10.0)},
+        {"basis": MonomialBasis(2, 3)},
+        {"right_basis": MonomialBasis(3, 3)},
+    ],
+)
+def test_one_side_is_given_and_the_other_chosen(given: dict[str, Any]) -> None:
+    est = dsp.SpectralDecomposition(Cross(center=True), n_components=2, random_state=0, **given).fit(views())
+    np.testing.assert_allclose(est.singular_values_, 1.25 ** (-np.arange(1, 3) / 2), atol=0.05)
+    chosen = est.choice_.parameters
+    for name, value in given.items():
+        if value != "auto":
+            assert chosen[name] == value if "kernel" in name else chosen[name] is value
+    again = dsp.SpectralDecomposition(**chosen).fit(views())
+    np.testing.assert_array_equal(again.singular_values_, est.singular_values_)
+    assert len(est.choice_) > 5
+    assert len(again.choice_) == 0
 
 
 def test_a_scale_is_chosen_for_a_kernel_and_a_kernel_that_is_given_is_kept() -> None:

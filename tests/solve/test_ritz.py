@@ -8,7 +8,7 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskspectral.solve import ritz, ritz_singular
+from daskspectral.solve import explained, ritz, ritz_singular
 
 SEEDS = st.integers(0, 10**6)
 
@@ -113,3 +113,32 @@ def test_a_constant_drops_out_once_the_means_are_subtracted() -> None:
     grams = f.T @ g / n, f.T @ f / n, g.T @ g / n
     assert ritz_singular(constant, constant, *grams)[0] == pytest.approx(1)
     assert ritz_singular(constant, constant, *grams, (f.mean(axis=0), g.mean(axis=0)))[0] == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS)
+def test_what_is_explained_is_the_norm_less_the_norm_of_the_error(seed: int) -> None:
+    """Values of two finite variables: operators are matrices, and their norm is Frobenius'."""
+    rng = np.random.default_rng(seed)
+    joint = rng.dirichlet(np.ones(30)).reshape(5, 6)
+    p, q = joint.sum(axis=1), joint.sum(axis=0)
+    exact = joint / np.sqrt(np.outer(p, q))
+    values, u, v = rng.uniform(0, 1, 3), rng.standard_normal((5, 3)), rng.standard_normal((6, 3))
+    fitted = (np.sqrt(p)[:, None] * u * values) @ (np.sqrt(q)[:, None] * v).T
+    shares = explained(values, u, v, joint, np.diag(p), np.diag(q))
+    assert shares.sum() == pytest.approx((exact**2).sum() - ((exact - fitted) ** 2).sum(), rel=1e-9)
+    left, singular, right = np.linalg.svd(exact, full_matrices=False)
+    whole = explained(
+        singular, left / np.sqrt(p)[:, None], right.T / np.sqrt(q)[:, None], joint, np.diag(p), np.diag(q)
+    )
+    np.testing.assert_allclose(whole, singular**2, atol=1e-12)
+    centred = explained(
+        singular[1:],
+        (left / np.sqrt(p)[:, None])[:, 1:] + 3,
+        (right.T / np.sqrt(q)[:, None])[:, 1:] - 2,
+        joint,
+        np.diag(p),
+        np.diag(q),
+        (p, q),
+    )
+    np.testing.assert_allclose(centred, singular[1:] ** 2, atol=1e-12)
