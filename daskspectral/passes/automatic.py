@@ -3,9 +3,9 @@
 A candidate is solved on half of a pilot's folds and judged on the other half, in six half splits at most. By
 min-max, held-out Ritz values bound the true ones from above, for any basis, so that scores compare across kernels,
 scales and landmarks. For symmetric operators the score is minus the mean of log(h_i + m) over the held-out values h,
-with one m for all candidates. For two-sided ones it is VAMP-E, what the fitted singular functions explain of the
-operator on the other half; VAMP-2 would let them follow accidents of that half, most of all functions that are large
-on few rows.
+with one m for all candidates. For two-sided ones it is VAMP-E (`solve.ritz.explained`), what the fitted singular
+functions explain of the operator on the other half; VAMP-2 would let them follow accidents of that half, most of all
+functions that are large on few rows.
 """
 
 from __future__ import annotations

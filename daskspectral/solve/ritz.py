@@ -80,11 +80,12 @@ def explained(
 ) -> Array:
     """The share (k,) of the squared norm of an operator that each of k fitted triples explains on other rows.
 
-    With singular values s (k,), functions U (p, k) and V (q, k): 2 s_i (U^H form V)_ii - sum_j s_i s_j
-    (U^H gram U)_ij (V^H right_gram V)_ij. It is s_i^2 on the rows of the fit, and negative where the fit follows
-    accidents. The sum is the VAMP-E score of Wu and Noe (2020): the squared Hilbert-Schmidt norm of the operator less
-    that of the difference to the fitted one. It is linear in the sums over rows, so that few rows do not make it
-    larger, as they make `ritz_singular`. With `means` the means of the functions are subtracted.
+    With singular values s (k,) and functions U (p, k), V (q, k), brought to unit norm on these rows:
+    2 s_i (U^H form V)_ii - sum_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij. It is s_i^2 on the rows of the fit, and
+    negative where the fit follows accidents. The sum is the VAMP-E score of Wu and Noe (2020), the squared
+    Hilbert-Schmidt norm of the operator less that of its difference to the fitted one, but for the norms: with those of
+    the fit, one row on which a function is large decides the score. Unlike in `ritz_singular` nothing is fitted to
+    these rows. With `means` the means of the functions are subtracted.
     """
     u, v = left.conj().T, right.conj().T
     reduced, gram_left, gram_right = u @ form @ right, u @ gram @ left, v @ right_gram @ right
@@ -92,8 +93,10 @@ def explained(
         mu, nu = u @ means[0], v @ means[1]
         reduced = reduced - np.outer(mu, nu.conj())
         gram_left, gram_right = gram_left - np.outer(mu, mu.conj()), gram_right - np.outer(nu, nu.conj())
-    products = np.outer(values, values) * (gram_left * gram_right.conj()).real
-    return np.asarray(2 * values * np.diag(reduced).real - products.sum(axis=1))
+    norms = np.sqrt(np.maximum(np.diag(gram_left).real * np.diag(gram_right).real, 0))
+    scale = np.divide(values, norms, out=np.zeros(len(norms)), where=norms > 0)
+    products = np.outer(scale, scale) * (gram_left * gram_right.conj()).real
+    return np.asarray(2 * scale * np.diag(reduced).real - products.sum(axis=1))
 
 
 def _whitened(coefficients: Functions, gram: Functions, squares: Array, dtype: str) -> Functions:

@@ -155,12 +155,12 @@ def test_correlations_on_the_other_half() -> None:
             (x[b] - x[b].mean(axis=0)) @ np.linalg.solve(rx, u),
             (y[b] - y[b].mean(axis=0)) @ np.linalg.solve(ry, vt.T),
         )
-        f, g = (np.sqrt(a.sum() / b.sum()) * h for h in (f, g))  # of unit variance over the rows of the fit
+        f, g = (h / np.linalg.norm(h, axis=0) for h in (f, g))
         for i in range(2):
             explained = 2 * singular[i] * (f[:, i] @ g[:, i])
             explained -= sum(singular[i] * singular[j] * (f[:, i] @ f[:, j]) * (g[:, i] @ g[:, j]) for j in range(2))
             assert values[i] * abs(values[i]) == pytest.approx(explained, abs=1e-6)
-        assert values[2] == 0
+        assert values[2] == -1  # there is no third function
 
 
 def test_penalties_are_compared_one_by_one() -> None:

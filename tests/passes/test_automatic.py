@@ -157,3 +157,13 @@ def test_defaults_work_on_few_rows(n: int) -> None:
 def test_rows_that_are_all_equal_have_no_spectrum() -> None:
     with pytest.raises(ValueError, match="that are all"):
         dsp.SpectralDecomposition().fit(np.ones((50, 2)))
+
+
+def test_a_kernel_with_all_the_functions_wanted_is_preferred() -> None:
+    """Polynomials are the singular functions of this process, and the widest kernels have but five or six."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((1000, 1))
+    for i in range(1, len(x)):
+        x[i] = 0.8 * x[i - 1] + 0.6 * rng.standard_normal()
+    est = dsp.SpectralDecomposition(Transfer(1), n_components=8, random_state=0).fit(x)
+    assert len(est.singular_values_) == 8

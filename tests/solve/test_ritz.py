@@ -124,7 +124,8 @@ def test_what_is_explained_is_the_norm_less_the_norm_of_the_error(seed: int) -> 
     p, q = joint.sum(axis=1), joint.sum(axis=0)
     exact = joint / np.sqrt(np.outer(p, q))
     values, u, v = rng.uniform(0, 1, 3), rng.standard_normal((5, 3)), rng.standard_normal((6, 3))
-    fitted = (np.sqrt(p)[:, None] * u * values) @ (np.sqrt(q)[:, None] * v).T
+    left, right = (np.sqrt(w)[:, None] * c for w, c in ((p, u), (q, v)))
+    fitted = (left / np.linalg.norm(left, axis=0) * values) @ (right / np.linalg.norm(right, axis=0)).T
     shares = explained(values, u, v, joint, np.diag(p), np.diag(q))
     assert shares.sum() == pytest.approx((exact**2).sum() - ((exact - fitted) ** 2).sum(), rel=1e-9)
     left, singular, right = np.linalg.svd(exact, full_matrices=False)
