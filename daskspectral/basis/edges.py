@@ -55,6 +55,10 @@ class Edge(Registered, ABC):
         """Which points lie outside the domain (c,)."""
         return np.asarray(self.values(x) < 0)
 
+    def sides(self, x: Array) -> Array:
+        """How far the rows are from each part of the boundary, (n, s), in any unit; by default as of one part."""
+        return self.values(x)[:, None]
+
 
 @dataclass(frozen=True, init=False)
 class BoxEdge(Edge):
@@ -115,6 +119,11 @@ class BoxEdge(Edge):
 
     def outside(self, x: Array) -> NDArray[np.bool_]:
         return np.asarray(((x < self.lower) | (x > self.upper)).any(axis=1))
+
+    def sides(self, x: Array) -> Array:
+        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+        low, high = np.isfinite(lower), np.isfinite(upper)
+        return np.hstack([x[:, low] - lower[low], upper[high] - x[:, high]])
 
     def _factors(self, x: Array) -> tuple[Array, Array, Array]:
         """The factor of each column with its first and second derivatives, (c, d) each."""

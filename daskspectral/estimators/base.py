@@ -94,6 +94,20 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
             )
         return estimator.restored()
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, of kernels too, as kernel__scale=0.5. Raises ValueError for those of a kernel not given."""
+        own = self.get_params(deep=False)
+        for name in params:
+            owner, nested, parameter = name.partition("__")
+            given = params.get(owner, own.get(owner))
+            if nested and owner in own and (given is None or isinstance(given, str)):
+                raise ValueError(
+                    f"{name} is the {parameter} of {owner}={given!r}, which is no object yet: give one whose "
+                    f"parameters are to be set, such as {type(self).__name__}({owner}=daskspectral.kernels.Gaussian())"
+                )
+        super().set_params(**params)
+        return self
+
     @final
     def plain_params(self) -> dict[str, Any]:
         """The constructor's arguments as they are saved: sequences as arrays, a generator as None."""
@@ -273,9 +287,10 @@ class MeasuredEstimator(Estimator):
 
 
 def _as_given(estimator: MeasuredEstimator) -> dict[str, Any]:
-    """The arguments that files keep in another form."""
-    periods = estimator.get_params(deep=False).get("periods")
-    return {} if periods is None else {"periods": dict(periods)}
+    """The arguments that files keep in another form, or not at all."""
+    given = estimator.get_params(deep=False)
+    found = {name: given[name] for name in ("folds",) if name in given}
+    return found if given.get("periods") is None else {**found, "periods": dict(given["periods"])}
 
 
 def identity_of(snapshot: Snapshot, params: Mapping[str, Any], on_invalid: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
-from daskspectral.moments.regression import RidgeProblem
+from daskspectral.moments.regression import RidgeProblem, advise_offset
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import shaped
 from daskspectral.passes.deciding import pilot_bytes
@@ -278,6 +278,7 @@ class HermiteRegressor(Regressor):
         if fit.errors is not None and fit.error is not None:
             self.cv_, self.cv_score_ = fit.error, problem.explained(fit.error)
             self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1)])
+        advise_offset(moments)
         self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
         self.moments_ = moments
         return self.restored()

@@ -61,7 +61,7 @@ def advise_rank(solution: Spectrum, basis: Basis, wanted: int, *, right: Basis |
         what = f"the bases of the two sides have ranks {solution.rank[0]} and {solution.rank[1]}"
         found = "singular values"
         basis = right if right is not None and solution.rank[1] < solution.rank[0] else basis
-    advice = "use more landmarks or a narrower kernel"
+    advice = "use more landmarks or a narrower kernel, or ask for fewer values"
     kernels = [part.core.kernel for part in basis.parts if isinstance(part.core, LandmarkBasis)]
     degrees = [kernel.degree for kernel in kernels if isinstance(kernel, Polynomial)]
     if degrees:

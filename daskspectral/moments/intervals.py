@@ -72,7 +72,7 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum) -> Errors:
     standard = spread(values)
     held_out = _held_out(posed, parts)
     fitted = whole.values
-    groups = _groups(fitted, standard)
+    groups = _groups(fitted, standard, posed.nulls)
     own = _intervals(fitted.real, held_out, standard, number)
     means, beyond = _mean_by(groups, fitted.real), _mean_by(groups, held_out)
     joint = _intervals(means, beyond, spread(np.stack([_mean_by(groups, v) for v in values])), number)
@@ -207,10 +207,14 @@ def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> 
     return np.sort(ends, axis=1)
 
 
-def _groups(values: Any, standard: Array) -> NDArray[np.int64]:
-    """Clusters of neighbouring values that differ by no more than two standard errors of the difference."""
+def _groups(values: Any, standard: Array, nulls: int = 0) -> NDArray[np.int64]:
+    """Clusters of neighbouring values that differ by no more than two standard errors of the difference.
+
+    The first `nulls` values are 0 whatever the rows, and in no cluster with others.
+    """
     gaps = np.abs(np.diff(values))
     apart = gaps > 2 * np.hypot(standard[1:], standard[:-1])
+    apart[max(0, nulls - 1) : nulls] = True
     return np.concatenate([[0], np.cumsum(apart)]).astype(np.int64)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.errors import FitWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
 from daskspectral.solve.folded import FoldSums
@@ -15,6 +16,7 @@ from daskspectral.solve.ridge import Curve, Observed, RidgeFit, ridge_curve, sol
 
 Array = NDArray[np.floating[Any]]
 KINDS = {"values": ("gram", "values", "value_squares"), "gradients": ("dirichlet", "slopes", "slope_squares")}
+OFFSET = 100.0  # standard deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,3 +102,17 @@ def _spread(moments: Moments) -> float:
             total += max(float(np.sum(folds.arrays["value_squares"][k] - 2 * mean * here + mean**2 * own)), 0.0)
             judged += own
     return total / judged if judged else 0.0
+
+
+def advise_offset(moments: Moments) -> None:
+    """Warn where the values have a mean that dwarfs their spread: the regressor has no intercept."""
+    means = np.atleast_1d(moments.arrays["value_sums"]) / moments.weight
+    spreads = np.sqrt(np.maximum(np.atleast_1d(moments.arrays["value_squares"]) / moments.weight - means**2, 0))
+    far = np.flatnonzero((spreads > 0) & (np.abs(means) > OFFSET * spreads))
+    if len(far):
+        mean, spread = means[far[0]], spreads[far[0]]
+        warn_user(
+            f"the values of y have the mean {mean:.4g} and the standard deviation {spread:.4g}: the regressor has no "
+            "intercept, and its functions are spent on the mean. Subtract it from y, and add it to predictions",
+            FitWarning,
+        )

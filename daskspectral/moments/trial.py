@@ -18,6 +18,7 @@ from daskspectral.moments.summing import SumTask
 from daskspectral.solve.ritz import explained, ritz
 
 Array = NDArray[np.floating[Any]]
+MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -100,7 +101,7 @@ class Trial:
 
         Ritz values in ascending order, those of a descending operator negated, infinite where the fit has no function
         or the rows do not determine its value. Of a two-sided operator the roots of what its singular functions explain
-        on these rows (`explained`), negative where they add to the error, -1 where there is no function.
+        on these rows (`explained`), negative where they add to the error, and where there is none.
         """
         posed: Posed | None = None
         means = [(self._means(self._fitted(split)), self._means(split[1])) for split in splits]
@@ -129,7 +130,7 @@ class Trial:
             centred = (seen["first"], seen[f"{own}first"]) if operator.center else None
             grams = seen["gram"], seen[f"{own}gram"]
             shares = explained(spectrum.values.real, left, right, seen["form"], *grams, centred)
-            return np.append(np.sign(shares) * np.sqrt(np.abs(shares)), np.full(count - len(shares), -1.0))
+            return np.append(np.sign(shares) * np.sqrt(np.abs(shares)), np.full(count - len(shares), -np.sqrt(MISSING)))
         values = ritz(right, seen["form"], seen["gram"], dtype=dtype).real
         if operator.descending:
             values = np.append(-values[~np.isnan(values)][::-1], values[np.isnan(values)])

@@ -36,7 +36,7 @@ CHANGE = 0.1  # of a value, by which the basis must not decide it
 LOW_RANK, FEW_DIRECTIONS = 0.25, 5  # below this share of p, and below so many times the number of values
 LEFT = 0.75  # of the directions, which must give the same values
 OVERFITTED = 1.1  # VAMP-2 of the fit over VAMP-2 of rows held out
-UNCERTAIN = 0.2  # half of an interval, of its value
+UNCERTAIN, ROUGH = 0.2, 0.15  # half of an interval, of its value: in the median, and of the best third
 SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
 
 
@@ -53,7 +53,23 @@ class Solved:
     def advise(self, *, compared: bool) -> None:
         """Warn of the first doubt; a low rank is none where kernels were `compared` on rows held out."""
         advise_order(self.moments)
-        if self.errors.reason or not len(self.spectrum.values):
+        if not len(self.spectrum.values):
+            return
+        folds = self.moments.folds
+        if folds is not None and folds.rule == "labels" and (folds.weight[: folds.number] == 0).any():
+            empty = folds.labels[int(np.argmin(folds.weight[: folds.number]))]
+            warn_user(
+                f"the fold {empty!r} has no row of positive weight, and error bars come from the other folds: give "
+                "labels of which each has rows",
+                TrustWarning,
+            )
+        if self.errors.reason and folds is not None:
+            warn_user(
+                f"{self.errors.reason}, and nothing tells how far the {len(self.spectrum.values)} values are off: take "
+                "more rows, and folds and landmarks that leave rows to judge by",
+                TrustWarning,
+            )
+        if self.errors.reason:
             return
         if text := self.far_out():
             warn_user(text, TrustWarning)
@@ -108,6 +124,7 @@ class Solved:
     def few_landmarks(self) -> str:
         """Whether half of the landmarks give other values."""
         change = self.approximation / _sizes(self.spectrum.values, self.posed.operator.solver.two_sided)
+        change[: self.posed.nulls] = np.nan  # 0 whatever the landmarks
         trusted = np.arange(len(change)) < self.errors.trusted
         known = change[~np.isnan(change)]
         if not (known > CHANGE).any():
@@ -138,10 +155,11 @@ class Solved:
         )
 
     def uncertain(self) -> str:
-        """Whether half of the values are known no better than to a fifth."""
+        """Whether half of the values are known no better than to a fifth, or two of three no better than to 15 %."""
         solver, k, errors = self.posed.operator.solver, len(self.spectrum.values), self.errors
         middle = uncertainty(self.spectrum.values, errors.intervals, two_sided=solver.two_sided)
-        if not middle > UNCERTAIN:
+        best = uncertainty(self.spectrum.values, errors.intervals, two_sided=solver.two_sided, share=1 / 3)
+        if not (middle > UNCERTAIN or best > ROUGH):
             return ""
         name = solver.values.removesuffix("_").replace("_", " ")
         trusted = f"the first {errors.trusted} are" if errors.trusted > 1 else "the first is"
@@ -152,17 +170,18 @@ class Solved:
         )
 
 
-def uncertainty(values: NDArray[np.inexact[Any]], intervals: Array, *, two_sided: bool) -> float:
-    """The median of half the width of the intervals (k, 2), relative to their values (k,); constants do not count.
+def uncertainty(values: NDArray[np.inexact[Any]], intervals: Array, *, two_sided: bool, share: float = 0.5) -> float:
+    """Half the width of the intervals (k, 2) relative to their values (k,): a `share` of the values has no more.
 
-    NaN without intervals. Values near 0 count as larger, singular values as a quarter of the largest at least.
+    Constants do not count. NaN without intervals. Values near 0 count as larger, singular values as a quarter of the
+    largest at least.
     """
     sizes = np.abs(values)
     counted = sizes > 1e-12 * sizes.max(initial=0.0)
     if not counted.any():
         return math.nan
     half = np.maximum(intervals[:, 1] - values.real, values.real - intervals[:, 0])
-    return float(np.median((half / _sizes(values, two_sided))[counted]))
+    return float(np.quantile((half / _sizes(values, two_sided))[counted], share))
 
 
 def _sizes(values: NDArray[np.inexact[Any]], two_sided: bool) -> Array:
@@ -199,6 +218,7 @@ def advise_order(moments: Moments) -> None:
         return
     alike, share = order_of(moments).within, share_between_tasks(moments)
     if moments.folds.rule == "hash" and alike > ALIKE_ROWS:
+        alike = min(alike, float(moments.order[0, 0]))
         what = f"about {alike:.2g} rows that follow one another are as alike as one (their autocorrelation time)"
     elif moments.folds.rule == "tasks" and share > ALIKE_TASKS:
         rows, _, tasks = moments.order[:3, 0]

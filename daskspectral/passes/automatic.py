@@ -41,7 +41,7 @@ LEADERS = 3  # kernels and scales of which all spreads and penalties are tried
 FINER = 2  # steps between the scales of the grid
 TIMES = 3  # permutations of the folds, two splits each
 THINNED = 4000  # rows of the first comparisons
-LEAST_COUNT = 16  # values that a score compares: the choice is the same for all smaller numbers of components
+COUNT, MOST_COUNTED = 16, 24  # values that a score compares: the same for all numbers of components up to 24
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ class Search:
     @property
     def count(self) -> int:
         """How many values are compared."""
-        return max(self.components, LEAST_COUNT)
+        several = self.components > MOST_COUNTED or self.operator.solver.two_sided
+        return max(COUNT, self.components) if several else COUNT
 
     @property
     def families(self) -> int:
@@ -127,7 +128,7 @@ class Search:
         return self.left if self.left.automatic or self.right is None else self.right
 
     def run(self, rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
-        """The settings with their held-out values, best first; and the parameter at the edge of what was tried.
+        """The settings with their held-out values, finalists first; and "scale" where the best is the last tried.
 
         Kernels, scales and spreads are compared on a part of the pilot, then penalties and finer scales of the best
         ones; the finalists are compared on the whole pilot in all splits.
@@ -142,27 +143,28 @@ class Search:
         first, families = self.penalties[0], range(self.families)
         far = self.spreads[:1] + self.spreads[-1:]
         compare(Setting(i, f, j, first) for i in families for f in self.factors for j in dict.fromkeys(far))
-        edge = self._outwards(found, compare)
+        self._outwards(found, compare)
         for leader in self._distinct(found)[:LEADERS]:
             compare(replace(leader, spread=j, penalty=c) for j in self.spreads for c in self.penalties)
         self._finer(found, compare)
         finalists = self.ranked(found)[:FINALISTS]
         final = self.judge(finalists, splits)
         order = self.ranked(final)
+        tried = [s.factor for s in found if s.family == order[0].family]
+        edge = "scale" if len(self.factors) > 1 and order[0].factor in (min(tried), max(tried)) else ""
         return [(s, final[s]) for s in order] + [(s, found[s]) for s in self.ranked(found) if s not in final], edge
 
-    def _outwards(self, found: dict[Setting, Array], compare: Callable[[Iterable[Setting]], None]) -> str:
-        """Further scales while the best one is the last that was tried; "scale" where the limit is reached."""
+    def _outwards(self, found: dict[Setting, Array], compare: Callable[[Iterable[Setting]], None]) -> None:
+        """Further scales while the best one is the last that was tried."""
         while len(self.factors) > 1:
             best = self.ranked(found)[0]
             tried = [s.factor for s in found if s.family == best.family and s.spread == best.spread]
             if best.factor not in (min(tried), max(tried)):
-                return ""
+                return
             factor = best.factor / 2 if best.factor == min(tried) else 2 * best.factor
             if not LEAST_FACTOR <= factor <= LARGEST_FACTOR:
-                return "scale"
+                return
             compare([replace(best, factor=factor)])
-        return ""
 
     def _finer(self, found: dict[Setting, Array], compare: Callable[[Iterable[Setting]], None]) -> None:
         """Scales between those of the grid, as long as they are better."""

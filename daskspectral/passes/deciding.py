@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from daskspectral import landmarks as choosing
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.memory import local_threads
+from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Periodic
 from daskspectral.operators import Operator
 from daskspectral.passes.automatic import PENALTIES, SPREADS, TRIAL_LANDMARKS, Functions, Search, Setting, families_of
@@ -24,6 +25,7 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 BLOCK_ROWS = 2048  # of the basis functions' buffers
 MOST_OF_POOL = 0.1  # of the rows, up to which landmarks are chosen among all of them
+LEAST_DISTINCT = 0.5  # of the rows
 LEAST_ROWS = 40  # of a pilot: with fewer there is nothing to compare by
 PLAIN = Setting(-1, 0.5)  # where nothing can be compared: the smooth kernel at half the median distance
 
@@ -59,6 +61,8 @@ def decide(
     judge = operator.comparable
     blocks = source.lagged is not None
     pilot = Pilot.draw(source, judge or operator, rng, blocks=blocks, on_invalid=on_invalid, progress=progress)
+    if operator.derivative_order > 0:
+        _advise_distinct(pilot)
     search, landmarks = _search(pilot, wanted, rng)
     comparable = judge is not None and pilot.rows >= LEAST_ROWS and pilot.folds > 1
     why = ""
@@ -143,7 +147,8 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> tuple[Searc
             method = "kmeans++" if side.landmarks in choosing.BY_KERNEL else side.landmarks
             rows = pool[choosing.choose(method, embedded[pool], min(side.count, len(pool)), rng)]
             landmark[pool if len(pool) < pilot.rows else rows[:TRIAL_LANDMARKS]] = True
-            landmarks[of] = _Landmarks(None, side.landmarks, side.count, rows)
+            others = np.setdiff1d(np.arange(pilot.rows), rows)[: max(0, min(side.count, pilot.rows) - len(rows))]
+            landmarks[of] = _Landmarks(None, side.landmarks, side.count, np.concatenate([rows, others]))
             points = points[rows[:TRIAL_LANDMARKS]]
         else:
             preparation = pilot.source.preparations[side.view]
@@ -163,14 +168,27 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> tuple[Searc
 
 
 def _pool(rows: int, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The rows of a pilot among which landmarks are chosen: half of them where that leaves few others.
+    """The rows of a pilot among which landmarks of a trial are chosen: half of them where that leaves few others.
 
     Methods that spread landmarks leave rows close to some landmark, where functions are flat: on these a basis would
     seem better than it is. Rows that had no part in the choice judge it.
     """
     if count <= MOST_OF_POOL * rows:
         return np.arange(rows)
-    return np.sort(rng.permutation(rows)[: max(count, rows // 2)])
+    return np.sort(rng.permutation(rows)[: min(max(count, rows // 2), rows - rows // 4)])
+
+
+def _advise_distinct(pilot: Pilot) -> None:
+    """Warn where rows coincide: eigenvalues of isolated points are all 0."""
+    points = np.ascontiguousarray(pilot.points("x"))
+    distinct = len(np.unique(points.view(np.dtype((np.void, points.strides[0])))))
+    if distinct < LEAST_DISTINCT * pilot.rows:
+        warn_user(
+            f"of {pilot.rows} rows only {distinct} differ: a function may take any values at separate points without a "
+            "slope at one of them, and eigenvalues fall to 0 as the kernel narrows. Leave out columns of categories; "
+            "rows that are copies of others are better given once, with sample_weight",
+            TrustWarning,
+        )
 
 
 def _median(points: Array, rng: np.random.Generator) -> float:

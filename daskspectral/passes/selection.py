@@ -38,11 +38,15 @@ class Candidate(Registered):
 
 @dataclass(frozen=True, eq=False)
 class Selection(Registered):
-    """The table of an automatic choice, best candidate first; empty where nothing was left to choose.
+    """The table of an automatic choice, empty where nothing was left to choose.
+
+    The finalists come first, the best of them at the top, then the others: these were compared on fewer rows and
+    splits, and their scores are not those of finalists.
 
     `parameters` are all arguments of the estimator with what was chosen in their place: an estimator made with them
     fits the same rows to the same bits. `rows` is the size of the pilot, `median` the median distance of its points,
     `edge` names a parameter whose best value is the last one that was tried, `reason` says why nothing was compared.
+    Labels of folds are data: a file does not keep them, and has None in `parameters` for them.
     """
 
     expects: ClassVar = {"candidates": Candidate}
@@ -65,11 +69,12 @@ class Selection(Registered):
 
     def state(self) -> dict[str, Any]:
         found = super().state()
-        periods = self.parameters.get("periods")
-        if periods is not None:
-            named = {str(column): float(period) for column, period in periods.items()}
-            found["parameters"] = {**self.parameters, "periods": named}
-        return found
+        kept = dict(self.parameters)
+        if kept.get("periods") is not None:
+            kept["periods"] = {str(column): float(period) for column, period in kept["periods"].items()}
+        if not isinstance(kept.get("folds"), (int, np.integer, str, type(None))):
+            kept["folds"] = None
+        return {**found, "parameters": kept}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Selection:
@@ -85,7 +90,7 @@ class Selection(Registered):
         best = self.chosen
         if certain or not self.edge or best is None:
             return
-        where = "largest", "give a wider kernel, or standardize=True where the columns have different units"
+        where = "largest", "give a wider kernel, and bring columns of different units to one scale"
         if best.factor < 1:
             where = "smallest", "more landmarks or rows resolve finer structure; rows far out make all distances large"
         warn_user(

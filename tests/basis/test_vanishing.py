@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +288,19 @@ def test_functions_that_do_not_vanish_where_the_data_end(edge: Edge, message: st
     model = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=20, n_components=2, random_state=0)
     with pytest.raises(ValueError, match=message):
         model.set_params(basis=Vanishing("landmarks", edge)).fit(x)
+
+
+@pytest.mark.parametrize(("gap", "told"), [(0.0, False), (0.05, True), (0.3, True)])
+def test_zeros_beyond_the_last_rows(gap: float, told: bool) -> None:
+    """The eigenvalue 2 of a square of side pi is 1.66 with zeros .05 beyond it, and .25 with a gap of .3."""
+    x = np.random.default_rng(0).uniform(0, np.pi, (1500, 2))
+    ends = BoxEdge([-gap, -gap], [np.pi + gap, np.pi + gap])
+    model = dsp.SpectralDecomposition(kernel=Gaussian(0.8), n_landmarks=60, n_components=1, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        value = model.set_params(basis=Vanishing("landmarks", ends)).fit(x).eigenvalues_[0]
+    assert any("without rows, across which functions need no slope" in str(w.message) for w in caught) == told
+    assert (abs(value / 2 - 1) > 0.1) == told
 
 
 def test_arguments_that_cannot_work() -> None:

@@ -19,6 +19,7 @@ import daskspectral as dsp
 from daskspectral.cli import describe
 from daskspectral.engine import Run
 from daskspectral.engine import plan as planning
+from daskspectral.errors import FitWarning
 from daskspectral.estimators import hermite
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Periodic
 from daskspectral.passes import regression
@@ -360,3 +361,18 @@ def test_the_description_names_the_choice(fitted: dsp.HermiteRegressor) -> None:
     text = describe(fitted)
     assert f"chosen      {fitted.kernel_}, best of {len(fitted.choice_)} on 120 rows" in text
     assert f"held out    {fitted.cv_score_:.4g} R^2, squared error {fitted.cv_:.4g}, 10 folds" in text
+
+
+def test_values_far_from_zero_are_told() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, np.pi, (200, 1))
+    with pytest.warns(FitWarning, match=r"the mean 1e\+04 and the standard deviation 0\.\d+: the regressor has no"):
+        dsp.HermiteRegressor(random_state=0).fit(x, np.sin(x[:, 0]) + 1e4)
+
+
+def test_the_scale_of_a_kernel_that_is_not_there() -> None:
+    for model in (dsp.HermiteRegressor(), dsp.SpectralDecomposition(kernel=None)):
+        with pytest.raises(ValueError, match=r"the scale of kernel=('auto'|None), which is no object yet: give one"):
+            model.set_params(kernel__scale=0.5)
+        model.set_params(kernel=Gaussian(1.0), kernel__scale=0.5)
+        assert model.kernel == Gaussian(0.5)

@@ -87,8 +87,8 @@ def test_few_rows_for_many_values() -> None:
     assert found == pytest.approx(np.median(half))
 
 
-def test_below_a_hundred_rows_the_table_says_what_a_warning_would() -> None:
-    with quiet():
+def test_below_a_hundred_rows() -> None:
+    with pytest.warns(TrustWarning, match="no error bars from 90 rows: 100 at least are needed"):
         model = fitted(rng().random((90, 1)), n_components=3)
     assert model.status_.endswith("no error bars from 90 rows: 100 at least are needed")
     assert np.isnan(uncertainty(model.eigenvalues_, model.eigenvalue_errors_, two_sided=False))
@@ -219,3 +219,43 @@ def test_intervals_of_values_near_zero_are_no_wider_than_their_errors() -> None:
     np.testing.assert_allclose(ends[1], [np.sqrt(4.2) / factor, np.sqrt(4.2) * factor])
     negative = _intervals(-fitted_values, -held_out, standard, 10)
     np.testing.assert_allclose(negative, -ends[:, ::-1])
+
+
+def test_without_error_bars_the_reason_is_told() -> None:
+    x = rng().random((99, 1))
+    with pytest.warns(TrustWarning, match="no error bars: all weight is in one fold"):
+        fitted(rng().random((120, 1)), kernel=Gaussian(0.3), n_landmarks=120, n_components=2)
+    with quiet():
+        fitted(x, kernel=Gaussian(0.3), n_landmarks=20, n_components=2, folds=None)  # none were asked for
+
+
+def test_a_fold_without_rows_that_count() -> None:
+    x, labels = rng().random((1000, 1)), np.arange(1000) % 5
+    weight = np.where(labels == 2, 0.0, 1.25)
+    model = dsp.SpectralDecomposition(kernel=Gaussian(0.3), n_landmarks=30, n_components=2, folds=labels)
+    with pytest.warns(TrustWarning, match="the fold 2 has no row of positive weight"):
+        model.fit(x, sample_weight=weight)
+
+
+def test_how_well_a_share_of_the_values_is_known() -> None:
+    values = np.array([0.0, 1.0, 2.0, 4.0, 8.0])
+    half = np.array([0.0, 0.05, 0.16, 0.17, 0.4]) * (values + 1e-3 * 8)
+    ends = np.column_stack([values - half, values + half])
+    assert uncertainty(values, ends, two_sided=False) == pytest.approx(0.165)
+    assert uncertainty(values, ends, two_sided=False, share=1 / 3) == pytest.approx(0.16)
+
+
+def test_the_constant_is_in_no_group_with_other_values() -> None:
+    """Its value is 0 whatever the rows, however little is known of the next one."""
+    x = np.random.default_rng(0).standard_normal((100, 3))
+    model = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=50, n_components=4, random_state=0).fit(x)
+    assert (model.groups_[1:] > 0).all()
+    np.testing.assert_allclose(model.eigenvalue_errors_[0], 0, atol=1e-9)
+
+
+def test_no_more_rows_are_alike_than_there_are() -> None:
+    x = np.sort(rng().random((400, 1)), axis=0)
+    with pytest.warns(TrustWarning, match="the order of the rows matters") as caught:
+        fitted(x, kernel=Gaussian(0.3), n_landmarks=20, n_components=2)
+    told = next(str(w.message) for w in caught if "the order of the rows" in str(w.message))
+    assert float(re.search(r"about ([0-9.e+]+) rows", told)[1]) <= 400  # type: ignore[index]

@@ -51,6 +51,8 @@ def test_the_choice_is_the_same_for_fewer_components() -> None:
     few, more = (dsp.SpectralDecomposition(n_components=k, random_state=0).fit(LINE) for k in (3, 9))
     assert few.kernel_ == more.kernel_
     np.testing.assert_allclose(few.eigenvalues_, more.eigenvalues_[:3], rtol=1e-10, atol=1e-10)
+    most = dsp.SpectralDecomposition(n_components=20, random_state=0).fit(LINE)
+    np.testing.assert_allclose(few.eigenvalues_, most.eigenvalues_[:3], rtol=1e-10, atol=1e-10)
 
 
 CASES: list[tuple[Operator, Any, dict[str, Any]]] = [
@@ -159,11 +161,33 @@ def test_rows_that_are_all_equal_have_no_spectrum() -> None:
         dsp.SpectralDecomposition().fit(np.ones((50, 2)))
 
 
-def test_a_kernel_with_all_the_functions_wanted_is_preferred() -> None:
-    """Polynomials are the singular functions of this process, and the widest kernels have but five or six."""
-    rng = np.random.default_rng(0)
-    x = np.zeros((1000, 1))
-    for i in range(1, len(x)):
-        x[i] = 0.8 * x[i - 1] + 0.6 * rng.standard_normal()
-    est = dsp.SpectralDecomposition(Transfer(1), n_components=8, random_state=0).fit(x)
-    assert len(est.singular_values_) == 8
+def test_labels_of_folds_are_among_the_parameters(tmp_path: Path) -> None:
+    labels = np.arange(len(LINE)) % 7
+    est = dsp.SpectralDecomposition(n_components=4, random_state=0, folds=labels).fit(LINE)
+    again = dsp.SpectralDecomposition(**est.choice_.parameters).fit(LINE)
+    np.testing.assert_array_equal(again.eigenvalue_errors_, est.eigenvalue_errors_)
+    est.save(tmp_path / "m.zarr")
+    assert dsp.load(tmp_path / "m.zarr").choice_.parameters["folds"] is None  # labels are data
+
+
+@pytest.mark.parametrize(("n", "landmarks"), [(60, 60), (60, 57), (200, 200)])
+def test_all_rows_may_be_landmarks(n: int, landmarks: int) -> None:
+    est = dsp.SpectralDecomposition(n_components=3, n_landmarks=landmarks, random_state=0).fit(LINE[:n])
+    assert len(np.unique(est.choice_.parameters["landmarks"], axis=0)) == landmarks
+    assert len(est.choice_) > 10
+
+
+def test_the_edge_is_that_of_the_best_candidate() -> None:
+    for seed in range(3):
+        x = np.random.default_rng(seed).standard_normal((200, 5))
+        choice = dsp.SpectralDecomposition(random_state=seed).fit(x).choice_
+        assert choice.chosen is not None
+        kind = choice.chosen.kernel.split("scale")[0]
+        tried = [c.factor for c in choice.candidates if c.kernel.split("scale")[0] == kind]
+        assert (choice.edge == "scale") == (choice.chosen.factor in (min(tried), max(tried)))
+
+
+def test_rows_that_coincide_are_told() -> None:
+    x = np.random.default_rng(0).integers(0, 10, (600, 2)).astype(float)
+    with pytest.warns(TrustWarning, match="of 600 rows only 100 differ"):
+        dsp.SpectralDecomposition(n_components=3, random_state=0).fit(x)
