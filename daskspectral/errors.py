@@ -44,7 +44,7 @@ class ManifoldWarning(UserWarning):
 
 
 class FitWarning(UserWarning):
-    """A regression that explains nothing of rows that it was not fitted to."""
+    """A regression that explains nothing of rows left out, or less than it could in other units of values or columns."""
 
 
 class WeightWarning(UserWarning):

@@ -140,14 +140,15 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     right_coefficients_ : (q, k), the right singular functions in the right basis
     left_coefficients_ : (p, k), for "eigen": eigenfunctions of the adjoint, biorthonormal to the eigenfunctions
     eigenvalue_errors_, singular_value_errors_ : (k, 2), ends of the 95 % intervals, from the fitted value to the one
-        held out and wider by the jackknife's standard error; NaN below 100 rows, and the status says why
+        held out and wider by the jackknife's standard error, of complex values for the real parts; NaN below 100 rows,
+        or without rows in two folds that are no landmarks, and the status says why
     standard_errors_ : (k,), by leaving out one fold at a time
     held_out_ : (k,), values of the functions on rows that they were not fitted to; NaN for complex eigenvalues
     groups_ : (k,) of int, clusters of values that the data cannot tell apart
     function_errors_ : (k,), sines of the angles by which the functions of each group turn when a fold is left out
     approximation_ : (k,), by how much held-out values change when half of the landmarks are left out
     trusted_ : int, leading values with held-out over fitted values below 1.1 and an interval narrower than 20 %;
-        what differs by a thousandth of the last value counts as equal
+        what differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted
     choice_ : Selection, the table of the candidates, and `parameters`, which give the same fit again
     rank_ : int, independent directions that the data see; with singular values a pair, one for each side
     residuals_ : (k,) norms of the whitened problem's residuals

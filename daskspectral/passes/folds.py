@@ -92,6 +92,8 @@ def checked_folds(value: Any) -> FoldRequest | None:
         return None
     if isinstance(value, str) and value == "blocks":
         return FoldRequest(blocks=True)
+    if isinstance(value, str) and "://" not in value and not os.path.exists(value):
+        raise ValueError(f"folds is {value!r}, which is neither 'blocks' nor the path of an array of labels")
     if isinstance(value, (str, os.PathLike, *OUTSIDE)):
         return FoldRequest(labels=value)
     if isinstance(value, (list, tuple)) and any(isinstance(part, OUTSIDE) for part in value):

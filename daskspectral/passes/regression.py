@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from daskspectral import landmarks as choosing
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source
+from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.regression import RidgeProblem
@@ -32,6 +33,7 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 32.0
+UNLIKE = 100.0  # the ratio of two columns' standard deviations
 LEAST_ROWS = 6  # of a pilot: with fewer there is nothing to compare by
 PLAIN = 1.0  # the factor where nothing can be compared
 
@@ -90,6 +92,7 @@ def decide_regression(
     Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid, or all are equal.
     """
     pilot = Pilot.draw(source, operator, rng, blocks=wanted.blocks, on_invalid=on_invalid, progress=progress)
+    _advise_units(pilot)
     families = (wanted.kernel,) if wanted.kernel is not None else families_of(operator, wanted.periods)
     points = pilot.points("x")
     embedded = families[0].embedded(points)
@@ -141,6 +144,18 @@ def decide_regression(
         for place, s in enumerate(order)
     )
     return Selection(table, chosen, pilot.rows, median, edge)
+
+
+def _advise_units(pilot: Pilot) -> None:
+    """Warn where one scale cannot serve all columns."""
+    spread = pilot.points("x").std(axis=0)
+    varied = spread[spread > 0]
+    if len(varied) and varied.max() > UNLIKE * varied.min():
+        warn_user(
+            f"the standard deviations of the columns go from {varied.min():.3g} to {varied.max():.3g}, and a kernel of "
+            "one scale hardly sees the columns of small ones: standardize=True brings them to one",
+            FitWarning,
+        )
 
 
 def families_of(operator: Regression, periods: Periods | None) -> tuple[Kernel, ...]:

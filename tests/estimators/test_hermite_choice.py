@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -368,6 +369,17 @@ def test_values_far_from_zero_are_told() -> None:
     x = rng.uniform(0, np.pi, (200, 1))
     with pytest.warns(FitWarning, match=r"the mean 1e\+04 and the standard deviation 0\.\d+: the regressor has no"):
         dsp.HermiteRegressor(random_state=0).fit(x, np.sin(x[:, 0]) + 1e4)
+
+
+def test_columns_of_other_units_are_told() -> None:
+    x = np.random.default_rng(0).uniform(0, np.pi, (200, 2)) * [1, 1000]
+    y = np.sin(x[:, 0])
+    with pytest.warns(FitWarning, match=r"go from 0\.9\d* to 9\d\d, and a kernel of one scale .* standardize=True"):
+        raw = dsp.HermiteRegressor(random_state=0).fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitWarning)
+        scaled = dsp.HermiteRegressor(random_state=0, standardize=True).fit(x, y)
+    assert scaled.cv_score_ > raw.cv_score_ + 0.1
 
 
 def test_the_scale_of_a_kernel_that_is_not_there() -> None:

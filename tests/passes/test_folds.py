@@ -223,6 +223,7 @@ def test_rows_by_coordinate_by_class_and_by_time() -> None:
         (2.5, "it is 2.5"),
         (101, "100 or less"),
         (np.zeros((N, 1)), r"an array \(n,\), one for each row; they have shape"),
+        ("block", r"folds is 'block', which is neither 'blocks' nor the path of an array of labels"),
         (np.arange(N), r"there are more than 100 of them; give fewer, such as folds=labels % 10"),
         (np.zeros(N), "there is only 0.0; two at least are needed"),
         (np.arange(N - 1) % 3, f"folds has {N - 1} rows and X has {N}; they go together row by row"),
