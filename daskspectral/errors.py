@@ -44,7 +44,7 @@ class ManifoldWarning(UserWarning):
 
 
 class FitWarning(UserWarning):
-    """A regression that explains nothing of rows left out, or less than it could in other units of values or columns."""
+    """A regression that explains nothing of rows left out, or would explain more in other units of y or the columns."""
 
 
 class WeightWarning(UserWarning):
