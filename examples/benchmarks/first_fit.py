@@ -8,6 +8,7 @@ error 1, as 0 would have; "missing" counts them over the seeds.
 
     python examples/benchmarks/first_fit.py --json first_fit.json
     python examples/benchmarks/first_fit.py --problem square --n 2000 --set solver=cut --set kernel=gaussian:0.3
+    python examples/benchmarks/first_fit.py --problem normal-2 --set basis=monomial:2:4  # its own eigenfunctions
 
 The problems are in `problems.py`, how their eigenvalues are computed in `spectra.py`.
 """

@@ -20,6 +20,7 @@ import numpy as np
 import threadpoolctl
 
 from daskspectral import SpectralDecomposition
+from daskspectral.basis import MonomialBasis
 from daskspectral.kernels.names import parse
 
 Array = np.ndarray
@@ -88,7 +89,7 @@ def settings_option(function: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         metavar="NAME=VALUE",
         callback=_settings,
-        help="a parameter of SpectralDecomposition, such as solver=cut, n_landmarks=300, kernel=gaussian:0.3",
+        help="a parameter of SpectralDecomposition, such as solver=cut, kernel=gaussian:0.3, basis=monomial:2:4",
     )(function)
 
 
@@ -109,6 +110,11 @@ def _value(name: str, text: str) -> Any:
             return parse(text)
         except ValueError as error:
             raise click.BadParameter(str(error)) from error
+    if name.endswith("basis") and text.startswith("monomial:"):
+        try:
+            return MonomialBasis(*(int(number) for number in text.split(":")[1:]))
+        except (TypeError, ValueError) as error:
+            raise click.BadParameter(f"{text!r} is not monomial:COLUMNS:DEGREE: {error}") from error
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
