@@ -90,7 +90,7 @@ class Selection(Registered):
         best = self.chosen
         if certain or not self.edge or best is None:
             return
-        where = "largest", "give a wider kernel, and bring columns of different units to one scale"
+        where = "largest", "give a kernel of a wider scale"
         if best.factor < 1:
             where = "smallest", "more landmarks or rows resolve finer structure; rows far out make all distances large"
         warn_user(
