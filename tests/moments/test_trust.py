@@ -24,6 +24,7 @@ from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments.intervals import _intervals
 from daskspectral.moments.order import kurtosis_of, share_between_tasks
 from daskspectral.moments.trust import uncertainty
+from daskspectral.passes.selection import Candidate, Selection
 
 Array = NDArray[Any]
 
@@ -189,13 +190,13 @@ def test_rows_sorted_by_a_coordinate_in_many_tasks(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_best_candidate_at_the_edge() -> None:
-    candidate = dsp.passes.Candidate("Gaussian(scale=4.00000001)", 4.0, 0.0, 1.0, 1.0, np.ones(3), 2)
-    selection = dsp.passes.Selection((candidate,), {}, 2000, 1.0, "scale")
+    candidate = Candidate("Gaussian(scale=4.00000001)", 4.0, 0.0, 1.0, 1.0, np.ones(3), 2)
+    selection = Selection((candidate,), {}, 2000, 1.0, "scale")
     with pytest.warns(TrustWarning, match=r"the largest that was tried, 4 of the median distance \(Gaussian\(scale=4"):
         selection.advise(certain=False)
     with quiet():
         selection.advise(certain=True)
-        dsp.passes.Selection((candidate,), {}, 2000, 1.0, "").advise(certain=False)
+        Selection((candidate,), {}, 2000, 1.0, "").advise(certain=False)
 
 
 def test_warnings_point_at_the_line_of_the_user() -> None:
