@@ -90,7 +90,8 @@ def diffusion_settings(x: np.ndarray, count: int) -> Iterator[Setting]:
 
 
 def embedding_settings(x: np.ndarray, problem: Problem, count: int) -> Iterator[Setting]:
-    for neighbours in sorted({10, 20, 50, max(1, len(x) // 10)}):
+    tenth = max(1, len(x) // 10)
+    for neighbours in sorted({10, 20, 50, *([tenth] if len(x) <= DENSE else [])}):
 
         def values(neighbours: int = neighbours) -> np.ndarray:
             model = SpectralEmbedding(count - 1, n_neighbors=neighbours, random_state=0).fit(x)
