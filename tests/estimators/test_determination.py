@@ -26,6 +26,7 @@ X = SPHERE.sample(900, RNG)
 PAIR = np.column_stack([X[:, 0] ** 2, 1e6 + X[:, 1] ** 3]) + 0.02 * RNG.standard_normal((900, 2))
 Y = PAIR[:, 0]
 W = RNG.integers(0, 4, 900).astype(float)
+pytestmark = pytest.mark.filterwarnings("ignore:the values of y have the mean:daskspectral.errors.FitWarning")
 
 
 def hermite(**options: Any) -> dsp.HermiteRegressor:
