@@ -46,7 +46,7 @@ def one_size(path: Path, n: int, d: int, repeats: int, settings: Settings) -> tu
         "fixed s": min(seconds["fixed"]),
         "automatic / fixed": ratio(seconds["automatic"], seconds["fixed"]),
         "functions": first.model.basis_.size,
-        "same bits": np.array_equal(models["automatic"].values, models["fixed"].values),
+        "same bits": np.array_equal(first.values, models["fixed"].values),
         "peak MB": memory("VmHWM") / 1e6,
     }
     return line, list(first.said)
