@@ -256,9 +256,9 @@ def _hidden(target: Path, ending: str) -> Path:
 
 def _discard(directory: Path) -> None:
     for _ in range(20):  # a write that was under way during an interrupt can make a directory again
-        shutil.rmtree(directory, ignore_errors=True)
         if not directory.exists():
             return
+        shutil.rmtree(directory, ignore_errors=True)
         time.sleep(0.05)
 
 
