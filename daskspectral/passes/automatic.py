@@ -41,7 +41,7 @@ LEADERS = 3  # kernels and scales of which all spreads and penalties are tried
 FINER = 2  # steps between the scales of the grid
 TIMES = 3  # permutations of the folds, two splits each
 THINNED = 4000  # rows of the first comparisons
-COUNT, MOST_COUNTED = 16, 24  # values that a score compares: the same for all numbers of components up to 24
+COUNT, MOST_COUNTED = 16, 24  # values that are compared; of symmetric operators the same up to 24 components
 
 
 @dataclass(frozen=True)

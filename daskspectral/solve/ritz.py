@@ -56,12 +56,7 @@ def ritz_singular(
     functions. With `means` = (E phi (p,), E psi (q,)) the means of the functions are subtracted. A direction that a
     Gram matrix does not see counts as 0.
     """
-    u, v = left.conj().T, right.conj().T
-    reduced, gram_left, gram_right = u @ form @ right, u @ gram @ left, v @ right_gram @ right
-    if means is not None:
-        mu, nu = u @ means[0], v @ means[1]
-        reduced = reduced - np.outer(mu, nu.conj())
-        gram_left, gram_right = gram_left - np.outer(mu, mu.conj()), gram_right - np.outer(nu, nu.conj())
+    reduced, gram_left, gram_right = _between(left, right, form, gram, right_gram, means)
     white = _whitened(left, gram_left, np.diag(gram), dtype)
     right_white = _whitened(right, gram_right, np.diag(right_gram), dtype)
     reduced = white.conj().T @ reduced @ right_white
@@ -87,16 +82,29 @@ def explained(
     the fit, one row on which a function is large decides the score. Unlike in `ritz_singular` nothing is fitted to
     these rows. With `means` the means of the functions are subtracted.
     """
+    reduced, gram_left, gram_right = _between(left, right, form, gram, right_gram, means)
+    norms = np.sqrt(np.maximum(np.diag(gram_left).real * np.diag(gram_right).real, 0))
+    scale = np.divide(values, norms, out=np.zeros(len(norms)), where=norms > 0)
+    products = np.outer(scale, scale) * (gram_left * gram_right.conj()).real
+    return np.asarray(2 * scale * np.diag(reduced).real - products.sum(axis=1))
+
+
+def _between(
+    left: Functions,
+    right: Functions,
+    form: Array,
+    gram: Array,
+    right_gram: Array,
+    means: tuple[Array, Array] | None,
+) -> tuple[Functions, Functions, Functions]:
+    """The form between functions U and V, and the Gram matrix of each; less the means, where they are given."""
     u, v = left.conj().T, right.conj().T
     reduced, gram_left, gram_right = u @ form @ right, u @ gram @ left, v @ right_gram @ right
     if means is not None:
         mu, nu = u @ means[0], v @ means[1]
         reduced = reduced - np.outer(mu, nu.conj())
         gram_left, gram_right = gram_left - np.outer(mu, mu.conj()), gram_right - np.outer(nu, nu.conj())
-    norms = np.sqrt(np.maximum(np.diag(gram_left).real * np.diag(gram_right).real, 0))
-    scale = np.divide(values, norms, out=np.zeros(len(norms)), where=norms > 0)
-    products = np.outer(scale, scale) * (gram_left * gram_right.conj()).real
-    return np.asarray(2 * scale * np.diag(reduced).real - products.sum(axis=1))
+    return reduced, gram_left, gram_right
 
 
 def _whitened(coefficients: Functions, gram: Functions, squares: Array, dtype: str) -> Functions:
