@@ -7,6 +7,8 @@ an operator with singular values.
     LandmarkBasis(kernel, points)          k(., y_i)
     FourierBasis.draw(kernel, d, p,        random Fourier features of a Gaussian, exponential or Matern kernel, their
                       random_state)        sums and products
+    FourierLattice(m)                      1, cos, sin on a lattice of frequencies in a box, for 1 to 4 variables: one
+                                           pass sums few modes, from which any stationary kernel is solved
     MonomialBasis(d, degree)               all monomials up to a total degree
     HarmonicBasis(manifold, count)         eigenfunctions of a manifold's Laplacian, whole eigenspaces
     InvariantBasis(harmonic, group)        the combinations of harmonics that a group leaves unchanged
@@ -38,6 +40,7 @@ from daskspectral.basis.fourier import FourierBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import InvariantBasis
 from daskspectral.basis.landmark import LandmarkBasis
+from daskspectral.basis.lattice import FourierLattice
 from daskspectral.basis.monomial import MonomialBasis
 from daskspectral.basis.vanishing import Vanishing
 
@@ -54,6 +57,7 @@ __all__ = [
     "Edge",
     "Evaluation",
     "FourierBasis",
+    "FourierLattice",
     "HarmonicBasis",
     "InvariantBasis",
     "LandmarkBasis",

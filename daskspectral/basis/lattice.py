@@ -1,0 +1,282 @@
+"""Trigonometric functions on a lattice of frequencies, whose moments are few modes of the data, however many functions.
+
+With e_k(x) = exp(i k.t), t = 2 pi (x - centre) / period, the mean of any product of two functions or derivatives is a
+mode c(j) = mean exp(-i j.t), of the data or of the data weighted by a field, at a sum or difference j of frequencies.
+(2m + 1)^d functions need (4m + 1)^d modes, whatever the operator's matrices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis.base import Array, Basis, Block, Evaluation
+from daskspectral.forms import Atom
+from daskspectral.kernels.base import check_index, is_number
+
+Interval = tuple[float, float]
+ORDERS = {1: 200, 2: 15, 3: 5, 4: 2}  # m by default, by the number of variables
+MARGIN, WIDEST_MARGIN = 0.1, 0.5
+WAVES_ACROSS = 1.15  # shortest wavelengths that fit between opposite edges of the data, by default
+METHODS = ("matmul", "nufft")
+
+
+@dataclass(frozen=True)
+class FourierLattice(Basis):
+    """1, sqrt2 cos(k.t) and sqrt2 sin(k.t) for integer k, |k_a| <= m_a, one of each pair +-k; p = prod (2 m_a + 1).
+
+    t = 2 pi (x - centre) / period. The data lie in a `box`, which is `margin` of its width narrower than the period;
+    along periodic columns (`periods` of an estimator) the period is given, and there is no box. For one to four
+    variables. The kernel of the estimator, any stationary one, is the prior of the coefficients; with kernel="auto" it
+    is chosen after the pass, and `fit_moments` solves the same moments with another.
+
+    Parameters
+    ----------
+    m : int or tuple of int, optional
+        Highest frequency, for each variable or all; by default 200, 15, 5, 2 in one to four dimensions.
+    box : sequence of (lower, upper), optional
+        The ends of the data by prepared column, None for a periodic one. By default they are found in a pass over the
+        data. They are part of what moments are measured with: machines whose moments are to be added need the same box.
+    margin : float, optional
+        Share of the width by which the period is larger. A function that differs at opposite edges of the data changes
+        in this gap; by default .1, or more where m is small.
+    outside : float
+        Rows outside the box count as absent; more than this share of them is an error.
+    method : {"matmul", "nufft"}, optional
+        How modes are summed: by matrix products, exact to rounding, or by the nonuniform FFT of `finufft` (extra
+        `lattice`). By default what a fixed table says is faster.
+    eps : float
+        Relative precision of the nonuniform FFT.
+
+    Examples
+    --------
+    >>> lattice = FourierLattice(2, box=[(0, 1), (0, 2)])
+    >>> lattice.size, lattice.period.round(2).tolist()
+    (25, [1.5, 3.0])
+    >>> lattice.values(np.array([[0.5, 1.0]]))[:3].round(2).ravel().tolist()
+    [1.0, 1.41, 1.41]
+    """
+
+    m: int | tuple[int, ...] | None = None
+    box: tuple[Interval | None, ...] | None = None
+    margin: float | None = None
+    outside: float = 0.02
+    method: str | None = None
+    eps: float = 1e-9
+    periods: tuple[float | None, ...] | None = None
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.m is not None:
+            orders = self.m if isinstance(self.m, Sequence) else (self.m,)
+            for order in orders:
+                if isinstance(order, bool) or not is_number(order) or order < 1 or order % 1:
+                    raise ValueError(f"m is a whole number of 1 or more, or one for each variable; it is {self.m!r}")
+            whole = tuple(int(order) for order in orders)
+            object.__setattr__(self, "m", whole if isinstance(self.m, Sequence) else whole[0])
+        if self.box is not None:
+            object.__setattr__(self, "box", tuple(None if side is None else _interval(side) for side in self.box))
+        if self.margin is not None and not (is_number(self.margin) and 0 < self.margin < math.inf):
+            raise ValueError(f"margin is a positive share of the width of the box; it is {self.margin!r}")
+        if not (is_number(self.outside) and 0 <= self.outside < 1):
+            raise ValueError(f"outside is a share of the rows, 0 or more and below 1; it is {self.outside!r}")
+        if self.method is not None and self.method not in METHODS:
+            raise ValueError(f"method must be {' or '.join(map(repr, METHODS))}; it is {self.method!r}")
+        if not (is_number(self.eps) and 1e-14 <= self.eps <= 1e-3):
+            raise ValueError(f"eps, the precision of the nonuniform FFT, lies in [1e-14, 1e-3]; it is {self.eps!r}")
+        lengths = {len(part) for part in (self.box, self.periods) if part is not None}
+        lengths |= {len(self.m)} if isinstance(self.m, tuple) else set()
+        if len(lengths) > 1:
+            raise ValueError(f"m, box and periods have an entry for each variable; they have {sorted(lengths)} entries")
+        if lengths:
+            self._check_dimension(lengths.pop())
+
+    @staticmethod
+    def _check_dimension(dimension: int) -> None:
+        if dimension not in ORDERS:
+            raise ValueError(
+                f"a lattice of frequencies has functions of 1 to 4 variables, and {dimension} are asked for: their "
+                "number grows as (2m + 1)^d. Choose columns, or take a kernel at landmarks (basis=None), which suits "
+                "any dimension"
+            )
+
+    def laid(
+        self, dimension: int, box: Sequence[Interval | None] | None, periods: Sequence[float | None] | None
+    ) -> FourierLattice:
+        """The same lattice for functions of so many variables, on this box where it has none of its own."""
+        self._check_dimension(dimension)
+        m = ORDERS[dimension] if self.m is None else self.m
+        periods = self.periods if periods is None else tuple(periods)
+        found = replace(
+            self,
+            m=m if isinstance(m, tuple) else (m,) * dimension,
+            box=self.box if box is None else tuple(box),
+            periods=None if periods is None or not any(periods) else tuple(periods),
+        )
+        margin = found.margin
+        if margin is None:
+            least = min((o for o, p in zip(found.orders, found.periods or found.orders, strict=True) if p or True))
+            margin = float(np.clip(WAVES_ACROSS / max(least - WAVES_ACROSS, 0.1), MARGIN, WIDEST_MARGIN))
+        return replace(found, margin=margin)
+
+    @property
+    def is_laid(self) -> bool:
+        """Whether the number of variables, the box and the margin are known."""
+        return isinstance(self.m, tuple) and self.margin is not None and (self.box is not None or bool(self.periods))
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """The highest frequency along each axis, (d,)."""
+        if not isinstance(self.m, tuple):
+            raise ValueError(f"the number of variables of {self!r} is not known before it is fitted to data")
+        return self.m
+
+    @property
+    def size(self) -> int:
+        return math.prod(2 * order + 1 for order in self.orders)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.orders)
+
+    @property
+    def order(self) -> float:
+        return math.inf
+
+    @property
+    def description(self) -> str:
+        return "a lattice of Fourier functions"
+
+    @property
+    def holds_constant(self) -> bool:
+        return True
+
+    @cached_property
+    def period(self) -> Array:
+        """The period along each axis, (d,), in the units of the prepared columns."""
+        return np.array([p if p else (b - a) * (1 + self._margin) for p, (a, b) in self._sides])
+
+    @cached_property
+    def centre(self) -> Array:
+        """Where t = 0, (d,): the middle of the box; 0 along a periodic axis."""
+        return np.array([0.0 if p else 0.5 * (a + b) for p, (a, b) in self._sides])
+
+    @property
+    def _margin(self) -> float:
+        if self.margin is None:
+            raise ValueError(f"{self!r} has no margin before it is fitted to data")
+        return self.margin
+
+    @property
+    def _sides(self) -> list[tuple[float | None, Interval]]:
+        d = self.dimension
+        box, periods = self.box or (None,) * d, self.periods or (None,) * d
+        if any(not p and side is None for p, side in zip(periods, box, strict=True)):
+            raise ValueError(f"{self!r} has no box before it is fitted to data")
+        return [(p, side or (0.0, 0.0)) for p, side in zip(periods, box, strict=True)]
+
+    @cached_property
+    def half(self) -> NDArray[np.int64]:
+        """One frequency k of each pair +-k, (h, d), in lexicographic order: the first entry that is not 0 is positive."""
+        grids = np.meshgrid(*(np.arange(-o, o + 1) for o in self.orders), indexing="ij")
+        every = np.stack([grid.ravel() for grid in grids], axis=1)
+        return every[len(every) // 2 + 1 :]
+
+    @cached_property
+    def frequencies(self) -> Array:
+        """2 pi k / period of each function, (p, d): 0, then of the cosines, then of the sines."""
+        w = self.half * (2 * np.pi / self.period)
+        return np.concatenate([np.zeros((1, self.dimension)), w, w])
+
+    def angles(self, x: Array) -> Array:
+        """t (c, d) of points x (c, d)."""
+        return np.asarray((x - self.centre) * (2 * np.pi / self.period))
+
+    def inside(self, x: Array) -> NDArray[np.bool_] | None:
+        """Which points (c, d) lie in the box, (c,); None where all do."""
+        found: NDArray[np.bool_] | None = None
+        for axis, (period, (lower, upper)) in enumerate(self._sides):
+            if period:
+                continue
+            column = x[:, axis]
+            if column.min(initial=upper) < lower or column.max(initial=lower) > upper:
+                good = (column >= lower) & (column <= upper)
+                found = good if found is None else found & good
+        return found
+
+    def truncated(self, orders: Sequence[int]) -> FourierLattice:
+        """The lattice of the lower frequencies of this one."""
+        return replace(self, m=tuple(min(a, b) for a, b in zip(orders, self.orders, strict=True)))
+
+    def places(self, lower: FourierLattice) -> NDArray[np.int64]:
+        """Where the functions of a truncated lattice stand among those of this one, (p',)."""
+        within = (np.abs(self.half) <= np.array(lower.orders)).all(axis=1)
+        places, h = 1 + np.flatnonzero(within), len(self.half)
+        return np.concatenate([[0], places, places + h])
+
+    def norm(self, gram: Array) -> Array:
+        """The identity, but 0 at the constant: the prior of `WeighedLattice` is what a fit takes."""
+        return np.diag(np.append(0.0, np.ones(self.size - 1)))
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        return _LatticeEvaluation(self, block)
+
+
+def _interval(side: Any) -> Interval:
+    """Both ends as numbers. Raises ValueError for anything but a finite interval of positive width."""
+    try:
+        lower, upper = (float(end) for end in side)
+    except (TypeError, ValueError):
+        lower = upper = math.nan
+    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
+        raise ValueError(f"a box has (lower, upper) with lower < upper for each column; one side is {side!r}")
+    return lower, upper
+
+
+class _LatticeEvaluation(Evaluation):
+    """Cosines and sines of one block; every derivative is a multiple of them."""
+
+    def __init__(self, basis: FourierLattice, block: Block):
+        self.basis, self.block = basis, block
+        half, angles = basis.half, basis.angles(block.x.astype(float, copy=False))
+        h, c = len(half), len(angles)
+        wave = np.ones((h, c), dtype=complex)
+        for axis, order in enumerate(basis.orders):
+            one = np.exp(1j * np.arange(-order, order + 1)[:, None] * angles[:, axis])
+            wave *= one[half[:, axis] + order]
+        scale: Any = 1.0 if block.scale is None else block.scale
+        self.value = block.buffer("value", (2 * h + 1, c))
+        self.value[0] = scale
+        np.multiply(wave.real, np.sqrt(2) * scale, out=self.value[1 : h + 1])
+        np.multiply(wave.imag, np.sqrt(2) * scale, out=self.value[h + 1 :])
+
+    def feature(self, atom: Atom) -> Array:
+        if atom.kind == "value":
+            return self.value
+        w, dtype = self.basis.frequencies, self.block.dtype
+        if atom.kind == "along" and atom.direction is not None:
+            direction = self.block.field(atom.direction).astype(dtype, copy=False)
+            return self._derivative(1, w.astype(dtype, copy=False) @ direction.T)
+        if atom.kind != "partial":
+            raise ValueError("the gradient is a vector; its features are the partial derivatives")
+        check_index(atom.alpha, self.basis.dimension)
+        factor = np.prod(w ** np.array(atom.alpha), axis=1)
+        return self._derivative(atom.order, factor.astype(dtype)[:, None])
+
+    def _derivative(self, order: int, factor: Array) -> Array:
+        """factor (p, 1) or (p, c) times the functions, their angles advanced by `order` quarter turns."""
+        h = len(self.value) // 2
+        cos, sin = slice(1, h + 1), slice(h + 1, None)
+        out = np.empty_like(self.value)
+        out[0] = factor[0] * self.value[0]
+        near, far = (cos, sin) if order % 2 == 0 else (sin, cos)
+        # cos' = -sin, sin' = cos
+        out[cos] = (1 if order % 4 in (0, 3) else -1) * factor[cos] * self.value[near]
+        out[sin] = (1 if order % 4 in (0, 1) else -1) * factor[sin] * self.value[far]
+        return out
