@@ -121,7 +121,8 @@ class FourierLattice(Basis):
         )
         margin = found.margin
         if margin is None:
-            least = min((o for o, p in zip(found.orders, found.periods or found.orders, strict=True) if p or True))
+            closed = found.periods or (None,) * dimension
+            least = min((o for o, p in zip(found.orders, closed, strict=True) if not p), default=max(found.orders))
             margin = float(np.clip(WAVES_ACROSS / max(least - WAVES_ACROSS, 0.1), MARGIN, WIDEST_MARGIN))
         return replace(found, margin=margin)
 

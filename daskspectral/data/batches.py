@@ -14,7 +14,6 @@ from daskspectral.data.readers import Reader
 from daskspectral.data.source import Preparation
 from daskspectral.errors import PointError
 from daskspectral.moments import NUMBER
-from daskspectral.moments.coincidence import Coincidence
 
 Array = NDArray[Any]
 BATCH_ROWS = 1 << 15
@@ -39,13 +38,13 @@ class Rows:
     """What all ranges of a run share: how points are prepared, which rows are taken, what is done about invalid rows.
 
     `preparations` has an entry for each field of points, `x` and other views; with `raw`, invalid rows are told by the
-    columns that these use, and points are left as they are. Rows whose prepared `x` is a point of `dropped` are left
-    out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its rows as
+    columns that these use, and points are left as they are. Rows for whose prepared `x` the test
+    `dropped` holds are left out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its rows as
     the field NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked).
     """
 
     preparations: Mapping[str, Preparation]
-    dropped: Coincidence | None = None
+    dropped: Callable[[Array], NDArray[np.bool_]] | None = None
     selected: Array | None = None
     on_invalid: str = "raise"
     raw: bool = False

@@ -38,7 +38,6 @@ from daskspectral.engine.tasks import (
 )
 from daskspectral.engine.threads import one_blas_thread, warn_slow_blas
 from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_signals
-from daskspectral.moments.coincidence import Coincidence
 
 logger = logging.getLogger(__name__)
 Array = NDArray[Any]
@@ -48,13 +47,13 @@ Array = NDArray[Any]
 class Run:
     """Passes over a source in the ranges of a plan; `reduce` and `map` may be called many times.
 
-    `reduce` leaves out rows whose prepared points are among `dropped`. `on_invalid` is "raise", "skip" or "keep" (rows
+    `reduce` leaves out rows for whose prepared points the test `dropped` holds. `on_invalid` is "raise", "skip" or "keep" (rows
     are not checked). `progress` None shows a bar on a terminal only, with `description` as its label.
     """
 
     source: Source
     plan: Plan
-    dropped: Coincidence | None = None
+    dropped: Callable[[Array], NDArray[np.bool_]] | None = None
     on_invalid: str = "raise"
     progress: bool | None = False
     description: str = "rows"

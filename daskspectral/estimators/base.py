@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import Basis
+from daskspectral.basis import Basis, FourierLattice
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.opening import check_appended
 from daskspectral.data.source import Source
@@ -193,6 +193,7 @@ class MeasuredEstimator(Estimator):
         folds: FoldRequest | None = None,
         apart: bool = False,
         choosing: int = 0,
+        lattice: FourierLattice | None = None,
         on_invalid: str,
         allow_missing: bool,
         checkpoint: Path | None,
@@ -203,11 +204,11 @@ class MeasuredEstimator(Estimator):
 
         `sizes` are the numbers of functions, where they are known: the plan is then made before any work. `apart` says
         that rows which coincide with landmarks are expected to be summed apart from the `folds`; `choosing` is the
-        memory of an automatic choice, in bytes.
+        memory of an automatic choice, in bytes; on a `lattice` modes are summed.
         """
         if folds is not None:
             folds = folds.counted(source.allowing_missing(allow_missing), progress=progress)
-        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing)
+        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing, lattice)
         source = source.allowing_missing(allow_missing)
         snapshot = Snapshot(source, allow_missing=allow_missing)
 
@@ -224,7 +225,7 @@ class MeasuredEstimator(Estimator):
         laid: Discretisation = known["discretisation"]
         found = laid.landmark_rows == "apart"
         if plan is None or laid.sizes != sizes or found != apart:  # fewer landmarks than were asked for, or rows alike
-            plan = self._planned(source, operator, laid.sizes, folds, found)
+            plan = self._planned(source, operator, laid.sizes, folds, found, lattice=laid.lattice)
         moments = measure(
             source,
             laid,
@@ -238,8 +239,13 @@ class MeasuredEstimator(Estimator):
         )
         fitted = self.fit_moments(replace(moments, head=known["head"]))
         if laid.selection is not None:
-            self.choice_ = laid.selection.with_parameters({**self.plain_params(), **_as_given(self)})
+            self.choice_ = laid.selection.with_parameters(self.given_params())
         return fitted
+
+    @final
+    def given_params(self) -> dict[str, Any]:
+        """The constructor's arguments, sequences as arrays."""
+        return {**self.plain_params(), **_as_given(self)}
 
     @final
     def _planned(
@@ -250,8 +256,11 @@ class MeasuredEstimator(Estimator):
         folds: FoldRequest | None,
         apart: bool,
         choosing: int = 0,
+        lattice: FourierLattice | None = None,
     ) -> PassPlan:
-        plan = plan_sums(source, operator, sizes, self.dtype, folds=folds, apart=apart, choosing=choosing)
+        plan = plan_sums(
+            source, operator, sizes, self.dtype, folds=folds, apart=apart, choosing=choosing, lattice=lattice
+        )
         planning.info("plan: %s", plan)
         return plan
 
@@ -276,7 +285,16 @@ class MeasuredEstimator(Estimator):
             source,
             laid,
             before.operator,
-            plan_sums(source, before.operator, laid.sizes, before.dtype, start=before.rows, folds=folds, apart=apart),
+            plan_sums(
+                source,
+                before.operator,
+                laid.sizes,
+                before.dtype,
+                start=before.rows,
+                folds=folds,
+                apart=apart,
+                lattice=laid.lattice,
+            ),
             dtype=before.dtype,
             on_invalid=on_invalid,
             progress=progress,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
+from daskspectral.moments.lattice import on_lattice
 from daskspectral.moments.solution import solve_moments
 from daskspectral.moments.trust import UNCERTAIN, advise_update, excess, uncertainty
 from daskspectral.operators import Operator
@@ -34,6 +35,7 @@ from daskspectral.passes.parameters import (
     checked_operator,
     resolve_support,
 )
+from daskspectral.passes.prior import solve_on_lattice
 from daskspectral.passes.score import measure_score
 from daskspectral.passes.side import is_automatic
 from daskspectral.passes.sides import Choice, choose_functions
@@ -267,6 +269,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             folds=folds,
             apart=choice.apart(source),
             choosing=choice.choosing(source),
+            lattice=choice.lattice,
             on_invalid=on_invalid,
             allow_missing=allow_missing,
             checkpoint=checkpoint,
@@ -288,7 +291,16 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         folds = None if folds is None else folds.counted(source)
         apart = choice.apart(source)
         choosing = choice.choosing(source)
-        return plan_sums(source, choice.operator, choice.sizes, self.dtype, folds=folds, apart=apart, choosing=choosing)
+        return plan_sums(
+            source,
+            choice.operator,
+            choice.sizes,
+            self.dtype,
+            folds=folds,
+            apart=apart,
+            choosing=choosing,
+            lattice=choice.lattice,
+        )
 
     def _opened(
         self, X: Any, fields: Mapping[str, Any] | None, weight: Any, on_invalid: str = "raise"
@@ -301,6 +313,7 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         source = open_data(operator, X, columns=self.columns, weight=weight, fields=fields, fold=labels)
         if self.n_landmarks == "auto":
             choice = choice.fitted_to(source.n)
+        choice = choice.in_dimension(source)
         choice.check_against(source)
         return source, choice, folds
 
@@ -349,6 +362,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
                 f"these are moments of {moments.operator}, and the operator of this estimator is {self.operator}: "
                 "leave the operator out, or fit it to the data"
             )
+        if on_lattice(moments):
+            return self._fit_modes(moments)
         solution = solve_moments(
             moments,
             count=self.n_components,
@@ -360,12 +375,37 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         )
         known = vars(self).get("moments_")
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
+        return self._with(moments, solution, kept)
+
+    def _fit_modes(self, moments: Moments) -> Self:
+        """Solve modes on a Fourier lattice, for the kernel that is given or chosen by their folds."""
+        found = solve_on_lattice(
+            moments,
+            kernel=self.kernel,
+            penalty=self._prior_penalty(moments),
+            basis=self.basis,
+            count=self.n_components,
+            rtol=self.rtol,
+            ridge=self.ridge,
+        )
+        fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
+        selection = found.selection.with_parameters({**self.given_params(), **fixed})
+        return self._with(moments, {**found.attributes, "choice_": selection}, set())
+
+    def _with(self, moments: Moments, solution: Mapping[str, Any], kept: Set[str]) -> Self:
+        """This estimator with a solution of these moments, and what is `kept` of another."""
         for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
             delattr(self, name)  # of an earlier fit, perhaps by another solver
         for name, value in solution.items():
             setattr(self, name, value)
         self.moments_ = moments
         return self.restored()
+
+    def _prior_penalty(self, moments: Moments) -> float | str | None:
+        """c of the penalised solution of modes; "auto" where it is left to their folds."""
+        if self.solver == "cut" or self.penalty != "auto":
+            return self._penalty(moments)
+        return "auto" if moments.penalty is None else moments.penalty
 
     def _penalty(self, moments: Moments) -> float | None:
         """c of the penalised solution: the given one, or the one chosen for these moments; None for a rank cut."""
@@ -386,6 +426,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
             self.right_basis_ = moments.right_basis
         cores = [part.core for part in moments.basis.parts]
         self.kernel_ = next((b.kernel for b in cores if isinstance(b, LandmarkBasis)), None)
+        if on_lattice(moments):
+            self.kernel_ = self.choice_.parameters["kernel"]
         if moments.operator.estimate is not None:
             self.density_ = moments.operator.estimate
         self.preparation_ = Preparation.from_state(moments.preparation)

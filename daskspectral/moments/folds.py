@@ -15,9 +15,11 @@ Array = NDArray[np.floating[Any]]
 
 RULES = ("tasks", "hash", "blocks", "labels")
 WEIGHT, COUNT = "weight of groups", "rows of groups"
+ALL = "all"
+"""In place of a group's number, for sums over all groups that the groups' sums do not add up to."""
 
 
-def name_in(group: int, name: str) -> str:
+def name_in(group: int | str, name: str) -> str:
     """The name of a sum over the rows of one group, as tasks send it."""
     return f"{group}/{name}"
 
@@ -29,6 +31,8 @@ class Folds(Registered):
     `arrays` has for every name in `Moments.arrays` the sums (G, ...) of each group, `weight` and `count` (G,) are the
     total weight and the number of rows of each group. With `landmarks`, the last group holds the rows that coincide
     with landmarks, which are in no fold.
+
+    Of more modes on a Fourier lattice than 5000 functions need, the groups have those of the lower frequencies alone.
 
     The `rule` says how rows came to their folds: whole "tasks" dealt in turn (`dealt` of them so far), a "hash" of
     the row number, contiguous "blocks", `block` = (rows, rows of a block) of the first fit, or "labels", whose values
@@ -88,12 +92,13 @@ class Folds(Registered):
         return {name: _added(values) for name, values in self.arrays.items()}
 
 
-def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> Folds:
-    """Folds of the sums that tasks sent under the names `name_in(group, name)`; a group without rows has zeros.
+def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> tuple[Folds, dict[str, Array]]:
+    """Folds of the sums that tasks sent under the names `name_in(group, name)`, and the sums over all of them.
 
-    The sums are taken out of the mapping one by one, so that no more than one name is held twice.
+    A group without rows has zeros. The sums are taken out of the mapping one by one, so that no more than one name is held twice.
     """
     weight, count = sums.pop(WEIGHT), sums.pop(COUNT)
+    whole = {key.partition("/")[2]: sums.pop(key) for key in list(sums) if key.startswith(name_in(ALL, ""))}
     names = dict.fromkeys(key.partition("/")[2] for key in sums)
     arrays: dict[str, Array] = {}
     for name in names:
@@ -102,7 +107,8 @@ def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> Folds:
         arrays[name] = np.zeros((groups, *found.shape), found.dtype)
         for g in list(parts):
             arrays[name][g] = parts.pop(g)
-    return Folds(arrays, weight, count.astype(np.int64), **rule)
+    folds = Folds(arrays, weight, count.astype(np.int64), **rule)
+    return folds, whole or folds.total()
 
 
 def _widened(values: Any, groups: int) -> Any:

@@ -49,6 +49,7 @@ class Measure:
     operator: Operator | None = None
     dtype: str = "float64"
     rows: int | None = None
+    gathers = False
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches."""
@@ -67,10 +68,16 @@ class Measure:
     def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
         """A batch cut into blocks, with the fields that the operator derives."""
         for start in range(0, max(1, len(batch["x"])), self.block_rows):
-            fields = {k: v[start : start + self.block_rows] for k, v in batch.items()}
-            weight = fields.pop("weight", None)
-            scale = None if weight is None else np.sqrt(weight, dtype=float)
-            yield of_operator(Block(fields, np.dtype(self.dtype), arena, scale), self.operator)
+            block = block_of({k: v[start : start + self.block_rows] for k, v in batch.items()}, self.dtype, arena)
+            yield of_operator(block, self.operator)
+
+    def by_fold(self, sums: dict[str, Array]) -> dict[str, Array]:
+        """The sums of a group of rows as folds keep them: whole."""
+        return sums
+
+    def started(self, arena: Arena) -> Measurement:
+        """The sums of one group of rows, none added yet."""
+        return Measurement(self, arena)
 
 
 class Measurement:
@@ -220,6 +227,13 @@ def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
     """A PointError raised inside names the row by its number in the data, where the fields hold the numbers."""
     numbers = fields.get(NUMBER)
     return nullcontext() if numbers is None else renumbered(numbers.__getitem__)
+
+
+def block_of(fields: Mapping[str, Array], dtype: str, arena: Arena) -> Block:
+    """A block of rows, with the roots of their weights."""
+    rest = {name: values for name, values in fields.items() if name != "weight"}
+    scale = np.sqrt(fields["weight"], dtype=float) if "weight" in fields else None
+    return Block(rest, np.dtype(dtype), arena, scale)
 
 
 def of_operator(block: Block, operator: Operator | None) -> Block:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Arena
 from daskspectral.moments.dealing import FOLD, Groups
-from daskspectral.moments.folds import COUNT, WEIGHT, name_in
-from daskspectral.moments.measure import Measure, Measurement, numbered
+from daskspectral.moments.folds import ALL, COUNT, WEIGHT, name_in
+from daskspectral.moments.measure import Measure, numbered
+from daskspectral.moments.modes import ModeMeasure
 from daskspectral.moments.order import ORDER, Runs, RunSums
 from daskspectral.operators import Operator
 
@@ -29,7 +30,7 @@ class SumTask:
     name `order.ORDER`. Targets are prepared with the scale and columns of X given here.
     """
 
-    measure: Measure
+    measure: Measure | ModeMeasure
     operator: Operator
     scale: Array | None = None
     columns: tuple[int, ...] | None = None
@@ -59,7 +60,13 @@ class SumTask:
             return sums | parts[0].result()
         sums |= {WEIGHT: weight, COUNT: count}
         for group in sorted(parts):  # one by one: what is summed is let go
-            sums |= {name_in(group, name): values for name, values in parts.pop(group).result().items()}
+            found = parts.pop(group).result()
+            kept = self.measure.by_fold(found)
+            sums |= {name_in(group, name): values for name, values in kept.items()}
+            if kept is not found:  # of many modes folds keep some, and all are kept once
+                for name, values in found.items():
+                    key = name_in(ALL, name)
+                    sums[key] = sums[key] + values if key in sums else values
         return sums
 
 
@@ -68,17 +75,18 @@ class _Part:
 
     def __init__(self, task: SumTask, arena: Arena):
         self._task, self._arena = task, arena
-        self._measurement = Measurement(task.measure, arena)
+        self._measurement = task.measure.started(arena)
         self._statistics: dict[str, Array] = {}
         self._waiting: list[Rows] = []
 
     def add(self, rows: Rows, whole: bool) -> None:
         """Add rows; a `whole` batch of one group is summed as it is."""
-        if whole and not self._waiting:
+        size = self._task.measure.block_rows
+        if whole and not self._waiting and (len(rows["x"]) >= size or not self._task.measure.gathers):
             self._sum(rows)
             return
         self._waiting.append(rows)
-        size, found = self._task.measure.block_rows, sum(len(part["x"]) for part in self._waiting)
+        found = sum(len(part["x"]) for part in self._waiting)
         if found >= size:
             joined = _joined(self._waiting)
             full = found - found % size

@@ -18,6 +18,7 @@ from daskspectral.moments.summing import SumTask
 from daskspectral.solve.ritz import explained, ritz
 
 Array = NDArray[np.floating[Any]]
+SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -40,6 +41,18 @@ def merged(splits: Sequence[Split], folds: int) -> tuple[NDArray[np.int64], list
     inside = np.stack([np.isin(np.arange(folds), fitted) for fitted, _ in splits])
     part = np.unique(inside, axis=1, return_inverse=True)[1].ravel()
     return part, [(np.unique(part[fitted]), np.unique(part[judged])) for fitted, judged in splits]
+
+
+def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
+    """The scores of candidates by their held-out values (splits, k) of a symmetric form: larger is better.
+
+    Minus the mean of log(h_i + m), with one m for all candidates.
+    """
+    least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
+    shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
+    middle = SMALL * _last(shifted.values())
+    most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
+    return {s: -float(np.mean(np.log(np.minimum(h, 10 * most) + middle))) for s, h in shifted.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,3 +164,11 @@ def _order(basis: Basis, x: Array) -> Array:
     sums = RunSums(Runs.of(basis, len(x)))
     sums.add(x)
     return sums.result()
+
+
+def _last(values: Iterable[Array]) -> float:
+    """The smallest mean of the last value that some candidate has; of the last positive one, where values vanish."""
+    means = np.stack([np.mean(h, axis=0) for h in values])
+    best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
+    known = best[np.isfinite(best)]
+    return float(known[-1]) if len(known) else 1.0

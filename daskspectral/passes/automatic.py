@@ -22,7 +22,7 @@ from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from daskspectral.moments.trial import Split, half_splits, merged
+from daskspectral.moments.trial import Split, energy_scores, half_splits, merged
 from daskspectral.operators import Operator
 from daskspectral.passes.landmarks import moved
 from daskspectral.passes.pilot import Pilot
@@ -36,7 +36,6 @@ LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
 PENALTIES = (1.0, 0.01, 100.0)
 SPREADS = (0.3, 1.0)
 FINALISTS = 4
-SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
 LEADERS = 3  # kernels and scales of which all spreads and penalties are tried
 FINER = 2  # steps between the scales of the grid
 TIMES = 3  # permutations of the folds, two splits each
@@ -218,11 +217,7 @@ class Search:
         if self.operator.solver.two_sided:
             shares = {s: h[:, : self.components] * np.abs(h[:, : self.components]) for s, h in found.items()}
             return {s: float(np.mean(np.sum(share, axis=1))) for s, share in shares.items()}
-        least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
-        shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
-        middle = SMALL * _last(shifted.values())
-        most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
-        return {s: -float(np.mean(np.log(np.minimum(h, 10 * most) + middle))) for s, h in shifted.items()}
+        return energy_scores(found)
 
     def table(self, judged: Sequence[tuple[Setting, Array]]) -> tuple[Candidate, ...]:
         """The candidates as they are shown."""
@@ -256,14 +251,6 @@ def families_of(
 def _step(factor: float, octaves: float) -> float:
     """A scale so many octaves further, the same bits by whatever steps it is reached."""
     return float(np.exp2(np.round(2 * (np.log2(factor) + octaves)) / 2))
-
-
-def _last(values: Iterable[Array]) -> float:
-    """The smallest mean of the last value that some candidate has; of the last positive one, where values vanish."""
-    means = np.stack([np.mean(h, axis=0) for h in values])
-    best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
-    known = best[np.isfinite(best)]
-    return float(known[-1]) if len(known) else 1.0
 
 
 def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis, Vanishing
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, Vanishing
+from daskspectral.basis.prior import check_stationary
 from daskspectral.data.source import Source, label_of
 from daskspectral.errors import renumbered
 from daskspectral.kernels import Kernel, Periodic, RadialKernel
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
 from daskspectral.passes.edges import check_edges
+from daskspectral.passes.lattice import boxed, check_lattice
 from daskspectral.passes.landmarks import choose_landmarks, moved
 from daskspectral.passes.parameters import (
     check_one_of,
@@ -76,6 +78,9 @@ class Side:
         if self.basis is not None:
             if not isinstance(self.basis, Basis):
                 raise TypeError(f"{basis} must be one of daskspectral.basis, such as MonomialBasis; got {self.basis!r}")
+            if isinstance(self.basis, FourierLattice):
+                self._check_prior()
+                return
             named = {f"{self.prefix}kernel": self.kernel is not None and not isinstance(self.kernel, str)}
             named[f"{self.prefix}landmarks"] = not isinstance(self.landmarks, str)
             for name, given in named.items():
@@ -98,6 +103,26 @@ class Side:
             check_one_of(f"{self.prefix}landmarks", self.landmarks, METHODS)
             if self.landmarks != "uniform" and self.sample is not None:
                 check_whole("landmark_sample", self.sample, self.count)
+
+    def _check_prior(self) -> None:
+        """Raise ValueError or TypeError for parameters that do not go with a lattice."""
+        check_periods(self.periods)
+        if not isinstance(self.landmarks, str):
+            raise ValueError(f"{self.prefix}basis is a lattice, which has no landmarks; leave {self.prefix}landmarks out")
+        if self.kernel is not None and self.kernel != "auto":
+            check_stationary(checked_kernel(self.kernel))
+        if self.prefix:
+            raise ValueError(
+                "products of the functions of two sides are no modes of the data: a Fourier lattice is for operators "
+                "whose functions are the same on both sides; leave right_basis out"
+            )
+
+    def in_dimension(self, source: Source, operator: Operator) -> Side:
+        """The same for these data: a lattice of so many variables. Raises ValueError for more than four."""
+        if not isinstance(self.basis, FourierLattice):
+            return self
+        check_lattice(self.basis, operator, source.dimension_at(self.view))
+        return replace(self, basis=self.basis.laid(source.dimension_at(self.view), None, self.periods_in(source, operator)))
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
@@ -130,6 +155,8 @@ class Side:
     def _chosen(
         self, source: Source, rng: np.random.Generator, operator: Operator, **options: Any
     ) -> tuple[Basis, NDArray[np.floating[Any]] | None]:
+        if isinstance(self.basis, FourierLattice):
+            return boxed(self.basis, source, operator, rng, periods=self.periods_in(source, operator), **options), None
         if self.basis is not None:
             return self.basis, None
         found = choose_landmarks(

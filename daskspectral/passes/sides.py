@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis import Basis, Vanishing
+from daskspectral.basis import Basis, FourierLattice, Vanishing
 from daskspectral.data.source import Source
 from daskspectral.kernels import DotKernel
 from daskspectral.operators import Operator
@@ -60,6 +60,15 @@ class Choice:
         count = min(MOST_LANDMARKS, max(n // 4, min(n // 2, FEW_LANDMARKS), 1))
         right = None if self.right is None else replace(self.right, count=count)
         return replace(self, left=replace(self.left, count=count), right=right)
+
+    def in_dimension(self, source: Source) -> Choice:
+        """The same for these data: a lattice of so many variables. Raises ValueError where it has no such lattice."""
+        return replace(self, left=self.left.in_dimension(source, self.operator))
+
+    @property
+    def lattice(self) -> FourierLattice | None:
+        """The lattice on which modes are summed; None for other functions."""
+        return self.left.basis if isinstance(self.left.basis, FourierLattice) else None
 
     def choosing(self, source: Source) -> int:
         """The bytes that the automatic choice takes, if there is one."""
@@ -137,7 +146,8 @@ class Choice:
         found = choice._discretised(source, rng, **options)
         if operator is None:
             return found
-        assert found.selection is not None
+        if found.selection is None:
+            return replace(found, operator=operator)
         return replace(found, operator=operator, selection=found.selection.with_parameters({"operator": operator}))
 
     def _discretised(self, source: Source, rng: np.random.Generator, **options: Any) -> Discretisation:
@@ -154,6 +164,9 @@ class Choice:
         basis, raw = self.left.choose(source, rng, self.operator, **options)
         penalty = None if self.penalty is None else 1.0 if isinstance(self.penalty, str) else float(self.penalty)
         chosen: dict[str, Any] = {"spread": self.left.spread, **({} if penalty is None else {"penalty": penalty})}
+        if isinstance(basis, FourierLattice):  # what is left open is chosen after the pass
+            penalty = None if isinstance(self.penalty, str) else penalty
+            return Discretisation(basis, source.preparation, penalty=penalty)
         if raw is not None:
             chosen |= {"kernel": self.left.kernel_of(basis), "landmarks": raw, "n_landmarks": len(raw)}
         found = Discretisation(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.basis import Basis, FourierLattice, LandmarkBasis
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.source import DaskReader, Preparation, Source
@@ -21,17 +21,20 @@ from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
 from daskspectral.moments import Measure, Moments, block_rows
 from daskspectral.moments.coincidence import Coincidence
-from daskspectral.moments.dealing import Dealing, Groups
+from daskspectral.moments.dealing import Dealing, Dealt, Groups
 from daskspectral.moments.folds import gathered
+from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
 from daskspectral.moments.order import ORDER, Runs
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, dealt_plan
+from daskspectral.passes.lattice import check_outside, mode_memory
 from daskspectral.passes.selection import Selection
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 SHARE_SAMPLE = 256
+MODE_FLOPS = 2e4  # what a row of modes counts as: a million rows are a task
 MOST_DROPPED = 0.1
 
 
@@ -70,6 +73,11 @@ class Discretisation(Registered):
     def sizes(self) -> tuple[int, int | None]:
         """The numbers of functions: p left, and q right ones where they differ, else None."""
         return self.basis.size, None if self.right_basis is None else self.right_basis.size
+
+    @property
+    def lattice(self) -> FourierLattice | None:
+        """The lattice on which modes are summed; None for other functions."""
+        return self.basis if isinstance(self.basis, FourierLattice) else None
 
     @property
     def coincidence(self) -> Coincidence | None:
@@ -140,23 +148,33 @@ def plan_sums(
     folds: FoldRequest | None = None,
     apart: bool = False,
     choosing: int = 0,
+    lattice: FourierLattice | None = None,
 ) -> PassPlan:
     """The plan of one pass over the rows from `start` on, with p basis functions, and q right ones where they differ.
 
     `apart` says that landmarks' own rows are summed apart from the folds; `choosing` are the bytes that an automatic
-    choice takes before. Raises MemoryError where the pass would not
+    choice takes before; on a `lattice` modes are summed. Raises MemoryError where the pass would not
     fit, and ValueError for folds that these rows cannot fill.
     """
     left, right = sizes
     leaves = _leaves(operator, apart=right is not None)
     p = left if right is None else max(left, right)
-    plan, threads = plan_rows(source, flops_of(source, p), start=start), local_threads()
+    flops = flops_of(source, p) if lattice is None else MODE_FLOPS
+    plan, threads = plan_rows(source, flops, start=start), local_threads()
     dealing = None if folds is None else folds.dealing(source, plan)
-    plan = dealt_plan(plan, dealing, block=block_rows(p), row_bytes=source.row_bytes)
+    if lattice is None or isinstance(dealing, Dealt):  # sums of modes are small, however few rows a task has
+        plan = dealt_plan(plan, dealing, block=block_rows(p), row_bytes=source.row_bytes)
     groups = _groups_in(plan, dealing, apart)
     kept = 0 if dealing is None else dealing.number + apart
     longest = max(b - a for a, b in plan.ranges)
     release()
+    if lattice is not None:
+        waiting = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
+        memory = mode_memory(lattice, source, operator, threads=threads, live=waiting)
+        reading = threads * 5 * chunk_bytes(source, longest) // 2
+        memory = replace(memory, tasks=memory.tasks + reading, choosing=choosing)
+        check_memory(memory)
+        return PassPlan(plan, memory, dealing)
     memory = predict_memory(
         p,
         source.dimension,
@@ -222,7 +240,10 @@ def measure(
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
     release()
     check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
-    run = Run(source, plan.ranges, touching if rows == "dropped" else None, on_invalid, progress, description)
+    dropped: Any = touching if rows == "dropped" else None
+    if isinstance(basis, FourierLattice):
+        dropped = Outside(basis)
+    run = Run(source, plan.ranges, dropped, on_invalid, progress, description)
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)
@@ -233,9 +254,10 @@ def measure(
     order = sums.pop(ORDER)
     folds = None
     if dealing is not None and groups is not None:
-        folds = gathered(sums, groups.number, landmarks=apart is not None, **dealing.origin)
-        sums = folds.total()
+        folds, sums = gathered(sums, groups.number, landmarks=apart is not None, **dealing.origin)
     release()
+    if isinstance(basis, FourierLattice):
+        check_outside(basis, source.n - start - total.count - total.skipped, source.n - start)
     return Moments(
         sums,
         total.weight,
@@ -259,8 +281,10 @@ def chunk_bytes(source: Source, rows: int) -> int:
     return sum(max(_part_bytes(part, rows) for part in reader.parts) for reader in source.readers.values())
 
 
-def measure_of(basis: Basis, right: Basis | None, operator: Operator, dtype: str) -> Measure:
+def measure_of(basis: Basis, right: Basis | None, operator: Operator, dtype: str) -> Measure | ModeMeasure:
     """The sums of an operator's forms and functionals; `right` is None where the left functions are the right ones."""
+    if isinstance(basis, FourierLattice) and right is None:
+        return ModeMeasure(basis, weights_of(operator, basis.dimension), operator, dtype)
     forms, functionals = operator.forms, operator.functionals
     if right is not None and "right_gram" not in forms:  # other functions, of the same space
         forms |= {"right_gram": forms["gram"]}

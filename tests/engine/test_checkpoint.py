@@ -52,6 +52,7 @@ def halted(x: object, run: Path, after: int = 3, every: float = 0.0) -> None:
     add = Checkpoint.add
 
     def add_and_halt(self: Checkpoint, epochs: int, total: Total) -> None:
+        self._cost = 0.0  # of a loaded machine, by which epochs may go unwritten
         add(self, epochs, total)
         if epochs == after:
             raise Halt

@@ -1,0 +1,258 @@
+"""From modes to a solution: matrices of the leading functions for a prior, which are solved as any other moments are.
+
+The prior S^2 of a stationary kernel and the penalty single out, among the p functions of the lattice, those that the
+data and their smoothness determine: the leading v of A v = theta (A + t B) v, A = S Phi S, B = S L S + mu. A few hundred
+of them hold the Ritz space of all rows and, to far below the errors, of nine tenths of the rows. The form, the Gram
+matrix and their folds are reduced to these functions; error bars, groups and doubts follow from the small matrices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from daskspectral.basis import FourierLattice
+from daskspectral.basis.prior import SpanBasis, WeighedLattice
+from daskspectral.kernels import Kernel
+from daskspectral.modes import pairing_terms_of, terms_of
+from daskspectral.modes.matrices import form_matrix, functional_vector
+from daskspectral.moments.counting import counted_rows
+from daskspectral.moments.folds import Folds
+from daskspectral.moments.modes import MODES, weights_of
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.penalty import PRECISION
+from daskspectral.moments.solution import solve_moments
+from daskspectral.operators import Operator
+from daskspectral.solve.penalised import ritz_size
+
+Array = NDArray[np.floating[Any]]
+Arrays = Mapping[str, NDArray[Any]]
+SPAN = 400  # leading functions that are kept
+DENSE = 5041  # functions, up to which matrices are dense
+COARSE = 300  # functions of the coarse lattice that tells the scale of the last value
+CUT_SIZE = 1331  # functions, up to which a solution without a penalty is dense
+CERTAIN = 100.0
+
+
+def on_lattice(moments: Moments) -> bool:
+    """Whether these are modes on a Fourier lattice."""
+    return isinstance(moments.basis, FourierLattice)
+
+
+def lattice_of(moments: Moments) -> FourierLattice:
+    """The lattice of moments that are modes."""
+    assert isinstance(moments.basis, FourierLattice)
+    return moments.basis
+
+
+def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dict[str, Array]:
+    """The sums of the forms (p, p) and functionals (p,) of an operator, from modes by name; other sums as they are."""
+    modes = {w: arrays[MODES + w.name] for w in weights_of(operator, lattice.dimension)}
+    found = {
+        name: form_matrix(lattice, terms_of(form.expression, lattice.dimension), modes)
+        for name, form in operator.forms.items()
+    }
+    found |= {
+        name: functional_vector(lattice, pairing_terms_of(functional.expression, lattice.dimension), modes)
+        for name, functional in operator.functionals.items()
+    }
+    return found | {name: values for name, values in arrays.items() if not name.startswith(MODES)}
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """The forms of an operator on a lattice of lower frequencies, weighed by the prior of a kernel.
+
+    `sums` are the sums of all rows as `expanded` gives them, of the total `weight`; the data count as `rows` rows.
+    """
+
+    operator: Operator
+    basis: WeighedLattice
+    sums: Mapping[str, Array]
+    weight: float
+    rows: float
+    precision: float
+
+    @classmethod
+    def of(cls, moments: Moments, kernel: Kernel, orders: Sequence[int] | None = None) -> Weighed:
+        """The forms of the operator that was measured, on the frequencies up to `orders`, or on all."""
+        lattice = lattice_of(moments)
+        lower = lattice if orders is None else lattice.truncated(orders)
+        sums = expanded(lower, moments.operator, moments.arrays)
+        return cls(
+            moments.operator,
+            WeighedLattice(lower, kernel),
+            sums,
+            moments.weight,
+            counted_rows(moments),
+            PRECISION[moments.dtype],
+        )
+
+    @cached_property
+    def scale(self) -> Array:
+        """S (p,)."""
+        return np.sqrt(self.basis.weights)
+
+    def mean(self, name: str) -> Array:
+        """S F S for the mean F (p, p) of a form over the rows."""
+        return np.asarray(self.sums[name] * (self.scale[:, None] / self.weight) * self.scale)
+
+    def energy(self) -> Array:
+        """The mean of the form by which functions are ranked, ascending."""
+        forms = self.operator.forms
+        if self.operator.solver.needs_symmetry:
+            return self.mean("form") * (-1 if self.operator.descending else 1)
+        if "energy" in forms:
+            return self.mean("energy")
+        w = self.basis.lattice.frequencies * self.scale[:, None]
+        return np.asarray(w @ w.T)  # no form tells which functions matter: smooth ones, for rows that fill the box
+
+    def roughness(self, energy: Array) -> float:
+        """kappa of the penalty."""
+        squares = self.operator.slopes_squared(self.basis.dimension)
+        return float(np.trace(energy)) if squares is None else squares * self.basis.slope_norm
+
+    def leading(self, c: float, count: int, most: int) -> tuple[Array, int]:
+        """The leading functions of all rows, (p, r), r <= `most`, the constant first; and how many were looked at.
+
+        c is the least penalty that they serve, `count` how many values are wanted.
+        """
+        a, b = self.mean("gram"), self.energy()
+        p = len(a)
+        b[np.arange(1, p), np.arange(1, p)] += c * self.roughness(b) / self.rows
+        null = not b[0].any()
+        first = a[0] / math.sqrt(a[0, 0]) if null else np.zeros(p)
+        rest = slice(1, p) if null else slice(0, p)
+        inner = a[rest, rest] - np.outer(first[rest], first[rest])
+        outer = b[rest, rest]
+        t = 1 / max(self._last_value(a, b, count), 1e-3 * np.trace(outer) / max(np.trace(inner), 1e-300))
+        size = min(most, len(inner))
+        theta, vectors = _largest(inner, outer, t, size)
+        seen = theta > CERTAIN * self.precision
+        vectors = vectors[:, seen] / np.sqrt(theta[seen])
+        if not null:
+            return vectors, int(np.count_nonzero(seen))
+        found = np.zeros((p, vectors.shape[1] + 1))
+        found[0, 0] = 1 / math.sqrt(a[0, 0])
+        found[1:, 1:] = vectors
+        found[0, 1:] = -(first[rest] @ vectors) / math.sqrt(a[0, 0])
+        return found, int(np.count_nonzero(seen)) + 1
+
+    def _last_value(self, a: Array, b: Array, count: int) -> float:
+        """About the last value that is wanted, from the functions of lowest frequency."""
+        order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:COARSE]
+        few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
+        values, vectors = scipy.linalg.eigh(few)
+        kept = values > 1e-10 * values[-1]
+        white = vectors[:, kept] / np.sqrt(values[kept])
+        found = scipy.linalg.eigvalsh(white.T @ form @ white)
+        return float(found[min(count, len(found)) - 1])
+
+    def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays] | None) -> Moments:
+        """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`."""
+        own = None
+        if folds is not None and parts is not None:
+            groups = [self._reduced(part, span) for part in parts]
+            own = replace(folds, arrays={name: np.stack([g[name] for g in groups]) for name in groups[0]})
+        return replace(
+            moments,
+            arrays=self._reduced(self.sums, span),
+            basis=SpanBasis(self.basis, span),
+            operator=self.operator,
+            folds=own,
+        )
+
+    def _reduced(self, sums: Arrays, span: Array) -> dict[str, Array]:
+        functions, found = self.scale[:, None] * span, dict(sums)
+        found |= {name: functions.T @ sums[name] @ functions for name in self.operator.forms}
+        return found | {name: functions.T @ sums[name] for name in self.operator.functionals}
+
+    def coefficients(self, inner: NDArray[Any], lattice: FourierLattice) -> NDArray[Any]:
+        """Coefficients (p, k) of the weighed functions as coefficients of all functions of a lattice."""
+        whole = np.zeros((lattice.size, inner.shape[1]), inner.dtype)
+        whole[lattice.places(self.basis.lattice)] = self.scale[:, None] * inner
+        return whole
+
+
+def _largest(inner: Array, outer: Array, t: float, size: int) -> tuple[Array, Array]:
+    """The largest theta of inner v = theta (inner + t (outer + sigma inner)) v, descending, with orthonormal vectors.
+
+    sigma >= 0 is raised until the right-hand side is positive definite, as below potential wells.
+    """
+    p, sigma = len(inner), 0.0
+    while True:
+        try:
+            theta, vectors = scipy.linalg.eigh(
+                inner,
+                inner + t * (outer + sigma * inner),
+                subset_by_index=(p - size, p - 1) if size < p else None,
+                driver="gvx" if size < p else "gvd",
+            )
+        except scipy.linalg.LinAlgError:
+            if sigma * t > 1e12:
+                raise
+            sigma = max(2 * sigma, 1 / t)
+        else:
+            return theta[::-1], vectors[:, ::-1]
+
+
+def solve_modes(
+    moments: Moments,
+    *,
+    kernel: Kernel,
+    orders: Sequence[int] | None,
+    penalty: float | None,
+    count: int,
+    rtol: float | None,
+    ridge: float,
+    compared: bool,
+) -> dict[str, Any]:
+    """The attributes of an estimator from modes, for the prior of a kernel on the frequencies up to `orders`.
+
+    The arguments and errors are otherwise those of `moments.solution.solve_moments`. Raises ValueError for a solution
+    by rank cut of more functions than are solved densely without a prior.
+    """
+    weighed = Weighed.of(moments, kernel, orders)
+    lattice = weighed.basis.lattice
+    size = lattice.size
+    if penalty is None:
+        span, rank = whole_span(size), size
+    else:
+        span, rank = weighed.leading(penalty, ritz_size(count), SPAN)
+    folds = moments.folds
+    parts = None if folds is None else (
+        expanded(lattice, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
+        for g in range(len(folds.count))
+    )
+    small = weighed.reduced(moments, span, folds, parts)
+    found = solve_moments(
+        small, count=count, rtol=rtol, ridge=ridge, min_support=0.0, penalty=penalty, compared=compared
+    )
+    for name in moments.operator.solver.functions:
+        found[name] = weighed.coefficients(span @ found[name], lattice_of(moments))
+    if penalty is not None:
+        of = f"rank {found['rank_']} of {span.shape[1]}"
+        found["status_"] = found["status_"].replace(of, f"rank {rank} of {size}")
+        found["rank_"] = rank
+    first, squares = weighed.sums["first"], np.diag(weighed.sums["gram"])
+    share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0) / weighed.weight
+    found["support_"] = np.zeros(lattice_of(moments).size)
+    found["support_"][lattice_of(moments).places(lattice)] = share * counted_rows(moments)
+    return found
+
+
+def whole_span(size: int) -> Array:
+    """All functions of a lattice. Raises ValueError where they are too many to be solved without a penalty."""
+    if size > CUT_SIZE:
+        raise ValueError(
+            f"solver='cut' takes all {size} functions of the lattice, and up to {CUT_SIZE} are solved so: lower m, or "
+            "take the penalised solution"
+        )
+    return np.eye(size)

@@ -1,0 +1,142 @@
+"""What a task measures on a Fourier lattice: the modes of the weights that the operator's forms need, block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Arena, Block, FourierLattice
+from daskspectral.modes import ModeWeight, pairing_terms_of, terms_of
+from daskspectral.modes.matrices import truncated
+from daskspectral.modes.sums import ModeSum, mode_sum, rows_at_once
+from daskspectral.moments.measure import block_of, numbered, of_operator
+from daskspectral.operators import Operator
+
+Array = NDArray[Any]
+MODES = "modes "
+"""The beginning of the names of modes in moments; the name of their weight follows."""
+MOST_BY_FOLD = 5000  # functions, of which folds keep the modes
+
+
+def weights_of(operator: Operator, dimension: int) -> tuple[ModeWeight, ...]:
+    """The weights of which the operator's forms and functionals need modes, 1 among them, the first.
+
+    Raises ValueError for forms that take functions at two points of a row.
+    """
+    found: dict[ModeWeight, None] = {ModeWeight(): None}
+    for form in operator.forms.values():
+        found |= {term.weight: None for term in terms_of(form.expression, dimension)}
+    for functional in operator.functionals.values():
+        found |= {term.weight: None for term in pairing_terms_of(functional.expression, dimension)}
+    return tuple(found)
+
+
+def fold_orders(lattice: FourierLattice) -> tuple[int, ...]:
+    """The frequencies of which folds keep modes: all of them for up to 5000 functions, else as many lower ones."""
+    orders = lattice.orders
+    while math.prod(2 * order + 1 for order in orders) > MOST_BY_FOLD:
+        orders = tuple(max(1, order - 1) if order == max(orders) else order for order in orders)
+    return orders
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The test of points (c, d) for lying outside the box of a lattice."""
+
+    lattice: FourierLattice
+
+    def __call__(self, x: Array) -> NDArray[np.bool_]:
+        """Which of the points are outside, (c,)."""
+        inside = self.lattice.inside(x)
+        return np.zeros(len(x), dtype=bool) if inside is None else ~inside
+
+
+@dataclass(frozen=True, eq=False)
+class ModeMeasure:
+    """The sums over rows of weight exp(-i j.t), |j_a| <= 2 m_a, for the `weights` of an operator's forms.
+
+    Called for by the same pass as `Measure`; `started` gives the sums in progress.
+    """
+
+    left: FourierLattice
+    weights: tuple[ModeWeight, ...]
+    operator: Operator | None = None
+    dtype: str = "float64"
+    gathers = True
+    """Rows wait until they fill a block: a transform of few rows costs as much as one of many."""
+
+    @property
+    def right(self) -> FourierLattice:
+        """The same functions."""
+        return self.left
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """The highest modes along each axis, (d,)."""
+        return tuple(2 * order for order in self.left.orders)
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block."""
+        return rows_at_once(str(self.left.method), self.orders)
+
+    def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
+        """A batch cut into blocks, with the fields that the operator derives."""
+        for start in range(0, max(1, len(batch["x"])), self.block_rows):
+            block = block_of({k: v[start : start + self.block_rows] for k, v in batch.items()}, self.dtype, arena)
+            yield of_operator(block, self.operator)
+
+    def by_fold(self, sums: dict[str, Array]) -> dict[str, Array]:
+        """The sums of a group of rows as folds keep them: of the lower frequencies, where there are many."""
+        orders = fold_orders(self.left)
+        if orders == self.left.orders:
+            return sums
+        return {name: truncated(v, orders) if name.startswith(MODES) else v for name, v in sums.items()}
+
+    def started(self, arena: Arena) -> ModeMeasurement:
+        """The sums of one group of rows, none added yet."""
+        return ModeMeasurement(self)
+
+
+class ModeMeasurement:
+    """The modes of one `ModeMeasure` in progress."""
+
+    def __init__(self, measure: ModeMeasure):
+        self._measure = measure
+        self._sum: ModeSum = mode_sum(measure.orders, str(measure.left.method), measure.left.eps)
+        self._columns: list[tuple[str, tuple[int, ...], int]] = []
+
+    def add(self, block: Block) -> None:
+        """Add one block of rows."""
+        with np.errstate(invalid="ignore"), numbered(block.fields):
+            angles = self._measure.left.angles(np.asarray(block.x, dtype=float))
+            self._sum.add(angles, self._weights(block))
+
+    def _weights(self, block: Block) -> Array | None:
+        """The weights (W, c) of all modes, times the sample weights; None for 1 alone."""
+        sample = None if block.scale is None else np.asarray(block.scale, dtype=float) ** 2
+        columns, names = [], []
+        for weight in self._measure.weights:
+            found = weight.of(block.fields)
+            own = np.ones(len(block.x)) if found is None else found
+            rows = own[None] if own.ndim == 1 else own.T
+            columns.append(rows if sample is None else rows * sample)
+            names.append((MODES + weight.name, own.shape[1:], len(rows)))
+        self._columns = names
+        if len(columns) == 1 and sample is None and self._measure.weights[0] == ModeWeight():
+            return None
+        return np.concatenate(columns)
+
+    def result(self) -> dict[str, Array]:
+        """The modes so far, (2 M_1 + 1, ...), or (m, 2 M_1 + 1, ...) of a weight of m columns, by name."""
+        found, sums, start = {}, self._sum.result(), 0
+        for name, shape, count in self._columns:
+            part = sums[start : start + count]
+            found[name] = part.reshape(*shape, *part.shape[1:])
+            start += count
+        return found

@@ -1,0 +1,232 @@
+"""The choice of a lattice's prior after the pass: kernels, scales, penalties and cutoffs, compared by the folds alone.
+
+A candidate is solved on the modes of half of the folds and judged on the other half, as in `moments.trial`; no row is
+read again, and the same moments may be solved anew with any other kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import FourierLattice
+from daskspectral.basis.prior import WeighedLattice
+from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
+from daskspectral.moments.counting import counted_rows
+from daskspectral.moments.folds import Folds
+from daskspectral.moments.lattice import Weighed, expanded, lattice_of
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.penalty import PRECISION
+from daskspectral.moments.trial import Split, Trial, energy_scores, half_splits, merged
+from daskspectral.operators import Operator
+from daskspectral.solve.penalised import ritz_size
+
+Array = NDArray[np.floating[Any]]
+
+FAMILIES: tuple[Kernel, ...] = (Matern(1.5, "auto"), Gaussian("auto"))
+FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
+LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 2.0
+PENALTIES = (1.0, 10.0, 0.1, 100.0, 0.01)
+UNIT = 0.1  # of the longest period: the scale where nothing can be compared
+TRIED = 750  # functions of the lattices that are compared
+SPAN = 160  # leading functions in which candidates are compared
+FINALISTS = 3
+TIMES = 3  # permutations of the folds, two splits each
+LEAST_FOLDS = 4
+COUNT, MOST_COUNTED = 16, 24
+LEAST_CUTOFF = 0.5
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A kernel by its place in the families, its scale in periods, c of the penalty, the share of the frequencies."""
+
+    family: int
+    factor: float
+    penalty: float
+    cutoff: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The prior that was taken, the candidates with scores and held-out values (splits, k), and why none, if none."""
+
+    families: tuple[Kernel, ...]
+    prior: Prior
+    table: tuple[tuple[Prior, float, Array], ...] = ()
+    edge: bool = False
+    reason: str = ""
+
+    def kernel(self, prior: Prior, moments: Moments) -> Kernel:
+        """The kernel of a candidate."""
+        return kernel_of(self.families[prior.family], prior.factor, moments)
+
+
+@dataclass(frozen=True, eq=False)
+class PriorSearch:
+    """What is compared: `families` of kernels with open scales, or one given, `penalties`, by the folds of moments."""
+
+    moments: Moments
+    operator: Operator
+    families: tuple[Kernel, ...]
+    penalties: tuple[float, ...]
+    count: int
+    threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+    known: dict[Any, Any] = field(default_factory=dict)
+    lock: Any = field(default_factory=Lock)
+
+    def run(self) -> Chosen:
+        """The best prior; finalists come first in its table."""
+        assert self.moments.folds is not None
+        splits = half_splits(self.moments.folds.number, TIMES, np.random.default_rng(0))
+        found: dict[Prior, Array] = {}
+
+        def compare(kernels: Iterable[tuple[int, float]]) -> None:
+            for part in self.threads(lambda k: self.judged(*k, 1.0, self.penalties, splits[:2]), kernels):
+                found.update(part)
+
+        open_scales = self.families[0].automatic
+        compare((k, f) for k in range(len(self.families)) for f in (FACTORS if open_scales else (1.0,)))
+        edge = False
+        while open_scales:
+            best = self.ranked(found)[0]
+            tried = [s.factor for s in found if s.family == best.family]
+            beyond = best.factor / 2 if best.factor == min(tried) else 2 * best.factor
+            if best.factor not in (min(tried), max(tried)):
+                break
+            edge = not LEAST_FACTOR <= beyond <= LARGEST_FACTOR
+            if edge:
+                break
+            compare([(best.family, beyond)])
+        finalists = self.ranked(found)[:FINALISTS]
+        final: dict[Prior, Array] = {}
+        kernels = list(dict.fromkeys((s.family, s.factor) for s in finalists))
+        tasks = [(*k, 1.0) for k in kernels] + [(*kernels[0], LEAST_CUTOFF)]
+
+        def judge(task: tuple[int, float, float]) -> dict[Prior, Array]:
+            own = tuple(s.penalty for s in finalists if (s.family, s.factor) == task[:2])
+            return self.judged(*task, own, splits)
+
+        for part in self.threads(judge, tasks):
+            final.update(part)
+        order = self.ranked(final)
+        scores, others = energy_scores(final), energy_scores(found)
+        table = [(s, scores[s], final[s]) for s in order]
+        table += [(s, others[s], found[s]) for s in self.ranked(found) if s not in final]
+        return Chosen(self.families, order[0], tuple(table), edge)
+
+    def ranked(self, found: dict[Prior, Array]) -> list[Prior]:
+        """The candidates, best first; of equal ones the first that was tried."""
+        scores = energy_scores(found)
+        return sorted(found, key=lambda s: -scores[s])
+
+    def judged(
+        self, family: int, factor: float, cutoff: float, penalties: Sequence[float], splits: Sequence[Split]
+    ) -> dict[Prior, Array]:
+        """The held-out values (splits, k) of a kernel with each penalty."""
+        trial, halves = self.trial(family, factor, cutoff, min(penalties), splits)
+        found = trial.judged(halves, self.counted, penalties)
+        return {Prior(family, factor, c, cutoff): h for c, h in zip(penalties, found, strict=True)}
+
+    def trial(
+        self, family: int, factor: float, cutoff: float, penalty: float, splits: Sequence[Split]
+    ) -> tuple[Trial, list[Split]]:
+        """The moments of the leading functions of all rows, by the parts into which the splits cut the folds."""
+        moments = self.moments
+        folds, parts, halves, lattice = self._parts(cutoff, splits)
+        whole = {name: sum(part[name] for part in parts) for name in parts[0]}
+        weighed = Weighed(
+            self.operator,
+            WeighedLattice(lattice, kernel_of(self.families[family], factor, moments)),
+            whole,
+            float(folds.weight.sum()),
+            counted_rows(moments),
+            PRECISION[moments.dtype],
+        )
+        span, _ = weighed.leading(penalty, ritz_size(self.counted), SPAN)
+        small = weighed.reduced(replace(moments, weight=weighed.weight), span, folds, parts)
+        assert small.folds is not None
+        sums = {name: np.concatenate([v, np.zeros_like(v)]) for name, v in small.folds.arrays.items()}
+        return Trial(small, sums, np.concatenate([folds.weight, np.zeros(len(parts))]), len(parts)), halves
+
+    def _parts(
+        self, cutoff: float, splits: Sequence[Split]
+    ) -> tuple[Folds, list[dict[str, Any]], list[Split], FourierLattice]:
+        """The folds merged into parts, their sums on the lower frequencies, the splits of the parts, the lattice."""
+        key = cutoff, len(splits)
+        with self.lock:
+            if key not in self.known:
+                folds = self.moments.folds
+                assert folds is not None
+                part, halves = merged(splits, folds.number)
+                lattice = lattice_of(self.moments)
+                lower = lattice.truncated(tried_orders(lattice.orders, cutoff))
+                number = int(part.max()) + 1
+                sums = [
+                    {name: v[: folds.number][part == k].sum(axis=0) for name, v in folds.arrays.items()}
+                    for k in range(number)
+                ]
+                together = replace(
+                    folds,
+                    arrays={},
+                    weight=np.bincount(part, folds.weight[: folds.number], minlength=number),
+                    count=np.bincount(part, folds.count[: folds.number], minlength=number).astype(np.int64),
+                    landmarks=False,
+                )
+                self.known[key] = together, [expanded(lower, self.operator, one) for one in sums], halves, lower
+            return self.known[key]
+
+    @property
+    def counted(self) -> int:
+        """How many values are compared."""
+        return max(COUNT, self.count) if self.count > MOST_COUNTED else COUNT
+
+
+def tried_orders(orders: tuple[int, ...], cutoff: float) -> tuple[int, ...]:
+    """The share of the frequencies, and no more than of `TRIED` functions."""
+    found = orders if cutoff == 1 else cut_orders(orders, cutoff)
+    while math.prod(2 * order + 1 for order in found) > TRIED:
+        found = tuple(max(1, order - 1) if order == max(found) else order for order in found)
+    return found
+
+
+def cut_orders(orders: tuple[int, ...], cutoff: float) -> tuple[int, ...]:
+    """The share of the frequencies along each axis."""
+    return tuple(max(1, round(cutoff * order)) for order in orders)
+
+
+def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:
+    """The kernel with its scale, a factor of the longest period of the lattice, where it is open."""
+    return kernel.resolve(factor * float(lattice_of(moments).period.max()), "auto")
+
+
+def choose_prior(
+    moments: Moments,
+    *,
+    kernel: Kernel | None,
+    penalty: float | None,
+    count: int,
+    threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]],
+) -> Chosen:
+    """The prior and the penalty of modes, by their folds, for a `kernel` of open scale or any (None), a `penalty` or any.
+
+    Without folds, and for operators whose solutions cannot be compared, Matern 3/2 with a tenth of the longest period
+    and c = 1.
+    """
+    operator, folds = moments.operator.comparable, moments.folds
+    families = FAMILIES if kernel is None else (kernel.kernel if isinstance(kernel, Periodic) else kernel,)
+    reason = ""
+    if operator is None or not operator.solver.needs_symmetry:
+        reason = f"solutions of {moments.operator} cannot be compared on rows held out"
+    elif folds is None or np.count_nonzero(folds.weight[: folds.number]) < LEAST_FOLDS:
+        reason = f"fewer than {LEAST_FOLDS} folds have rows"
+    if reason or operator is None:
+        return Chosen(families, Prior(0, UNIT, 1.0 if penalty is None else penalty), reason=reason)
+    penalties = PENALTIES if penalty is None else (penalty,)
+    return PriorSearch(moments, operator, families, penalties, count, threads).run()

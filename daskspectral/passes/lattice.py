@@ -1,0 +1,227 @@
+"""The box of a Fourier lattice, in one pass of extremes with a sample for quantiles, and how its modes are summed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import FourierLattice
+from daskspectral.basis.lattice import Interval
+from daskspectral.data.source import Source
+from daskspectral.engine import Run, plan_rows
+from daskspectral.engine.memory import Memory, resident
+from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.moments.measure import NUMBER
+from daskspectral.moments.modes import weights_of
+from daskspectral.modes.sums import best_method, rows_at_once
+from daskspectral.operators import Operator
+from daskspectral.passes.periods import Periods
+
+Array = NDArray[np.floating[Any]]
+SAMPLE = 50_000
+TAIL = 1e-3
+FAR = 3.0  # full width over the width between quantiles, beyond which it is cut
+BEYOND = 0.25  # of the width between quantiles, by which a box that is cut goes beyond them on each side
+LEAST_WAVES = 0.6  # shortest wavelengths across the gap between opposite edges, below which these are neighbours
+
+
+@dataclass(frozen=True, eq=False)
+class _Extent:
+    """The least and the largest value of each column over some rows, and sampled rows (s, d)."""
+
+    lower: Array
+    upper: Array
+    sample: Array
+
+    def __add__(self, other: _Extent) -> _Extent:
+        return _Extent(
+            np.minimum(self.lower, other.lower),
+            np.maximum(self.upper, other.upper),
+            np.concatenate([self.sample, other.sample]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _ExtentTask:
+    """The extent of the rows of one range; of the rows with the sorted `numbers`, the points too."""
+
+    numbers: NDArray[np.int64]
+
+    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
+        total: _Extent | None = None
+        for batch in batches:
+            x, rows = batch["x"], batch[NUMBER]
+            wanted = self.numbers[slice(*np.searchsorted(self.numbers, [rows[0], rows[-1] + 1]))]
+            if len(rows) == rows[-1] - rows[0] + 1:
+                chosen = wanted - rows[0]
+            else:
+                places = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
+                chosen = places[rows[places] == wanted]
+            part = _Extent(x.min(axis=0).astype(float), x.max(axis=0).astype(float), x[chosen].astype(float))
+            total = part if total is None else total + part
+        return {} if total is None else {"extent": total}
+
+
+def boxed(
+    lattice: FourierLattice,
+    source: Source,
+    operator: Operator,
+    rng: np.random.Generator,
+    *,
+    periods: Periods | None,
+    on_invalid: str,
+    progress: bool | None,
+) -> FourierLattice:
+    """The lattice on its box, with its method of summing.
+
+    A box that is not given goes from the least to the largest value of each column, found in one pass. Where this is
+    more than three times as wide as the interval between the quantiles .001 and .999 of a sample, a few rows far out
+    would leave no functions for the others: the box is then cut a quarter of this interval beyond them, with a
+    TrustWarning. Raises ValueError for a column of zero width.
+    """
+    lattice = lattice.laid(source.dimension, None, periods)
+    own, given = lattice.periods or (None,) * source.dimension, lattice.box or (None,) * source.dimension
+    if any(not p and side is None for p, side in zip(own, given, strict=True)):
+        extent = _extent(source, rng, on_invalid=on_invalid, progress=progress)
+        box = [
+            None if p else side or _interval(axis, extent, source)
+            for axis, (p, side) in enumerate(zip(own, given, strict=True))
+        ]
+        lattice = lattice.laid(source.dimension, box, periods)
+    _advise_margin(lattice)
+    return with_method(lattice, operator)
+
+
+def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
+    """The lattice with its method of summing, and the version of the library that sums. ImportError where it lacks."""
+    installed = _version()
+    method = lattice.method or best_method(
+        lattice.orders, len(weights_of(operator, lattice.dimension)), installed is not None
+    )
+    if method == "nufft" and installed is None:
+        raise ImportError(
+            "method='nufft' needs finufft, which is not installed: pip install 'daskspectral[lattice]', or take "
+            "method='matmul'"
+        )
+    return replace(lattice, method=method, version=installed if method == "nufft" else None)
+
+
+def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -> None:
+    """Raise ValueError where an operator has no modes on the lattice, or the data have another number of columns."""
+    lattice.laid(dimension, None, None)
+    views = [name for name in operator.views if name != "x"]
+    if views or operator.lag is not None:
+        what = f"takes functions at {views[0]} besides x" if views else "takes functions at two rows"
+        raise ValueError(
+            f"{operator.name} {what}, and products of functions at two points are no modes of the data: a Fourier "
+            "lattice gains nothing. Use a kernel at landmarks (basis=None)"
+        )
+    weights_of(operator, dimension)
+
+
+def check_outside(lattice: FourierLattice, outside: int, rows: int) -> None:
+    """Raise ValueError where more rows than the lattice's share lie outside its box, warn of any where it was given."""
+    if outside > lattice.outside * rows:
+        raise ValueError(
+            f"{outside} of {rows} rows lie outside the box {_sides(lattice)} of the lattice, and {lattice.outside:g} "
+            "of them is the most: give a wider box, or say by FourierLattice(outside=...) that this is meant"
+        )
+
+
+def _sides(lattice: FourierLattice) -> str:
+    return str([None if side is None else (float(f"{side[0]:.6g}"), float(f"{side[1]:.6g}")) for side in lattice.box or ()])
+
+
+def mode_memory(lattice: FourierLattice, source: Source, operator: Operator, *, threads: int, live: int) -> Memory:
+    """The peak memory of one pass over modes, and of its dense solution."""
+    weights = len(weights_of(operator, lattice.dimension)) + 2
+    orders = tuple(2 * order for order in lattice.orders)
+    modes = 16 * weights * math.prod(2 * order + 1 for order in orders)
+    grid = 2 ** (lattice.dimension + 1) * modes // weights
+    rows = rows_at_once(str(lattice.method or "nufft"), orders)
+    block = 8 * rows * (3 * lattice.dimension + 2 * weights + 3)
+    p = min(lattice.size, 5041)
+    return Memory(
+        now=resident(),
+        tasks=threads * (block + grid + 2 * modes),
+        sums=modes * live,
+        solver=8 * p * p * 8 + 12 * modes,
+        threads=threads,
+    )
+
+
+def _version() -> str | None:
+    try:
+        return version("finufft")
+    except PackageNotFoundError:
+        return None
+
+
+def _extent(source: Source, rng: np.random.Generator, *, on_invalid: str, progress: bool | None) -> _Extent:
+    size = min(SAMPLE, source.n)
+    numbers = np.sort(rng.integers(0, source.n, size)) if size < source.n else np.arange(size)
+    run = Run(
+        source,
+        plan_rows(source, 50.0 * source.row_bytes),
+        on_invalid=on_invalid,
+        progress=progress,
+        description="box",
+    )
+    found: _Extent = run.reduce(_ExtentTask(np.unique(numbers))).sums["extent"]
+    return found
+
+
+def _interval(axis: int, extent: _Extent, source: Source) -> Interval:
+    """The box of one column, (lower, upper)."""
+    lower, upper = float(extent.lower[axis]), float(extent.upper[axis])
+    column = _column(axis, source)
+    if not upper > lower:
+        raise ValueError(
+            f"column {column} is {lower:g} in every row, and functions of it are constant: choose other columns "
+            "(columns=)"
+        )
+    low, high = np.quantile(extent.sample[:, axis], [TAIL, 1 - TAIL])
+    if not high > low:
+        raise ValueError(
+            f"column {column} is {low:g} in nearly every row, and goes from {lower:g} to {upper:g}: give the box of "
+            "the lattice, FourierLattice(box=...), or choose other columns"
+        )
+    if upper - lower <= FAR * (high - low):
+        return lower, upper
+    reach = BEYOND * (high - low)
+    cut = max(lower, float(low - reach)), min(upper, float(high + reach))
+    warn_user(
+        f"column {column} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
+        f"{(upper - lower) / (high - low):.3g} times smaller interval: the box of the lattice is cut at {cut[0]:.4g} "
+        f"and {cut[1]:.4g}, and rows outside count as absent. Of heavy tails the spectrum depends on where they are "
+        "cut; decide it by FourierLattice(box=...), or transform the column",
+        TrustWarning,
+    )
+    return cut
+
+
+def _column(axis: int, source: Source) -> int:
+    chosen = source.preparation.columns
+    return axis if chosen is None else chosen[axis]
+
+
+def _advise_margin(lattice: FourierLattice) -> None:
+    """Warn where the gap between opposite edges of the box is narrower than what the functions resolve."""
+    assert lattice.margin is not None
+    own = [order for order, period in zip(lattice.orders, lattice.periods or (None,) * lattice.dimension, strict=True) if not period]
+    if not own:
+        return
+    waves = min(own) * lattice.margin / (1 + lattice.margin)
+    if waves < LEAST_WAVES:
+        warn_user(
+            f"the margin {lattice.margin:g} leaves a gap of {waves:.2g} of the shortest wavelength between opposite "
+            f"edges of the box at m={min(own)}: rows at opposite edges are neighbours, and values depend on it. Take a "
+            "larger margin, or a larger m",
+            TrustWarning,
+        )

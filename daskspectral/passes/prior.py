@@ -1,0 +1,96 @@
+"""The solution of modes on a Fourier lattice, with the prior that is given or chosen by the folds, and its table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskspectral.basis import FourierLattice
+from daskspectral.kernels import Kernel
+from daskspectral.moments import Moments
+from daskspectral.moments.lattice import lattice_of, solve_modes
+from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, Prior, choose_prior, cut_orders
+from daskspectral.passes.automatic import in_threads
+from daskspectral.passes.selection import Candidate, Selection
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeSolution:
+    """The attributes of an estimator, how its prior was chosen, and the kernel."""
+
+    attributes: dict[str, Any]
+    selection: Selection
+    kernel: Kernel
+
+
+def solve_on_lattice(
+    moments: Moments,
+    *,
+    kernel: Kernel | str | None,
+    penalty: float | str | None,
+    basis: Any,
+    count: int,
+    **options: Any,
+) -> LatticeSolution:
+    """Solve modes for a `kernel` and a `penalty`, which are chosen by the folds where they are left to the data.
+
+    `penalty` None is a solution by rank cut. A lattice `basis` of fewer frequencies than were measured is the cutoff.
+    Raises ValueError for more frequencies than were measured.
+    """
+    lattice = lattice_of(moments)
+    orders = _given_orders(basis, lattice)
+    own = None if kernel is None or isinstance(kernel, str) else kernel
+    c = penalty if isinstance(penalty, float) else None
+    if penalty is None or not (c is None or own is None or own.automatic):
+        known = (FAMILIES[0],) if own is None else (own,)
+        chosen = Chosen(known, Prior(0, UNIT, 1.0 if c is None else c), reason="every parameter was given")
+    else:
+        chosen = choose_prior(moments, kernel=own, penalty=c, count=count, threads=in_threads)
+    best = chosen.prior
+    if best.cutoff < 1:
+        orders = cut_orders(lattice.orders if orders is None else orders, best.cutoff)
+    found = chosen.kernel(best, moments)
+    attributes = solve_modes(
+        moments,
+        kernel=found,
+        orders=orders,
+        penalty=None if penalty is None else best.penalty,
+        count=count,
+        compared=bool(chosen.table),
+        **options,
+    )
+    parameters = {"kernel": found, "basis": lattice if orders is None else lattice.truncated(orders)}
+    if penalty is not None:
+        parameters["penalty"] = best.penalty
+    selection = Selection(
+        tuple(_candidate(prior, str(chosen.kernel(prior, moments)), score, values, count) for prior, score, values in chosen.table),
+        parameters,
+        rows=moments.count,
+        median=float(lattice.period.max()),
+        edge="scale" if chosen.edge else "",
+        reason=chosen.reason,
+    )
+    return LatticeSolution(attributes, selection, found)
+
+
+def _given_orders(basis: Any, measured: FourierLattice) -> tuple[int, ...] | None:
+    """The frequencies that an estimator's basis asks for; None for all that were measured."""
+    if not isinstance(basis, FourierLattice) or basis.m is None:
+        return None
+    orders = basis.m if isinstance(basis.m, tuple) else (basis.m,) * measured.dimension
+    if any(a > b for a, b in zip(orders, measured.orders, strict=True)):
+        raise ValueError(
+            f"the modes of these moments serve frequencies up to {measured.orders}, and the basis of this estimator "
+            f"asks for {orders}: fit it to the data, or lower m"
+        )
+    return None if orders == measured.orders else orders
+
+
+def _candidate(prior: Prior, name: str, score: float, values: Any, count: int) -> Candidate:
+    shown = np.where(np.isfinite(values), values, np.nan)
+    mean = np.array([np.nan if np.isnan(v).any() else v.mean() for v in shown.T])[:count]
+    cut = f", up to {prior.cutoff:g} of the frequencies" if prior.cutoff < 1 else ""
+    why = "compared in all splits" if len(values) > 2 else ""
+    return Candidate(name + cut, prior.factor, 0.0, prior.penalty, score, mean, len(values), why)
