@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from daskspectral.modes.base import ModeSum
-from daskspectral.modes.tensor import Array, ComplexArray, Factors, Split, balanced
+from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest
 
 
 class MatmulSum(ModeSum):
@@ -17,20 +17,14 @@ class MatmulSum(ModeSum):
         self._split = split_for(self.orders, weights)
         left, right = self._split.shape
         self._rows = self._split.block_rows(weights)
-        self._factors = Factors(self._split, self._rows)
-        self._weighted = np.empty((weights, left, self._rows))
+        self._factors = Factors(self._split, self._rows, weights)
         self._product = np.empty((weights * left, right))
         self._sums = np.zeros((weights * left, right))
 
     def _add(self, angles: Array, weights: Array | None) -> None:
         for start in range(0, len(angles), self._rows):
             block = slice(start, start + self._rows)
-            left, right = self._factors.of(angles[block])
-            if weights is not None:
-                b = left.shape[1]
-                weighted = self._weighted[:, :, :b]
-                np.multiply(left, weights[:, None, block], out=weighted)
-                left = weighted.reshape(-1, b) if b == self._rows else np.ascontiguousarray(weighted).reshape(-1, b)
+            left, right = self._factors.of(angles[block], None if weights is None else weights[:, block])
             np.matmul(left, right.T, out=self._product)
             self._sums += self._product
 
@@ -41,7 +35,4 @@ class MatmulSum(ModeSum):
 @cache
 def split_for(orders: tuple[int, ...], weights: int) -> Split:
     """The split whose factors are quickest to form and to multiply, where the left one is there for each weight."""
-    return balanced(orders, lambda left, right: weights * left * right + FORMING * ((1 + weights / 3) * left + right))
-
-
-FORMING = 12  # multiplications in a matrix product that take as long as one entry of a factor
+    return cheapest(orders, lambda left, right: weights * left * right + FORMING * (weights * left + right))

@@ -48,7 +48,8 @@ def plan(kind: int, orders: tuple[int, ...], eps: float) -> Any:
     """
     if len(orders) > DIMENSIONS:
         raise ValueError(
-            f'the nonuniform FFT is for one to {DIMENSIONS} variables, and there are {len(orders)}: take method="matmul"'
+            f"the nonuniform FFT is for one to {DIMENSIONS} variables, and there are {len(orders)}: "
+            'take method="matmul"'
         )
     sizes = tuple(2 * order + 1 for order in orders)
     grid = 16 * math.prod(UPSAMPLING * size for size in sizes)
