@@ -1,0 +1,38 @@
+"""Modes by matrix products of real rows: exact to rounding."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from daskspectral.modes.base import ModeSum
+from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest
+
+
+class MatmulSum(ModeSum):
+    """Sums over blocks of rows of the products of a left factor, times each weight, and a right factor."""
+
+    def _allocate(self, weights: int) -> None:
+        self._split = split_for(self.orders, weights)
+        left, right = self._split.shape
+        self._rows = self._split.block_rows(weights)
+        self._factors = Factors(self._split, self._rows, weights)
+        self._product = np.empty((weights * left, right))
+        self._sums = np.zeros((weights * left, right))
+
+    def _add(self, angles: Array, weights: Array | None) -> None:
+        for start in range(0, len(angles), self._rows):
+            block = slice(start, start + self._rows)
+            left, right = self._factors.of(angles[block], None if weights is None else weights[:, block])
+            np.matmul(left, right.T, out=self._product)
+            self._sums += self._product
+
+    def _result(self) -> ComplexArray:
+        return self._split.modes(self._sums.reshape(-1, *self._split.shape))
+
+
+@cache
+def split_for(orders: tuple[int, ...], weights: int) -> Split:
+    """The split whose factors are quickest to form and to multiply, where the left one is there for each weight."""
+    return cheapest(orders, lambda left, right: weights * left * right + FORMING * (weights * left + right))
