@@ -95,7 +95,19 @@ class FourierLattice(Basis):
         if len(lengths) > 1:
             raise ValueError(f"m, box and periods have an entry for each variable; they have {sorted(lengths)} entries")
         if lengths:
-            self._check_dimension(lengths.pop())
+            self._complete(lengths.pop())
+
+    def _complete(self, dimension: int) -> None:
+        """Fill in what follows from the number of variables, and once the box is known from it."""
+        self._check_dimension(dimension)
+        m = ORDERS[dimension] if self.m is None else self.m
+        orders = m if isinstance(m, tuple) else (m,) * dimension
+        object.__setattr__(self, "m", orders)
+        closed = self.periods or (None,) * dimension
+        if self.margin is None and (self.box is not None or all(closed)):
+            least = min((o for o, p in zip(orders, closed, strict=True) if not p), default=max(orders))
+            margin = WAVES_ACROSS / max(least - WAVES_ACROSS, 0.1)
+            object.__setattr__(self, "margin", float(np.clip(margin, MARGIN, WIDEST_MARGIN)))
 
     @staticmethod
     def _check_dimension(dimension: int) -> None:
@@ -113,23 +125,12 @@ class FourierLattice(Basis):
         self._check_dimension(dimension)
         m = ORDERS[dimension] if self.m is None else self.m
         periods = self.periods if periods is None else tuple(periods)
-        found = replace(
+        return replace(
             self,
             m=m if isinstance(m, tuple) else (m,) * dimension,
             box=self.box if box is None else tuple(box),
             periods=None if periods is None or not any(periods) else tuple(periods),
         )
-        margin = found.margin
-        if margin is None:
-            closed = found.periods or (None,) * dimension
-            least = min((o for o, p in zip(found.orders, closed, strict=True) if not p), default=max(found.orders))
-            margin = float(np.clip(WAVES_ACROSS / max(least - WAVES_ACROSS, 0.1), MARGIN, WIDEST_MARGIN))
-        return replace(found, margin=margin)
-
-    @property
-    def is_laid(self) -> bool:
-        """Whether the number of variables, the box and the margin are known."""
-        return isinstance(self.m, tuple) and self.margin is not None and (self.box is not None or bool(self.periods))
 
     @property
     def orders(self) -> tuple[int, ...]:
@@ -184,7 +185,7 @@ class FourierLattice(Basis):
 
     @cached_property
     def half(self) -> NDArray[np.int64]:
-        """One frequency k of each pair +-k, (h, d), in lexicographic order: the first entry that is not 0 is positive."""
+        """One frequency k of each pair +-k, (h, d), in lexicographic order: its first entry but 0 is positive."""
         grids = np.meshgrid(*(np.arange(-o, o + 1) for o in self.orders), indexing="ij")
         every = np.stack([grid.ravel() for grid in grids], axis=1)
         return every[len(every) // 2 + 1 :]

@@ -56,7 +56,8 @@ def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
         nu, scale = (0.5 if isinstance(kernel, Exponential) else kernel.nu), number(kernel.scale)
         factor = math.exp(math.lgamma(nu + d / 2) - math.lgamma(nu)) * 2**d * math.pi ** (d / 2)
         # (2 nu)^nu / scale^(2 nu) (2 nu / scale^2 + w^2)^-(nu + d/2), without powers that overflow
-        return np.asarray(factor * (scale**2 / (2 * nu)) ** (d / 2) * (1 + scale**2 * squares / (2 * nu)) ** -(nu + d / 2))
+        square = scale**2 / (2 * nu)
+        return np.asarray(factor * square ** (d / 2) * (1 + square * squares) ** -(nu + d / 2))
     if isinstance(kernel, RadialMultiple):
         return float(kernel.diagonal(np.zeros((1, 1)))[0] / kernel.kernel.diagonal(np.zeros((1, 1)))[0]) * _density(
             kernel.kernel, lattice

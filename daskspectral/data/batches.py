@@ -38,9 +38,9 @@ class Rows:
     """What all ranges of a run share: how points are prepared, which rows are taken, what is done about invalid rows.
 
     `preparations` has an entry for each field of points, `x` and other views; with `raw`, invalid rows are told by the
-    columns that these use, and points are left as they are. Rows for whose prepared `x` the test
-    `dropped` holds are left out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its rows as
-    the field NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked).
+    columns that these use, and points are left as they are. Rows for whose prepared `x` the test `dropped` holds are
+    left out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its
+    rows as the field NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked).
     """
 
     preparations: Mapping[str, Preparation]

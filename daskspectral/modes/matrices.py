@@ -17,7 +17,7 @@ Modes = Mapping[ModeWeight, NDArray[np.complexfloating[Any, Any]]]
 
 
 def truncated(modes: Any, orders: Sequence[int]) -> Any:
-    """The modes |j_a| <= 2 m_a of an array (..., 2 M_1 + 1, ..., 2 M_d + 1), for the frequencies m (d,) of a lattice."""
+    """The modes |j_a| <= 2 m_a of an array (..., 2 M_1 + 1, ..., 2 M_d + 1), for the frequencies m (d,)."""
     middle = [size // 2 for size in modes.shape[modes.ndim - len(orders) :]]
     cut = tuple(slice(c - 2 * m, c + 2 * m + 1) for c, m in zip(middle, orders, strict=True))
     return modes[(..., *cut)]
@@ -88,7 +88,7 @@ def functional_vector(lattice: FourierLattice, terms: Iterable[PairingTerm], mod
 def _flat(half: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Places of frequencies relative to 0 in the flattened array of modes."""
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    return half @ np.array(strides)
+    return np.asarray(half @ np.array(strides))
 
 
 def _symbol(w: Array, alpha: tuple[int, ...]) -> Array:

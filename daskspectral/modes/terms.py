@@ -120,7 +120,8 @@ def _pairs(left: Atom, right: Atom, d: int) -> Iterator[tuple[ModeWeight, Index,
         for alpha in _units(d):
             yield ModeWeight(), alpha, alpha
     elif left.kind == "each":
-        assert left.direction is not None and right.direction is not None
+        assert left.direction is not None
+        assert right.direction is not None
         same = left.direction == right.direction
         for a, alpha in enumerate(_units(d)):
             for b, beta in enumerate(_units(d)):

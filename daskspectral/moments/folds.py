@@ -95,7 +95,8 @@ class Folds(Registered):
 def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> tuple[Folds, dict[str, Array]]:
     """Folds of the sums that tasks sent under the names `name_in(group, name)`, and the sums over all of them.
 
-    A group without rows has zeros. The sums are taken out of the mapping one by one, so that no more than one name is held twice.
+    A group without rows has zeros. The sums are taken out of the mapping one by one, so that no more than one name is
+    held twice.
     """
     weight, count = sums.pop(WEIGHT), sums.pop(COUNT)
     whole = {key.partition("/")[2]: sums.pop(key) for key in list(sums) if key.startswith(name_in(ALL, ""))}

@@ -1,9 +1,10 @@
 """From modes to a solution: matrices of the leading functions for a prior, which are solved as any other moments are.
 
 The prior S^2 of a stationary kernel and the penalty single out, among the p functions of the lattice, those that the
-data and their smoothness determine: the leading v of A v = theta (A + t B) v, A = S Phi S, B = S L S + mu. A few hundred
-of them hold the Ritz space of all rows and, to far below the errors, of nine tenths of the rows. The form, the Gram
-matrix and their folds are reduced to these functions; error bars, groups and doubts follow from the small matrices.
+data and their smoothness determine: the leading v of A v = theta (A + t B) v, A = S Phi S, B = S L S + mu. A few
+hundred of them hold the Ritz space of all rows and, to far below the errors, of nine tenths of the rows. The form, the
+Gram matrix and their folds are reduced to these functions; error bars, groups and doubts follow from the small
+matrices.
 """
 
 from __future__ import annotations
@@ -227,9 +228,13 @@ def solve_modes(
     else:
         span, rank = weighed.leading(penalty, ritz_size(count), SPAN)
     folds = moments.folds
-    parts = None if folds is None else (
-        expanded(lattice, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
-        for g in range(len(folds.count))
+    parts = (
+        None
+        if folds is None
+        else (
+            expanded(lattice, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
+            for g in range(len(folds.count))
+        )
     )
     small = weighed.reduced(moments, span, folds, parts)
     found = solve_moments(

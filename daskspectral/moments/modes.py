@@ -1,4 +1,4 @@
-"""What a task measures on a Fourier lattice: the modes of the weights that the operator's forms need, block by block."""
+"""What a task measures on a Fourier lattice: modes of the weights that the operator's forms need, block by block."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ModeMeasure:
     @property
     def block_rows(self) -> int:
         """Rows of a block."""
-        return rows_at_once(str(self.left.method), self.orders)
+        return rows_at_once(str(self.left.method), self.left.orders)
 
     def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
         """A batch cut into blocks, with the fields that the operator derives."""
@@ -115,7 +115,7 @@ class ModeMeasurement:
         """Add one block of rows."""
         with np.errstate(invalid="ignore"), numbered(block.fields):
             angles = self._measure.left.angles(np.asarray(block.x, dtype=float))
-            self._sum.add(angles, self._weights(block))
+            self._sum.add(angles.astype(np.float64, copy=False), self._weights(block))
 
     def _weights(self, block: Block) -> Array | None:
         """The weights (W, c) of all modes, times the sample weights; None for 1 alone."""

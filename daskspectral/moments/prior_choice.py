@@ -88,7 +88,7 @@ class PriorSearch:
         found: dict[Prior, Array] = {}
 
         def compare(kernels: Iterable[tuple[int, float]]) -> None:
-            for part in self.threads(lambda k: self.judged(*k, 1.0, self.penalties, splits[:2]), kernels):
+            for part in self.threads(lambda k: self.judged(k[0], k[1], 1.0, self.penalties, splits[:2]), kernels):
                 found.update(part)
 
         open_scales = self.families[0].automatic
@@ -175,12 +175,13 @@ class PriorSearch:
                 together = replace(
                     folds,
                     arrays={},
-                    weight=np.bincount(part, folds.weight[: folds.number], minlength=number),
+                    weight=np.bincount(part, folds.weight[: folds.number], minlength=number).astype(float),
                     count=np.bincount(part, folds.count[: folds.number], minlength=number).astype(np.int64),
                     landmarks=False,
                 )
                 self.known[key] = together, [expanded(lower, self.operator, one) for one in sums], halves, lower
-            return self.known[key]
+            found: tuple[Folds, list[dict[str, Any]], list[Split], FourierLattice] = self.known[key]
+            return found
 
     @property
     def counted(self) -> int:
@@ -214,7 +215,7 @@ def choose_prior(
     count: int,
     threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]],
 ) -> Chosen:
-    """The prior and the penalty of modes, by their folds, for a `kernel` of open scale or any (None), a `penalty` or any.
+    """The prior and the penalty of modes, by their folds, for a `kernel` or any (None) and a `penalty` or any.
 
     Without folds, and for operators whose solutions cannot be compared, Matern 3/2 with a tenth of the longest period
     and c = 1.

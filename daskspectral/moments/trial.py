@@ -93,7 +93,8 @@ class Trial:
         for g, part in parts.items():
             for name, values in part.items():
                 sums[name][g] = values
-        measure: Measure = task.measure
+        measure = task.measure
+        assert isinstance(measure, Measure)
         moments = Moments(
             {name: values.sum(axis=0) for name, values in sums.items()},
             float(weight.sum()),

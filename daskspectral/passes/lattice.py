@@ -17,9 +17,9 @@ from daskspectral.data.source import Source
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import Memory, resident
 from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.modes.sums import best_method, rows_at_once
 from daskspectral.moments.measure import NUMBER
 from daskspectral.moments.modes import weights_of
-from daskspectral.modes.sums import best_method, rows_at_once
 from daskspectral.operators import Operator
 from daskspectral.passes.periods import Periods
 
@@ -135,7 +135,9 @@ def check_outside(lattice: FourierLattice, outside: int, rows: int) -> None:
 
 
 def _sides(lattice: FourierLattice) -> str:
-    return str([None if side is None else (float(f"{side[0]:.6g}"), float(f"{side[1]:.6g}")) for side in lattice.box or ()])
+    return str(
+        [None if side is None else (float(f"{side[0]:.6g}"), float(f"{side[1]:.6g}")) for side in lattice.box or ()]
+    )
 
 
 def mode_memory(lattice: FourierLattice, source: Source, operator: Operator, *, threads: int, live: int) -> Memory:
@@ -214,7 +216,11 @@ def _column(axis: int, source: Source) -> int:
 def _advise_margin(lattice: FourierLattice) -> None:
     """Warn where the gap between opposite edges of the box is narrower than what the functions resolve."""
     assert lattice.margin is not None
-    own = [order for order, period in zip(lattice.orders, lattice.periods or (None,) * lattice.dimension, strict=True) if not period]
+    own = [
+        order
+        for order, period in zip(lattice.orders, lattice.periods or (None,) * lattice.dimension, strict=True)
+        if not period
+    ]
     if not own:
         return
     waves = min(own) * lattice.margin / (1 + lattice.margin)

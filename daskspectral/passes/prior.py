@@ -61,11 +61,14 @@ def solve_on_lattice(
         compared=bool(chosen.table),
         **options,
     )
-    parameters = {"kernel": found, "basis": lattice if orders is None else lattice.truncated(orders)}
+    parameters: dict[str, Any] = {"kernel": found, "basis": lattice if orders is None else lattice.truncated(orders)}
     if penalty is not None:
         parameters["penalty"] = best.penalty
     selection = Selection(
-        tuple(_candidate(prior, str(chosen.kernel(prior, moments)), score, values, count) for prior, score, values in chosen.table),
+        tuple(
+            _candidate(prior, str(chosen.kernel(prior, moments)), score, values, count)
+            for prior, score, values in chosen.table
+        ),
         parameters,
         rows=moments.count,
         median=float(lattice.period.max()),

@@ -17,8 +17,8 @@ from daskspectral.kernels import Kernel, Periodic, RadialKernel
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
 from daskspectral.passes.edges import check_edges
-from daskspectral.passes.lattice import boxed, check_lattice
 from daskspectral.passes.landmarks import choose_landmarks, moved
+from daskspectral.passes.lattice import boxed, check_lattice
 from daskspectral.passes.parameters import (
     check_one_of,
     check_whole,
@@ -108,7 +108,9 @@ class Side:
         """Raise ValueError or TypeError for parameters that do not go with a lattice."""
         check_periods(self.periods)
         if not isinstance(self.landmarks, str):
-            raise ValueError(f"{self.prefix}basis is a lattice, which has no landmarks; leave {self.prefix}landmarks out")
+            raise ValueError(
+                f"{self.prefix}basis is a lattice, which has no landmarks; leave {self.prefix}landmarks out"
+            )
         if self.kernel is not None and self.kernel != "auto":
             check_stationary(checked_kernel(self.kernel))
         if self.prefix:
@@ -122,7 +124,9 @@ class Side:
         if not isinstance(self.basis, FourierLattice):
             return self
         check_lattice(self.basis, operator, source.dimension_at(self.view))
-        return replace(self, basis=self.basis.laid(source.dimension_at(self.view), None, self.periods_in(source, operator)))
+        return replace(
+            self, basis=self.basis.laid(source.dimension_at(self.view), None, self.periods_in(source, operator))
+        )
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""

@@ -80,7 +80,7 @@ def test_folds_are_saved_with_their_moments(tmp_path: Path) -> None:
 
 def test_what_tasks_send_is_gathered_with_zeros_for_groups_without_rows() -> None:
     sums = {name_in(g, "form"): np.full((2, 2), g + 1.0) for g in (2, 0)}
-    found, whole = gathered({**sums, WEIGHT: np.ones(3), COUNT: np.array([1.0, 0, 4])}, 3, rule="hash")
+    found, total = gathered({**sums, WEIGHT: np.ones(3), COUNT: np.array([1.0, 0, 4])}, 3, rule="hash")
     np.testing.assert_array_equal(found.arrays["form"][:, 0, 0], [1, 0, 3])
     assert found.count.tolist() == [1, 0, 4]
-    np.testing.assert_array_equal(found.total()["form"], np.full((2, 2), 4.0))
+    np.testing.assert_array_equal(total["form"], np.full((2, 2), 4.0))
