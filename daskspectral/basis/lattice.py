@@ -198,15 +198,18 @@ class FourierLattice(Basis):
 
     def angles(self, x: Array) -> Array:
         """t (c, d) of points x (c, d)."""
-        return np.asarray((x - self.centre) * (2 * np.pi / self.period))
+        t = np.array(x.T, dtype=float, order="C")  # contiguous along each axis, as sums want them
+        t -= self.centre[:, None]
+        t *= (2 * np.pi / self.period)[:, None]
+        return t.T
 
     def inside(self, x: Array) -> NDArray[np.bool_] | None:
         """Which points (c, d) lie in the box, (c,); None where all do."""
         found: NDArray[np.bool_] | None = None
-        for axis, (period, (lower, upper)) in enumerate(self._sides):
+        columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times quicker
+        for column, (period, (lower, upper)) in zip(columns, self._sides, strict=True):
             if period:
                 continue
-            column = x[:, axis]
             if column.min(initial=upper) < lower or column.max(initial=lower) > upper:
                 good = (column >= lower) & (column <= upper)
                 found = good if found is None else found & good

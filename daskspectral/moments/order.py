@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.basis import Basis, FourierLattice, LandmarkBasis
 from daskspectral.moments.moments import Moments
 
 Array = NDArray[np.floating[Any]]
@@ -54,6 +54,8 @@ class Runs:
         columns = np.unique(np.linspace(0, d - 1, min(d, COLUMNS)).astype(np.int64))
         found = [part.core.landmarks for part in basis.parts if isinstance(part.core, LandmarkBasis)]
         centre = found[0].mean(axis=0) if found else np.zeros(d)  # what adds has the same basis, so the same centre
+        if isinstance(basis, FourierLattice):
+            centre = basis.centre
         return cls(int(np.clip(math.isqrt(rows), SHORTEST, LONGEST)), columns, centre[columns])
 
 
@@ -69,6 +71,11 @@ class RunSums:
         self._runs = runs
         self._waiting = np.empty((0, len(runs.columns)))
         self._sums = np.zeros((7, 2 * len(runs.columns)))
+
+    @property
+    def length(self) -> int:
+        """The rows of a run."""
+        return self._runs.length
 
     def add(self, x: Array) -> None:
         """The next rows (c, d) of the task."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
 from daskspectral.operators.density import Density
-from daskspectral.operators.weights import banded_squares
+from daskspectral.operators.weights import banded_squares, unit_squares
 from daskspectral.registry import Registered
 from daskspectral.solve import Solver, Symmetric
 
@@ -156,8 +156,9 @@ class Operator(Registered, ABC):
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
         """Further sums over the rows of a batch: the squared weights, in bands that neither underflow nor overflow."""
-        weights = fields["weight"] if "weight" in fields else np.ones(len(fields["x"]))
-        return {"weight_squares": banded_squares(weights)}
+        if "weight" not in fields:
+            return {"weight_squares": unit_squares(len(fields["x"]))}
+        return {"weight_squares": banded_squares(fields["weight"])}
 
     def together(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums under the names by which moments keep them."""

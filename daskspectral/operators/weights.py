@@ -23,6 +23,11 @@ def banded_squares(weights: Array) -> Array:
     return np.bincount(band, np.ldexp(w, SHIFTS[band]) ** 2, minlength=len(SHIFTS))
 
 
+def unit_squares(rows: int) -> Array:
+    """`banded_squares` of so many weights of 1."""
+    return np.array([0.0, float(rows), 0.0])
+
+
 def effective_rows(total: float, squares: Array) -> float:
     """Kish's effective number of rows, sum(w)^2 / sum(w^2), of weights of this sum and `banded_squares`."""
     mantissa, exponent = math.frexp(total)
