@@ -63,7 +63,7 @@ class LatticeValues:
             j = np.arange(-order, order + 1).reshape(-1, *(1,) * (d - 1 - axis))
             modes[:, axis].real, modes[:, axis].imag = -j * self._modes.imag, j * self._modes.real
         found = self._evaluated(angles, modes.reshape(-1, *self._modes.shape[1:]))
-        return self._parts(found.reshape(len(angles), -1, d))
+        return self._parts(found.reshape(len(angles), len(self._modes), d))
 
     def _parts(self, found: Array) -> NDArray[Any]:
         if not self._is_complex:
