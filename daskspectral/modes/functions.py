@@ -1,0 +1,182 @@
+"""Values and gradients of functions of a lattice at points."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.modes import nufft
+from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest
+
+NUFFT_ROWS = 2**16  # of a call
+# The most lattice functions at which matrix products are as quick as the nonuniform FFT at eps = 1e-9, where there are
+# up to 2, up to 7, or more functions to evaluate.
+MATMUL_SIZES = {1: (11, 41, 121), 2: (121, 225, 729), 3: (3375, 4913, 4913)}
+
+
+class LatticeValues:
+    """k functions with coefficients (p, k) in the order of `basis.FourierLattice` of these orders m.
+
+    The functions are 1, sqrt2 cos(j.t), sqrt2 sin(j.t), j over one of each pair +-j in lexicographic order. Complex
+    coefficients give complex values. By default the method is the one that `evaluation_method` gives.
+
+    Raises ValueError for coefficients of another shape and for an unknown method; ImportError for "nufft" where finufft
+    is not installed.
+
+    Examples
+    --------
+    >>> values = LatticeValues((1,), np.array([[1.0], [0.0], [np.sqrt(2)]]))
+    >>> values(np.array([[0.0], [np.pi / 2]])).round(12).tolist()
+    [[1.0], [3.0]]
+    >>> values.gradient(np.array([[0.0]])).round(12).tolist()
+    [[[2.0]]]
+    """
+
+    def __init__(
+        self, orders: tuple[int, ...], coefficients: NDArray[Any], method: str | None = None, eps: float = 1e-9
+    ):
+        size = math.prod(2 * order + 1 for order in orders)
+        if coefficients.ndim != 2 or len(coefficients) != size:
+            raise ValueError(f"coefficients have shape ({size}, functions); these have {coefficients.shape}")
+        self.orders, self.eps = orders, eps
+        self._is_complex = np.iscomplexobj(coefficients)
+        if self._is_complex:
+            coefficients = np.concatenate([coefficients.real, coefficients.imag], axis=1)
+        self._modes = modes_of(orders, np.asarray(coefficients, dtype=float))
+        self.method = method or evaluation_method(orders, self._modes.shape[0], nufft.available())
+        if self.method not in ("matmul", "nufft"):
+            raise ValueError(f"method must be 'matmul' or 'nufft'; it is {method!r}")
+
+    def __call__(self, angles: Array) -> NDArray[Any]:
+        """Values (c, k) at angles t (c, d). Raises ValueError for angles that are not finite or of other shape."""
+        return self._parts(self._evaluated(angles, self._modes))
+
+    def gradient(self, angles: Array) -> NDArray[Any]:
+        """Derivatives along each of the angles t, (c, k, d): with respect to x they are 2 pi / period times this."""
+        d = len(self.orders)
+        modes = np.empty((len(self._modes), d, *self._modes.shape[1:]), dtype=complex)
+        for axis, order in enumerate(self.orders):
+            j = np.arange(-order, order + 1).reshape(-1, *(1,) * (d - 1 - axis))
+            modes[:, axis].real, modes[:, axis].imag = -j * self._modes.imag, j * self._modes.real
+        found = self._evaluated(angles, modes.reshape(-1, *self._modes.shape[1:]))
+        return self._parts(found.reshape(len(angles), len(self._modes), d))
+
+    def _parts(self, found: Array) -> NDArray[Any]:
+        if not self._is_complex:
+            return found
+        k = found.shape[1] // 2
+        out = np.empty((len(found), k, *found.shape[2:]), dtype=complex)
+        out.real, out.imag = found[:, :k], found[:, k:]
+        return out
+
+    def _evaluated(self, angles: Array, modes: ComplexArray) -> Array:
+        d = len(self.orders)
+        if angles.ndim != 2 or angles.shape[1] != d:
+            raise ValueError(f"angles have shape (rows, {d}); these have {angles.shape}")
+        if not np.isfinite(angles).all():
+            raise ValueError("angles must be finite")
+        out = np.empty((len(angles), len(modes)))
+        if out.size:
+            (_by_nufft if self.method == "nufft" else _by_matmul)(self.orders, angles, modes, self.eps, out)
+        return out
+
+
+def evaluate(
+    orders: tuple[int, ...],
+    angles: Array,
+    coefficients: NDArray[Any],
+    *,
+    method: str | None = None,
+    eps: float = 1e-9,
+) -> NDArray[Any]:
+    """Values (c, k) of `LatticeValues` at angles (c, d)."""
+    return LatticeValues(orders, coefficients, method, eps)(angles)
+
+
+def evaluate_gradient(
+    orders: tuple[int, ...],
+    angles: Array,
+    coefficients: NDArray[Any],
+    *,
+    method: str | None = None,
+    eps: float = 1e-9,
+) -> NDArray[Any]:
+    """Derivatives (c, k, d) of `LatticeValues` along the angles, at angles (c, d)."""
+    return LatticeValues(orders, coefficients, method, eps).gradient(angles)
+
+
+def evaluation_method(orders: tuple[int, ...], functions: int, nufft_available: bool) -> str:
+    """The quicker method for values of so many functions of these orders m, by a table measured once.
+
+    Examples
+    --------
+    >>> evaluation_method((15, 15), 16, True), evaluation_method((5, 5, 5), 16, True)
+    ('nufft', 'matmul')
+    """
+    d = len(orders)
+    if not nufft_available or d > nufft.DIMENSIONS:
+        return "matmul"
+    size = math.prod(2 * order + 1 for order in orders)
+    return "matmul" if size <= MATMUL_SIZES[d][(functions > 2) + (functions > 7)] else "nufft"
+
+
+def modes_of(orders: tuple[int, ...], coefficients: Array) -> ComplexArray:
+    """F (k, 2 m_1 + 1, ...) such that the functions are sum_j F_j exp(i j.t), index j + m."""
+    p, k = coefficients.shape
+    h = p // 2
+    modes = np.empty((k, p), dtype=complex)
+    upper = modes[:, h + 1 :]
+    modes[:, h] = coefficients[0]
+    upper.real, upper.imag = coefficients[1 : h + 1].T, -coefficients[h + 1 :].T
+    upper *= np.sqrt(0.5)
+    modes[:, :h] = upper[:, ::-1].conj()
+    return modes.reshape(k, *(2 * order + 1 for order in orders))
+
+
+def _by_nufft(orders: tuple[int, ...], angles: Array, modes: ComplexArray, eps: float, out: Array) -> None:
+    """By type 2; two functions share a transform."""
+    k = len(modes)
+    pairs = modes[::2].copy()
+    pairs[: k // 2] += 1j * modes[1::2]
+    plan = nufft.plan(2, orders, eps)
+    for start in range(0, len(angles), NUFFT_ROWS):
+        rows = slice(start, start + NUFFT_ROWS)
+        plan.setpts(*np.ascontiguousarray(angles[rows].T, dtype=float))
+        for i, pair in enumerate(pairs):
+            found = plan.execute(pair)
+            out[rows, 2 * i] = found.real
+            if 2 * i + 1 < k:
+                out[rows, 2 * i + 1] = found.imag
+
+
+def _by_matmul(orders: tuple[int, ...], angles: Array, modes: ComplexArray, eps: float, out: Array) -> None:
+    """The right factor contracted by a matrix product, then the left one row by row."""
+    k = len(modes)
+    split = split_for(orders, k)
+    left, right = split.shape
+    coefficients = split.coefficients(modes).reshape(k * left, right)
+    size = split.block_rows(k)
+    factors, products = Factors(split, size), np.empty((k * left, size))
+    for start in range(0, len(angles), size):
+        rows = slice(start, start + size)
+        a, b = factors.of(angles[rows])
+        product = products if a.shape[1] == size else np.empty((k * left, a.shape[1]))
+        np.matmul(coefficients, b, out=product)
+        parts = product.reshape(k, left, -1)
+        if left > 1:
+            parts *= a
+        out[rows] = parts.sum(axis=1).T
+
+
+@cache
+def split_for(orders: tuple[int, ...], functions: int) -> Split:
+    """The split whose factors are quickest to form and to contract with so many functions."""
+
+    def cost(left: int, right: int) -> float:
+        return functions * left * right + FORMING * (left + right + 2 * functions * left)
+
+    return cheapest(orders, cost)
