@@ -61,9 +61,7 @@ class Split:
         out = sums.reshape(len(sums), *(2 * order + 1 for order in self._all)).astype(complex)
         for axis, order in enumerate(self._all, 1):
             x = np.moveaxis(out, axis, 0)
-            cos, sin = x[1 : order + 1], x[order + 1 :]
-            turned = np.empty_like(sin)  # -i sin by parts: conjugate modes have the same bits
-            turned.real, turned.imag = sin.imag, -sin.real
+            cos, turned = x[1 : order + 1], -1j * x[order + 1 :]
             out = np.moveaxis(np.concatenate([(cos - turned)[::-1], x[:1], cos + turned]), 0, axis)
         out = out.reshape(len(sums), *self._padded)
         return np.ascontiguousarray(out[(slice(None), *self._centre)])
