@@ -109,7 +109,7 @@ def cheapest(orders: tuple[int, ...], cost: Callable[[int, int], float]) -> Spli
     for price in PRICES:
         whole = [digits_of(order, price) for order in orders]
         for axis, order in enumerate(orders):
-            for low in {*range(min(order, WIDEST)), order}:
+            for low in sorted({*range(min(order, WIDEST)), order}):
                 lower = digits_of(low, price)
                 upper = digits_of(_upper(order, size(lower)), price)
                 digits = (*whole[:axis], (*upper, *lower), *whole[axis + 1 :])
