@@ -24,7 +24,7 @@ class ModeSum(ABC):
 
         Raises ValueError for arrays of other shapes and for angles that are not finite.
         """
-        d = len(self.orders)
+        d, angles = len(self.orders), np.asarray(angles, dtype=float)
         if angles.ndim != 2 or angles.shape[1] != d:
             raise ValueError(f"angles have shape (rows, {d}); these have {angles.shape}")
         if weights is not None and (weights.ndim != 2 or weights.shape[1] != len(angles)):

@@ -74,7 +74,7 @@ class LatticeValues:
         return out
 
     def _evaluated(self, angles: Array, modes: ComplexArray) -> Array:
-        d = len(self.orders)
+        d, angles = len(self.orders), np.asarray(angles, dtype=float)
         if angles.ndim != 2 or angles.shape[1] != d:
             raise ValueError(f"angles have shape (rows, {d}); these have {angles.shape}")
         if not np.isfinite(angles).all():

@@ -24,6 +24,7 @@ CACHE = 2**20  # bytes of both factors of a block: they stay in the second-level
 ROWS = (256, 1024)  # of a block
 FORMING = 12.0  # multiplications in a matrix product that take as long as one entry of a factor,
 DIGIT_ROW, DIGIT = 28.0, 140.0  # and as one entry of a row of a digit, and as the calls that each digit needs
+WIDEST = 512  # orders of the lower digits of an axis that are tried, but for the whole axis
 PRICES = (1.0, 8.0, 64.0, math.inf)  # of rows that are there only because the digits reach too far, among them
 
 
@@ -61,9 +62,7 @@ class Split:
         out = sums.reshape(len(sums), *(2 * order + 1 for order in self._all)).astype(complex)
         for axis, order in enumerate(self._all, 1):
             x = np.moveaxis(out, axis, 0)
-            cos, sin = x[1 : order + 1], x[order + 1 :]
-            turned = np.empty_like(sin)  # -i sin by parts: conjugate modes have the same bits
-            turned.real, turned.imag = sin.imag, -sin.real
+            cos, turned = x[1 : order + 1], -1j * x[order + 1 :]
             out = np.moveaxis(np.concatenate([(cos - turned)[::-1], x[:1], cos + turned]), 0, axis)
         out = out.reshape(len(sums), *self._padded)
         return np.ascontiguousarray(out[(slice(None), *self._centre)])
@@ -110,7 +109,7 @@ def cheapest(orders: tuple[int, ...], cost: Callable[[int, int], float]) -> Spli
     for price in PRICES:
         whole = [digits_of(order, price) for order in orders]
         for axis, order in enumerate(orders):
-            for low in range(order + 1):
+            for low in sorted({*range(min(order, WIDEST)), order}):
                 lower = digits_of(low, price)
                 upper = digits_of(_upper(order, size(lower)), price)
                 digits = (*whole[:axis], (*upper, *lower), *whole[axis + 1 :])

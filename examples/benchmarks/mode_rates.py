@@ -3,7 +3,7 @@
 Measured: rows in memory, uniform angles, one weight, (2 m + 1)^d functions, whose moments are made of the (4 m + 1)^d
 modes that are summed; million rows a second of `mode_sum`, in calls of `rows_at_once`, "matmul" and "nufft" at each eps
 (-: finufft has no four dimensions, or is not installed). "dense": the two matrices of the Laplacian summed with as many
-landmarks of a kernel (Matern 1.5), for up to --most-dense functions. "gain": the quickest of matmul and eps = 1e-9, over
+landmarks of a kernel (Matern 1.5), for up to --most-dense functions. "gain": the quicker of matmul and eps = 1e-9 over
 the dense sums in turn with it. "error": of the modes at eps = 1e-9 against the exact ones, of the number of rows.
 "values": million points a second at which 16 functions are evaluated, by the method that `evaluation_method` gives.
 

@@ -38,6 +38,7 @@ def test_every_script_tells_what_it_measures(name):
         "first_fit",
         "from_zarr",
         "hermite",
+        "mode_rates",
         "several_bases",
         "submanifolds",
     ],

@@ -91,6 +91,14 @@ def test_the_same_bits_on_repeats(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_angles_in_single_precision_are_taken_in_double(method):
+    angles, coefficients = problem((6, 6), 4)
+    single = angles.astype(np.float32)
+    values = LatticeValues((6, 6), coefficients, method)
+    np.testing.assert_array_equal(values(single), values(single.astype(float)))
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_a_call_of_several_pieces(method, monkeypatch):
     angles, coefficients = problem((6, 6), 3, 3000)
     monkeypatch.setattr(functions, "NUFFT_ROWS", 700)

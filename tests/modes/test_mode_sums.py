@@ -147,6 +147,14 @@ def test_columns_of_a_larger_array_need_no_copy_by_the_caller(method):
     np.testing.assert_array_equal(summed((5, 3), method, wide[:, 1:3], tall.T), summed((5, 3), method, angles, w))
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_angles_in_single_precision_are_summed_in_double(method):
+    angles, _ = rows((5, 3), 300, None)
+    single = angles.astype(np.float32)
+    found, wanted = summed((5, 3), method, single, None), summed((5, 3), method, single.astype(float), None)
+    np.testing.assert_array_equal(found, wanted)
+
+
 def bad(sums: ModeSum) -> list[tuple[str, Any]]:
     angles = np.zeros((4, 2))
     return [
@@ -198,6 +206,13 @@ def test_without_finufft_the_error_names_the_extra(monkeypatch):
 def test_the_table_of_methods(orders, weights, wanted):
     assert best_method(orders, weights, True) == wanted
     assert best_method(orders, weights, False) == "matmul"
+
+
+@pytest.mark.parametrize("orders", [(3000,), (700, 1), (13, 90)])
+def test_lattices_that_need_many_digits(orders):
+    angles, w = rows(orders, 5, 2)
+    found, wanted = summed(orders, "matmul", angles, w), direct(orders, angles, w)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11)
 
 
 def test_rows_of_a_call_grow_with_the_grid_within_bounds():
