@@ -196,7 +196,7 @@ class FourierLattice(Basis):
         w = self.half * (2 * np.pi / self.period)
         return np.concatenate([np.zeros((1, self.dimension)), w, w])
 
-    def angles(self, x: Array) -> Array:
+    def angles(self, x: Array) -> NDArray[np.float64]:
         """t (c, d) of points x (c, d)."""
         t = np.array(x.T, dtype=float, order="C")  # contiguous along each axis, as sums want them
         t -= self.centre[:, None]

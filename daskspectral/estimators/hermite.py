@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import LandmarkBasis
+from daskspectral.basis import FourierLattice, LandmarkBasis
 from daskspectral.data.opening import open_regression
 from daskspectral.data.source import Preparation, Source
 from daskspectral.engine.checkpoint import leased
@@ -26,6 +26,7 @@ from daskspectral.passes.deciding import pilot_bytes
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import SpanSlopes, SpanValues
 from daskspectral.passes.landmarks import MOST_LANDMARKS, choose_landmarks
+from daskspectral.passes.lattice import boxed, check_lattice_choice
 from daskspectral.passes.parameters import (
     check_amount,
     check_landmark_choice,
@@ -36,12 +37,13 @@ from daskspectral.passes.parameters import (
     checked_kernel,
     given_landmarks,
 )
-from daskspectral.passes.periods import check_periods, periodic, periods_of
+from daskspectral.passes.periods import Periods, check_periods, periodic, periods_of
+from daskspectral.passes.prior import regress_on_lattice
 from daskspectral.passes.regression import Open, decide_regression
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.sums import Discretisation
-from daskspectral.solve.ridge import resolve_ridge_cut
+from daskspectral.solve.ridge import RidgeFit, resolve_ridge_cut
 
 Array = NDArray[np.floating[Any]]
 
@@ -72,6 +74,10 @@ class HermiteRegressor(Regressor):
         How rows of the data are chosen as y_i, or the y_i themselves, in the units of X.
     landmark_sample : int, optional
         Rows, drawn uniformly, among which the methods other than "uniform" choose; default max(10 p, 10 000).
+    basis : FourierLattice, optional
+        Takes the place of the kernel at landmarks, for one to four columns: one pass sums modes, from which kernel,
+        scale and alpha are chosen afterwards. The kernel is then the prior of its coefficients, alpha the weight of
+        its squared norm, and a constant is free.
     gradient_weight : float
         Weight of a gradient against a value, 0 or more.
     columns : sequence of int, optional
@@ -146,6 +152,7 @@ class HermiteRegressor(Regressor):
         *,
         landmarks: str | Any = "kmeans++",
         landmark_sample: int | None = None,
+        basis: FourierLattice | None = None,
         gradient_weight: float = 1.0,
         columns: Sequence[int] | None = None,
         periods: Mapping[int, float] | None = None,
@@ -160,6 +167,7 @@ class HermiteRegressor(Regressor):
         self.alpha = alpha
         self.landmarks = landmarks
         self.landmark_sample = landmark_sample
+        self.basis = basis
         self.gradient_weight = gradient_weight
         self.columns = columns
         self.periods = periods
@@ -205,11 +213,15 @@ class HermiteRegressor(Regressor):
             weight=sample_weight,
             fold=None if folds is None else folds.labels,
         )
-        if self.periods is not None:
-            kernel = periodic(kernel, periods_of(self.periods, source), "periods= asks for")
-        self._check_against(source, kernel, operator)
+        periods = None if self.periods is None else periods_of(self.periods, source)
+        lattice = None if self.basis is None else self.basis.laid(source.dimension, None, periods)
+        if lattice is None:
+            kernel = periodic(kernel, periods, "periods= asks for")
+            self._check_against(source, kernel, operator)
 
         def lay(source: Source) -> Discretisation:
+            if self.basis is not None:
+                return self._boxed(source, operator, periods, on_invalid=on_invalid, progress=progress)
             return self._discretised(source, operator, kernel, on_invalid=on_invalid, progress=progress)
 
         self._fit_source(
@@ -217,13 +229,14 @@ class HermiteRegressor(Regressor):
             operator,
             lay,
             folds=folds,
-            sizes=(self._count(source) if isinstance(self.landmarks, str) else len(self.landmarks), None),
+            sizes=(self._size(source) if lattice is None else lattice.size, None),
+            lattice=lattice,
             on_invalid=on_invalid,
             allow_missing=allow_missing,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             progress=progress,
-            choosing=pilot_bytes(source, operator, self._count(source)) if kernel.automatic else 0,
+            choosing=pilot_bytes(source, operator, self._count(source)) if kernel.automatic and not lattice else 0,
         )
         self.choice_ = replace(self.choice_, parameters={**self.choice_.parameters, "alpha": self.alpha_})
         return self
@@ -242,8 +255,8 @@ class HermiteRegressor(Regressor):
     ) -> Self:
         """Fold in rows that were appended to X, y and gradients since they were fitted: only these are read.
 
-        The landmarks and the scaling of columns stay; `folds` are as in `SpectralDecomposition.update`. Raises
-        ValueError where X has no more rows than before.
+        The landmarks, or the box, and the scaling of columns stay; `folds` are as in `SpectralDecomposition.update`.
+        Raises ValueError where X has no more rows than before.
         """
         before: Moments = self.fitted().moments_
         found = continued_folds(before.folds, folds)
@@ -262,31 +275,54 @@ class HermiteRegressor(Regressor):
         Raises ValueError for moments of another kind, moments that are not finite, or weights that are all zero.
         """
         operator, basis = moments.operator, moments.basis
-        if not isinstance(operator, Regression) or not isinstance(basis, LandmarkBasis):
+        if not isinstance(operator, Regression) or not isinstance(basis, (LandmarkBasis, FourierLattice)):
             raise ValueError(
                 f"these are moments of {operator}, not of values to regress on; measure them with HermiteRegressor.fit"
             )
-        problem = RidgeProblem.of(moments, float(self.gradient_weight))
         alpha = self.alpha if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
-        fit = problem.solve(alpha, resolve_ridge_cut(self.rtol, moments.dtype))
+        cut, weight = resolve_ridge_cut(self.rtol, moments.dtype), float(self.gradient_weight)
+        if isinstance(basis, FourierLattice):
+            return self._fit_modes(moments, alpha, cut)
+        problem = RidgeProblem.of(moments, weight)
+        fit = problem.solve(alpha, cut)
         known = vars(self).get("moments_")
         if "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
             del self.choice_  # of an earlier fit
-        self.coef_ = fit.coefficients[:, 0] if operator.targets is None else fit.coefficients
+        advise_offset(moments)
+        return self._with(moments, problem, fit, fit.coefficients)
+
+    def _fit_modes(self, moments: Moments, alpha: float | str | None, cut: float) -> Self:
+        """Solve modes on a Fourier lattice, for the kernel that is given or chosen by their folds."""
+        found = regress_on_lattice(
+            moments,
+            kernel=self.kernel,
+            basis=self.basis,
+            alpha=alpha,
+            gradient_weight=float(self.gradient_weight),
+            cut=cut,
+        )
+        self.choice_ = found.selection.with_parameters(self.given_params())
+        return self._with(moments, found.problem, found.fit, found.coefficients)
+
+    def _with(self, moments: Moments, problem: RidgeProblem, fit: RidgeFit, coefficients: Array) -> Self:
+        """This estimator with the solution of these moments."""
+        assert isinstance(moments.operator, Regression)
+        self.coef_ = coefficients[:, 0] if moments.operator.targets is None else coefficients
         self.alpha_, self.gcv_, self.gcv_curve_ = fit.alpha, fit.score, np.column_stack([fit.alphas, fit.scores])
         self.cv_ = self.cv_score_ = self.cv_curve_ = None
         if fit.errors is not None and fit.error is not None:
             self.cv_, self.cv_score_ = fit.error, problem.explained(fit.error)
             self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1)])
-        advise_offset(moments)
         self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
         self.moments_ = moments
         return self.restored()
 
     def restored(self) -> Self:
         moments = self.moments_
-        assert isinstance(moments.basis, LandmarkBasis)
-        self.basis_, self.kernel_ = moments.basis, moments.basis.kernel
+        basis = moments.basis
+        assert isinstance(basis, (LandmarkBasis, FourierLattice))
+        self.basis_ = basis
+        self.kernel_ = basis.kernel if isinstance(basis, LandmarkBasis) else self.choice_.parameters["kernel"]
         self.preparation_ = Preparation.from_state(moments.preparation)
         self.n_features_in_ = int(moments.preparation["n_features_in"])
         return self
@@ -331,6 +367,17 @@ class HermiteRegressor(Regressor):
     def _by_target(self) -> Array:
         """The coefficients as columns (p, m)."""
         return np.asarray(self.coef_.reshape(len(self.coef_), -1))
+
+    def _size(self, source: Source) -> int:
+        return self._count(source) if isinstance(self.landmarks, str) else len(self.landmarks)
+
+    def _boxed(self, source: Source, operator: Regression, periods: Periods | None, **options: Any) -> Discretisation:
+        """The lattice on its box and the scaling of columns, each from a pass where it is not given."""
+        if self.standardize:
+            source = standardized(source, **options)
+        assert self.basis is not None
+        rng = np.random.default_rng(self.random_state)
+        return Discretisation(boxed(self.basis, source, operator, rng, periods=periods, **options), source.preparation)
 
     def _count(self, source: Source) -> int:
         """The number p of landmarks, where they are chosen."""
@@ -379,6 +426,8 @@ class HermiteRegressor(Regressor):
             check_whole("n_landmarks", self.n_landmarks)
         least = 1 if self.n_landmarks == "auto" else int(self.n_landmarks)
         check_landmark_choice(self.landmarks, self.landmark_sample, least)
+        if self.basis is not None:
+            check_lattice_choice(self.basis, self.kernel, self.landmarks)
         if isinstance(self.alpha, str):
             check_one_of("alpha", self.alpha, ("gcv",))
         elif self.alpha is not None:

@@ -64,7 +64,8 @@ def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dic
         name: functional_vector(lattice, pairing_terms_of(functional.expression, lattice.dimension), modes)
         for name, functional in operator.functionals.items()
     }
-    return found | {name: values for name, values in arrays.items() if not name.startswith(MODES)}
+    others = {name: values for name, values in arrays.items() if not name.startswith(MODES)}
+    return operator.together(found) | others
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,3 +262,16 @@ def whole_span(size: int) -> Array:
             "take the penalised solution"
         )
     return np.eye(size)
+
+
+def dense(moments: Moments) -> Moments:
+    """The matrices of forms in place of modes; other moments as they are. Raises ValueError for too many functions."""
+    if not on_lattice(moments):
+        return moments
+    lattice = lattice_of(moments)
+    if lattice.size > DENSE:
+        raise ValueError(
+            f"the matrices of {lattice.size} functions are too large to be written out: up to {DENSE} are; take a "
+            "basis of fewer frequencies"
+        )
+    return replace(moments, arrays=expanded(lattice, moments.operator, moments.arrays), folds=None)

@@ -115,7 +115,7 @@ class ModeMeasurement:
         """Add one block of rows."""
         with np.errstate(invalid="ignore"), numbered(block.fields):
             angles = self._measure.left.angles(np.asarray(block.x, dtype=float))
-            self._sum.add(angles.astype(np.float64, copy=False), self._weights(block))
+            self._sum.add(angles, self._weights(block))
 
     def _weights(self, block: Block) -> Array | None:
         """The weights (W, c) of all modes, times the sample weights; None for 1 alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -9,9 +10,10 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Arena, Basis, Block, LandmarkBasis
+from daskspectral.basis import Arena, Basis, Block, FourierLattice, LandmarkBasis
 from daskspectral.basis.base import VALUE
 from daskspectral.basis.gradient import SpanGradient
+from daskspectral.modes.functions import NUFFT_ROWS, LatticeValues
 from daskspectral.moments import block_rows
 from daskspectral.passes.rows import RowFunction
 
@@ -40,13 +42,23 @@ class SpanValues(RowFunction):
 
     @property
     def rows(self) -> int:
-        return block_rows(self.basis.size)
+        return _rows(self.basis)
+
+    @cached_property
+    def _lattice(self) -> LatticeValues | None:
+        return LatticeValues(self.basis.orders, self.coefficients) if isinstance(self.basis, FourierLattice) else None
 
     def block(self, x: Array, out: Array) -> None:
-        feature = self.basis.at(Block({"x": x}, np.dtype(float), Arena()), [VALUE]).feature(VALUE)
-        out[:] = feature.T @ self.coefficients
+        if self._lattice is not None and isinstance(self.basis, FourierLattice):
+            out[:] = self._lattice(self.basis.angles(x))
+        else:
+            self._dense(x, out)
         if self.means is not None:
             out -= self.means
+
+    def _dense(self, x: Array, out: Array) -> None:
+        feature = self.basis.at(Block({"x": x}, np.dtype(float), Arena()), [VALUE]).feature(VALUE)
+        out[:] = feature.T @ self.coefficients
 
 
 @final
@@ -58,7 +70,7 @@ class SpanSlopes(RowFunction):
     derivative 0.
     """
 
-    basis: LandmarkBasis
+    basis: LandmarkBasis | FourierLattice
     coefficients: Array
     n_features: int
 
@@ -68,11 +80,18 @@ class SpanSlopes(RowFunction):
 
     @property
     def rows(self) -> int:
-        return block_rows(self.basis.size)
+        return _rows(self.basis)
 
     @cached_property
-    def _gradient(self) -> SpanGradient:
-        return SpanGradient(self.basis, self.coefficients)
+    def _gradient(self) -> Callable[[Array], Array]:
+        basis = self.basis
+        if isinstance(basis, FourierLattice):
+            values, factors = LatticeValues(basis.orders, self.coefficients), 2 * np.pi / basis.period
+            return lambda x: np.asarray(values.gradient(basis.angles(x)) * factors)
+        return SpanGradient(basis, self.coefficients)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_gradient"}
 
     def block(self, x: Array, out: Array) -> None:
         columns, scale = self.preparation.columns, self.preparation.scale
@@ -80,3 +99,8 @@ class SpanSlopes(RowFunction):
         found = self._gradient(x)
         slopes[:, :, slice(None) if columns is None else list(columns)] = found if scale is None else found / scale
         out[:] = slopes.reshape(len(x), -1)
+
+
+def _rows(basis: Basis) -> int:
+    """Rows of a block."""
+    return NUFFT_ROWS if isinstance(basis, FourierLattice) else block_rows(basis.size)

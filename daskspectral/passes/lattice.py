@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import Interval
+from daskspectral.basis.prior import check_stationary
 from daskspectral.data.source import Source
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import Memory, resident
@@ -113,6 +114,16 @@ def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
             "method='matmul'"
         )
     return replace(lattice, method=method, version=installed if method == "nufft" else None)
+
+
+def check_lattice_choice(basis: Any, kernel: Any, landmarks: Any) -> None:
+    """Raise TypeError or ValueError for a basis that is no lattice, and for parameters that do not go with one."""
+    if not isinstance(basis, FourierLattice):
+        raise TypeError(f"basis must be a FourierLattice, such as FourierLattice(15); got {basis!r}")
+    if not isinstance(landmarks, str):
+        raise ValueError("basis is a lattice, without landmarks; leave landmarks out")
+    if kernel is not None and not isinstance(kernel, str):
+        check_stationary(kernel)
 
 
 def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -> None:

@@ -11,9 +11,12 @@ from daskspectral.basis import FourierLattice
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import lattice_of, solve_modes
+from daskspectral.moments.lattice_regression import PARTS, regress
 from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, Prior, choose_prior, cut_orders
+from daskspectral.moments.regression import RidgeProblem
 from daskspectral.passes.automatic import in_threads
 from daskspectral.passes.selection import Candidate, Selection
+from daskspectral.solve.ridge import RidgeFit
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,3 +100,49 @@ def _candidate(prior: Prior, name: str, score: float, values: Any, count: int) -
     cut = f", up to {prior.cutoff:g} of the frequencies" if prior.cutoff < 1 else ""
     why = "compared in all splits" if len(values) > 2 else ""
     return Candidate(name + cut, prior.factor, 0.0, prior.penalty, score, mean, len(values), why)
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeRegression:
+    """A ridge problem and its fit, the coefficients (p, m), and how the prior was chosen."""
+
+    problem: RidgeProblem
+    fit: RidgeFit
+    coefficients: Any
+    selection: Selection
+
+
+def regress_on_lattice(
+    moments: Moments,
+    *,
+    kernel: Kernel | str | None,
+    basis: Any,
+    alpha: float | str | None,
+    gradient_weight: float,
+    cut: float,
+) -> LatticeRegression:
+    """Solve modes of a regression for a kernel and a penalty, each given or chosen by the folds."""
+    lattice = lattice_of(moments)
+    orders = _given_orders(basis, lattice)
+    found = regress(
+        moments,
+        kernel=None if kernel is None or isinstance(kernel, str) else kernel,
+        orders=orders,
+        alpha=alpha,
+        gradient_weight=gradient_weight,
+        cut=cut,
+        threads=in_threads,
+    )
+    table = tuple(
+        Candidate(name, factor, 0.0, penalty, explained, errors, PARTS, "" if place else "best")
+        for place, (name, factor, penalty, explained, errors) in enumerate(found.table)
+    )
+    selection = Selection(
+        table,
+        {"kernel": found.kernel, "basis": lattice if orders is None else lattice.truncated(orders)},
+        rows=moments.count,
+        median=float(lattice.period.max()),
+        edge="scale" if found.edge else "",
+        reason="" if table else "every parameter was given, or there are no folds",
+    )
+    return LatticeRegression(found.problem, found.fit, found.coefficients, selection)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.opening import check_widths, open_data
 from daskspectral.moments import Moments
+from daskspectral.moments.lattice import dense
 from daskspectral.moments.score import HeldOut, check_rows, held_out
 from daskspectral.passes.parameters import check_one_of, check_whole
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
@@ -54,11 +55,11 @@ def measure_score(
         source,
         laid,
         operator,
-        plan_sums(source, operator, laid.sizes, fitted.dtype),
+        plan_sums(source, operator, laid.sizes, fitted.dtype, lattice=laid.lattice),
         dtype=fitted.dtype,
         on_invalid=on_invalid,
         progress=progress,
         snapshot=Snapshot(source, allow_missing=allow_missing),
         description="score",
     )
-    return held_out(fitted.operator, moments, functions, model.n_components)
+    return held_out(fitted.operator, dense(moments), functions, model.n_components)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, Vanishing
-from daskspectral.basis.prior import check_stationary
 from daskspectral.data.source import Source, label_of
 from daskspectral.errors import renumbered
 from daskspectral.kernels import Kernel, Periodic, RadialKernel
@@ -18,7 +17,7 @@ from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
 from daskspectral.passes.edges import check_edges
 from daskspectral.passes.landmarks import choose_landmarks, moved
-from daskspectral.passes.lattice import boxed, check_lattice
+from daskspectral.passes.lattice import boxed, check_lattice, check_lattice_choice
 from daskspectral.passes.parameters import (
     check_one_of,
     check_whole,
@@ -107,12 +106,7 @@ class Side:
     def _check_prior(self) -> None:
         """Raise ValueError or TypeError for parameters that do not go with a lattice."""
         check_periods(self.periods)
-        if not isinstance(self.landmarks, str):
-            raise ValueError(
-                f"{self.prefix}basis is a lattice, which has no landmarks; leave {self.prefix}landmarks out"
-            )
-        if self.kernel is not None and self.kernel != "auto":
-            check_stationary(checked_kernel(self.kernel))
+        check_lattice_choice(self.basis, self.kernel, self.landmarks)
         if self.prefix:
             raise ValueError(
                 "products of the functions of two sides are no modes of the data: a Fourier lattice is for operators "

@@ -10,11 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis import FourierLattice
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.opening import open_data
 from daskspectral.data.source import Preparation, label_of
 from daskspectral.engine import Run, plan_rows
 from daskspectral.moments import Measure, Moments
+from daskspectral.moments.lattice import dense
+from daskspectral.moments.modes import Outside
 from daskspectral.moments.spread import FormSpread
 from daskspectral.operators.weights import exponent_of
 from daskspectral.passes.parameters import check_one_of, resolve_support
@@ -136,7 +139,8 @@ def variance_bound(
     if model.ridge:
         raise ValueError("the variance is bounded for the form itself: fit with ridge=0, or fit_moments again")
     kept = ~moments.basis.local | (model.support_ >= resolve_support(model.min_support, model.solver))
-    energy = energy_basis(moments.mean("form")[np.ix_(kept, kept)], moments.mean("gram")[np.ix_(kept, kept)], cut)
+    means = dense(moments)
+    energy = energy_basis(means.mean("form")[np.ix_(kept, kept)], means.mean("gram")[np.ix_(kept, kept)], cut)
     span = np.zeros((len(kept), energy.matrix.shape[1]))
     span[kept] = energy.matrix
     source = open_data(operator, X, columns=model.preparation_.columns, weight=sample_weight, fields=fields)
@@ -150,7 +154,10 @@ def variance_bound(
     measure = Measure(moments.basis, moments.basis, operator.forms, {}, operator, "float64", ROWS)
     task = FormSpread(measure, span, model.coefficients_, model.eigenvalues_)
     exponent = exponent_of(moments.weight / moments.count) if "weight" in source.readers else 0
-    run = Run(source, plan_rows(source, flops_of(source, moments.basis.size)), None, on_invalid, progress, "variance")
+    outside = Outside(moments.basis) if isinstance(moments.basis, FourierLattice) else None
+    run = Run(
+        source, plan_rows(source, flops_of(source, moments.basis.size)), outside, on_invalid, progress, "variance"
+    )
     total = run.reduce(_InUnits(task, exponent))
     snapshot.check_unchanged()
     if total.weight <= 0:

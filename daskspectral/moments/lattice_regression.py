@@ -1,0 +1,236 @@
+"""Regression on a Fourier lattice: kernel, scale and penalty by the folds of modes, then one Cholesky factorisation.
+
+f = sum_k a_k phi_k minimises the mean squared error plus alpha sum_k a_k^2 / S_k^2, for the prior S^2 of a kernel; the
+constant has a prior so wide that it is an intercept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from daskspectral.basis import FourierLattice
+from daskspectral.basis.prior import WeighedLattice
+from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
+from daskspectral.moments.lattice import DENSE, Arrays, expanded, lattice_of
+from daskspectral.moments.moments import Moments
+from daskspectral.moments.prior_choice import kernel_of
+from daskspectral.moments.regression import RidgeProblem
+from daskspectral.solve.ridge import RidgeFit
+
+Array = NDArray[np.floating[Any]]
+Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+
+INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
+TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
+PARTS = 5  # into which folds are merged where kernels are compared
+FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
+LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 2.0
+UNIT = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Regressed:
+    """The fit, the coefficients (p, m) of all measured functions, its problem, the kernel, and the table of candidates.
+
+    The table has kernel, scale in periods, penalty, the share of the spread explained and the errors by kind.
+    """
+
+    fit: RidgeFit
+    coefficients: Array
+    problem: RidgeProblem
+    kernel: Kernel
+    table: tuple[tuple[str, float, float, float, Array], ...]
+    edge: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Prior(WeighedLattice):
+    """Functions of a weighed lattice with a free constant."""
+
+    def norm(self, gram: Array) -> Array:
+        return np.eye(self.size)
+
+
+def weighed_moments(moments: Moments, orders: Sequence[int], parts: int | None) -> _Parts:
+    """The sums of a regression on the lattice of lower frequencies, over all rows and by fold, merged into `parts`."""
+    lattice = lattice_of(moments).truncated(orders)
+    folds, operator = moments.folds, moments.operator
+    whole = expanded(lattice, operator, moments.arrays)
+    if folds is None:
+        return _Parts(moments, lattice, whole, (), np.zeros(0), np.zeros(0, dtype=np.int64))
+    number = folds.number if parts is None else min(parts, folds.number)
+    part = np.arange(folds.number) % number
+    own = [
+        expanded(lattice, operator, {k: v[: folds.number][part == i].sum(axis=0) for k, v in folds.arrays.items()})
+        for i in range(number)
+    ]
+    weight = np.bincount(part, folds.weight[: folds.number], minlength=number).astype(float)
+    count = np.bincount(part, folds.count[: folds.number], minlength=number).astype(np.int64)
+    return _Parts(moments, lattice, whole, tuple(own), weight, count)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Sums of a regression on a lattice: of all rows, and of parts of them."""
+
+    moments: Moments
+    lattice: FourierLattice
+    whole: Arrays
+    parts: tuple[Arrays, ...]
+    weight: Array
+    count: NDArray[np.int64]
+
+    def problem(self, kernel: Kernel, gradient_weight: float) -> RidgeProblem:
+        """The ridge problem for the prior of a kernel."""
+        basis = _Prior(self.lattice, kernel)
+        scale = scale_of(basis)
+        folds = self.moments.folds
+        if folds is not None:
+            arrays = [_scaled(part, scale) for part in self.parts]
+            together = {name: np.stack([part[name] for part in arrays]) for name in arrays[0]}
+            folds = replace(folds, arrays=together, weight=self.weight, count=self.count, landmarks=False)
+        found = replace(self.moments, arrays=_scaled(self.whole, scale), basis=basis, folds=folds)
+        return RidgeProblem.of(found, gradient_weight)
+
+
+def scale_of(basis: WeighedLattice) -> Array:
+    """S (p,), with the intercept's."""
+    scale = np.sqrt(basis.weights)
+    scale[0] = INTERCEPT
+    return scale
+
+
+def _scaled(sums: Arrays, scale: Array) -> dict[str, Array]:
+    """S F S of forms, S b of right-hand sides, other sums as they are."""
+    found: dict[str, Array] = {}
+    for name, values in sums.items():
+        if name in ("gram", "dirichlet"):
+            found[name] = values * scale[:, None] * scale
+        elif name in ("values", "slopes"):
+            found[name] = values * scale[:, None]
+        else:
+            found[name] = values
+    return found
+
+
+def regress(
+    moments: Moments,
+    *,
+    kernel: Kernel | None,
+    orders: Sequence[int] | None,
+    alpha: float | str | None,
+    gradient_weight: float,
+    cut: float,
+    threads: Threads,
+) -> Regressed:
+    """Solve a regression from modes, for a `kernel` of open scale or any (None), a penalty `alpha` or the best.
+
+    Kernels are compared on a lattice of up to 450 functions, penalties on up to 1000, by the error on folds left out.
+    Raises ValueError for moments that are not finite, or weights that are all zero.
+    """
+    lattice = lattice_of(moments)
+    orders = lattice.orders if orders is None else tuple(orders)
+    given = None if alpha is None or isinstance(alpha, str) else alpha
+    kernel = kernel.kernel if isinstance(kernel, Periodic) else kernel
+    table: list[tuple[str, float, float, float, Array]] = []
+    edge = False
+    if kernel is not None and not kernel.automatic:
+        best = kernel
+    elif moments.folds is None or np.count_nonzero(moments.folds.weight) < 2:
+        best = kernel_of(_families(kernel, moments)[0], UNIT, moments)
+    else:
+        best, table, edge = _compared(moments, kernel, orders, given, gradient_weight, cut, threads)
+    near = lower_orders(orders, EXACT)
+    parts = weighed_moments(moments, near, None)
+    problem = parts.problem(best, gradient_weight)
+    fit = problem.solve(alpha, cut)
+    basis = _Prior(lattice.truncated(near), best)
+    coefficients: Array = scale_of(basis)[:, None] * fit.coefficients
+    if near != orders:
+        basis = _Prior(lattice.truncated(orders), best)
+        coefficients = _direct(moments, basis, fit.alpha, gradient_weight)
+    whole = np.zeros((lattice.size, coefficients.shape[1]))
+    whole[lattice.places(basis.lattice)] = coefficients
+    return Regressed(fit, whole, problem, best, tuple(table), edge)
+
+
+def lower_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
+    """The frequencies of which there are no more than so many functions."""
+    found = tuple(orders)
+    while math.prod(2 * order + 1 for order in found) > most:
+        found = tuple(max(1, order - 1) if order == max(found) else order for order in found)
+    return found
+
+
+def _families(kernel: Kernel | None, moments: Moments) -> tuple[Kernel, ...]:
+    if kernel is not None:
+        return (kernel,)
+    return Matern(2.5 if "dirichlet" in moments.operator.forms else 1.5, "auto"), Gaussian("auto")
+
+
+def _compared(
+    moments: Moments,
+    kernel: Kernel | None,
+    orders: Sequence[int],
+    alpha: float | None,
+    gradient_weight: float,
+    cut: float,
+    threads: Threads,
+) -> tuple[Kernel, list[tuple[str, float, float, float, Array]], bool]:
+    """The best kernel, the table of all, best first, and whether the best scale is the last that may be tried."""
+    families = _families(kernel, moments)
+    parts = weighed_moments(moments, lower_orders(orders, TRIED), PARTS)
+    found: dict[tuple[int, float], tuple[float, float, Array]] = {}
+
+    def judge(setting: tuple[int, float]) -> tuple[float, float, Array]:
+        problem = parts.problem(kernel_of(families[setting[0]], setting[1], moments), gradient_weight)
+        curve = problem.curve(alpha, cut)
+        assert curve.errors is not None
+        place = int(np.argmin(curve.errors.sum(axis=1)))
+        errors = curve.errors[place]
+        return float(curve.alphas[place]), problem.explained(float(errors.sum())), errors
+
+    def compare(settings: Iterable[tuple[int, float]]) -> None:
+        new = list(settings)
+        found.update(zip(new, threads(judge, new), strict=True))
+
+    compare((i, f) for i in range(len(families)) for f in FACTORS)
+    edge = False
+    while True:
+        best = max(found, key=lambda s: found[s][1])
+        tried = [f for i, f in found if i == best[0]]
+        if best[1] not in (min(tried), max(tried)):
+            break
+        beyond = best[1] / 2 if best[1] == min(tried) else 2 * best[1]
+        edge = not LEAST_FACTOR <= beyond <= LARGEST_FACTOR
+        if edge:
+            break
+        compare([(best[0], beyond)])
+    order = sorted(found, key=lambda s: -found[s][1])
+    table = [(str(kernel_of(families[s[0]], s[1], moments)), s[1], *found[s]) for s in order]
+    return kernel_of(families[best[0]], best[1], moments), table, edge
+
+
+def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
+    """The coefficients (p, m) of the lattice's functions at one penalty, by Cholesky."""
+    if basis.size > DENSE:
+        raise ValueError(
+            f"a regression on {basis.size} functions is larger than the {DENSE} that are solved directly: lower m"
+        )
+    scale = scale_of(basis)
+    sums = _scaled(expanded(basis.lattice, moments.operator, moments.arrays), scale)
+    form: Array = np.asarray(sums["gram"] / moments.weight)
+    target: Array = sums["values"] / moments.weight
+    if gradient_weight and "dirichlet" in sums:
+        form = form + gradient_weight / moments.weight * sums["dirichlet"]
+        target = target + gradient_weight / moments.weight * sums["slopes"]
+    form[np.diag_indices(len(form))] += max(alpha, 1e-14 * float(np.trace(form)))
+    factor = scipy.linalg.cho_factor(form, overwrite_a=True, check_finite=False)
+    return np.asarray(scale[:, None] * scipy.linalg.cho_solve(factor, target))
