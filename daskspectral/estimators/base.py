@@ -34,6 +34,7 @@ from daskspectral.passes.apply import apply_rows
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.rows import RowFunction
+from daskspectral.passes.selection import Selection
 from daskspectral.passes.sums import Discretisation, PassPlan, measure, plan_sums
 from daskspectral.registry import Function, Named, Registered, Trusted, encode
 from daskspectral.store import load, save
@@ -224,7 +225,9 @@ class MeasuredEstimator(Estimator):
             known = dict(saved.constants)
         laid: Discretisation = known["discretisation"]
         found = laid.landmark_rows == "apart"
-        if plan is None or laid.sizes != sizes or found != apart:  # fewer landmarks than were asked for, or rows alike
+        if (
+            plan is None or laid.sizes != sizes or found != apart or (lattice is None) != (laid.lattice is None)
+        ):  # fewer landmarks than were asked for, or rows alike
             plan = self._planned(source, operator, laid.sizes, folds, found, lattice=laid.lattice)
         moments = measure(
             source,
@@ -238,7 +241,10 @@ class MeasuredEstimator(Estimator):
             checkpoint=saved,
         )
         fitted = self.fit_moments(replace(moments, head=known["head"]))
-        if laid.selection is not None:
+        if laid.selection is not None and laid.lattice is not None:  # chosen on the pilot; its prior after the pass
+            own: Selection = self.choice_
+            self.choice_ = replace(own, candidates=(*own.candidates, *laid.selection.candidates))
+        elif laid.selection is not None:
             self.choice_ = laid.selection.with_parameters(self.given_params())
         return fitted
 

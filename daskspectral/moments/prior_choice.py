@@ -70,7 +70,10 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class PriorSearch:
-    """What is compared: `families` of kernels with open scales, or one given, `penalties`, by the folds of moments."""
+    """What is compared: `families` of kernels with open scales, or one given, `penalties`, by the folds of moments.
+
+    Rows `aside`, by fold, are fitted to and never judged on. The `splits` are half splits of the folds.
+    """
 
     moments: Moments
     operator: Operator
@@ -78,13 +81,15 @@ class PriorSearch:
     penalties: tuple[float, ...]
     count: int
     threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+    aside: Folds | None = None
+    splits: Sequence[Split] | None = None
     known: dict[Any, Any] = field(default_factory=dict)
     lock: Any = field(default_factory=Lock)
 
     def run(self) -> Chosen:
         """The best prior; finalists come first in its table."""
         assert self.moments.folds is not None
-        splits = half_splits(self.moments.folds.number, TIMES, np.random.default_rng(0))
+        splits = self.splits or half_splits(self.moments.folds.number, TIMES, np.random.default_rng(0))
         found: dict[Prior, Array] = {}
 
         def compare(kernels: Iterable[tuple[int, float]]) -> None:
@@ -139,54 +144,72 @@ class PriorSearch:
     ) -> tuple[Trial, list[Split]]:
         """The moments of the leading functions of all rows, by the parts into which the splits cut the folds."""
         moments = self.moments
-        folds, parts, halves, lattice = self._parts(cutoff, splits)
-        whole = {name: sum(part[name] for part in parts) for name in parts[0]}
+        known = self._parts(cutoff, splits)
+        folds, number = known.folds, known.number
         weighed = Weighed(
             self.operator,
-            WeighedLattice(lattice, kernel_of(self.families[family], factor, moments)),
-            whole,
+            WeighedLattice(known.lattice, kernel_of(self.families[family], factor, moments)),
+            {name: sum(part[name] for part in known.sums) for name in known.sums[0]},
             float(folds.weight.sum()),
             counted_rows(moments),
             PRECISION[moments.dtype],
         )
         span, _ = weighed.leading(penalty, ritz_size(self.counted), SPAN)
-        small = weighed.reduced(replace(moments, weight=weighed.weight), span, folds, parts)
+        small = weighed.reduced(replace(moments, weight=weighed.weight), span, folds, known.sums)
         assert small.folds is not None
-        sums = {name: np.concatenate([v, np.zeros_like(v)]) for name, v in small.folds.arrays.items()}
-        return Trial(small, sums, np.concatenate([folds.weight, np.zeros(len(parts))]), len(parts)), halves
+        return Trial(small, small.folds.arrays, folds.weight, number), known.halves
 
-    def _parts(
-        self, cutoff: float, splits: Sequence[Split]
-    ) -> tuple[Folds, list[dict[str, Any]], list[Split], FourierLattice]:
-        """The folds merged into parts, their sums on the lower frequencies, the splits of the parts, the lattice."""
+    def _parts(self, cutoff: float, splits: Sequence[Split]) -> _Parts:
+        """The sums of the parts into which splits cut the folds, computed once for all kernels."""
         key = cutoff, len(splits)
         with self.lock:
             if key not in self.known:
-                folds = self.moments.folds
-                assert folds is not None
-                part, halves = merged(splits, folds.number)
                 lattice = lattice_of(self.moments)
                 lower = lattice.truncated(tried_orders(lattice.orders, cutoff))
-                number = int(part.max()) + 1
-                sums = [
-                    {name: v[: folds.number][part == k].sum(axis=0) for name, v in folds.arrays.items()}
-                    for k in range(number)
-                ]
-                together = replace(
-                    folds,
-                    arrays={},
-                    weight=np.bincount(part, folds.weight[: folds.number], minlength=number).astype(float),
-                    count=np.bincount(part, folds.count[: folds.number], minlength=number).astype(np.int64),
-                    landmarks=False,
-                )
-                self.known[key] = together, [expanded(lower, self.operator, one) for one in sums], halves, lower
-            found: tuple[Folds, list[dict[str, Any]], list[Split], FourierLattice] = self.known[key]
+                self.known[key] = _Parts.of(self, lower, splits)
+            found: _Parts = self.known[key]
             return found
 
     @property
     def counted(self) -> int:
         """How many values are compared."""
         return max(COUNT, self.count) if self.count > MOST_COUNTED else COUNT
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Sums on a lattice of parts of the folds: first of rows that are judged on, then of those set aside.
+
+    `folds` has the weights of these, `halves` are the splits of the parts, `number` is that of the parts.
+    """
+
+    lattice: FourierLattice
+    folds: Folds
+    sums: list[dict[str, Any]]
+    halves: list[Split]
+    number: int
+
+    @classmethod
+    def of(cls, search: PriorSearch, lattice: FourierLattice, splits: Sequence[Split]) -> _Parts:
+        folds = search.moments.folds
+        assert folds is not None
+        part, halves = merged(splits, folds.number)
+        number = int(part.max()) + 1
+        sums: list[dict[str, Any]] = []
+        weight, count = np.zeros(2 * number), np.zeros(2 * number, dtype=np.int64)
+        for side, own in enumerate((folds, search.aside)):
+            for k in range(number):
+                if own is None:
+                    sums.append({name: np.zeros_like(values) for name, values in sums[k].items()})
+                    continue
+                chosen = np.flatnonzero(part == k)
+                together = {name: values[chosen].sum(axis=0) for name, values in own.arrays.items()}
+                sums.append(expanded(lattice, search.operator, together))
+                weight[side * number + k] = own.weight[chosen].sum()
+                count[side * number + k] = own.count[chosen].sum()
+        return cls(
+            lattice, replace(folds, arrays={}, weight=weight, count=count, landmarks=False), sums, halves, number
+        )
 
 
 def tried_orders(orders: tuple[int, ...], cutoff: float) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from daskspectral.moments.trial import Split, energy_scores, half_splits, merged
+from daskspectral.moments.trial import Split, energy_scores, merged
 from daskspectral.operators import Operator
 from daskspectral.passes.landmarks import moved
 from daskspectral.passes.pilot import Pilot
@@ -126,13 +126,12 @@ class Search:
         """The functions whose kernel stands for a candidate."""
         return self.left if self.left.automatic or self.right is None else self.right
 
-    def run(self, rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
+    def run(self, splits: Sequence[Split], rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
         """The settings with their held-out values, finalists first; and "scale" where the best is the last tried.
 
         Kernels, scales and spreads are compared on a part of the pilot, then penalties and finer scales of the best
         ones; the finalists are compared on the whole pilot in all splits.
         """
-        splits = half_splits(self.pilot.folds, TIMES, rng)
         part = self._thinned(rng)
         found: dict[Setting, Array] = {}
 

@@ -14,8 +14,19 @@ from daskspectral.data.source import Source, label_of
 from daskspectral.engine.memory import local_threads
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Periodic
+from daskspectral.moments.trial import energy_scores, half_splits
 from daskspectral.operators import Operator
-from daskspectral.passes.automatic import PENALTIES, SPREADS, TRIAL_LANDMARKS, Functions, Search, Setting, families_of
+from daskspectral.passes.automatic import (
+    PENALTIES,
+    SPREADS,
+    TIMES,
+    TRIAL_LANDMARKS,
+    Functions,
+    Search,
+    Setting,
+    families_of,
+)
+from daskspectral.passes.lattice_trial import lattice_candidate
 from daskspectral.passes.parameters import given_landmarks
 from daskspectral.passes.pilot import FOLDS, ROWS, Pilot
 from daskspectral.passes.selection import Candidate, Selection
@@ -35,6 +46,7 @@ class Open:
     """What an estimator leaves to the data: the functions of each side, and "auto" for numbers.
 
     `right` is None where the right functions are the left ones. `penalty` is None for a solution by rank cut.
+    With `lattice` a Fourier lattice is compared with kernels at landmarks.
     """
 
     left: Side
@@ -43,6 +55,7 @@ class Open:
     spread: float | str
     penalty: float | str | None
     dtype: str
+    lattice: bool = False
 
 
 def decide(
@@ -76,10 +89,26 @@ def decide(
             why = f"{pilot.rows} rows are too few, {LEAST_ROWS} at least are needed"
         logger.info("nothing was compared (%s): %s", why, search.leading.kernel(setting))
     else:
-        judged, edge = search.run(rng)
+        splits = half_splits(pilot.folds, TIMES, rng)
+        judged, edge = search.run(splits, rng)
         setting = judged[0][0]
         candidates = search.table(judged)
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
+        rival = None
+        if wanted.lattice:
+            periods = wanted.left.periods_in(source, operator)
+            rival = lattice_candidate(pilot, search, splits, wanted.components, periods)
+        if rival is not None:
+            both = energy_scores({"landmarks": judged[0][1], "lattice": rival.values})
+            shown = rival.candidate(both["lattice"], "the lattice, by prior and penalty")
+            logger.info(
+                "a lattice of %s: %.5g, landmarks: %.5g", rival.lattice.orders, both["lattice"], both["landmarks"]
+            )
+            if both["lattice"] > both["landmarks"]:
+                return Selection(
+                    (shown, *candidates), {"basis": rival.lattice}, pilot.rows, search.leading.median, "", why
+                )
+            candidates = (candidates[0], shown, *candidates[1:])
     found: dict[str, Any] = {}
     for functions, side, of in ((search.left, wanted.left, "left"), (search.right, wanted.right, "right")):
         if functions is not None and side is not None and functions.basis is None:

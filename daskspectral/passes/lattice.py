@@ -102,6 +102,21 @@ def boxed(
     return with_method(lattice, operator)
 
 
+def pilot_box(points: Array, periods: Periods | None) -> FourierLattice | None:
+    """The lattice of the usual frequencies on the box of a few rows (m, d); None where a column is constant in them."""
+    extent = _Extent(points.min(axis=0), points.max(axis=0), points)
+    box: list[Interval | None] = []
+    for axis in range(points.shape[1]):
+        if periods is not None and periods[axis]:
+            box.append(None)
+            continue
+        ends = _ends(extent, axis)
+        if ends is None:
+            return None
+        box.append(ends)
+    return FourierLattice().laid(points.shape[1], box, periods)
+
+
 def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
     """The lattice with its method of summing, and the version of the library that sums. ImportError where it lacks."""
     installed = _version()
@@ -203,15 +218,14 @@ def _interval(axis: int, extent: _Extent, source: Source) -> Interval:
             "(columns=)"
         )
     low, high = np.quantile(extent.sample[:, axis], [TAIL, 1 - TAIL])
-    if not high > low:
+    cut = _ends(extent, axis)
+    if cut is None:
         raise ValueError(
             f"column {column} is {low:g} in nearly every row, and goes from {lower:g} to {upper:g}: give the box of "
             "the lattice, FourierLattice(box=...), or choose other columns"
         )
-    if upper - lower <= FAR * (high - low):
-        return lower, upper
-    reach = BEYOND * (high - low)
-    cut = max(lower, float(low - reach)), min(upper, float(high + reach))
+    if cut == (lower, upper):
+        return cut
     warn_user(
         f"column {column} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
         f"{(upper - lower) / (high - low):.3g} times smaller interval: the box of the lattice is cut at {cut[0]:.4g} "
@@ -220,6 +234,18 @@ def _interval(axis: int, extent: _Extent, source: Source) -> Interval:
         TrustWarning,
     )
     return cut
+
+
+def _ends(extent: _Extent, axis: int) -> Interval | None:
+    """The ends of the box of one column, cut where few rows lie far out; None where nearly all rows are equal."""
+    lower, upper = float(extent.lower[axis]), float(extent.upper[axis])
+    low, high = np.quantile(extent.sample[:, axis], [TAIL, 1 - TAIL])
+    if not high > low:
+        return None
+    if upper - lower <= FAR * (high - low):
+        return lower, upper
+    reach = BEYOND * (high - low)
+    return max(lower, float(low - reach)), min(upper, float(high + reach))
 
 
 def _column(axis: int, source: Source) -> int:

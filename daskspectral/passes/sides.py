@@ -40,6 +40,7 @@ class Choice:
     spread: float | str = 0.0
     penalty: float | str | None = None
     dtype: str = "float64"
+    compares_lattice: bool = False
 
     @property
     def automatic(self) -> bool:
@@ -155,6 +156,10 @@ class Choice:
         if not self.automatic:
             return self._laid_out(source, rng, **options)
         selection = decide(source, self.operator, self._open(source), rng, **options)
+        lattice = selection.parameters.get("basis")
+        if isinstance(lattice, FourierLattice):
+            closed = replace(self, left=replace(self.left, basis=lattice, kernel=None))
+            return replace(closed._laid_out(source, rng, **options), selection=selection)
         found = self._closed(selection.parameters)._laid_out(source, rng, **options)
         assert found.selection is not None
         return replace(found, selection=replace(selection, parameters=found.selection.parameters))
@@ -188,7 +193,9 @@ class Choice:
 
     def _open(self, source: Source) -> Open:
         """What is left to the data."""
-        return Open(self.left, self.right, self.components, self.spread, self.penalty, self.dtype)
+        own = self.left.kernel is None or isinstance(self.left.kernel, str)
+        lattice = self.compares_lattice and own and self.left.vanishing is None and self.right is None
+        return Open(self.left, self.right, self.components, self.spread, self.penalty, self.dtype, lattice)
 
     def _closed(self, parameters: Mapping[str, Any]) -> Choice:
         """The same choice with nothing left open."""
@@ -255,6 +262,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         estimator.spread,
         estimator.penalty if estimator.solver == "penalised" else None,
         estimator.dtype,
+        estimator.basis == "auto" if isinstance(estimator.basis, str) else False,
     )
 
 

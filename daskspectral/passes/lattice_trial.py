@@ -1,0 +1,95 @@
+"""A Fourier lattice on the rows of a pilot, judged on the same rows as kernels at landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import FourierLattice
+from daskspectral.moments import Folds, Moments
+from daskspectral.moments.prior_choice import FAMILIES, PENALTIES, PriorSearch
+from daskspectral.moments.summing import SumTask
+from daskspectral.moments.trial import Split
+from daskspectral.operators import Operator
+from daskspectral.passes.automatic import Search, in_threads
+from daskspectral.passes.lattice import pilot_box, with_method
+from daskspectral.passes.periods import Periods
+from daskspectral.passes.pilot import Pilot
+from daskspectral.passes.selection import Candidate
+from daskspectral.passes.sums import measure_of
+
+Array = NDArray[np.floating[Any]]
+MOST_VARIABLES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """A lattice, without a box, with the held-out values (splits, k) of its best prior."""
+
+    lattice: FourierLattice
+    values: Array
+    kernel: str
+    factor: float
+    penalty: float
+
+    def candidate(self, score: float, why: str) -> Candidate:
+        """The lattice in the table of an automatic choice."""
+        shown = np.where(np.isfinite(self.values), self.values, np.nan)
+        mean = np.array([np.nan if np.isnan(v).any() else v.mean() for v in shown.T])
+        return Candidate(f"lattice, {self.kernel}", self.factor, 0.0, self.penalty, score, mean, len(self.values), why)
+
+
+def suits_lattice(operator: Operator, dimension: int) -> bool:
+    """Whether an operator's forms are modes of data of so many columns, of which a lattice can hold enough."""
+    comparable = operator.comparable
+    if dimension > MOST_VARIABLES or comparable is None or not comparable.solver.needs_symmetry:
+        return False
+    return operator.views == ("x",) and operator.lag is None
+
+
+def lattice_candidate(
+    pilot: Pilot, search: Search, splits: Sequence[Split], components: int, periods: Periods | None
+) -> Rival | None:
+    """A lattice of the usual frequencies in the box of the pilot's rows; None where some column is constant."""
+    operator, points = pilot.operator, np.asarray(pilot.points("x"), dtype=float)
+    if not suits_lattice(operator, points.shape[1]):
+        return None
+    lattice = pilot_box(points, periods)
+    if lattice is None:
+        return None
+    lattice = with_method(lattice, operator)
+    preparation = pilot.source.preparation
+    task = SumTask(measure_of(lattice, None, operator, "float64"), operator, preparation.scale, preparation.columns)
+    outside = lattice.inside(points)
+    inside = np.ones(pilot.rows, dtype=bool) if outside is None else outside
+    parts = [_folds(task, pilot, inside & chosen) for chosen in (~search.landmark, search.landmark)]
+    arrays = {name: sum(part.total()[name] for part in parts) for name in parts[0].arrays}
+    moments = Moments(
+        arrays,
+        float(sum(part.weight.sum() for part in parts)),
+        int(inside.sum()),
+        lattice,
+        operator,
+        folds=parts[0],
+    )
+    found = PriorSearch(moments, operator, FAMILIES, PENALTIES, components, in_threads, parts[1], splits).run()
+    prior, _, values = found.table[0]
+    rival = FourierLattice(lattice.m)
+    return Rival(rival, values, str(found.kernel(prior, moments)), prior.factor, prior.penalty)
+
+
+def _folds(task: SumTask, pilot: Pilot, chosen: NDArray[np.bool_]) -> Folds:
+    """The modes of some of the pilot's rows by fold."""
+    own: list[dict[str, Array]] = []
+    weight, count = np.zeros(pilot.folds), np.zeros(pilot.folds, dtype=np.int64)
+    for k in range(pilot.folds):
+        rows = np.flatnonzero(chosen & (pilot.fold == k))
+        batch = {name: values[rows] for name, values in pilot.fields.items()}
+        weight[k] = batch["weight"].sum() if "weight" in batch else len(rows)
+        count[k] = len(rows)
+        own.append(task([batch]))
+    return Folds({name: np.stack([part[name] for part in own]) for name in own[0]}, weight, count)
