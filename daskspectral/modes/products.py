@@ -7,7 +7,7 @@ on the grid. One product costs a few transforms of the grid, 2^d times as many p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -27,9 +27,9 @@ class FormProduct:
     """The matrix (p, p) of a form on a lattice, as something that multiplies vectors (p,) or blocks of them (p, k).
 
     `terms` are those of the form, `modes` the mean modes (4 m_1 + 1, ..., 4 m_d + 1) of each of their weights, with
-    entry j + 2m the mean of w exp(-i j.t). Rows stand for the left function, as in `mean(w d_left phi_i d_right phi_j)`;
-    functions are in the order of the lattice. `workers` threads share the columns of a block; the bits of a product do
-    not depend on their number.
+    entry j + 2m the mean of w exp(-i j.t). Row i, column j is `mean(w d_left phi_i d_right phi_j)`; functions are in
+    the order of the lattice. `workers` threads share the columns of a block; the bits of a product do not depend on
+    their number.
 
     Raises ValueError for modes of another shape than the lattice needs, or where a weight has none.
 
@@ -84,6 +84,7 @@ class FormProducts:
         self.lattice, self.forms, self.workers = lattice, tuple(tuple(form) for form in forms), workers
         self.shape = (lattice.size, lattice.size)
         self._modes = {weight: _checked(lattice, weight, modes) for weight in _weights(self.forms)}
+        self._kills = [all(any(term.left) and any(term.right) for term in form) for form in self.forms]
         self._packing = Packing(lattice)
         self._grid = tuple(scipy.fft.next_fast_len(4 * order + 1, real=True) for order in lattice.orders)
         self._steps = _planned(self.forms, lattice, self._modes, self._packing, self._grid)
@@ -112,13 +113,19 @@ class FormProducts:
         steps, packing = self._steps, self._packing
         spectrum = packing.spectrum(vector)
         results = [np.zeros_like(spectrum) for _ in self.forms]
-        values: list[Array] = [packing.grid(spectrum * symbol, self._grid) for symbol in steps.rights]
-        for form, symbol, parts in steps.lefts:
+        values = [packing.grid(spectrum * symbol, self._grid) for symbol in steps.rights]
+        for parts, uses in steps.lefts:
             total = steps.densities[parts[0][0]] * values[parts[0][1]]
             for density, right in parts[1:]:
                 total += steps.densities[density] * values[right]
-            results[form] += symbol * packing.back(total)
-        return [packing.coefficients(result) for result in results]
+            back = packing.back(total)
+            for form, symbol in uses:
+                results[form] += symbol * back
+        products = [packing.coefficients(result) for result in results]
+        for product, kills in zip(products, self._kills, strict=True):
+            if kills:
+                product[0] = 0
+        return products
 
     def diagonals(self) -> tuple[Array, ...]:
         """The diagonal of each matrix, (p,)."""
@@ -177,9 +184,11 @@ class Packing:
         wrapped = [column % (2 * order + 1) for column, order in zip(frequencies.T, self.orders, strict=True)]
         return np.asarray(np.ravel_multi_index(wrapped, self.shape))
 
-    def symbol(self, alpha: Index) -> Complex:
-        """(i w)^alpha on a spectrum, the factor of a derivative."""
-        return np.asarray(1j ** sum(alpha) * self.power(alpha), dtype=complex)
+    def symbol(self, factor: Index | Quadratic) -> Complex:
+        """(i w)^alpha on a spectrum, the factor of a derivative; or a quadratic form of w."""
+        if isinstance(factor, Quadratic):
+            return factor.of([np.asarray(axis) for axis in self._axes]).astype(complex)
+        return (1j ** sum(factor) * self.power(factor)).astype(complex)
 
     def power(self, alpha: Index) -> Array:
         """w^alpha on a spectrum."""
@@ -239,13 +248,42 @@ class Packing:
 class _Steps:
     """What a product computes: derivatives of the vector, their sums with densities, the transforms back.
 
-    `rights` are symbols of the derivatives that are needed on the grid; `lefts` has (form, symbol, parts) for each
-    transform back, of the sum over its parts of density times derivative, by their numbers.
+    `rights` are factors of the vector's spectrum whose functions are needed on the grid. Each of `lefts` is a transform
+    back of a sum of parts, density times function, by their numbers; and what multiplies it for which form.
     """
 
     rights: tuple[Complex, ...]
     densities: tuple[Array, ...]
-    lefts: tuple[tuple[int, Complex, tuple[tuple[int, int], ...]], ...]
+    lefts: tuple[tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Complex], ...]], ...]
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """A quadratic form of frequencies, the sum of factor * w_a w_b over its (a, b, factor)."""
+
+    entries: tuple[tuple[int, int, float], ...]
+
+    @classmethod
+    def half(cls, terms: Iterable[ModeTerm]) -> Quadratic:
+        """Half of that of terms of first derivatives."""
+        return cls(tuple(sorted((t.left.index(1), t.right.index(1), 0.5 * t.factor) for t in terms)))
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether a and b may change places."""
+        factors = {(a, b): factor for a, b, factor in self.entries}
+        return all(factors.get((b, a)) == factor for (a, b), factor in factors.items())
+
+    def of(self, w: Sequence[Array]) -> Array:
+        """Its values at frequencies, whose components (...) broadcast against each other."""
+        total = np.zeros(np.broadcast_shapes(*(axis.shape for axis in w)))
+        for a, b, factor in self.entries:
+            total += factor * (w[a] * w[b])
+        return total
+
+
+Factor = Index | Quadratic  # in frequency, of a derivative or as it is
+Step = tuple[float, Factor, tuple[ModeWeight, Quadratic | None], Factor]
 
 
 def _planned(
@@ -255,20 +293,66 @@ def _planned(
     packing: Packing,
     grid: Sequence[int],
 ) -> _Steps:
-    rights: dict[Index, int] = {}
-    densities: dict[tuple[ModeWeight, float], int] = {}
-    lefts: dict[tuple[int, Index], list[tuple[int, int]]] = {}
-    for number, form in enumerate(forms):
-        for term in form:
-            density = densities.setdefault((term.weight, term.factor), len(densities))
-            right = rights.setdefault(term.right, len(rights))
-            lefts.setdefault((number, term.left), []).append((density, right))
-    on_grid = {weight: density_values(modes[weight], lattice.orders, grid) for weight, _ in densities}
+    """The plan of fewest transforms: derivatives on both sides, or quadratic forms of the frequency."""
+    plain: list[list[Step]] = [[(t.factor, t.left, (t.weight, None), t.right) for t in form] for form in forms]
+    polarised = [list(_polarised(form, lattice.dimension)) for form in forms]
+    rights, densities, lefts = min((_shared(plan) for plan in (plain, polarised)), key=lambda p: len(p[0]) + len(p[2]))
+    unit = 2 * np.pi / lattice.period
+    axes = [np.arange(-2 * order, 2 * order + 1) * u for order, u in zip(lattice.orders, unit, strict=True)]
+    differences = np.meshgrid(*axes, indexing="ij", sparse=True)
+    values: dict[tuple[ModeWeight, Quadratic | None], Array] = {}
+    for _, source in densities:
+        if source not in values:
+            weight, quadratic = source
+            found = modes[weight]
+            if quadratic is not None:
+                found = found * quadratic.of(differences)
+            values[source] = density_values(found, lattice.orders, grid)
     return _Steps(
-        tuple(packing.symbol(alpha) for alpha in rights),
-        tuple(factor * on_grid[weight] for weight, factor in densities),
-        tuple((form, packing.symbol(alpha).conj(), tuple(parts)) for (form, alpha), parts in lefts.items()),
+        tuple(packing.symbol(right) for right in rights),
+        tuple(factor * values[source] for factor, source in densities),
+        tuple(
+            (parts, tuple((form, packing.symbol(left).conj()) for form, left in uses)) for parts, uses in lefts.items()
+        ),
     )
+
+
+def _shared(plan: Sequence[Sequence[Step]]) -> tuple[dict[Any, int], dict[Any, int], dict[Any, list[Any]]]:
+    """Functions on the grid and densities by number, and sums of parts with the forms and factors they are used for."""
+    rights: dict[Any, int] = {}
+    densities: dict[Any, int] = {}
+    sums: dict[tuple[int, Any], list[tuple[int, int]]] = {}
+    for number, form in enumerate(plan):
+        for factor, left, source, right in form:
+            density = densities.setdefault((factor, source), len(densities))
+            sums.setdefault((number, left), []).append((density, rights.setdefault(right, len(rights))))
+    lefts: dict[Any, list[Any]] = {}
+    for use, parts in sums.items():
+        lefts.setdefault(tuple(parts), []).append(use)
+    return rights, densities, lefts
+
+
+def _polarised(form: Sequence[ModeTerm], dimension: int) -> Iterator[Step]:
+    """Steps with the gradients' terms of a weight as one: 2 w.F w' = w.F w + w'.F w' - (w - w').F (w - w').
+
+    The last is a factor of the modes, so that two functions on the grid and two transforms back are enough, whatever
+    the number of variables.
+    """
+    none = (0,) * dimension
+    first: dict[ModeWeight, list[ModeTerm]] = {}
+    for term in form:
+        if sum(term.left) == sum(term.right) == 1:
+            first.setdefault(term.weight, []).append(term)
+        else:
+            yield term.factor, term.left, (term.weight, None), term.right
+    for weight, terms in first.items():
+        quadratic = Quadratic.half(terms)
+        if not quadratic.is_symmetric:
+            yield from ((t.factor, t.left, (weight, None), t.right) for t in terms)
+            continue
+        yield 1.0, quadratic, (weight, None), none
+        yield 1.0, none, (weight, None), quadratic
+        yield -1.0, none, (weight, quadratic), none
 
 
 def density_values(modes: Complex, orders: Sequence[int], grid: Sequence[int]) -> Array:

@@ -98,7 +98,7 @@ def test_products_of_an_operators_forms_share_transforms_and_are_those_of_each(d
         "Schroedinger": Schroedinger("potential"),
         "AnisotropicDiffusion": AnisotropicDiffusion("diffusion"),
     }[name]
-    forms = [terms_of(form, d) for form in (operator.gram, operator.form)]
+    forms = [terms_of(form.expression, d) for form in (operator.gram, operator.form)]
     modes = all_modes(lattice, [term for form in forms for term in form], x, fields)
     vectors = rng.standard_normal((lattice.size, 4))
     found = FormProducts(lattice, forms, modes)(vectors)
