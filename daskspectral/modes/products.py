@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,8 @@ class FormProduct:
     ):
         self._products = FormProducts(lattice, [tuple(terms)], modes, workers=workers)
 
+    __array_ufunc__ = None  # an array times this asks __rmatmul__
+
     @property
     def shape(self) -> tuple[int, int]:
         """(p, p)."""
@@ -60,6 +63,19 @@ class FormProduct:
 
     def __matmul__(self, vectors: Array) -> Array:
         return self._products(vectors)[0]
+
+    def __rmatmul__(self, vectors: Array) -> Array:
+        """The product of rows (p,) or (k, p) with the matrix."""
+        return (self.T @ np.asarray(vectors).T).T
+
+    @cached_property
+    def T(self) -> FormProduct:
+        """The transposed matrix."""
+        form = self._products.forms[0]
+        swapped = tuple(replace(term, left=term.right, right=term.left) for term in form)
+        if set(swapped) == set(form):
+            return self
+        return FormProduct(self._products.lattice, swapped, self._products.modes, workers=self._products.workers)
 
     def diagonal(self) -> Array:
         """The diagonal of the matrix, (p,)."""
@@ -83,11 +99,11 @@ class FormProducts:
     ):
         self.lattice, self.forms, self.workers = lattice, tuple(tuple(form) for form in forms), workers
         self.shape = (lattice.size, lattice.size)
-        self._modes = {weight: _checked(lattice, weight, modes) for weight in _weights(self.forms)}
+        self.modes = {weight: _checked(lattice, weight, modes) for weight in _weights(self.forms)}
         self._kills = [all(any(term.left) and any(term.right) for term in form) for form in self.forms]
         self._packing = Packing(lattice)
         self._grid = tuple(scipy.fft.next_fast_len(4 * order + 1, real=True) for order in lattice.orders)
-        self._steps = _planned(self.forms, lattice, self._modes, self._packing, self._grid)
+        self._steps = _planned(self.forms, lattice, self.modes, self._packing, self._grid)
 
     def __call__(self, vectors: Array) -> tuple[Array, ...]:
         vectors = np.asarray(vectors)
@@ -135,7 +151,7 @@ class FormProducts:
         for form in self.forms:
             first, cos, sin = 0.0, np.zeros(len(half)), np.zeros(len(half))
             for term in form:
-                modes = self._modes[term.weight]
+                modes = self.modes[term.weight]
                 mean, double = modes[tuple(2 * orders)].real, modes[tuple((2 * half + 2 * orders).T)]
                 left, right = sum(term.left), sum(term.right)
                 first += term.factor * mean * (left == right == 0)
@@ -155,7 +171,7 @@ class FormProducts:
             slice(2 * (all_ - some), 2 * (all_ + some) + 1)
             for all_, some in zip(self.lattice.orders, lower.orders, strict=True)
         )
-        modes = {weight: modes[centre] for weight, modes in self._modes.items()}
+        modes = {weight: modes[centre] for weight, modes in self.modes.items()}
         return FormProducts(lower, self.forms, modes, workers=self.workers)
 
 

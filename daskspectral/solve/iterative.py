@@ -126,7 +126,7 @@ def leading_iterative(
     if nulls[coarse].any():
         raise ValueError("null functions are deflated, and no part of the coarse block: leave them out of `coarse`")
     problem = _Deflated.of(products, scale, mu, nulls)
-    iteration = _Iteration(problem, wanted, coarse, *problem.among(coarse, coarse_gram, coarse_energy), fine)
+    iteration = _Iteration(problem, wanted, _Coarse(problem, coarse, coarse_gram, coarse_energy), fine)
     history = [iteration.residuals[:wanted].max()]
     while history[-1] > tolerance and len(history) <= iterations:
         iteration.step(tolerance)
@@ -183,13 +183,6 @@ class _Deflated:
         a[self.nulls] = b[self.nulls] = 0
         return a - self.shift @ (self.shift.T @ vectors), b
 
-    def among(self, places: NDArray[np.integer[Any]], gram: Array, energy: Array) -> tuple[Array, Array]:
-        """A and B among some functions, of which the Gram matrix and the form are given."""
-        scale, shift = self.scale[places], self.shift[places]
-        a, b = scale[:, None] * gram * scale - shift @ shift.T, scale[:, None] * energy * scale
-        b[np.diag_indices_from(b)] += self.mu
-        return a, b
-
     def functions(self, vectors: Array) -> Array:
         """Coefficients (p, n' + k): the null functions, and S v without what it has of them."""
         n = self.first.shape[1]
@@ -201,66 +194,86 @@ class _Deflated:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Coarse:
+    """A and B on a coarse block, from the Gram matrix and the form on it."""
+
+    problem: _Deflated
+    places: NDArray[np.integer[Any]]
+    gram: Array
+    energy: Array
+
+    @property
+    def ratio(self) -> float:
+        """tr B / tr A."""
+        squares, shift = self.problem.scale[self.places] ** 2, self.problem.shift[self.places]
+        trace = squares @ np.diag(self.energy) + self.problem.mu * len(squares)
+        return float(trace / (squares @ np.diag(self.gram) - (shift**2).sum()))
+
+    def combined(self, alpha: float, beta: float, size: int | None = None) -> Array:
+        """alpha A + beta B, of all functions of the block or the first ones."""
+        part = slice(size)
+        places, problem = self.places[part], self.problem
+        scale, shift = problem.scale[places], problem.shift[places]
+        total = alpha * self.gram[part, part]
+        if beta:
+            total += beta * self.energy[part, part]
+        total *= scale[:, None]
+        total *= scale
+        total -= alpha * (shift @ shift.T)
+        total[np.diag_indices_from(total)] += beta * problem.mu
+        return total
+
+
 class _Iteration:
     """A block of functions, the directions of its last change, and what A and B make of them."""
 
-    def __init__(
-        self,
-        problem: _Deflated,
-        wanted: int,
-        coarse: NDArray[np.integer[Any]],
-        a: Array,
-        b: Array,
-        fine: Callable[[float, float], Inverse],
-    ):
+    def __init__(self, problem: _Deflated, wanted: int, coarse: _Coarse, fine: Callable[[float, float], Inverse]):
         self.problem, self.wanted, self.size = problem, wanted, wanted + GUARD
         self.coarse, self.fine_of = coarse, fine
-        self.a, self.b, self.sigma = a, b, 0.0
-        size = min(len(a), START)
-        vectors = self._started(a[:size, :size], b[:size, :size])
+        self.t, self.sigma, vectors = self._started()
         self._factorise()
         # the block, the preconditioned residuals, the last change: with A and B of each
         p = len(problem.scale)
         self.basis, self.a_basis, self.b_basis = (np.zeros((p, 3 * self.size), order="F") for _ in range(3))
-        self.basis[coarse[:size], : self.size] = vectors
+        self.basis[coarse.places[: len(vectors)], : self.size] = vectors
         self.a_basis[:, : self.size], self.b_basis[:, : self.size] = problem(self.basis[:, : self.size])
         self._solve(self.size)
 
-    def _started(self, a: Array, b: Array) -> Array:
-        """The leading functions of a part of the coarse block, by which t and sigma are chosen."""
-        last = (len(a) - self.size, len(a) - 1)
-        least = 1e-3 * np.trace(self.b) / np.trace(self.a)
+    def _started(self) -> tuple[float, float, Array]:
+        """t, sigma, and the leading functions of a part of the coarse block."""
+        size = min(len(self.coarse.places), START)
+        a, b = self.coarse.combined(1, 0, size), self.coarse.combined(0, 1, size)
+        last, least = (size - self.size, size - 1), 1e-3 * self.coarse.ratio
         t, sigma = 1 / least, 0.0
         while True:
             try:
                 theta, vectors = scipy.linalg.eigh(a, (1 + t * sigma) * a + t * b, subset_by_index=last, driver="gvx")
                 break
             except scipy.linalg.LinAlgError:
-                if t * sigma > 1e12:
-                    raise
-                sigma = max(2 * sigma, 1 / t)
+                sigma = self._raised(t, sigma)
         value = (1 / theta[GUARD] - 1) / t - sigma  # of the form, for the last function wanted
-        self.t, self.sigma = float(1 / max(value, least)), sigma
-        return np.asarray(vectors[:, ::-1])
+        return float(1 / max(value, least)), sigma, np.asarray(vectors[:, ::-1])
 
     def _factorise(self) -> None:
         """The inverses, exact and approximate, of A + t (B + sigma A)."""
         while True:
             try:
-                sums = (1 + self.t * self.sigma) * self.a + self.t * self.b
-                self.factor = scipy.linalg.cho_factor(sums, lower=True, overwrite_a=True, check_finite=False)
+                sums = self.coarse.combined(1 + self.t * self.sigma, self.t)
+                self.factor = scipy.linalg.cho_factor(sums.T, lower=True, overwrite_a=True, check_finite=False)
                 break
             except scipy.linalg.LinAlgError:
-                self._raise_sigma()
+                self.sigma = self._raised(self.t, self.sigma)
         self.fine = self.fine_of(self.t, self.sigma)
 
-    def _raise_sigma(self) -> None:
-        if self.t * self.sigma > 1e12:
+    @staticmethod
+    def _raised(t: float, sigma: float) -> float:
+        if t * sigma > 1e12:
             raise ValueError(
                 "the form has values too far below 0 for its leading functions to be told apart; are its modes and the "
                 "Gram matrix's those of the same rows?"
             )
-        self.sigma = max(2 * self.sigma, 1 / self.t)
+        return max(2 * sigma, 1 / t)
 
     def _sum(self, a: Array, b: Array) -> Array:
         return np.asarray((1 + self.t * self.sigma) * a + self.t * b)
@@ -268,7 +281,8 @@ class _Iteration:
     def _inverse(self, residuals: Array) -> Array:
         directions = self.fine(residuals)
         directions[self.problem.nulls] = 0
-        directions[self.coarse] += scipy.linalg.cho_solve(self.factor, residuals[self.coarse], check_finite=False)
+        places = self.coarse.places
+        directions[places] += scipy.linalg.cho_solve(self.factor, residuals[places], check_finite=False)
         return np.asarray(directions)
 
     def _solve(self, used: int) -> None:
@@ -280,7 +294,7 @@ class _Iteration:
             white = _white(self._sum(a, b))
             if white is not None:
                 break
-            self._raise_sigma()
+            self.sigma = self._raised(self.t, self.sigma)
             self._factorise()
         theta, vectors = scipy.linalg.eigh(white.T @ a @ white)
         chosen = white @ vectors[:, ::-1][:, : self.size]

@@ -83,6 +83,7 @@ def test_a_product_is_that_of_the_matrix_of_any_form(data: Any, d: int, seed: in
     vectors = rng.standard_normal((lattice.size, 3))
     agree(product @ vectors, matrix @ vectors)
     agree(product @ vectors[:, 0], matrix @ vectors[:, 0])
+    agree(vectors.T @ product, vectors.T @ matrix)
     np.testing.assert_allclose(product.diagonal(), np.diag(matrix), atol=1e-12 * np.abs(matrix).max())
 
 
@@ -106,3 +107,37 @@ def test_products_of_an_operators_forms_share_transforms_and_are_those_of_each(d
     for form, product, same in zip(forms, found, threaded, strict=True):
         agree(product, dense(lattice, form, x, fields) @ vectors)
         np.testing.assert_array_equal(product, same)
+
+
+def test_the_constant_is_killed_by_a_form_of_derivatives_alone() -> None:
+    lattice = laid(2)
+    x = rows(lattice)
+    terms = terms_of(Laplacian().form.expression, 2)
+    product = FormProduct(lattice, terms, all_modes(lattice, terms, x, {}))
+    assert (product @ np.random.default_rng(0).standard_normal(lattice.size))[0] == 0
+    constant = np.eye(lattice.size)[0]
+    np.testing.assert_allclose(product @ constant, 0, atol=1e-12 * np.abs(product.diagonal()).max())
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_truncated_lattice_has_a_block_of_the_matrices(d: int) -> None:
+    lattice = laid(d)
+    x = rows(lattice)
+    forms = [terms_of(form.expression, d) for form in (Laplacian().gram, Laplacian().form)]
+    products = FormProducts(lattice, forms, all_modes(lattice, forms[0], x, {}))
+    lower = products.truncated((1,) * d)
+    places = lattice.places(lower.lattice)
+    for small, large in zip(lower(np.eye(3**d)), products(np.eye(lattice.size)), strict=True):
+        agree(small, large[np.ix_(places, places)])
+
+
+def test_modes_of_another_lattice_or_weight_are_refused() -> None:
+    lattice = laid(2)
+    term = ModeTerm(1.0, V, (0, 0), (0, 0))
+    with pytest.raises(ValueError, match=r"the modes of the weight v; there are those of 1"):
+        FormProduct(lattice, [term], {ModeWeight(): np.zeros((9, 17), dtype=complex)})
+    with pytest.raises(ValueError, match=r"have shape \(9, 9\); a lattice of these orders needs \(9, 17\)"):
+        FormProduct(lattice, [term], {V: np.zeros((9, 9), dtype=complex)})
+    product = FormProduct(lattice, [term], {V: np.zeros((9, 17), dtype=complex)})
+    with pytest.raises(ValueError, match=r"vectors have shape \(45,\) or \(45, k\); got \(44,\)"):
+        product @ np.zeros(44)
