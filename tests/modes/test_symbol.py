@@ -38,7 +38,7 @@ def setting(d: int, least: float) -> tuple[FourierLattice, Array, Array, Array, 
 
 
 def both(d: int, least: float, mu: float) -> tuple[Array, Array, Array]:
-    """The pencil's sum, the inverse by bands and by the diagonal, with the coarse block, beside the constant."""
+    """The pencil's sum, its inverses by bands and by the diagonal, with the coarse block, beside the constant."""
     lattice, total, scale, modes, energy = setting(d, least)
     total = total + T * mu * np.eye(lattice.size)
     coarse = np.argsort(-scale, kind="stable")[1 : 1 + lattice.size // 8]
@@ -67,9 +67,9 @@ def test_it_brings_eigenvalues_together_where_the_density_all_but_vanishes(d: in
     assert condition(diagonal, total) > 2.5 * condition(bands, total)
 
 
-def test_for_a_constant_density_it_is_the_inverse_but_for_the_bands() -> None:
+def test_for_a_constant_density_it_is_the_inverse_but_for_the_width_of_bands() -> None:
     total, bands, _ = both(1, 1.0, 1e-7)
     np.testing.assert_allclose(bands, np.diag(np.diag(bands)), atol=1e-9 * bands.max())
     ratios = np.diag(bands) * np.diag(total)
     assert ratios.min() > 0.9
-    assert ratios.max() < 3
+    assert ratios.max() < 5  # between the middles of bands, and twice where the first one meets the coarse block
