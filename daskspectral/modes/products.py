@@ -1,0 +1,398 @@
+"""Products of the matrices of forms on a lattice with vectors, by fast Fourier transforms, without the matrices.
+
+A form mean(w d_a f d_b g) is an integral against the density sum_j c_w(j) exp(i j.t) of the modes of its weight. On a
+grid of 4m + 1 points or more along each axis it is exact: derivatives are factors in frequency, the density is a factor
+on the grid. One product costs a few transforms of the grid, 2^d times as many points as there are functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.fft
+from numpy.typing import NDArray
+
+from daskspectral.basis.lattice import FourierLattice
+from daskspectral.modes.terms import Index, ModeTerm, ModeWeight
+
+Array = NDArray[np.floating[Any]]
+Complex = NDArray[np.complexfloating[Any, Any]]
+
+
+class FormProduct:
+    """The matrix (p, p) of a form on a lattice, as something that multiplies vectors (p,) or blocks of them (p, k).
+
+    `terms` are those of the form, `modes` the mean modes (4 m_1 + 1, ..., 4 m_d + 1) of each of their weights, with
+    entry j + 2m the mean of w exp(-i j.t). Row i, column j is `mean(w d_left phi_i d_right phi_j)`; functions are in
+    the order of the lattice. `workers` threads share the columns of a block; the bits of a product do not depend on
+    their number.
+
+    Raises ValueError for modes of another shape than the lattice needs, or where a weight has none.
+
+    Examples
+    --------
+    >>> lattice = FourierLattice(2, periods=(2 * np.pi,)).laid(1, None, None)
+    >>> uniform = np.zeros(9, dtype=complex)
+    >>> uniform[4] = 1
+    >>> energy = FormProduct(lattice, [ModeTerm(1.0, ModeWeight(), (1,), (1,))], {ModeWeight(): uniform})
+    >>> (energy @ np.ones(5)).round(12)  # squared frequencies of 1, cos t, cos 2t, sin t, sin 2t
+    array([0., 1., 4., 1., 4.])
+    """
+
+    def __init__(
+        self,
+        lattice: FourierLattice,
+        terms: Iterable[ModeTerm],
+        modes: Mapping[ModeWeight, Complex],
+        *,
+        workers: int = 1,
+    ):
+        self._products = FormProducts(lattice, [tuple(terms)], modes, workers=workers)
+
+    __array_ufunc__ = None  # an array times this asks __rmatmul__
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(p, p)."""
+        return self._products.shape
+
+    def __matmul__(self, vectors: Array) -> Array:
+        return self._products(vectors)[0]
+
+    def __rmatmul__(self, vectors: Array) -> Array:
+        """The product of rows (p,) or (k, p) with the matrix."""
+        return (self.T @ np.asarray(vectors).T).T
+
+    @cached_property
+    def T(self) -> FormProduct:
+        """The transposed matrix."""
+        form = self._products.forms[0]
+        swapped = tuple(replace(term, left=term.right, right=term.left) for term in form)
+        if set(swapped) == set(form):
+            return self
+        return FormProduct(self._products.lattice, swapped, self._products.modes, workers=self._products.workers)
+
+    def diagonal(self) -> Array:
+        """The diagonal of the matrix, (p,)."""
+        return self._products.diagonals()[0]
+
+
+class FormProducts:
+    """The matrices of several forms on one lattice, whose products with a vector share their transforms.
+
+    `products(vectors)` gives a product for each form, in the shape of the vectors, (p,) or (p, k). Parameters are those
+    of `FormProduct`, with the terms of each form in `forms`.
+    """
+
+    def __init__(
+        self,
+        lattice: FourierLattice,
+        forms: Sequence[Sequence[ModeTerm]],
+        modes: Mapping[ModeWeight, Complex],
+        *,
+        workers: int = 1,
+    ):
+        self.lattice, self.forms, self.workers = lattice, tuple(tuple(form) for form in forms), workers
+        self.shape = (lattice.size, lattice.size)
+        self.modes = {weight: _checked(lattice, weight, modes) for weight in _weights(self.forms)}
+        self._kills = [all(any(term.left) and any(term.right) for term in form) for form in self.forms]
+        self._packing = Packing(lattice)
+        self._grid = tuple(scipy.fft.next_fast_len(4 * order + 1, real=True) for order in lattice.orders)
+        self._steps = _planned(self.forms, lattice, self.modes, self._packing, self._grid)
+
+    def __call__(self, vectors: Array) -> tuple[Array, ...]:
+        vectors = np.asarray(vectors)
+        if len(vectors) != self.shape[0] or vectors.ndim > 2:
+            raise ValueError(f"vectors have shape ({self.shape[0]},) or ({self.shape[0]}, k); got {vectors.shape}")
+        block = vectors.reshape(len(vectors), -1)
+        products = tuple(np.empty(block.shape, order="F") for _ in self.forms)
+
+        def column(j: int) -> None:
+            for product, one in zip(products, self._multiplied(block[:, j]), strict=True):
+                product[:, j] = one
+
+        if self.workers > 1 and block.shape[1] > 1:
+            with ThreadPoolExecutor(self.workers) as pool:
+                list(pool.map(column, range(block.shape[1])))
+        else:
+            for j in range(block.shape[1]):
+                column(j)
+        return tuple(product.reshape(vectors.shape) for product in products)
+
+    def _multiplied(self, vector: Array) -> list[Array]:
+        """The product of each form with one vector."""
+        steps, packing = self._steps, self._packing
+        spectrum = packing.spectrum(vector)
+        results = [np.zeros_like(spectrum) for _ in self.forms]
+        values = [packing.grid(spectrum * symbol, self._grid) for symbol in steps.rights]
+        for parts, uses in steps.lefts:
+            total = steps.densities[parts[0][0]] * values[parts[0][1]]
+            for density, right in parts[1:]:
+                total += steps.densities[density] * values[right]
+            back = packing.back(total)
+            for form, symbol in uses:
+                results[form] += symbol * back
+        products = [packing.coefficients(result) for result in results]
+        for product, kills in zip(products, self._kills, strict=True):
+            if kills:
+                product[0] = 0
+        return products
+
+    def diagonals(self) -> tuple[Array, ...]:
+        """The diagonal of each matrix, (p,)."""
+        half, orders = self.lattice.half, np.array(self.lattice.orders)
+        w = half * (2 * np.pi / self.lattice.period)
+        found = []
+        for form in self.forms:
+            first, cos, sin = 0.0, np.zeros(len(half)), np.zeros(len(half))
+            for term in form:
+                modes = self.modes[term.weight]
+                mean, double = modes[tuple(2 * orders)].real, modes[tuple((2 * half + 2 * orders).T)]
+                left, right = sum(term.left), sum(term.right)
+                first += term.factor * mean * (left == right == 0)
+                factor = term.factor * _power(w, term.left) * _power(w, term.right)
+                # mean(w d_a e_k conj(d_b e_k)) and mean(w d_a e_k d_b e_k), for the factors i^|a| and i^|b|
+                same = (1j ** (left - right)).real * mean
+                opposite = 1j ** (left + right) * double.conj()
+                cos += factor * (same + opposite.real)
+                sin += factor * (same - opposite.real)
+            found.append(np.concatenate([[first], cos, sin]))
+        return tuple(found)
+
+    def truncated(self, orders: Sequence[int]) -> FormProducts:
+        """The same forms on the lattice of the lower frequencies, from the modes that they need."""
+        lower = self.lattice.truncated(orders)
+        centre = tuple(
+            slice(2 * (all_ - some), 2 * (all_ + some) + 1)
+            for all_, some in zip(self.lattice.orders, lower.orders, strict=True)
+        )
+        modes = {weight: modes[centre] for weight, modes in self.modes.items()}
+        return FormProducts(lower, self.forms, modes, workers=self.workers)
+
+
+class Packing:
+    """Real coefficients of a lattice's functions <-> half of a conjugate-symmetric spectrum <-> values on a grid.
+
+    A spectrum has shape (2 m_1 + 1, ..., m_d + 1): frequencies 0 ... m, -m ... -1 along each axis but the last, whose
+    negative ones are the conjugates of others.
+    """
+
+    def __init__(self, lattice: FourierLattice):
+        self.orders, half = lattice.orders, lattice.half
+        self.shape = (*(2 * order + 1 for order in self.orders[:-1]), self.orders[-1] + 1)
+        self.size = lattice.size
+        turned = half[:, -1] < 0
+        self._turned = np.where(turned, -1.0, 1.0)
+        self._places = self._flat(np.where(turned[:, None], -half, half))
+        self._flat_half = np.flatnonzero(half[:, -1] == 0)  # whose conjugates are in the half, too
+        self._mirrored = self._flat(-half[self._flat_half])
+        frequencies = [np.concatenate([np.arange(o + 1), np.arange(-o, 0)]) for o in self.orders]
+        frequencies[-1] = frequencies[-1][: self.orders[-1] + 1]
+        unit = 2 * np.pi / lattice.period
+        self._axes = np.meshgrid(*(f * u for f, u in zip(frequencies, unit, strict=True)), indexing="ij", sparse=True)
+
+    def _flat(self, frequencies: NDArray[np.int64]) -> NDArray[np.int64]:
+        wrapped = [column % (2 * order + 1) for column, order in zip(frequencies.T, self.orders, strict=True)]
+        return np.asarray(np.ravel_multi_index(wrapped, self.shape))
+
+    def symbol(self, factor: Index | Quadratic) -> Complex:
+        """(i w)^alpha on a spectrum, the factor of a derivative; or a quadratic form of w."""
+        if isinstance(factor, Quadratic):
+            return factor.of([np.asarray(axis) for axis in self._axes]).astype(complex)
+        return (1j ** sum(factor) * self.power(factor)).astype(complex)
+
+    def power(self, alpha: Index) -> Array:
+        """w^alpha on a spectrum."""
+        product = np.ones(self.shape)
+        for axis, order in zip(self._axes, alpha, strict=True):
+            if order:
+                product = product * axis**order
+        return product
+
+    def spectrum(self, vector: Array) -> Complex:
+        """The spectrum of the function with coefficients (p,)."""
+        h = len(self._places)
+        values = np.empty(h, dtype=complex)
+        values.real = vector[1 : h + 1]
+        values.imag = -self._turned * vector[h + 1 :]
+        values *= np.sqrt(0.5)
+        spectrum = np.zeros(self.shape, dtype=complex)
+        flat = spectrum.reshape(-1)
+        flat[self._places] = values
+        flat[self._mirrored] = values[self._flat_half].conj()
+        flat[0] = vector[0]
+        return spectrum
+
+    def coefficients(self, spectrum: Complex) -> Array:
+        """The means (p,) of the lattice's functions times the real function of a spectrum."""
+        h, flat = len(self._places), spectrum.reshape(-1)
+        values = flat[self._places]
+        found = np.empty(self.size)
+        found[0] = flat[0].real
+        found[1 : h + 1] = np.sqrt(2) * values.real
+        found[h + 1 :] = -np.sqrt(2) * self._turned * values.imag
+        return found
+
+    def grid(self, spectrum: Complex, points: Sequence[int]) -> Array:
+        """The values of the function of a spectrum on a grid of so many points along each axis."""
+        for axis, (order, size) in enumerate(zip(self.orders[:-1], points[:-1], strict=True)):
+            padded = np.zeros((*spectrum.shape[:axis], size, *spectrum.shape[axis + 1 :]), dtype=complex)
+            ahead = (slice(None),) * axis
+            padded[(*ahead, slice(order + 1))] = spectrum[(*ahead, slice(order + 1))]
+            padded[(*ahead, slice(size - order, None))] = spectrum[(*ahead, slice(order + 1, None))]
+            spectrum = scipy.fft.ifft(padded, axis=axis, norm="forward", overwrite_x=True)
+        return np.asarray(scipy.fft.irfft(spectrum, n=points[-1], norm="forward"))
+
+    def back(self, values: Array) -> Complex:
+        """The spectrum, up to the lattice's orders, of values on a grid."""
+        spectrum = scipy.fft.rfft(values, norm="forward")[..., : self.orders[-1] + 1]
+        for axis in reversed(range(len(self.orders) - 1)):
+            order, size = self.orders[axis], values.shape[axis]
+            spectrum = scipy.fft.fft(spectrum, axis=axis, norm="forward")
+            ahead = (slice(None),) * axis
+            kept = spectrum[(*ahead, slice(order + 1))], spectrum[(*ahead, slice(size - order, None))]
+            spectrum = np.concatenate(kept, axis=axis)
+        return np.asarray(spectrum)
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """What a product computes: derivatives of the vector, their sums with densities, the transforms back.
+
+    `rights` are factors of the vector's spectrum whose functions are needed on the grid. Each of `lefts` is a transform
+    back of a sum of parts, density times function, by their numbers; and what multiplies it for which form.
+    """
+
+    rights: tuple[Complex, ...]
+    densities: tuple[Array, ...]
+    lefts: tuple[tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Complex], ...]], ...]
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """A quadratic form of frequencies, the sum of factor * w_a w_b over its (a, b, factor)."""
+
+    entries: tuple[tuple[int, int, float], ...]
+
+    @classmethod
+    def half(cls, terms: Iterable[ModeTerm]) -> Quadratic:
+        """Half of that of terms of first derivatives."""
+        return cls(tuple(sorted((t.left.index(1), t.right.index(1), 0.5 * t.factor) for t in terms)))
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether a and b may change places."""
+        factors = {(a, b): factor for a, b, factor in self.entries}
+        return all(factors.get((b, a)) == factor for (a, b), factor in factors.items())
+
+    def of(self, w: Sequence[Array]) -> Array:
+        """Its values at frequencies, whose components (...) broadcast against each other."""
+        total = np.zeros(np.broadcast_shapes(*(axis.shape for axis in w)))
+        for a, b, factor in self.entries:
+            total += factor * (w[a] * w[b])
+        return total
+
+
+Factor = Index | Quadratic  # in frequency, of a derivative or as it is
+Step = tuple[float, Factor, tuple[ModeWeight, Quadratic | None], Factor]
+
+
+def _planned(
+    forms: Sequence[Sequence[ModeTerm]],
+    lattice: FourierLattice,
+    modes: Mapping[ModeWeight, Complex],
+    packing: Packing,
+    grid: Sequence[int],
+) -> _Steps:
+    """The plan of fewest transforms: derivatives on both sides, or quadratic forms of the frequency."""
+    plain: list[list[Step]] = [[(t.factor, t.left, (t.weight, None), t.right) for t in form] for form in forms]
+    polarised = [list(_polarised(form, lattice.dimension)) for form in forms]
+    rights, densities, lefts = min((_shared(plan) for plan in (plain, polarised)), key=lambda p: len(p[0]) + len(p[2]))
+    unit = 2 * np.pi / lattice.period
+    axes = [np.arange(-2 * order, 2 * order + 1) * u for order, u in zip(lattice.orders, unit, strict=True)]
+    differences = np.meshgrid(*axes, indexing="ij", sparse=True)
+    values: dict[tuple[ModeWeight, Quadratic | None], Array] = {}
+    for _, source in densities:
+        if source not in values:
+            weight, quadratic = source
+            found = modes[weight]
+            if quadratic is not None:
+                found = found * quadratic.of(differences)
+            values[source] = density_values(found, lattice.orders, grid)
+    return _Steps(
+        tuple(packing.symbol(right) for right in rights),
+        tuple(factor * values[source] for factor, source in densities),
+        tuple(
+            (parts, tuple((form, packing.symbol(left).conj()) for form, left in uses)) for parts, uses in lefts.items()
+        ),
+    )
+
+
+def _shared(plan: Sequence[Sequence[Step]]) -> tuple[dict[Any, int], dict[Any, int], dict[Any, list[Any]]]:
+    """Functions on the grid and densities by number, and sums of parts with the forms and factors they are used for."""
+    rights: dict[Any, int] = {}
+    densities: dict[Any, int] = {}
+    sums: dict[tuple[int, Any], list[tuple[int, int]]] = {}
+    for number, form in enumerate(plan):
+        for factor, left, source, right in form:
+            density = densities.setdefault((factor, source), len(densities))
+            sums.setdefault((number, left), []).append((density, rights.setdefault(right, len(rights))))
+    lefts: dict[Any, list[Any]] = {}
+    for use, parts in sums.items():
+        lefts.setdefault(tuple(parts), []).append(use)
+    return rights, densities, lefts
+
+
+def _polarised(form: Sequence[ModeTerm], dimension: int) -> Iterator[Step]:
+    """Steps with the gradients' terms of a weight as one: 2 w.F w' = w.F w + w'.F w' - (w - w').F (w - w').
+
+    The last is a factor of the modes, so that two functions on the grid and two transforms back are enough, whatever
+    the number of variables.
+    """
+    none = (0,) * dimension
+    first: dict[ModeWeight, list[ModeTerm]] = {}
+    for term in form:
+        if sum(term.left) == sum(term.right) == 1:
+            first.setdefault(term.weight, []).append(term)
+        else:
+            yield term.factor, term.left, (term.weight, None), term.right
+    for weight, terms in first.items():
+        quadratic = Quadratic.half(terms)
+        if not quadratic.is_symmetric:
+            yield from ((t.factor, t.left, (weight, None), t.right) for t in terms)
+            continue
+        yield 1.0, quadratic, (weight, None), none
+        yield 1.0, none, (weight, None), quadratic
+        yield -1.0, none, (weight, quadratic), none
+
+
+def density_values(modes: Complex, orders: Sequence[int], grid: Sequence[int]) -> Array:
+    """sum_j c(j) exp(i j.t) on a grid of points t, for modes (4m + 1, ...) of a real weight; 4m + 1 points or more."""
+    spectrum = np.zeros((*grid[:-1], 2 * orders[-1] + 1), dtype=complex)
+    axes = [np.arange(-2 * order, 2 * order + 1) for order in orders[:-1]]
+    spectrum[np.ix_(*axes, np.arange(2 * orders[-1] + 1))] = modes[..., 2 * orders[-1] :]
+    return np.asarray(scipy.fft.irfftn(spectrum, s=grid, norm="forward"))
+
+
+def _power(w: Array, alpha: Index) -> Array:
+    return np.asarray(np.prod(w ** np.array(alpha), axis=1))
+
+
+def _weights(forms: Iterable[Iterable[ModeTerm]]) -> list[ModeWeight]:
+    return list(dict.fromkeys(term.weight for form in forms for term in form))
+
+
+def _checked(lattice: FourierLattice, weight: ModeWeight, modes: Mapping[ModeWeight, Complex]) -> Complex:
+    """The modes of a weight. Raises ValueError where there are none, or not as many as the lattice needs."""
+    if weight not in modes:
+        known = ", ".join(sorted(w.name for w in modes)) or "none"
+        raise ValueError(f"the form needs the modes of the weight {weight.name}; there are those of {known}")
+    found, shape = np.asarray(modes[weight]), tuple(4 * order + 1 for order in lattice.orders)
+    if found.shape != shape:
+        raise ValueError(f"modes of {weight.name} have shape {found.shape}; a lattice of these orders needs {shape}")
+    return found
