@@ -7,15 +7,17 @@ scale of a mode, and the mode tells which wells exchange in this time. Frames of
 takes no pair of frames and no lag.
 
 Replicas of 500 ps start at equilibrium and run in parallel, many to a task, each task writing its own part of a zarr
-array (float32), replica after replica. Frames that follow one another are alike, so that rows dealt to the folds one by
-one would put neighbours on both sides of every comparison, with intervals too narrow. folds="blocks" cuts the rows into
-ten contiguous blocks. With a multiple of ten replicas each block holds whole replicas, and the folds are independent.
+array (float32), replica after replica. Frames that follow one another are alike: dealt to the folds one by one, as is
+the default below a hundred tasks, they would put neighbours on both sides of every comparison. folds="blocks" cuts the
+rows into ten contiguous blocks; with a multiple of ten replicas each holds whole replicas, and the folds are
+independent. In 14 simulations of 1e6 frames 97 % of the 95 % intervals of blocks held the time scale on the grid, and
+84 % of those of single frames, which are 1.3 to 1.8 times narrower.
 
 The reference is the same generator by finite volumes on grids of the torus, which see no frame.
 
     python examples/torsions.py [--frames 1e6] [--out FOLDER] [--data FOLDER]
 
-With --frames 1e8 the frames take 0.8 GB on disk, the memory stays the same. With --data they are kept and used again.
+With --frames 1e8 the frames take 0.8 GB on disk, the memory stays at 0.5 GB. With --data they are kept and used again.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ TURN = 2 * np.pi
 DIFFUSIVITY = 0.1  # D, rad^2 / ps
 STEP, STEPS = 0.05, 20  # of the simulation, in ps, and how many to a frame
 FRAMES, REPLICAS = 500, 1000  # frames of a replica, 1 ps apart, and replicas of a task
+ORDER = 20  # highest frequency along each angle: 1681 functions
 SLOW, COUNT = 3, 6  # modes between wells; eigenvalues in all, the constant's among them
 CELLS = 60  # of the histogram, along each angle
 HIGHEST = 8.0  # free energy that is drawn, in kT
@@ -71,21 +74,26 @@ def main(frames: int = 1_000_000, out: str | Path = ".", data: str | Path | None
             simulate(path, replicas)
             numbers["seconds to simulate"] = time.perf_counter() - start
         start = time.perf_counter()
-        estimator = SpectralDecomposition(
-            Generator(diffusion=(2 * DIFFUSIVITY) ** 0.5, reversible=True),
-            basis=FourierLattice(15),
-            periods={0: TURN, 1: TURN},
-            n_components=COUNT,
-            folds="blocks",
-        ).fit(path)
+        model = estimator().fit(path)
         numbers["seconds to fit"] = time.perf_counter() - start
         counts = histogram(path)
     truth = solve_on_grid()
-    draw(estimator, counts, truth[0], picture)
-    numbers |= measure(estimator, *truth)
+    draw(model, counts, truth[0], picture)
+    numbers |= measure(model, *truth)
     widened = max(1.0, (1e6 / numbers["frames"]) ** 0.5)
     assert numbers["largest relative error of a slow time scale"] <= 0.25 * widened, numbers
     return numbers
+
+
+def estimator() -> SpectralDecomposition:
+    """The generator on trigonometric functions of both angles, up to the frequency ORDER."""
+    return SpectralDecomposition(
+        Generator(diffusion=(2 * DIFFUSIVITY) ** 0.5, reversible=True),
+        basis=FourierLattice(ORDER),
+        periods={0: TURN, 1: TURN},
+        n_components=COUNT,
+        folds="blocks",
+    )
 
 
 # -- the simulation --------------------------------------------------------------------------------------------------
@@ -199,13 +207,13 @@ def centres(cells: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(
-    estimator: SpectralDecomposition, values: np.ndarray, functions: np.ndarray, mass: np.ndarray
+    model: SpectralDecomposition, values: np.ndarray, functions: np.ndarray, mass: np.ndarray
 ) -> dict[str, float]:
     """Compare time scales with the grid's, and slow modes with its functions."""
-    found, ends, true = time_scales(estimator), intervals(estimator), -1 / values[1:]
+    found, ends, true = time_scales(model), intervals(model), -1 / values[1:]
     cells = round(len(mass) ** 0.5)
     grid = np.stack(np.broadcast_arrays(*centres(cells)), axis=-1).reshape(-1, 2)
-    learned, slow = estimator.transform(grid)[:, 1 : SLOW + 1], functions[:, 1 : SLOW + 1]
+    learned, slow = model.transform(grid)[:, 1 : SLOW + 1], functions[:, 1 : SLOW + 1]
     inner = np.einsum("ck,c,ck->k", learned, mass, slow)
     numbers = {}
     for i in range(COUNT - 1):
@@ -220,14 +228,14 @@ def measure(
     }
 
 
-def time_scales(estimator: SpectralDecomposition) -> np.ndarray:
+def time_scales(model: SpectralDecomposition) -> np.ndarray:
     """1 / rate of each mode but the constant, in ps."""
-    return -1 / estimator.eigenvalues_[1:]
+    return -1 / model.eigenvalues_[1:]
 
 
-def intervals(estimator: SpectralDecomposition) -> np.ndarray:
+def intervals(model: SpectralDecomposition) -> np.ndarray:
     """The ends (k, 2) of their 95 % intervals."""
-    return -1 / estimator.eigenvalue_errors_[1:]
+    return -1 / model.eigenvalue_errors_[1:]
 
 
 def histogram(path: Path) -> np.ndarray:
@@ -237,9 +245,9 @@ def histogram(path: Path) -> np.ndarray:
     return counts.compute().reshape(CELLS, CELLS)
 
 
-def draw(estimator: SpectralDecomposition, counts: np.ndarray, values: np.ndarray, picture: Path) -> None:
+def draw(model: SpectralDecomposition, counts: np.ndarray, values: np.ndarray, picture: Path) -> None:
     """Draw the free energy of the frames, the slow modes over the torus, and the time scales with intervals."""
-    found, ends, true = time_scales(estimator), intervals(estimator), -1 / values[1:]
+    found, ends, true = time_scales(model), intervals(model), -1 / values[1:]
     modes = [f"mode {i + 1}: {found[i]:.3g} ps" for i in range(SLOW)]
     titles = ["free energy, kT", *modes, "time scales, ps", "time scales over the grid's"]
     figure, axes = plot.panels(titles, columns=3, width=2.7, aspect=0.88)
@@ -253,7 +261,7 @@ def draw(estimator: SpectralDecomposition, counts: np.ndarray, values: np.ndarra
         axes[0].text(x, y, name, fontsize=7, color="white", ha="center", va="center")
     angles = np.linspace(-np.pi, np.pi, 121)
     grid = np.stack(np.meshgrid(angles, angles), axis=-1).reshape(-1, 2)
-    learned = estimator.transform(grid).reshape(len(angles), len(angles), -1)
+    learned = model.transform(grid).reshape(len(angles), len(angles), -1)
     for i in range(SLOW):
         plot.level_lines(axes[1 + i], np.rad2deg(angles), np.rad2deg(angles), learned[..., 1 + i])
     for panel in axes[: 1 + SLOW]:
