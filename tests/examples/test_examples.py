@@ -49,7 +49,7 @@ def test_hermite(tmp_path):
 NAMES = ["figure1_half_moons", "figure2_spherical_harmonics", "figure4_hermite_regression", "figure6_hermite"]
 
 
-@pytest.mark.parametrize("name", [*NAMES, "double_well", "mnist_features"])
+@pytest.mark.parametrize("name", [*NAMES, "double_well", "torsions", "positions", "mnist_features"])
 def test_a_folder_that_is_missing_is_made(name, tmp_path, monkeypatch):
     def reached(path, overwrite):
         raise InterruptedError(path)
