@@ -68,6 +68,12 @@ def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dic
     return operator.together(found) | others
 
 
+def precision_of(moments: Moments) -> float:
+    """The relative precision of the matrices that follow from modes: that of the transform, or of rounding."""
+    lattice, rounding = lattice_of(moments), PRECISION[moments.dtype]
+    return max(lattice.eps, rounding) if lattice.method == "nufft" else rounding
+
+
 @dataclass(frozen=True, eq=False)
 class Weighed:
     """The forms of an operator on a lattice of lower frequencies, weighed by the prior of a kernel.
@@ -94,7 +100,7 @@ class Weighed:
             sums,
             moments.weight,
             counted_rows(moments),
-            PRECISION[moments.dtype],
+            precision_of(moments),
         )
 
     @cached_property
@@ -134,10 +140,11 @@ class Weighed:
         rest = slice(1, p) if null else slice(0, p)
         inner = a[rest, rest] - np.outer(first[rest], first[rest])
         outer = b[rest, rest]
-        t = 1 / max(self._last_value(a, b, count), 1e-3 * np.trace(outer) / max(np.trace(inner), 1e-300))
+        least = CERTAIN * self.precision * np.trace(a)  # less is rounding, as of rows that are all equal
+        t = 1 / max(self._last_value(a, b, count), 1e-3 * np.trace(outer) / max(np.trace(inner), least))
         size = min(most, len(inner))
         theta, vectors = _largest(inner, outer, t, size)
-        seen = theta > CERTAIN * self.precision
+        seen = theta > CERTAIN * self._blurred(vectors)
         vectors = vectors[:, seen] / np.sqrt(theta[seen])
         if not null:
             return vectors, int(np.count_nonzero(seen))
@@ -147,12 +154,17 @@ class Weighed:
         found[0, 1:] = -(first[rest] @ vectors) / math.sqrt(a[0, 0])
         return found, int(np.count_nonzero(seen)) + 1
 
+    def _blurred(self, vectors: Array) -> Array:
+        """How much of the squares of functions (k,) may be errors: of the modes, and of the matrices weighed."""
+        scale, squares = self.scale[len(self.scale) - len(vectors) :, None], vectors**2
+        return np.asarray(np.sum((self.precision * scale**2 + PRECISION["float64"]) * squares, axis=0))
+
     def _last_value(self, a: Array, b: Array, count: int) -> float:
         """About the last value that is wanted, from the functions of lowest frequency."""
         order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:COARSE]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
         values, vectors = scipy.linalg.eigh(few)
-        kept = values > 1e-10 * values[-1]
+        kept = values > max(1e-10, CERTAIN * self.precision) * values[-1]
         white = vectors[:, kept] / np.sqrt(values[kept])
         found = scipy.linalg.eigvalsh(white.T @ form @ white)
         return float(found[min(count, len(found)) - 1])
