@@ -266,13 +266,18 @@ def solve_modes(
     return found
 
 
-def whole_span(size: int) -> Array:
-    """All functions of a lattice. Raises ValueError where they are too many to be solved without a penalty."""
+def check_cut_size(size: int) -> None:
+    """Raise ValueError for more functions of a lattice than are solved without a penalty."""
     if size > CUT_SIZE:
         raise ValueError(
             f"solver='cut' takes all {size} functions of the lattice, and up to {CUT_SIZE} are solved so: lower m, or "
             "take the penalised solution"
         )
+
+
+def whole_span(size: int) -> Array:
+    """All functions of a lattice. Raises ValueError where they are too many to be solved without a penalty."""
+    check_cut_size(size)
     return np.eye(size)
 
 

@@ -13,6 +13,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.lattice import lattice_of, solve_modes
 from daskspectral.moments.lattice_regression import PARTS, regress
 from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, Prior, choose_prior, cut_orders
+from daskspectral.moments.problem import checked_means
 from daskspectral.moments.regression import RidgeProblem
 from daskspectral.passes.automatic import in_threads
 from daskspectral.passes.selection import Candidate, Selection
@@ -43,6 +44,7 @@ def solve_on_lattice(
     Raises ValueError for more frequencies than were measured.
     """
     lattice = lattice_of(moments)
+    checked_means(moments)
     orders = _given_orders(basis, lattice)
     own = None if kernel is None or isinstance(kernel, str) else kernel
     c = penalty if isinstance(penalty, float) else None
@@ -86,6 +88,11 @@ def _given_orders(basis: Any, measured: FourierLattice) -> tuple[int, ...] | Non
     if not isinstance(basis, FourierLattice) or basis.m is None:
         return None
     orders = basis.m if isinstance(basis.m, tuple) else (basis.m,) * measured.dimension
+    if len(orders) != measured.dimension:
+        raise ValueError(
+            f"the modes of these moments are of {measured.dimension} variables, and the basis of this estimator has "
+            f"m={basis.m}, for {len(orders)}: fit it to the data, or give m for each variable"
+        )
     if any(a > b for a, b in zip(orders, measured.orders, strict=True)):
         raise ValueError(
             f"the modes of these moments serve frequencies up to {measured.orders}, and the basis of this estimator "
