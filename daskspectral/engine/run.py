@@ -48,7 +48,8 @@ class Run:
     """Passes over a source in the ranges of a plan; `reduce` and `map` may be called many times.
 
     `reduce` leaves out rows for whose prepared points the test `dropped` holds, which says in words what they are.
-    `on_invalid` is "raise", "skip" or "keep" (rows are not checked). `progress` None shows a bar on a terminal only, with `description` as its label.
+    `on_invalid` is "raise", "skip" or "keep" (rows are not checked). `progress` None shows a bar on a terminal only,
+    with `description` as its label.
     """
 
     source: Source
