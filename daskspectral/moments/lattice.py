@@ -128,7 +128,10 @@ class Weighed:
         return float(np.trace(energy)) if squares is None else squares * self.basis.slope_norm
 
     def leading(self, c: float, count: int, most: int) -> tuple[Array, int]:
-        """The leading functions of all rows, (p, r), r <= `most`, the constant first; and how many were looked at.
+        """An orthonormal basis of the leading functions of all rows, (p, r), the constant first; how many the rows see.
+
+        At most `most` are found, beside the constant. Orthonormal in the kernel's norm: of functions of unit norm on
+        the data, the smooth ones would be rounding beside the rough ones.
 
         c is the least penalty that they serve, `count` how many values are wanted.
         """
@@ -144,20 +147,14 @@ class Weighed:
         t = 1 / max(self._last_value(a, b, count), 1e-3 * np.trace(outer) / max(np.trace(inner), least))
         size = min(most, len(inner))
         theta, vectors = _largest(inner, outer, t, size)
-        seen = theta > CERTAIN * self._blurred(vectors)
-        vectors = vectors[:, seen] / np.sqrt(theta[seen])
-        if not null:
-            return vectors, int(np.count_nonzero(seen))
-        found = np.zeros((p, vectors.shape[1] + 1))
-        found[0, 0] = 1 / math.sqrt(a[0, 0])
-        found[1:, 1:] = vectors
-        found[0, 1:] = -(first[rest] @ vectors) / math.sqrt(a[0, 0])
-        return found, int(np.count_nonzero(seen)) + 1
+        seen = theta > self._blurred(vectors)
+        vectors = np.linalg.qr(vectors[:, seen])[0]
+        return (scipy.linalg.block_diag([1.0], vectors) if null else vectors), int(np.count_nonzero(seen)) + null
 
     def _blurred(self, vectors: Array) -> Array:
-        """How much of the squares of functions (k,) may be errors: of the modes, and of the matrices weighed."""
-        scale, squares = self.scale[len(self.scale) - len(vectors) :, None], vectors**2
-        return np.asarray(np.sum((self.precision * scale**2 + PRECISION["float64"]) * squares, axis=0))
+        """How much of the squares of functions (k,) may be errors: of the modes, and of the eigensolver."""
+        errors = CERTAIN * self.precision * self.basis.weights[-len(vectors) :] + np.finfo(float).eps
+        return np.asarray(errors @ vectors**2)
 
     def _last_value(self, a: Array, b: Array, count: int) -> float:
         """About the last value that is wanted, from the functions of lowest frequency."""
