@@ -10,6 +10,7 @@ matrices.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -253,13 +254,15 @@ def solve_modes(
     for name in moments.operator.solver.functions:
         found[name] = weighed.coefficients(span @ found[name], lattice_of(moments))
     if penalty is not None:
-        of = f"rank {found['rank_']} of {span.shape[1]}"
-        found["status_"] = found["status_"].replace(of, f"rank {rank} of {size}")
-        found["rank_"] = rank
+        pair = isinstance(found["rank_"], tuple)
+        found["status_"] = re.sub(rf"\b\d+ of {span.shape[1]}\b", f"{rank} of {size}", found["status_"])
+        found["rank_"] = (rank, rank) if pair else rank
     first, squares = weighed.sums["first"], np.diag(weighed.sums["gram"])
     share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0) / weighed.weight
     found["support_"] = np.zeros(lattice_of(moments).size)
     found["support_"][lattice_of(moments).places(lattice)] = share * counted_rows(moments)
+    if "right_support_" in found:
+        found["right_support_"] = found["support_"]
     return found
 
 
