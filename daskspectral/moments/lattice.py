@@ -27,7 +27,7 @@ from daskspectral.modes import pairing_terms_of, terms_of
 from daskspectral.modes.matrices import form_matrix, functional_vector
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.modes import MODES, weights_of
+from daskspectral.moments.modes import MODES, fold_orders, weights_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.penalty import PRECISION
 from daskspectral.moments.solution import solve_moments
@@ -168,21 +168,33 @@ class Weighed:
         return float(found[min(count, len(found)) - 1])
 
     def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays] | None) -> Moments:
-        """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`."""
-        own = None
+        """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`.
+
+        Where folds have the lower frequencies alone, what the whole has beyond them counts as the same in all folds.
+        """
+        functions = self.scale[:, None] * span
+        own, whole = None, self._reduced(self.sums, functions)
         if folds is not None and parts is not None:
-            groups = [self._reduced(part, span) for part in parts]
-            own = replace(folds, arrays={name: np.stack([g[name] for g in groups]) for name in groups[0]})
+            lattice = self.basis.lattice
+            lower = lattice.truncated(fold_orders(lattice_of(moments)))
+            few = functions if lower == lattice else functions[lattice.places(lower)]
+            groups = [self._reduced(part, few) for part in parts]
+            arrays = {name: np.stack([g[name] for g in groups]) for name in groups[0]}
+            if lower != lattice:
+                shares = folds.weight / folds.weight.sum()
+                for name in (*self.operator.forms, *self.operator.functionals):
+                    arrays[name] += np.multiply.outer(shares, whole[name] - arrays[name].sum(axis=0))
+            own = replace(folds, arrays=arrays)
         return replace(
             moments,
-            arrays=self._reduced(self.sums, span),
+            arrays=whole,
             basis=SpanBasis(self.basis, span),
             operator=self.operator,
             folds=own,
         )
 
-    def _reduced(self, sums: Arrays, span: Array) -> dict[str, Array]:
-        functions, found = self.scale[:, None] * span, dict(sums)
+    def _reduced(self, sums: Arrays, functions: Array) -> dict[str, Array]:
+        found = dict(sums)
         found |= {name: functions.T @ sums[name] @ functions for name in self.operator.forms}
         return found | {name: functions.T @ sums[name] for name in self.operator.functionals}
 
@@ -238,12 +250,12 @@ def solve_modes(
         span, rank = whole_span(size), size
     else:
         span, rank = weighed.leading(penalty, ritz_size(count), SPAN)
-    folds = moments.folds
+    folds, lower = moments.folds, lattice.truncated(fold_orders(lattice_of(moments)))
     parts = (
         None
         if folds is None
         else (
-            expanded(lattice, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
+            expanded(lower, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
             for g in range(len(folds.count))
         )
     )
