@@ -85,6 +85,11 @@ class FourierLattice(Basis):
             if not isinstance(self.box, (Sequence, np.ndarray)):
                 raise ValueError(f"box has (lower, upper) for each column; it is {self.box!r}")
             object.__setattr__(self, "box", tuple(None if side is None else _interval(side) for side in self.box))
+        if self.periods is not None:
+            for period in self.periods:
+                if period is not None and not (is_number(period) and period > 0):
+                    raise ValueError(f"periods are positive numbers, or None; one is {period!r}")
+            object.__setattr__(self, "periods", tuple(None if p is None else float(p) for p in self.periods))
         if self.margin is not None and not (is_number(self.margin) and 0 < self.margin < math.inf):
             raise ValueError(f"margin is a positive share of the width of the box; it is {self.margin!r}")
         if not (is_number(self.outside) and 0 <= self.outside < 1):
@@ -128,6 +133,8 @@ class FourierLattice(Basis):
         self._check_dimension(dimension)
         m = ORDERS[dimension] if self.m is None else self.m
         periods = self.periods if periods is None else tuple(periods)
+        if self.periods is not None and periods != self.periods:
+            raise ValueError(f"the lattice has the periods {self.periods}, and {periods} are asked for; give them once")
         return replace(
             self,
             m=m if isinstance(m, tuple) else (m,) * dimension,

@@ -439,7 +439,8 @@ class HermiteRegressor(Regressor):
         check_amount("gradient_weight", self.gradient_weight)
         check_one_of("standardize", self.standardize, (True, False))
         check_periods(self.periods)
-        if self.standardize and self.periods is not None:
+        periods = self.periods if self.basis is None else self.basis.periods or self.periods
+        if self.standardize and periods is not None:
             raise ValueError(
                 "standardize=True would change the units of X, and periods are in them; scale the columns of X before, "
                 "without standardize"

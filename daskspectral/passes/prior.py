@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskspectral.basis import FourierLattice
+from daskspectral.basis.prior import check_stationary
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import lattice_of, solve_modes
@@ -46,7 +47,7 @@ def solve_on_lattice(
     lattice = lattice_of(moments)
     checked_means(moments)
     orders = _given_orders(basis, lattice)
-    own = None if kernel is None or isinstance(kernel, str) else kernel
+    own = _given_kernel(kernel)
     c = penalty if isinstance(penalty, float) else None
     if penalty is None or not (c is None or own is None or own.automatic):
         known = (FAMILIES[0],) if own is None else (own,)
@@ -81,6 +82,14 @@ def solve_on_lattice(
         reason=chosen.reason,
     )
     return LatticeSolution(attributes, selection, found)
+
+
+def _given_kernel(kernel: Kernel | str | None) -> Kernel | None:
+    """The kernel that is given; None where it is left to the data. Raises TypeError or ValueError for no prior."""
+    if kernel is None or isinstance(kernel, str):
+        return None
+    check_stationary(kernel)
+    return kernel
 
 
 def _given_orders(basis: Any, measured: FourierLattice) -> tuple[int, ...] | None:
@@ -133,7 +142,7 @@ def regress_on_lattice(
     orders = _given_orders(basis, lattice)
     found = regress(
         moments,
-        kernel=None if kernel is None or isinstance(kernel, str) else kernel,
+        kernel=_given_kernel(kernel),
         orders=orders,
         alpha=alpha,
         gradient_weight=gradient_weight,

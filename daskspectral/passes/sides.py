@@ -115,7 +115,8 @@ class Choice:
             )
         sides = [side for side in (self.left, self.right) if side is not None]
         for what, given in {
-            "periods": any(side.periods is not None for side in sides),
+            "periods": any(side.periods is not None for side in sides)
+            or (self.lattice is not None and self.lattice.periods is not None),
             "a function that vanishes at the ends of the data": any(side.vanishes for side in sides),
         }.items():
             if self.standardize and given:

@@ -131,6 +131,14 @@ def test_a_truncated_lattice_has_some_of_the_functions(orders: list[int], data: 
     np.testing.assert_allclose(lattice.values(x)[lattice.places(lower)], lower.values(x), atol=1e-12)
 
 
+def test_periods_are_given_once() -> None:
+    closed = FourierLattice(3, periods=[2.0, None])
+    assert closed.laid(2, None, (2.0, None)).periods == (2.0, None)
+    assert closed.laid(2, [None, (0, 1)], None).periods == (2.0, None)
+    with pytest.raises(ValueError, match=r"has the periods \(2.0, None\), and \(1.0, None\) are asked for"):
+        closed.laid(2, None, (1.0, None))
+
+
 @pytest.mark.parametrize("lattice", [*LATTICES, FourierLattice(), FourierLattice(3), FourierLattice((3, 4))])
 def test_copies_are_equal(lattice: FourierLattice) -> None:
     assert copied(lattice) == lattice
@@ -167,6 +175,9 @@ def test_defaults_by_dimension() -> None:
         ({"box": 3}, r"box has \(lower, upper\) for each column; it is 3"),
         ({"m": (2, 2), "box": [(0, 1)]}, r"they have \[1, 2\] entries"),
         ({"box": [(0, 1)], "periods": (None, 1.0)}, r"they have \[1, 2\] entries"),
+        ({"periods": [0.0]}, "periods are positive numbers, or None; one is 0.0"),
+        ({"periods": [None, np.nan]}, "one is nan"),
+        ({"periods": ["a"]}, "one is 'a'"),
         ({"margin": 0.0}, "margin is a positive share"),
         ({"margin": np.nan}, "margin is a positive share"),
         ({"outside": 1.0}, "outside is a share"),
@@ -279,6 +290,11 @@ def test_weights_do_not_depend_on_the_unit(kernel: Any, scale: float, unit: floa
 def test_kernels_that_are_no_function_of_the_difference(kernel: Any) -> None:
     with pytest.raises(TypeError, match=r"prior of its coefficients, and a function of \|x - y\|"):
         prior_weights(kernel, LINE)
+
+
+def test_no_median_distance_is_taken() -> None:
+    with pytest.raises(ValueError, match=r"give the scale of Gaussian\(scale='median'\) as a number, or 'auto'"):
+        prior_weights(Gaussian("median"), LINE)
 
 
 def test_weighed_functions_and_spans_keep_the_promises_of_a_basis() -> None:
