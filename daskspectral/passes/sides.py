@@ -170,8 +170,7 @@ class Choice:
         penalty = None if self.penalty is None else 1.0 if isinstance(self.penalty, str) else float(self.penalty)
         chosen: dict[str, Any] = {"spread": self.left.spread, **({} if penalty is None else {"penalty": penalty})}
         if isinstance(basis, FourierLattice):  # what is left open is chosen after the pass
-            penalty = None if isinstance(self.penalty, str) else penalty
-            return Discretisation(basis, source.preparation, penalty=penalty)
+            return Discretisation(basis, source.preparation)
         if raw is not None:
             chosen |= {"kernel": self.left.kernel_of(basis), "landmarks": raw, "n_landmarks": len(raw)}
         found = Discretisation(
