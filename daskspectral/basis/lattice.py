@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,7 +47,8 @@ class FourierLattice(Basis):
         Share of the width by which the period is larger. A function that differs at opposite edges of the data changes
         in this gap; by default .1, or more where m is small.
     outside : float
-        Rows outside the box count as absent; more than this share of them is an error.
+        Rows outside the box count as absent; more than this share of them is an error. At such rows fitted functions
+        have the values of the nearest point of the box.
     method : {"matmul", "nufft"}, optional
         How modes are summed: by matrix products, exact to rounding, or by the nonuniform FFT of `finufft` (extra
         `lattice`). By default what a fixed table says is faster.
@@ -81,7 +82,14 @@ class FourierLattice(Basis):
             whole = tuple(int(order) for order in orders)
             object.__setattr__(self, "m", whole if isinstance(self.m, Sequence) else whole[0])
         if self.box is not None:
+            if not isinstance(self.box, (Sequence, np.ndarray)):
+                raise ValueError(f"box has (lower, upper) for each column; it is {self.box!r}")
             object.__setattr__(self, "box", tuple(None if side is None else _interval(side) for side in self.box))
+        if self.periods is not None:
+            for period in self.periods:
+                if period is not None and not (is_number(period) and period > 0):
+                    raise ValueError(f"periods are positive numbers, or None; one is {period!r}")
+            object.__setattr__(self, "periods", tuple(None if p is None else float(p) for p in self.periods))
         if self.margin is not None and not (is_number(self.margin) and 0 < self.margin < math.inf):
             raise ValueError(f"margin is a positive share of the width of the box; it is {self.margin!r}")
         if not (is_number(self.outside) and 0 <= self.outside < 1):
@@ -125,6 +133,8 @@ class FourierLattice(Basis):
         self._check_dimension(dimension)
         m = ORDERS[dimension] if self.m is None else self.m
         periods = self.periods if periods is None else tuple(periods)
+        if self.periods is not None and periods != self.periods:
+            raise ValueError(f"the lattice has the periods {self.periods}, and {periods} are asked for; give them once")
         return replace(
             self,
             m=m if isinstance(m, tuple) else (m,) * dimension,
@@ -183,6 +193,17 @@ class FourierLattice(Basis):
             raise ValueError(f"{self!r} has no box before it is fitted to data")
         return [(p, side or (0.0, 0.0)) for p, side in zip(periods, box, strict=True)]
 
+    @property
+    def sides(self) -> str:
+        """The box in words, rounded: its ends, or the period, by column."""
+        shown = [f"period {p:.6g}" if p else f"({a:.6g}, {b:.6g})" for p, (a, b) in self._sides]
+        return f"[{', '.join(shown)}]"
+
+    def difference(self, other: FourierLattice) -> str:
+        """In which fields two lattices differ, with both values, in words; "" where they are equal."""
+        pairs = ((field.name, getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+        return "; ".join(f"{name}={one!r} and {name}={two!r}" for name, one, two in pairs if one != two)
+
     @cached_property
     def half(self) -> NDArray[np.int64]:
         """One frequency k of each pair +-k, (h, d), in lexicographic order: its first entry but 0 is positive."""
@@ -214,6 +235,20 @@ class FourierLattice(Basis):
                 good = (column >= lower) & (column <= upper)
                 found = good if found is None else found & good
         return found
+
+    def nearest(self, x: Array) -> tuple[Array, NDArray[np.bool_] | None]:
+        """The points of the box nearest to points (c, d), and which coordinates are outside it (c, d), None for none.
+
+        Beyond the box functions go back to their values at its other end, which say nothing of the data.
+        """
+        if self.inside(x) is None:
+            return x, None
+        moved, outside = np.array(x), np.zeros(x.shape, dtype=bool)
+        for axis, (period, (lower, upper)) in enumerate(self._sides):
+            if not period:
+                outside[:, axis] = (x[:, axis] < lower) | (x[:, axis] > upper)
+                moved[:, axis] = np.clip(x[:, axis], lower, upper)
+        return moved, outside
 
     def truncated(self, orders: Sequence[int]) -> FourierLattice:
         """The lattice of the lower frequencies of this one."""

@@ -32,11 +32,16 @@ def prior_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 
 def check_stationary(kernel: Any) -> None:
-    """Raise TypeError for a kernel that is no function of x - y."""
+    """Raise TypeError for a kernel that is no function of x - y, ValueError for a scale that is a median distance."""
     if not isinstance(kernel, Kernel) or not isinstance(_plain(kernel), RadialKernel):
         raise TypeError(
             "the kernel of a Fourier lattice is the prior of its coefficients, and a function of |x - y|, such as "
             f"Matern(1.5, scale) or Gaussian(scale); got {kernel!r}"
+        )
+    if kernel.has_scale("median"):
+        raise ValueError(
+            f"a Fourier lattice takes no median of distances between rows: give the scale of {kernel!r} as a number, "
+            "or 'auto', which is chosen after the pass"
         )
 
 

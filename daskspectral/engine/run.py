@@ -47,8 +47,9 @@ Array = NDArray[Any]
 class Run:
     """Passes over a source in the ranges of a plan; `reduce` and `map` may be called many times.
 
-    `reduce` leaves out rows for whose prepared points the test `dropped` holds. `on_invalid` is "raise", "skip" or
-    "keep" (rows are not checked). `progress` None shows a bar on a terminal only, with `description` as its label.
+    `reduce` leaves out rows for whose prepared points the test `dropped` holds, which says in words what they are.
+    `on_invalid` is "raise", "skip" or "keep" (rows are not checked). `progress` None shows a bar on a terminal only,
+    with `description` as its label.
     """
 
     source: Source
@@ -89,7 +90,9 @@ class Run:
         if checkpoint is not None:
             checkpoint.write()
         if total is None or not total.count:
-            raise ValueError(f"no rows are left: {total.skipped if total else 0} of {self.source.n} are invalid")
+            invalid, read = total.skipped if total else 0, sum(stop - start for start, stop in self.plan.ranges)
+            others = f", and the others are {self.dropped}" if self.dropped is not None and invalid < read else ""
+            raise ValueError(f"no rows are left: {invalid} of {read} are invalid{others}")
         return total
 
     def map(

@@ -19,6 +19,7 @@ from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
+from daskspectral.moments.lattice_regression import check_regression_size
 from daskspectral.moments.regression import RidgeProblem, advise_offset
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import shaped
@@ -218,6 +219,8 @@ class HermiteRegressor(Regressor):
         if lattice is None:
             kernel = periodic(kernel, periods, "periods= asks for")
             self._check_against(source, kernel, operator)
+        else:
+            check_regression_size(lattice.size)
 
         def lay(source: Source) -> Discretisation:
             if self.basis is not None:
@@ -302,6 +305,7 @@ class HermiteRegressor(Regressor):
             cut=cut,
         )
         self.choice_ = found.selection.with_parameters(self.given_params())
+        advise_offset(moments)
         return self._with(moments, found.problem, found.fit, found.coefficients)
 
     def _with(self, moments: Moments, problem: RidgeProblem, fit: RidgeFit, coefficients: Array) -> Self:
@@ -435,7 +439,8 @@ class HermiteRegressor(Regressor):
         check_amount("gradient_weight", self.gradient_weight)
         check_one_of("standardize", self.standardize, (True, False))
         check_periods(self.periods)
-        if self.standardize and self.periods is not None:
+        periods = self.periods if self.basis is None else self.basis.periods or self.periods
+        if self.standardize and periods is not None:
             raise ValueError(
                 "standardize=True would change the units of X, and periods are in them; scale the columns of X before, "
                 "without standardize"

@@ -53,9 +53,10 @@ class ModeWeight:
             parts.append(np.einsum("cm,cm->c", _entries(fields, u)[:, :, a], _entries(fields, v)[:, :, b]))
         if not parts:
             return None
-        product = parts[0]
-        for part in parts[1:]:
-            product = product * (part[:, None] if part.ndim < product.ndim else part)
+        most = max(part.ndim for part in parts)
+        product: Any = 1.0
+        for part in parts:
+            product = product * (part[:, None] if part.ndim < most else part)
         return np.asarray(product, dtype=float)
 
 

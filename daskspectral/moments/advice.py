@@ -63,6 +63,8 @@ def advise_rank(solution: Spectrum, basis: Basis, wanted: int, *, right: Basis |
         basis = right if right is not None and solution.rank[1] < solution.rank[0] else basis
     advice = "use more landmarks or a narrower kernel, or ask for fewer values"
     kernels = [part.core.kernel for part in basis.parts if isinstance(part.core, LandmarkBasis)]
+    if not kernels:
+        advice = "use more rows or a basis of more functions, or ask for fewer values"
     degrees = [kernel.degree for kernel in kernels if isinstance(kernel, Polynomial)]
     if degrees:
         most = math.comb(basis.dimension + max(degrees), basis.dimension)

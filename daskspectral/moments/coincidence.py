@@ -31,6 +31,9 @@ class Coincidence:
         self.table[_hashes(points[:, self.column])] = True
         self.points = np.sort(_whole(points))
 
+    def __str__(self) -> str:
+        return "landmarks, which are left out: take fewer of them, or exclude_landmarks=False"
+
     def __call__(self, x: Array) -> NDArray[np.bool_]:
         """Which of the points (c, d) are landmarks, (c,)."""
         result = self.table[_hashes(x[:, self.column])]

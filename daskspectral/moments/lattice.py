@@ -10,6 +10,7 @@ matrices.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +27,7 @@ from daskspectral.modes import pairing_terms_of, terms_of
 from daskspectral.modes.matrices import form_matrix, functional_vector
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.modes import MODES, weights_of
+from daskspectral.moments.modes import MODES, fold_orders, weights_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.penalty import PRECISION
 from daskspectral.moments.solution import solve_moments
@@ -68,6 +69,12 @@ def expanded(lattice: FourierLattice, operator: Operator, arrays: Arrays) -> dic
     return operator.together(found) | others
 
 
+def precision_of(moments: Moments) -> float:
+    """The relative precision of the matrices that follow from modes: that of the transform, or of rounding."""
+    lattice, rounding = lattice_of(moments), PRECISION[moments.dtype]
+    return max(lattice.eps, rounding) if lattice.method == "nufft" else rounding
+
+
 @dataclass(frozen=True, eq=False)
 class Weighed:
     """The forms of an operator on a lattice of lower frequencies, weighed by the prior of a kernel.
@@ -94,7 +101,7 @@ class Weighed:
             sums,
             moments.weight,
             counted_rows(moments),
-            PRECISION[moments.dtype],
+            precision_of(moments),
         )
 
     @cached_property
@@ -122,7 +129,10 @@ class Weighed:
         return float(np.trace(energy)) if squares is None else squares * self.basis.slope_norm
 
     def leading(self, c: float, count: int, most: int) -> tuple[Array, int]:
-        """The leading functions of all rows, (p, r), r <= `most`, the constant first; and how many were looked at.
+        """An orthonormal basis of the leading functions of all rows, (p, r), the constant first; how many the rows see.
+
+        At most `most` are found, beside the constant. Orthonormal in the kernel's norm: of functions of unit norm on
+        the data, the smooth ones would be rounding beside the rough ones.
 
         c is the least penalty that they serve, `count` how many values are wanted.
         """
@@ -134,45 +144,57 @@ class Weighed:
         rest = slice(1, p) if null else slice(0, p)
         inner = a[rest, rest] - np.outer(first[rest], first[rest])
         outer = b[rest, rest]
-        t = 1 / max(self._last_value(a, b, count), 1e-3 * np.trace(outer) / max(np.trace(inner), 1e-300))
+        least = CERTAIN * self.precision * np.trace(a)  # less is rounding, as of rows that are all equal
+        t = 1 / max(self._last_value(a, b, count), 1e-3 * np.trace(outer) / max(np.trace(inner), least))
         size = min(most, len(inner))
         theta, vectors = _largest(inner, outer, t, size)
-        seen = theta > CERTAIN * self.precision
-        vectors = vectors[:, seen] / np.sqrt(theta[seen])
-        if not null:
-            return vectors, int(np.count_nonzero(seen))
-        found = np.zeros((p, vectors.shape[1] + 1))
-        found[0, 0] = 1 / math.sqrt(a[0, 0])
-        found[1:, 1:] = vectors
-        found[0, 1:] = -(first[rest] @ vectors) / math.sqrt(a[0, 0])
-        return found, int(np.count_nonzero(seen)) + 1
+        seen = theta > self._blurred(vectors)
+        vectors = np.linalg.qr(vectors[:, seen])[0]
+        return (scipy.linalg.block_diag([1.0], vectors) if null else vectors), int(np.count_nonzero(seen)) + null
+
+    def _blurred(self, vectors: Array) -> Array:
+        """How much of the squares of functions (k,) may be errors: of the modes, and of the eigensolver."""
+        errors = CERTAIN * self.precision * self.basis.weights[-len(vectors) :] + np.finfo(float).eps
+        return np.asarray(errors @ vectors**2)
 
     def _last_value(self, a: Array, b: Array, count: int) -> float:
         """About the last value that is wanted, from the functions of lowest frequency."""
         order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:COARSE]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
         values, vectors = scipy.linalg.eigh(few)
-        kept = values > 1e-10 * values[-1]
+        kept = values > max(1e-10, CERTAIN * self.precision) * values[-1]
         white = vectors[:, kept] / np.sqrt(values[kept])
         found = scipy.linalg.eigvalsh(white.T @ form @ white)
         return float(found[min(count, len(found)) - 1])
 
     def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays] | None) -> Moments:
-        """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`."""
-        own = None
+        """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`.
+
+        Where folds have the lower frequencies alone, what the whole has beyond them counts as the same in all folds.
+        """
+        functions = self.scale[:, None] * span
+        own, whole = None, self._reduced(self.sums, functions)
         if folds is not None and parts is not None:
-            groups = [self._reduced(part, span) for part in parts]
-            own = replace(folds, arrays={name: np.stack([g[name] for g in groups]) for name in groups[0]})
+            lattice = self.basis.lattice
+            lower = lattice.truncated(fold_orders(lattice_of(moments)))
+            few = functions if lower == lattice else functions[lattice.places(lower)]
+            groups = [self._reduced(part, few) for part in parts]
+            arrays = {name: np.stack([g[name] for g in groups]) for name in groups[0]}
+            if lower != lattice:
+                shares = folds.weight / folds.weight.sum()
+                for name in (*self.operator.forms, *self.operator.functionals):
+                    arrays[name] += np.multiply.outer(shares, whole[name] - arrays[name].sum(axis=0))
+            own = replace(folds, arrays=arrays)
         return replace(
             moments,
-            arrays=self._reduced(self.sums, span),
+            arrays=whole,
             basis=SpanBasis(self.basis, span),
             operator=self.operator,
             folds=own,
         )
 
-    def _reduced(self, sums: Arrays, span: Array) -> dict[str, Array]:
-        functions, found = self.scale[:, None] * span, dict(sums)
+    def _reduced(self, sums: Arrays, functions: Array) -> dict[str, Array]:
+        found = dict(sums)
         found |= {name: functions.T @ sums[name] @ functions for name in self.operator.forms}
         return found | {name: functions.T @ sums[name] for name in self.operator.functionals}
 
@@ -228,12 +250,12 @@ def solve_modes(
         span, rank = whole_span(size), size
     else:
         span, rank = weighed.leading(penalty, ritz_size(count), SPAN)
-    folds = moments.folds
+    folds, lower = moments.folds, lattice.truncated(fold_orders(lattice_of(moments)))
     parts = (
         None
         if folds is None
         else (
-            expanded(lattice, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
+            expanded(lower, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
             for g in range(len(folds.count))
         )
     )
@@ -244,23 +266,30 @@ def solve_modes(
     for name in moments.operator.solver.functions:
         found[name] = weighed.coefficients(span @ found[name], lattice_of(moments))
     if penalty is not None:
-        of = f"rank {found['rank_']} of {span.shape[1]}"
-        found["status_"] = found["status_"].replace(of, f"rank {rank} of {size}")
-        found["rank_"] = rank
+        pair = isinstance(found["rank_"], tuple)
+        found["status_"] = re.sub(rf"\b\d+ of {span.shape[1]}\b", f"{rank} of {size}", found["status_"])
+        found["rank_"] = (rank, rank) if pair else rank
     first, squares = weighed.sums["first"], np.diag(weighed.sums["gram"])
     share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0) / weighed.weight
     found["support_"] = np.zeros(lattice_of(moments).size)
     found["support_"][lattice_of(moments).places(lattice)] = share * counted_rows(moments)
+    if "right_support_" in found:
+        found["right_support_"] = found["support_"]
     return found
 
 
-def whole_span(size: int) -> Array:
-    """All functions of a lattice. Raises ValueError where they are too many to be solved without a penalty."""
+def check_cut_size(size: int) -> None:
+    """Raise ValueError for more functions of a lattice than are solved without a penalty."""
     if size > CUT_SIZE:
         raise ValueError(
             f"solver='cut' takes all {size} functions of the lattice, and up to {CUT_SIZE} are solved so: lower m, or "
             "take the penalised solution"
         )
+
+
+def whole_span(size: int) -> Array:
+    """All functions of a lattice. Raises ValueError where they are too many to be solved without a penalty."""
+    check_cut_size(size)
     return np.eye(size)
 
 

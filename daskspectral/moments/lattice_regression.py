@@ -218,12 +218,17 @@ def _compared(
     return kernel_of(families[best[0]], best[1], moments), table, edge
 
 
+def check_regression_size(size: int) -> None:
+    """Raise ValueError for more functions of a lattice than a regression is solved on."""
+    if size > DENSE:
+        raise ValueError(
+            f"a regression on {size} functions is larger than the {DENSE} that are solved directly: lower m"
+        )
+
+
 def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
     """The coefficients (p, m) of the lattice's functions at one penalty, by Cholesky."""
-    if basis.size > DENSE:
-        raise ValueError(
-            f"a regression on {basis.size} functions is larger than the {DENSE} that are solved directly: lower m"
-        )
+    check_regression_size(basis.size)
     scale = scale_of(basis)
     sums = _scaled(expanded(basis.lattice, moments.operator, moments.arrays), scale)
     form: Array = np.asarray(sums["gram"] / moments.weight)

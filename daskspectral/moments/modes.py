@@ -50,6 +50,9 @@ class Outside:
 
     lattice: FourierLattice
 
+    def __str__(self) -> str:
+        return f"outside the box {self.lattice.sides} of the lattice: give a wider one"
+
     def __call__(self, x: Array) -> NDArray[np.bool_]:
         """Which of the points are outside, (c,)."""
         inside = self.lattice.inside(x)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis
+from daskspectral.basis import Basis, FourierLattice
 from daskspectral.moments.folds import Folds
 from daskspectral.operators import Operator
 from daskspectral.registry import Registered, encode
@@ -95,6 +95,13 @@ class Moments(Registered):
             )
             raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}{estimated}")
         if self.fingerprint != other.fingerprint:
+            own, their = self.basis, other.basis
+            if isinstance(own, FourierLattice) and isinstance(their, FourierLattice) and own != their:
+                raise ValueError(
+                    f"these moments were measured on different Fourier lattices, {own.difference(their)}, and do not "
+                    "add; measure both with one: FourierLattice(m, box=...) with the ends of all data, or the basis_ "
+                    "of the first"
+                )
             raise ValueError(
                 f"these moments were measured with different {' and '.join(_differences(self, other))}, and do not "
                 "add; measure both with one basis: give the landmarks of the first as an array, or fit the second by "

@@ -20,9 +20,8 @@ from daskspectral.basis.prior import WeighedLattice
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.lattice import Weighed, expanded, lattice_of
+from daskspectral.moments.lattice import Weighed, expanded, lattice_of, precision_of
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.penalty import PRECISION
 from daskspectral.moments.trial import Split, Trial, energy_scores, half_splits, merged
 from daskspectral.operators import Operator
 from daskspectral.solve.penalised import ritz_size
@@ -152,7 +151,7 @@ class PriorSearch:
             {name: sum(part[name] for part in known.sums) for name in known.sums[0]},
             float(folds.weight.sum()),
             counted_rows(moments),
-            PRECISION[moments.dtype],
+            precision_of(moments),
         )
         span, _ = weighed.leading(penalty, ritz_size(self.counted), SPAN)
         small = weighed.reduced(replace(moments, weight=weighed.weight), span, folds, known.sums)

@@ -16,7 +16,7 @@ from daskspectral.solve.ridge import Curve, Observed, RidgeFit, ridge_curve, sol
 
 Array = NDArray[np.floating[Any]]
 KINDS = {"values": ("gram", "values", "value_squares"), "gradients": ("dirichlet", "slopes", "slope_squares")}
-OFFSET = 100.0  # standard deviations
+OFFSET, LOST = 100.0, 1e4  # standard deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +105,20 @@ def _spread(moments: Moments) -> float:
 
 
 def advise_offset(moments: Moments) -> None:
-    """Warn where the values have a mean that dwarfs their spread: the regressor has no intercept."""
+    """Warn where the values have a mean that dwarfs their spread: a regressor at landmarks has no intercept.
+
+    One on a lattice has, but the sums of much larger values lose the digits of their spread.
+    """
+    most, why = OFFSET, "the regressor has no intercept, and its functions are spent on the mean"
+    if moments.basis.holds_constant:
+        most, why = LOST, "sums of such values keep few digits of what is to be explained"
     means = np.atleast_1d(moments.arrays["value_sums"]) / moments.weight
     spreads = np.sqrt(np.maximum(np.atleast_1d(moments.arrays["value_squares"]) / moments.weight - means**2, 0))
-    far = np.flatnonzero((spreads > 0) & (np.abs(means) > OFFSET * spreads))
+    far = np.flatnonzero((spreads > 0) & (np.abs(means) > most * spreads))
     if len(far):
         mean, spread = means[far[0]], spreads[far[0]]
         warn_user(
-            f"the values of y have the mean {mean:.4g} and the standard deviation {spread:.4g}: the regressor has no "
-            "intercept, and its functions are spent on the mean. Subtract it from y, and add it to predictions",
+            f"the values of y have the mean {mean:.4g} and the standard deviation {spread:.4g}: {why}. Subtract it "
+            "from y, and add it to predictions",
             FitWarning,
         )

@@ -25,6 +25,8 @@ Array = NDArray[Any]
 class SpanValues(RowFunction):
     """The values at rows, (c, k), of k functions sum_i coefficients_ij phi_i in the span of a basis of p functions.
 
+    Rows outside the box of a lattice have the values of its nearest point, and the derivative 0 along the way there.
+
     `coefficients` (p, k), real or complex, decide the dtype; the `means` (k,), where given, are subtracted.
     """
 
@@ -50,7 +52,7 @@ class SpanValues(RowFunction):
 
     def block(self, x: Array, out: Array) -> None:
         if self._lattice is not None and isinstance(self.basis, FourierLattice):
-            out[:] = self._lattice(self.basis.angles(x))
+            out[:] = self._lattice(self.basis.angles(self.basis.nearest(x)[0]))
         else:
             self._dense(x, out)
         if self.means is not None:
@@ -87,7 +89,15 @@ class SpanSlopes(RowFunction):
         basis = self.basis
         if isinstance(basis, FourierLattice):
             values, factors = LatticeValues(basis.orders, self.coefficients), 2 * np.pi / basis.period
-            return lambda x: np.asarray(values.gradient(basis.angles(x)) * factors)
+
+            def gradient(x: Array) -> Array:
+                points, outside = basis.nearest(x)
+                found = np.asarray(values.gradient(basis.angles(points)) * factors)
+                if outside is not None:
+                    found[np.broadcast_to(outside[:, None], found.shape)] = 0.0
+                return found
+
+            return gradient
         return SpanGradient(basis, self.coefficients)
 
     def __getstate__(self) -> dict[str, Any]:

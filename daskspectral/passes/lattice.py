@@ -22,6 +22,7 @@ from daskspectral.modes.sums import best_method, rows_at_once
 from daskspectral.moments.measure import NUMBER
 from daskspectral.moments.modes import weights_of
 from daskspectral.operators import Operator
+from daskspectral.passes.parameters import checked_kernel
 from daskspectral.passes.periods import Periods
 
 Array = NDArray[np.floating[Any]]
@@ -137,8 +138,8 @@ def check_lattice_choice(basis: Any, kernel: Any, landmarks: Any) -> None:
         raise TypeError(f"basis must be a FourierLattice, such as FourierLattice(15); got {basis!r}")
     if not isinstance(landmarks, str):
         raise ValueError("basis is a lattice, without landmarks; leave landmarks out")
-    if kernel is not None and not isinstance(kernel, str):
-        check_stationary(kernel)
+    if kernel is not None and not (isinstance(kernel, str) and kernel == "auto"):
+        check_stationary(checked_kernel(kernel))
 
 
 def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -> None:
@@ -155,18 +156,12 @@ def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -
 
 
 def check_outside(lattice: FourierLattice, outside: int, rows: int) -> None:
-    """Raise ValueError where more rows than the lattice's share lie outside its box, warn of any where it was given."""
+    """Raise ValueError where more rows than the lattice's share lie outside its box."""
     if outside > lattice.outside * rows:
         raise ValueError(
-            f"{outside} of {rows} rows lie outside the box {_sides(lattice)} of the lattice, and {lattice.outside:g} "
+            f"{outside} of {rows} rows lie outside the box {lattice.sides} of the lattice, and {lattice.outside:g} "
             "of them is the most: give a wider box, or say by FourierLattice(outside=...) that this is meant"
         )
-
-
-def _sides(lattice: FourierLattice) -> str:
-    return str(
-        [None if side is None else (float(f"{side[0]:.6g}"), float(f"{side[1]:.6g}")) for side in lattice.box or ()]
-    )
 
 
 def mode_memory(lattice: FourierLattice, source: Source, operator: Operator, *, threads: int, live: int) -> Memory:

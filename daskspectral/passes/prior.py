@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from daskspectral.basis import FourierLattice
+from daskspectral.basis.prior import check_stationary
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import lattice_of, solve_modes
 from daskspectral.moments.lattice_regression import PARTS, regress
 from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, Prior, choose_prior, cut_orders
+from daskspectral.moments.problem import checked_means
 from daskspectral.moments.regression import RidgeProblem
 from daskspectral.passes.automatic import in_threads
 from daskspectral.passes.selection import Candidate, Selection
@@ -43,8 +45,9 @@ def solve_on_lattice(
     Raises ValueError for more frequencies than were measured.
     """
     lattice = lattice_of(moments)
+    checked_means(moments)
     orders = _given_orders(basis, lattice)
-    own = None if kernel is None or isinstance(kernel, str) else kernel
+    own = _given_kernel(kernel)
     c = penalty if isinstance(penalty, float) else None
     if penalty is None or not (c is None or own is None or own.automatic):
         known = (FAMILIES[0],) if own is None else (own,)
@@ -81,11 +84,24 @@ def solve_on_lattice(
     return LatticeSolution(attributes, selection, found)
 
 
+def _given_kernel(kernel: Kernel | str | None) -> Kernel | None:
+    """The kernel that is given; None where it is left to the data. Raises TypeError or ValueError for no prior."""
+    if kernel is None or isinstance(kernel, str):
+        return None
+    check_stationary(kernel)
+    return kernel
+
+
 def _given_orders(basis: Any, measured: FourierLattice) -> tuple[int, ...] | None:
     """The frequencies that an estimator's basis asks for; None for all that were measured."""
     if not isinstance(basis, FourierLattice) or basis.m is None:
         return None
     orders = basis.m if isinstance(basis.m, tuple) else (basis.m,) * measured.dimension
+    if len(orders) != measured.dimension:
+        raise ValueError(
+            f"the modes of these moments are of {measured.dimension} variables, and the basis of this estimator has "
+            f"m={basis.m}, for {len(orders)}: fit it to the data, or give m for each variable"
+        )
     if any(a > b for a, b in zip(orders, measured.orders, strict=True)):
         raise ValueError(
             f"the modes of these moments serve frequencies up to {measured.orders}, and the basis of this estimator "
@@ -126,7 +142,7 @@ def regress_on_lattice(
     orders = _given_orders(basis, lattice)
     found = regress(
         moments,
-        kernel=None if kernel is None or isinstance(kernel, str) else kernel,
+        kernel=_given_kernel(kernel),
         orders=orders,
         alpha=alpha,
         gradient_weight=gradient_weight,

@@ -11,6 +11,7 @@ import numpy as np
 from daskspectral.basis import Basis, FourierLattice, Vanishing
 from daskspectral.data.source import Source
 from daskspectral.kernels import DotKernel
+from daskspectral.moments.lattice import check_cut_size
 from daskspectral.operators import Operator
 from daskspectral.operators.facts import derivatives, fields_at_derivatives, units_of
 from daskspectral.passes.deciding import Open, decide, pilot_bytes
@@ -64,7 +65,10 @@ class Choice:
 
     def in_dimension(self, source: Source) -> Choice:
         """The same for these data: a lattice of so many variables. Raises ValueError where it has no such lattice."""
-        return replace(self, left=self.left.in_dimension(source, self.operator))
+        found = replace(self, left=self.left.in_dimension(source, self.operator))
+        if found.lattice is not None and self.penalty is None:
+            check_cut_size(found.lattice.size)
+        return found
 
     @property
     def lattice(self) -> FourierLattice | None:
@@ -112,7 +116,8 @@ class Choice:
             )
         sides = [side for side in (self.left, self.right) if side is not None]
         for what, given in {
-            "periods": any(side.periods is not None for side in sides),
+            "periods": any(side.periods is not None for side in sides)
+            or (self.lattice is not None and self.lattice.periods is not None),
             "a function that vanishes at the ends of the data": any(side.vanishes for side in sides),
         }.items():
             if self.standardize and given:
@@ -170,8 +175,7 @@ class Choice:
         penalty = None if self.penalty is None else 1.0 if isinstance(self.penalty, str) else float(self.penalty)
         chosen: dict[str, Any] = {"spread": self.left.spread, **({} if penalty is None else {"penalty": penalty})}
         if isinstance(basis, FourierLattice):  # what is left open is chosen after the pass
-            penalty = None if isinstance(self.penalty, str) else penalty
-            return Discretisation(basis, source.preparation, penalty=penalty)
+            return Discretisation(basis, source.preparation)
         if raw is not None:
             chosen |= {"kernel": self.left.kernel_of(basis), "landmarks": raw, "n_landmarks": len(raw)}
         found = Discretisation(
@@ -240,6 +244,11 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         )
     if operator.center and not operator.solver.two_sided:
         raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
+    if given and isinstance(estimator.basis, FourierLattice):
+        raise ValueError(
+            f"basis is a lattice, whose functions are those of both sides: products of other functions with them are "
+            f"no modes of the data; leave {given[0]} out"
+        )
     if given or operator.own_right_basis:
         own = _functions(estimator, operator, estimator.right_basis)
         kernel = estimator.right_kernel
