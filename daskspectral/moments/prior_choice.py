@@ -202,13 +202,12 @@ class _Parts:
                     sums.append({name: np.zeros_like(values) for name, values in sums[k].items()})
                     continue
                 chosen = np.flatnonzero(part == k)
-                together = {name: values[chosen].sum(axis=0) for name, values in own.arrays.items()}
-                sums.append(expanded(lattice, search.operator, together))
+                some = {name: values[chosen].sum(axis=0) for name, values in own.arrays.items()}
+                sums.append(expanded(lattice, search.operator, some))
                 weight[side * number + k] = own.weight[chosen].sum()
                 count[side * number + k] = own.count[chosen].sum()
-        return cls(
-            lattice, replace(folds, arrays={}, weight=weight, count=count, landmarks=False), sums, halves, number
-        )
+        together = replace(folds, arrays={}, weight=weight, count=count, landmarks=False)
+        return cls(lattice, together, sums, halves, number)
 
 
 def tried_orders(orders: tuple[int, ...], cutoff: float) -> tuple[int, ...]:

@@ -38,6 +38,7 @@ BLOCK_ROWS = 2048  # of the basis functions' buffers
 MOST_OF_POOL = 0.1  # of the rows, up to which landmarks are chosen among all of them
 LEAST_DISTINCT = 0.5  # of the rows
 LEAST_ROWS = 40  # of a pilot: with fewer there is nothing to compare by
+TIE = 0.01  # of scores, below which the lattice is taken, whose pass over all rows costs a hundredth
 PLAIN = Setting(-1, 0.5)  # where nothing can be compared: the smooth kernel at half the median distance
 
 
@@ -101,13 +102,10 @@ def decide(
         if rival is not None:
             both = energy_scores({"landmarks": judged[0][1], "lattice": rival.values})
             shown = rival.candidate(both["lattice"], "the lattice, by prior and penalty")
-            logger.info(
-                "a lattice of %s: %.5g, landmarks: %.5g", rival.lattice.orders, both["lattice"], both["landmarks"]
-            )
-            if both["lattice"] > both["landmarks"]:
-                return Selection(
-                    (shown, *candidates), {"basis": rival.lattice}, pilot.rows, search.leading.median, "", why
-                )
+            logger.info("scores: lattice %.5g, landmarks %.5g", both["lattice"], both["landmarks"])
+            if both["lattice"] > both["landmarks"] - TIE:
+                median = search.leading.median
+                return Selection((shown, *candidates), {"basis": rival.lattice}, pilot.rows, median, "", why)
             candidates = (candidates[0], shown, *candidates[1:])
     found: dict[str, Any] = {}
     for functions, side, of in ((search.left, wanted.left, "left"), (search.right, wanted.right, "right")):
