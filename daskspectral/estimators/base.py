@@ -178,6 +178,7 @@ class MeasuredEstimator(Estimator):
     """An estimator that is solved from moments: measured in one pass, updated with appended rows, solved again."""
 
     dtype: str = "float64"
+    choice_: Selection
 
     @abstractmethod
     def fit_moments(self, moments: Moments) -> Self:
@@ -225,9 +226,8 @@ class MeasuredEstimator(Estimator):
             known = dict(saved.constants)
         laid: Discretisation = known["discretisation"]
         found = laid.landmark_rows == "apart"
-        if (
-            plan is None or laid.sizes != sizes or found != apart or (lattice is None) != (laid.lattice is None)
-        ):  # fewer landmarks than were asked for, or rows alike
+        other = laid.sizes != sizes or (lattice is None) != (laid.lattice is None)
+        if plan is None or other or found != apart:  # fewer landmarks than were asked for, or rows alike
             plan = self._planned(source, operator, laid.sizes, folds, found, lattice=laid.lattice)
         moments = measure(
             source,
@@ -242,7 +242,7 @@ class MeasuredEstimator(Estimator):
         )
         fitted = self.fit_moments(replace(moments, head=known["head"]))
         if laid.selection is not None and laid.lattice is not None:  # chosen on the pilot; its prior after the pass
-            own: Selection = self.choice_
+            own = self.choice_
             self.choice_ = replace(own, candidates=(*own.candidates, *laid.selection.candidates))
         elif laid.selection is not None:
             self.choice_ = laid.selection.with_parameters(self.given_params())

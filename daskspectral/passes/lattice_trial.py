@@ -67,7 +67,8 @@ def lattice_candidate(
     outside = lattice.inside(points)
     inside = np.ones(pilot.rows, dtype=bool) if outside is None else outside
     parts = [_folds(task, pilot, inside & chosen) for chosen in (~search.landmark, search.landmark)]
-    arrays = {name: sum(part.total()[name] for part in parts) for name in parts[0].arrays}
+    judged, aside = parts[0].total(), parts[1].total()
+    arrays = {name: judged[name] + aside[name] for name in judged}
     moments = Moments(
         arrays,
         float(sum(part.weight.sum() for part in parts)),
