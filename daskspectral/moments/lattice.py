@@ -27,6 +27,7 @@ from daskspectral.modes import pairing_terms_of, terms_of
 from daskspectral.modes.matrices import form_matrix, functional_vector
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.folds import Folds
+from daskspectral.moments.lattice_large import coarse_orders, solve_large
 from daskspectral.moments.modes import MODES, fold_orders, weights_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.penalty import PRECISION
@@ -149,8 +150,11 @@ class Weighed:
         size = min(most, len(inner))
         theta, vectors = _largest(inner, outer, t, size)
         seen = theta > self._blurred(vectors)
+        rank = int(np.count_nonzero(seen))
+        if rank == size:  # of rougher functions less is known than that there are rows for them
+            rank = len(inner)
         vectors = np.linalg.qr(vectors[:, seen])[0]
-        return (scipy.linalg.block_diag([1.0], vectors) if null else vectors), int(np.count_nonzero(seen)) + null
+        return (scipy.linalg.block_diag([1.0], vectors) if null else vectors), rank + null
 
     def _blurred(self, vectors: Array) -> Array:
         """How much of the squares of functions (k,) may be errors: of the modes, and of the eigensolver."""
@@ -206,7 +210,7 @@ class Weighed:
 
 
 def _largest(inner: Array, outer: Array, t: float, size: int) -> tuple[Array, Array]:
-    """The largest theta of inner v = theta (inner + t (outer + sigma inner)) v, descending, with orthonormal vectors.
+    """The largest theta of inner v = theta (inner + t (outer + sigma inner)) v, descending, and their vectors.
 
     sigma >= 0 is raised until the right-hand side is positive definite, as below potential wells.
     """
@@ -243,26 +247,18 @@ def solve_modes(
     The arguments and errors are otherwise those of `moments.solution.solve_moments`. Raises ValueError for a solution
     by rank cut of more functions than are solved densely without a prior.
     """
-    weighed = Weighed.of(moments, kernel, orders)
-    lattice = weighed.basis.lattice
+    options: dict[str, Any] = {"rtol": rtol, "ridge": ridge, "penalty": penalty, "compared": compared}
+    lattice = lattice_of(moments) if orders is None else lattice_of(moments).truncated(orders)
     size = lattice.size
-    if penalty is None:
-        span, rank = whole_span(size), size
-    else:
-        span, rank = weighed.leading(penalty, ritz_size(count), SPAN)
-    folds, lower = moments.folds, lattice.truncated(fold_orders(lattice_of(moments)))
-    parts = (
-        None
-        if folds is None
-        else (
-            expanded(lower, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
-            for g in range(len(folds.count))
-        )
-    )
-    small = weighed.reduced(moments, span, folds, parts)
-    found = solve_moments(
-        small, count=count, rtol=rtol, ridge=ridge, min_support=0.0, penalty=penalty, compared=compared
-    )
+    if size > DENSE and penalty is not None:
+        lower = solve_modes(moments, kernel=kernel, orders=coarse_orders(lattice.orders), count=count, **options)
+        return solve_large(moments, lattice, kernel, penalty, count, lower)
+    weighed, small, span, rank = _small(moments, kernel, lattice, penalty, count)
+    half = None
+    if penalty is not None and moments.folds is not None:
+        below = lattice.truncated(tuple(max(1, order // 2) for order in lattice.orders))
+        half = _small(moments, kernel, below, penalty, count)[1]
+    found = solve_moments(small, count=count, min_support=0.0, half=half, **options)
     for name in moments.operator.solver.functions:
         found[name] = weighed.coefficients(span @ found[name], lattice_of(moments))
     if penalty is not None:
@@ -276,6 +272,27 @@ def solve_modes(
     if "right_support_" in found:
         found["right_support_"] = found["support_"]
     return found
+
+
+def _small(
+    moments: Moments, kernel: Kernel, lattice: FourierLattice, penalty: float | None, count: int
+) -> tuple[Weighed, Moments, Array, int]:
+    """The moments of the leading functions of a lattice, with what they were reduced from, and the rank."""
+    weighed, size = Weighed.of(moments, kernel, lattice.orders), lattice.size
+    if penalty is None:
+        span, rank = whole_span(size), size
+    else:
+        span, rank = weighed.leading(penalty, ritz_size(count), max(SPAN, 2 * ritz_size(count)))
+    folds, kept = moments.folds, lattice.truncated(fold_orders(lattice_of(moments)))
+    parts = (
+        None
+        if folds is None
+        else (
+            expanded(kept, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
+            for g in range(len(folds.count))
+        )
+    )
+    return weighed, weighed.reduced(moments, span, folds, parts), span, rank
 
 
 def check_cut_size(size: int) -> None:

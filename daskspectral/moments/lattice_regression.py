@@ -6,7 +6,6 @@ constant has a prior so wide that it is an intercept.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +18,7 @@ from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import WeighedLattice
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.moments.lattice import DENSE, Arrays, expanded, lattice_of
+from daskspectral.moments.lattice_large import shrunk_orders
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.prior_choice import kernel_of
 from daskspectral.moments.regression import RidgeProblem
@@ -147,7 +147,7 @@ def regress(
         best = kernel_of(_families(kernel, moments)[0], UNIT, moments)
     else:
         best, table, edge = _compared(moments, kernel, orders, given, gradient_weight, cut, threads)
-    near = lower_orders(orders, EXACT)
+    near = shrunk_orders(orders, EXACT)
     parts = weighed_moments(moments, near, None)
     problem = parts.problem(best, gradient_weight)
     fit = problem.solve(alpha, cut)
@@ -159,14 +159,6 @@ def regress(
     whole = np.zeros((lattice.size, coefficients.shape[1]))
     whole[lattice.places(basis.lattice)] = coefficients
     return Regressed(fit, whole, problem, best, tuple(table), edge)
-
-
-def lower_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
-    """The frequencies of which there are no more than so many functions."""
-    found = tuple(orders)
-    while math.prod(2 * order + 1 for order in found) > most:
-        found = tuple(max(1, order - 1) if order == max(found) else order for order in found)
-    return found
 
 
 def _families(kernel: Kernel | None, moments: Moments) -> tuple[Kernel, ...]:
@@ -186,7 +178,7 @@ def _compared(
 ) -> tuple[Kernel, list[tuple[str, float, float, float, Array]], bool]:
     """The best kernel, the table of all, best first, and whether the best scale is the last that may be tried."""
     families = _families(kernel, moments)
-    parts = weighed_moments(moments, lower_orders(orders, TRIED), PARTS)
+    parts = weighed_moments(moments, shrunk_orders(orders, TRIED), PARTS)
     found: dict[tuple[int, float], tuple[float, float, Array]] = {}
 
     def judge(setting: tuple[int, float]) -> tuple[float, float, Array]:

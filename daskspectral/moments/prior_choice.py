@@ -6,7 +6,6 @@ read again, and the same moments may be solved anew with any other kernel.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -21,6 +20,7 @@ from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.lattice import Weighed, expanded, lattice_of, precision_of
+from daskspectral.moments.lattice_large import shrunk_orders
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.trial import Split, Trial, energy_scores, half_splits, merged
 from daskspectral.operators import Operator
@@ -40,6 +40,8 @@ TIMES = 3  # permutations of the folds, two splits each
 LEAST_FOLDS = 4
 COUNT, MOST_COUNTED = 16, 24
 LEAST_CUTOFF = 0.5
+LEAST_GAP = 0.7  # of the frequencies that stand for all of them: fewer are another lattice
+TIE = 1e-3  # of scores, below which fewer frequencies are no better
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,9 @@ class PriorSearch:
         finalists = self.ranked(found)[:FINALISTS]
         final: dict[Prior, Array] = {}
         kernels = list(dict.fromkeys((s.family, s.factor) for s in finalists))
-        tasks = [(*k, 1.0) for k in kernels] + [(*kernels[0], LEAST_CUTOFF)]
+        tasks = [(*k, 1.0) for k in kernels]
+        if comparable_cutoff(lattice_of(self.moments).orders, LEAST_CUTOFF):
+            tasks.append((*kernels[0], LEAST_CUTOFF))
 
         def judge(task: tuple[int, float, float]) -> dict[Prior, Array]:
             own = tuple(s.penalty for s in finalists if (s.family, s.factor) == task[:2])
@@ -120,6 +124,7 @@ class PriorSearch:
         for part in self.threads(judge, tasks):
             final.update(part)
         order = self.ranked(final)
+        order = _whole_first(order, energy_scores(final))
         scores, others = energy_scores(final), energy_scores(found)
         table = [(s, scores[s], final[s]) for s in order]
         table += [(s, others[s], found[s]) for s in self.ranked(found) if s not in final]
@@ -175,6 +180,14 @@ class PriorSearch:
         return max(COUNT, self.count) if self.count > MOST_COUNTED else COUNT
 
 
+def _whole_first(order: list[Prior], scores: dict[Prior, float]) -> list[Prior]:
+    """The candidates with the best one of all frequencies first, where fewer are hardly better."""
+    whole = next(s for s in order if s.cutoff == 1)
+    if scores[order[0]] - scores[whole] > TIE:
+        return order
+    return [whole, *(s for s in order if s != whole)]
+
+
 @dataclass(frozen=True, eq=False)
 class _Parts:
     """Sums on a lattice of parts of the folds: first of rows that are judged on, then of those set aside.
@@ -199,7 +212,7 @@ class _Parts:
         for side, own in enumerate((folds, search.aside)):
             for k in range(number):
                 if own is None:
-                    sums.append({name: np.zeros_like(values) for name, values in sums[k].items()})
+                    sums.append({name: np.zeros(values.shape, values.dtype) for name, values in sums[k].items()})
                     continue
                 chosen = np.flatnonzero(part == k)
                 some = {name: values[chosen].sum(axis=0) for name, values in own.arrays.items()}
@@ -211,11 +224,14 @@ class _Parts:
 
 
 def tried_orders(orders: tuple[int, ...], cutoff: float) -> tuple[int, ...]:
-    """The share of the frequencies, and no more than of `TRIED` functions."""
-    found = orders if cutoff == 1 else cut_orders(orders, cutoff)
-    while math.prod(2 * order + 1 for order in found) > TRIED:
-        found = tuple(max(1, order - 1) if order == max(found) else order for order in found)
-    return found
+    """The share of the frequencies, and in proportion no more than of `TRIED` functions."""
+    return shrunk_orders(orders if cutoff == 1 else cut_orders(orders, cutoff), TRIED)
+
+
+def comparable_cutoff(orders: tuple[int, ...], cutoff: float) -> bool:
+    """Whether a share of the frequencies can be told from all of them, of which fewer are tried."""
+    pairs = zip(cut_orders(orders, cutoff), tried_orders(orders, 1.0), strict=True)
+    return all(few < LEAST_GAP * many for few, many in pairs)
 
 
 def cut_orders(orders: tuple[int, ...], cutoff: float) -> tuple[int, ...]:

@@ -28,12 +28,14 @@ def solve_moments(
     min_support: float,
     penalty: float | None,
     compared: bool = False,
+    half: Moments | None = None,
 ) -> dict[str, Any]:
     """The attributes of an estimator from moments of its operator, under the names that the operator's solver gives.
 
     `penalty` is c of the penalised solution, None for all directions above the cut `rtol`; `compared` says that the
-    kernel and its scale were chosen on rows held out. Warns of what makes the answer less than it seems
-    (`moments.trust`).
+    kernel and its scale were chosen on rows held out. `half` are the same moments of fewer functions, by which it is
+    told how much the number of functions decides; otherwise half of the landmarks tell it. Warns of what makes the
+    answer less than it seems (`moments.trust`).
 
     Raises ValueError where every function of a side vanishes, the sums are not finite, or the weights are all zero.
     """
@@ -48,9 +50,14 @@ def solve_moments(
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
     halved = [b for b in moments.basis.parts if isinstance(b.core, LandmarkBasis) and b.size >= LEAST_HALVED]
     approximation = np.full(len(spectrum.values), np.nan)
-    if halved and not errors.reason and moments.folds is not None:
-        half = Posed(moments, min_support=0.0, half=True, **options)
-        beyond = held_out_by_folds(half, moments.folds)
+    fewer: Posed | None = None
+    if half is not None:
+        fewer = Posed(half, min_support=0.0, **options)
+    elif halved:
+        fewer = Posed(moments, min_support=0.0, half=True, **options)
+    folds = moments.folds if half is None else half.folds
+    if fewer is not None and not errors.reason and folds is not None:
+        beyond = held_out_by_folds(fewer, folds)
         known = min(len(beyond), len(approximation))
         approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
     Solved(posed, moments, spectrum, errors, approximation).advise(compared=compared)

@@ -17,6 +17,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis import LandmarkBasis
+from daskspectral.basis.prior import SpanBasis
 from daskspectral.errors import RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Periodic, RadialKernel
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors
@@ -122,7 +123,7 @@ class Solved:
         )
 
     def few_landmarks(self) -> str:
-        """Whether half of the landmarks give other values."""
+        """Whether half of the landmarks, or of the frequencies, give other values."""
         change = self.approximation / _sizes(self.spectrum.values, self.posed.operator.solver.two_sided)
         change[: self.posed.nulls] = np.nan  # 0 whatever the landmarks
         trusted = np.arange(len(change)) < self.errors.trusted
@@ -135,6 +136,11 @@ class Solved:
         what = f"the values change by {_percent(middle)} in the median"
         if middle <= CHANGE:
             what = f"value {certain[0]} changes by {_percent(float(change[certain[0]]))}"
+        if isinstance(self.moments.basis, SpanBasis):
+            return (
+                f"{what} when the higher half of the frequencies is left out, so that more of them would change it "
+                "again, beyond the error bars: use a larger m, or a smaller box"
+            )
         return (
             f"{what} when the second half of the landmarks is left out, so that more of them would change it again, "
             "beyond the error bars: use more landmarks (n_landmarks), or a wider or smoother kernel"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
+
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.opening import check_widths, open_data
 from daskspectral.moments import Moments
-from daskspectral.moments.lattice import dense
+from daskspectral.moments.lattice import DENSE, dense, lattice_of, on_lattice
+from daskspectral.moments.lattice_large import of_functions
 from daskspectral.moments.score import HeldOut, check_rows, held_out
 from daskspectral.passes.parameters import check_one_of, check_whole
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
@@ -62,4 +65,7 @@ def measure_score(
         snapshot=Snapshot(source, allow_missing=allow_missing),
         description="score",
     )
+    if on_lattice(moments) and lattice_of(moments).size > DENSE:
+        span = of_functions(moments, lattice_of(moments), functions["right"])
+        return held_out(fitted.operator, span, {"right": np.eye(least)}, model.n_components)
     return held_out(fitted.operator, dense(moments), functions, model.n_components)
