@@ -124,6 +124,7 @@ def test_a_halted_fit_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pyte
 
 def test_other_solutions_of_the_same_moments(fitted: dsp.SpectralDecomposition) -> None:
     moments = fitted.moments_
+    assert moments.penalty is None  # it is the estimator's
     for changes in (
         {"kernel": Gaussian(1.0)},
         {"kernel": Gaussian("auto")},
