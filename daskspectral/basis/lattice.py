@@ -132,6 +132,8 @@ class FourierLattice(Basis):
         """The same lattice for functions of so many variables, on this box where it has none of its own."""
         self._check_dimension(dimension)
         m = ORDERS[dimension] if self.m is None else self.m
+        if isinstance(m, tuple) and len(m) != dimension:
+            raise ValueError(f"the lattice has functions of {len(m)} variables, and X has {dimension} columns")
         periods = self.periods if periods is None else tuple(periods)
         if self.periods is not None and periods != self.periods:
             raise ValueError(f"the lattice has the periods {self.periods}, and {periods} are asked for; give them once")

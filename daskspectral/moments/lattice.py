@@ -174,7 +174,7 @@ class Weighed:
     def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays] | None) -> Moments:
         """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`.
 
-        Where folds have the lower frequencies alone, what the whole has beyond them counts as the same in all folds.
+        Where folds have the lower frequencies alone, theirs are the sums of what the functions have of these.
         """
         functions = self.scale[:, None] * span
         own, whole = None, self._reduced(self.sums, functions)
@@ -184,10 +184,6 @@ class Weighed:
             few = functions if lower == lattice else functions[lattice.places(lower)]
             groups = [self._reduced(part, few) for part in parts]
             arrays = {name: np.stack([g[name] for g in groups]) for name in groups[0]}
-            if lower != lattice:
-                shares = folds.weight / folds.weight.sum()
-                for name in (*self.operator.forms, *self.operator.functionals):
-                    arrays[name] += np.multiply.outer(shares, whole[name] - arrays[name].sum(axis=0))
             own = replace(folds, arrays=arrays)
         return replace(
             moments,

@@ -171,8 +171,8 @@ def test_folds_of_many_functions_keep_the_lower_frequencies(monkeypatch: pytest.
     np.testing.assert_array_equal(few, many[:, 4:-4, 4:-4])
     # error bars are those of as many functions as the folds have modes for
     np.testing.assert_allclose(model.eigenvalues_, full.eigenvalues_, atol=1e-9)
-    np.testing.assert_allclose(model.held_out_, full.held_out_, rtol=0.2, atol=1e-9)
-    assert np.isfinite(model.standard_errors_).all()
+    np.testing.assert_allclose(model.held_out_[:3], full.held_out_[:3], rtol=0.05, atol=1e-9)
+    np.testing.assert_allclose(model.standard_errors_[:3], full.standard_errors_[:3], rtol=0.2, atol=1e-9)
 
 
 def test_a_group_of_rows_may_be_empty() -> None:
