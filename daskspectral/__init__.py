@@ -3,8 +3,8 @@
 How to work on it
 -----------------
 Imports run downward: cli > plot, testing > estimators, model_selection > passes > engine > store > data > moments,
-pairs > operators > basis > forms > landmarks > solve > groups > manifolds > kernels > registry > errors. Everything
-from `moments` down is mathematics, and knows numpy and scipy only.
+pairs > operators > modes > basis > forms > landmarks > solve > groups > manifolds > kernels > registry > errors.
+Everything from `moments` down is mathematics, and knows numpy and scipy only.
 
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 
@@ -22,11 +22,15 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
 4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.dealing.Groups` splits it by fold
    and `moments.measure.Measure` cuts it into blocks; `Basis.at` evaluates the functions of a block, and
    `Basis.contraction` adds their products to p x p sums.
+   On a `basis.FourierLattice` the task is a `moments.modes.ModeMeasure`: `modes.sums` adds modes, from which
+   `modes.matrices` makes the matrices of any form afterwards, and `passes.lattice` found the box before.
 5. `Run.reduce` adds the sums of all tasks in a fixed tree, epoch by epoch: `moments.Moments`, with its `Folds`.
 6. `SpectralDecomposition.fit_moments`: `moments.solution.solve_moments` poses the problem of the means
    (`moments.problem`) to the operator's `Solver`; its `Spectrum` becomes `eigenvalues_`, `coefficients_` and what else
    the solver names. `moments.intervals` solves again without each fold, for error bars and held-out values, and
-   `moments.trust` warns where they leave a doubt.
+   `moments.trust` warns where they leave a doubt. Modes take `passes.prior`: `moments.prior_choice` compares kernels
+   by the folds, `moments.lattice` reduces the matrices to their leading functions, `moments.lattice_large` does
+   without matrices.
 7. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
 
 How to add to it. Each is one class in one file; it registers itself, is saved and loaded, and nothing else changes

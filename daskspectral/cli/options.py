@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from daskspectral.basis import FourierLattice
 from daskspectral.engine.checkpoint import checkpoint_directory
 from daskspectral.kernels import Kernel, parse
 from daskspectral.landmarks import METHODS
@@ -155,6 +156,23 @@ class Periods(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not a list of columns with their periods such as 0:6.283185,2:360")
 
 
+class Lattice(click.ParamType):  # type: ignore[type-arg]
+    """A Fourier lattice by its highest frequency, or one for each column; "auto" compares it with landmarks."""
+
+    name = "m"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not isinstance(value, str) or value == "auto":
+            return value
+        try:
+            orders = tuple(int(part) for part in value.split(","))
+            return FourierLattice(orders if len(orders) > 1 else orders[0])
+        except ValueError as error:
+            if "invalid literal" not in str(error):
+                self.fail(str(error))
+            self.fail(f"{value!r} is no highest frequency such as 15, nor one for each column such as 30,20")
+
+
 periods_option = click.option("--periods", type=Periods(), help="Columns that are periodic, as angles: 0:6.283185.")
 columns_option = click.option("--columns", type=Columns(), help="Columns to use: 0,2,5 or 0:8.")
 standardize_option = click.option(
@@ -176,6 +194,12 @@ basis_options = _all(
         help="How they are chosen.",
     ),
     click.option("--landmark-sample", type=Count(), help="Rows among which the methods other than uniform choose."),
+    click.option(
+        "--lattice",
+        "basis",
+        type=Lattice(),
+        help="Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns: 15, or 30,20.",
+    ),
 )
 solution_options = _all(
     click.option(

@@ -32,6 +32,10 @@ class Alpha(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is neither a number nor gcv")
 
 
+PASSED_ON = ("alpha", "basis", "landmark_sample", "columns", "periods", "standardize", "rtol", "dtype")
+"""Options that are parameters of the estimator by the same name."""
+
+
 @click.command()
 @click.argument("points")
 @click.argument("targets")
@@ -61,7 +65,7 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
         landmarks=options["landmark_method"],
         gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],
         random_state=options["seed"],
-        **opt.chosen(options, "alpha", "landmark_sample", "columns", "periods", "standardize", "rtol", "dtype"),
+        **opt.chosen(options, *PASSED_ON),
     )
     _fit(estimator, points, targets, weight, options)
 

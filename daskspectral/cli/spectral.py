@@ -17,6 +17,7 @@ from daskspectral.store import load, save
 
 Measured = SpectralDecomposition | HermiteRegressor | InvariantRegressor
 PASSED_ON = (
+    "basis",
     *("landmark_sample", "columns", "periods", "standardize", "constant", "exclude_landmarks", "folds"),
     *("solver", "penalty", "spread", "ridge", "rtol", "dtype"),
 )

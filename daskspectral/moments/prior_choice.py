@@ -32,6 +32,7 @@ FAMILIES: tuple[Kernel, ...] = (Matern(1.5, "auto"), Gaussian("auto"))
 FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 2.0
 PENALTIES = (1.0, 10.0, 0.1, 100.0, 0.01)
+LEAST_PENALTY = 1e-5
 UNIT = 0.1  # of the longest period: the scale where nothing can be compared
 TRIED = 750  # functions of the lattices that are compared
 SPAN = 160  # leading functions in which candidates are compared
@@ -110,6 +111,12 @@ class PriorSearch:
             if edge:
                 break
             compare([(best.family, beyond)])
+        while len(self.penalties) > 1:
+            best = self.ranked(found)[0]
+            tried = [s.penalty for s in found if (s.family, s.factor) == (best.family, best.factor)]
+            if best.penalty > min(tried) or best.penalty <= LEAST_PENALTY:
+                break
+            found.update(self.judged(best.family, best.factor, 1.0, (0.1 * best.penalty,), splits[:2]))
         finalists = self.ranked(found)[:FINALISTS]
         final: dict[Prior, Array] = {}
         kernels = list(dict.fromkeys((s.family, s.factor) for s in finalists))
