@@ -22,6 +22,7 @@ from daskspectral.moments.folds import Folds
 from daskspectral.moments.lattice import Weighed, expanded, lattice_of, precision_of
 from daskspectral.moments.lattice_large import shrunk_orders
 from daskspectral.moments.moments import Moments
+from daskspectral.moments.problem import Posed
 from daskspectral.moments.trial import Split, Trial, energy_scores, half_splits, merged
 from daskspectral.operators import Operator
 from daskspectral.solve.penalised import ritz_size
@@ -33,6 +34,7 @@ FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 2.0
 PENALTIES = (1.0, 10.0, 0.1, 100.0, 0.01)
 LEAST_PENALTY = 1e-5
+NEAR_ZERO = 0.1  # of the last value
 UNIT = 0.1  # of the longest period: the scale where nothing can be compared
 TRIED = 750  # functions of the lattices that are compared
 SPAN = 160  # leading functions in which candidates are compared
@@ -117,7 +119,7 @@ class PriorSearch:
             if best.penalty > min(tried) or best.penalty <= LEAST_PENALTY:
                 break
             found.update(self.judged(best.family, best.factor, 1.0, (0.1 * best.penalty,), splits[:2]))
-        finalists = self.ranked(found)[:FINALISTS]
+        finalists = self._resting(self.ranked(found), found)
         final: dict[Prior, Array] = {}
         kernels = list(dict.fromkeys((s.family, s.factor) for s in finalists))
         tasks = [(*k, 1.0) for k in kernels]
@@ -136,6 +138,38 @@ class PriorSearch:
         table = [(s, scores[s], final[s]) for s in order]
         table += [(s, others[s], found[s]) for s in self.ranked(found) if s not in final]
         return Chosen(self.families, order[0], tuple(table), edge)
+
+    def _resting(self, order: list[Prior], found: dict[Prior, Array]) -> list[Prior]:
+        """The first candidates of which no value near 0 stands for few rows; the first ones where all are such.
+
+        Beyond a gap in the tails a few rows make a function that is flat at all rows, and costs nothing on those held
+        out either. It is told by the shares of the folds in its square, which differ as counts of few rows do.
+        """
+        assert self.moments.folds is not None
+        if self.moments.folds.rule not in ("hash", "tasks"):
+            return order[:FINALISTS]
+        last = min(float(np.mean(h[:, -1])) for h in found.values())
+        kept: list[Prior] = []
+        for prior in order:
+            if len(kept) < FINALISTS and not self._rests_on_few(prior, NEAR_ZERO * last):
+                kept.append(prior)
+        return kept or order[:FINALISTS]
+
+    def _rests_on_few(self, prior: Prior, least: float) -> bool:
+        """Whether some function of a value below `least`, but the constant, rests on fewer than ten rows or so."""
+        assert self.moments.folds is not None
+        number = self.moments.folds.number
+        single = [(np.array([k]), np.delete(np.arange(number), k)) for k in range(number)]
+        trial, _ = self.trial(prior.family, prior.factor, prior.cutoff, prior.penalty, single)
+        options: dict[str, Any] = {"rtol": None, "ridge": 0.0, "min_support": 0.0, "penalty": prior.penalty}
+        posed = Posed(trial.moments, count=self.counted, **options)
+        spectrum = posed.solve(posed.means, posed.rows)
+        low = np.flatnonzero(np.abs(spectrum.values) < least)[posed.nulls :]
+        own = spectrum.right[:, low].real
+        grams = trial.sums["gram"][: trial.folds] + trial.sums["gram"][trial.folds :]
+        weight = trial.weight[: trial.folds] + trial.weight[trial.folds :]
+        shares = np.einsum("pi,kpi->ki", own, grams @ own) / weight[:, None]
+        return bool((shares.std(axis=0) > shares.mean(axis=0)).any())
 
     def ranked(self, found: dict[Prior, Array]) -> list[Prior]:
         """The candidates, best first; of equal ones the first that was tried."""
