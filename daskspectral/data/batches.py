@@ -17,7 +17,7 @@ from daskspectral.moments import NUMBER
 
 Array = NDArray[Any]
 BATCH_ROWS = 1 << 15
-READ_BYTES = 1 << 20  # whole chunks are read together up to this size
+READ_BYTES = 1 << 22  # whole chunks are read together up to this size: a store decodes several at once
 
 
 @dataclass(frozen=True)

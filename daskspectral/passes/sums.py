@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, FourierLattice, LandmarkBasis
+from daskspectral.data.batches import READ_BYTES
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.source import DaskReader, Preparation, Source
@@ -327,4 +328,4 @@ def _part_bytes(reader: Reader, rows: int) -> int:
         return rows * int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     if not isinstance(reader, ZarrReader):
         return 0
-    return max(1 << 20, reader.chunk * int(np.prod(reader.shape[1:])) * reader.dtype.itemsize)
+    return max(READ_BYTES, reader.chunk * int(np.prod(reader.shape[1:])) * reader.dtype.itemsize)
