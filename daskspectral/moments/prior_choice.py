@@ -35,6 +35,7 @@ LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 2.0
 PENALTIES = (1.0, 10.0, 0.1, 100.0, 0.01)
 LEAST_PENALTY = 1e-5
 NEAR_ZERO = 0.1  # of the last value
+GROUPS = 10  # of folds, by which it is told on how many rows a function rests
 UNIT = 0.1  # of the longest period: the scale where nothing can be compared
 TRIED = 750  # functions of the lattices that are compared
 SPAN = 160  # leading functions in which candidates are compared
@@ -158,8 +159,9 @@ class PriorSearch:
     def _rests_on_few(self, prior: Prior, least: float) -> bool:
         """Whether some function of a value below `least`, but the constant, rests on fewer than ten rows or so."""
         assert self.moments.folds is not None
-        number = self.moments.folds.number
-        single = [(np.array([k]), np.delete(np.arange(number), k)) for k in range(number)]
+        folds = np.arange(self.moments.folds.number)
+        groups = [folds[k::GROUPS] for k in range(min(GROUPS, len(folds)))]
+        single = [(group, np.setdiff1d(folds, group)) for group in groups]
         trial, _ = self.trial(prior.family, prior.factor, prior.cutoff, prior.penalty, single)
         options: dict[str, Any] = {"rtol": None, "ridge": 0.0, "min_support": 0.0, "penalty": prior.penalty}
         posed = Posed(trial.moments, count=self.counted, **options)
@@ -209,6 +211,8 @@ class PriorSearch:
         key = cutoff, len(splits)
         with self.lock:
             if key not in self.known:
+                for other in [k for k in self.known if k[1] != len(splits)]:
+                    del self.known[other]  # of comparisons that are over
                 lattice = lattice_of(self.moments)
                 lower = lattice.truncated(tried_orders(lattice.orders, cutoff))
                 self.known[key] = _Parts.of(self, lower, splits)

@@ -27,7 +27,7 @@ class SumTask:
 
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
-    name `order.ORDER`; beside modes, which cost less than these sums, they are of four runs a batch. Targets are
+    name `order.ORDER`; beside modes, which cost less than these sums, they are of two runs a batch. Targets are
     prepared with the scale and columns of X given here.
     """
 
@@ -48,7 +48,7 @@ class SumTask:
             with numbered(batch):
                 self.operator.check_points(batch["x"])
             if order is not None:
-                order.add(batch["x"][: 4 * order.length] if self.measure.gathers else batch["x"])
+                order.add(batch["x"][: 2 * order.length] if self.measure.gathers else batch["x"])
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
                 if group not in parts:

@@ -9,6 +9,7 @@ import numpy as np
 
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import check_stationary
+from daskspectral.engine.memory import release
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import lattice_of, solve_modes
@@ -49,6 +50,7 @@ def solve_on_lattice(
     orders = _given_orders(basis, lattice)
     own = _given_kernel(kernel)
     c = penalty if isinstance(penalty, float) else None
+    release()  # what the pass over the rows has left
     if penalty is None or not (c is None or own is None or own.automatic):
         known = (FAMILIES[0],) if own is None else (own,)
         chosen = Chosen(known, Prior(0, UNIT, 1.0 if c is None else c), reason="every parameter was given")
