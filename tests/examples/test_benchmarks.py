@@ -33,11 +33,14 @@ def test_every_script_tells_what_it_measures(name):
     "name",
     [
         "against_peers",
+        "billion_modes",
         "chunk_kernel",
         "density",
         "first_fit",
         "from_zarr",
         "hermite",
+        "lattice_fit",
+        "many_functions",
         "mode_rates",
         "several_bases",
         "submanifolds",
@@ -45,7 +48,7 @@ def test_every_script_tells_what_it_measures(name):
 )
 def test_quick(name, tmp_path):
     module, out = importlib.import_module(name), tmp_path / "out.json"
-    folder = ["--folder", str(tmp_path)] if name == "from_zarr" else []
+    folder = ["--folder", str(tmp_path)] if name in ("billion_modes", "from_zarr") else []
     done = CliRunner().invoke(module.main, ["--quick", "--json", str(out), *folder], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     assert json.loads(out.read_text())
