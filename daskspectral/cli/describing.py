@@ -22,6 +22,7 @@ from daskspectral.estimators import (
 )
 from daskspectral.estimators.base import Estimator
 from daskspectral.moments import Moments
+from daskspectral.moments.modes import outside_rows
 from daskspectral.moments.score import HeldOut
 from daskspectral.passes.selection import shortened
 from daskspectral.solve.invariant import InvariantSolver
@@ -239,7 +240,8 @@ def _measured(moments: Moments) -> list[str]:
 
 def _rows(moments: Moments) -> dict[str, Any]:
     skipped = f", {moments.skipped} invalid ones left out" if moments.skipped else ""
-    return {"rows": f"{moments.count}{skipped}", "weight": f"{moments.weight:g}", "arithmetic": moments.dtype}
+    outside = f", {beyond} outside the box left out" if (beyond := outside_rows(moments)) else ""
+    return {"rows": f"{moments.count}{skipped}{outside}", "weight": f"{moments.weight:g}", "arithmetic": moments.dtype}
 
 
 def _columns(preparation: Preparation, n_features: int) -> dict[str, Any]:

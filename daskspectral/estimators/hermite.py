@@ -19,7 +19,6 @@ from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
-from daskspectral.moments.lattice_regression import check_regression_size
 from daskspectral.moments.regression import RidgeProblem, advise_offset
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import shaped
@@ -219,8 +218,6 @@ class HermiteRegressor(Regressor):
         if lattice is None:
             kernel = periodic(kernel, periods, "periods= asks for")
             self._check_against(source, kernel, operator)
-        else:
-            check_regression_size(lattice.size)
 
         def lay(source: Source) -> Discretisation:
             if self.basis is not None:

@@ -28,7 +28,7 @@ from daskspectral.modes.matrices import form_matrix, functional_vector
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.lattice_large import coarse_orders, solve_large
-from daskspectral.moments.modes import MODES, fold_orders, weights_of
+from daskspectral.moments.modes import MODES, fold_orders, outside_rows, weights_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.penalty import PRECISION
 from daskspectral.moments.solution import solve_moments
@@ -261,6 +261,9 @@ def solve_modes(
         pair = isinstance(found["rank_"], tuple)
         found["status_"] = re.sub(rf"\b\d+ of {span.shape[1]}\b", f"{rank} of {size}", found["status_"])
         found["rank_"] = (rank, rank) if pair else rank
+    beyond = outside_rows(moments)
+    if beyond:
+        found["status_"] += f"; {beyond} of {moments.rows} rows lie outside the box, and count as absent"
     first, squares = weighed.sums["first"], np.diag(weighed.sums["gram"])
     share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0) / weighed.weight
     found["support_"] = np.zeros(lattice_of(moments).size)

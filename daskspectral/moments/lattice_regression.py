@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
 
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import WeighedLattice
+from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
+from daskspectral.modes import form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
+from daskspectral.modes.products import FormProduct
 from daskspectral.moments.lattice import DENSE, Arrays, expanded, lattice_of
-from daskspectral.moments.lattice_large import shrunk_orders
+from daskspectral.moments.lattice_large import WORKERS, coarse_orders, mean_modes, shrunk_orders
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.prior_choice import kernel_of
 from daskspectral.moments.regression import RidgeProblem
@@ -27,6 +31,7 @@ from daskspectral.solve.ridge import RidgeFit
 Array = NDArray[np.floating[Any]]
 Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
 
+TOLERANCE, ITERATIONS = 1e-8, 2000  # of conjugate gradients
 INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
 TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
 PARTS = 5  # into which folds are merged where kernels are compared
@@ -210,17 +215,10 @@ def _compared(
     return kernel_of(families[best[0]], best[1], moments), table, edge
 
 
-def check_regression_size(size: int) -> None:
-    """Raise ValueError for more functions of a lattice than a regression is solved on."""
-    if size > DENSE:
-        raise ValueError(
-            f"a regression on {size} functions is larger than the {DENSE} that are solved directly: lower m"
-        )
-
-
 def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
-    """The coefficients (p, m) of the lattice's functions at one penalty, by Cholesky."""
-    check_regression_size(basis.size)
+    """The coefficients (p, m) of a lattice's functions at one penalty: by Cholesky, of many by conjugate gradients."""
+    if basis.size > DENSE:
+        return _iterated(moments, basis, alpha, gradient_weight)
     scale = scale_of(basis)
     sums = _scaled(expanded(basis.lattice, moments.operator, moments.arrays), scale)
     form: Array = np.asarray(sums["gram"] / moments.weight)
@@ -231,3 +229,53 @@ def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weig
     form[np.diag_indices(len(form))] += max(alpha, 1e-14 * float(np.trace(form)))
     factor = scipy.linalg.cho_factor(form, overwrite_a=True, check_finite=False)
     return np.asarray(scale[:, None] * scipy.linalg.cho_solve(factor, target))
+
+
+def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:
+    """The same by conjugate gradients, products by fast Fourier transforms, preconditioned by the lower frequencies.
+
+    Warns where the relative residual stays above the tolerance.
+    """
+    lattice, scale, operator = basis.lattice, scale_of(basis), moments.operator
+    d, modes = lattice.dimension, mean_modes(moments, lattice)
+    terms = list(terms_of(operator.forms["gram"].expression, d))
+    weights = {"values": 1.0}
+    if gradient_weight and "dirichlet" in operator.forms:
+        slopes = terms_of(operator.forms["dirichlet"].expression, d)
+        terms += [replace(term, factor=gradient_weight * term.factor) for term in slopes]
+        weights["slopes"] = gradient_weight
+    found = {
+        name: functional_vector(lattice, pairing_terms_of(functional.expression, d), modes)
+        for name, functional in operator.functionals.items()
+    }
+    sums = operator.together(found)
+    target = scale[:, None] * sum(factor * sums[name].reshape(lattice.size, -1) for name, factor in weights.items())
+    product = FormProduct(lattice, terms, modes, workers=WORKERS)
+    block = lattice.truncated(coarse_orders(lattice.orders))
+    places = lattice.places(block)
+    few = {w: truncated(c, block.orders) for w, c in modes.items()}
+    coarse = form_matrix(block, terms, few) * scale[places, None] * scale[places]
+    coarse[np.diag_indices(len(coarse))] += alpha
+    factor = scipy.linalg.cho_factor(coarse, overwrite_a=True, check_finite=False)
+    diagonal = scale**2 * product.diagonal() + alpha
+
+    def preconditioned(residual: Array) -> Array:
+        result = residual / diagonal
+        result[places] = scipy.linalg.cho_solve(factor, residual[places])
+        return np.asarray(result)
+
+    shape = (lattice.size, lattice.size)
+    applied = LinearOperator(shape, lambda v: scale * (product @ (scale * v)) + alpha * v, dtype=float)
+    inverse = LinearOperator(shape, preconditioned, dtype=float)
+    columns = []
+    for b in target.T:
+        solution, failed = cg(applied, b, rtol=TOLERANCE, maxiter=ITERATIONS, M=inverse)
+        if failed:
+            residual = float(np.linalg.norm(applied @ solution - b) / np.linalg.norm(b))
+            warn_user(
+                f"the coefficients of {lattice.size} functions have a relative residual of {residual:.1g} after "
+                f"{ITERATIONS} iterations, above {TOLERANCE:g}: take a larger alpha or a lower m",
+                FitWarning,
+            )
+        columns.append(solution)
+    return np.asarray(scale[:, None] * np.column_stack(columns))

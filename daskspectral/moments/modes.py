@@ -15,6 +15,7 @@ from daskspectral.modes import ModeWeight, pairing_terms_of, terms_of
 from daskspectral.modes.matrices import truncated
 from daskspectral.modes.sums import ModeSum, mode_sum, rows_at_once
 from daskspectral.moments.measure import block_of, numbered, of_operator
+from daskspectral.moments.moments import Moments
 from daskspectral.operators import Operator
 
 Array = NDArray[Any]
@@ -34,6 +35,11 @@ def weights_of(operator: Operator, dimension: int) -> tuple[ModeWeight, ...]:
     for functional in operator.functionals.values():
         found |= {term.weight: None for term in pairing_terms_of(functional.expression, dimension)}
     return tuple(found)
+
+
+def outside_rows(moments: Moments) -> int:
+    """How many rows lie outside the box of the lattice, and count as absent."""
+    return moments.rows - moments.count - moments.skipped if isinstance(moments.basis, FourierLattice) else 0
 
 
 def fold_orders(lattice: FourierLattice) -> tuple[int, ...]:
