@@ -18,6 +18,7 @@ from daskspectral.moments.order import ORDER, Runs, RunSums
 from daskspectral.operators import Operator
 
 Array = NDArray[Any]
+MANY = 512  # rows of a run in ranges of a quarter of a million rows, of which some runs tell enough
 Rows = Mapping[str, Array]
 
 
@@ -27,8 +28,8 @@ class SumTask:
 
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
-    name `order.ORDER`; beside modes, which cost less than these sums, they are of two runs a batch. Targets are
-    prepared with the scale and columns of X given here.
+    name `order.ORDER`; beside modes, which cost less than these sums, they are of two runs a batch in long ranges.
+    Targets are prepared with the scale and columns of X given here.
     """
 
     measure: Measure | ModeMeasure
@@ -48,7 +49,8 @@ class SumTask:
             with numbered(batch):
                 self.operator.check_points(batch["x"])
             if order is not None:
-                order.add(batch["x"][: 2 * order.length] if self.measure.gathers else batch["x"])
+                some = self.measure.gathers and order.length >= MANY
+                order.add(batch["x"][: 2 * order.length] if some else batch["x"])
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
                 if group not in parts:
