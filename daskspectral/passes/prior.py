@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,11 +56,12 @@ def solve_on_lattice(
         known = (FAMILIES[0],) if own is None else (own,)
         chosen = Chosen(known, Prior(0, UNIT, 1.0 if c is None else c), reason="every parameter was given")
     else:
-        chosen = choose_prior(moments, kernel=own, penalty=c, count=count, threads=in_threads)
+        chosen = choose_prior(moments, kernel=own, penalty=c, count=count, threads=_in_threads)
     best = chosen.prior
     if best.cutoff < 1:
         orders = cut_orders(lattice.orders if orders is None else orders, best.cutoff)
     found = chosen.kernel(best, moments)
+    release()
     attributes = solve_modes(
         moments,
         kernel=found,
@@ -92,6 +94,13 @@ def _given_kernel(kernel: Kernel | str | None) -> Kernel | None:
         return None
     check_stationary(kernel)
     return kernel
+
+
+def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """`in_threads`; large matrices that are freed go back to the system, which would keep them for each thread."""
+    found = in_threads(function, items)
+    release()
+    return found
 
 
 def _given_orders(basis: Any, measured: FourierLattice) -> tuple[int, ...] | None:
@@ -149,7 +158,7 @@ def regress_on_lattice(
         alpha=alpha,
         gradient_weight=gradient_weight,
         cut=cut,
-        threads=in_threads,
+        threads=_in_threads,
     )
     table = tuple(
         Candidate(name, factor, 0.0, penalty, explained, errors, PARTS, "" if place else "best")
