@@ -83,9 +83,10 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
         How rows of the data are chosen as y_i, or the y_i themselves, in the units of X.
     landmark_sample : int, optional
         Rows, drawn uniformly, among which the methods other than "uniform" choose; default max(10 p, 10 000).
-    basis : Basis, optional
+    basis : Basis or "auto", optional
         Functions of the prepared columns that take the place of the kernel at landmarks; Vanishing("landmarks", edge)
-        takes the kernel at landmarks into it.
+        takes the kernel at landmarks into it. On a FourierLattice the kernel is the prior of the coefficients, chosen
+        after the pass; "auto" compares a lattice with landmarks on the pilot, for up to three columns.
     right_basis, right_kernel, right_landmarks : optional
         The right functions of an operator with singular values. Where they take other variables than the left ones
         (Cross), they have the same kernel and landmark method by default, at landmarks among their own points;
@@ -148,7 +149,8 @@ class SpectralDecomposition(TransformerMixin, MeasuredEstimator):  # type: ignor
     held_out_ : (k,), values of the functions on rows that they were not fitted to; NaN for complex eigenvalues
     groups_ : (k,) of int, clusters of values that the data cannot tell apart
     function_errors_ : (k,), sines of the angles by which the functions of each group turn when a fold is left out
-    approximation_ : (k,), by how much held-out values change when half of the landmarks are left out
+    approximation_ : (k,), by how much held-out values change when half of the landmarks are left out, or the higher
+        half of a lattice's frequencies
     trusted_ : int, leading values with held-out over fitted values below 1.1 and an interval narrower than 20 %;
         what differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted
     choice_ : Selection, the table of the candidates, and `parameters`, which give the same fit again

@@ -85,30 +85,6 @@ class LatticeValues:
         return out
 
 
-def evaluate(
-    orders: tuple[int, ...],
-    angles: Array,
-    coefficients: NDArray[Any],
-    *,
-    method: str | None = None,
-    eps: float = 1e-9,
-) -> NDArray[Any]:
-    """Values (c, k) of `LatticeValues` at angles (c, d)."""
-    return LatticeValues(orders, coefficients, method, eps)(angles)
-
-
-def evaluate_gradient(
-    orders: tuple[int, ...],
-    angles: Array,
-    coefficients: NDArray[Any],
-    *,
-    method: str | None = None,
-    eps: float = 1e-9,
-) -> NDArray[Any]:
-    """Derivatives (c, k, d) of `LatticeValues` along the angles, at angles (c, d)."""
-    return LatticeValues(orders, coefficients, method, eps).gradient(angles)
-
-
 def evaluation_method(orders: tuple[int, ...], functions: int, nufft_available: bool) -> str:
     """The quicker method for values of so many functions of these orders m, by a table measured once.
 

@@ -20,9 +20,9 @@ Array = NDArray[np.floating[Any]]
 class Candidate(Registered):
     """One way to discretise, and how it did on rows of the pilot that it was not fitted to.
 
-    `kernel` is written as for a reader, `factor` is its scale in units of the median distance, `spread` how far, in
-    scales, the landmarks were moved off the data, `penalty` c of the penalised solution (None for a solution by rank
-    cut). `values` (k,) are the means over `splits` half splits of the held-out values; larger scores are better. `why`
+    `kernel` is written as for a reader, `factor` is its scale in units of the median distance (on a lattice, of the
+    longest period), `spread` how far, in scales, the landmarks were moved off the data, `penalty` c of the penalised
+    solution (None for a solution by rank cut). `values` (k,) are the means over `splits` half splits of the held-out values; larger scores are better. `why`
     says what became of the candidate.
     """
 

@@ -13,7 +13,7 @@ from daskspectral.basis.base import Arena, Block
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.forms import Atom
 from daskspectral.modes import functions, nufft
-from daskspectral.modes.functions import LatticeValues, evaluate, evaluate_gradient, evaluation_method
+from daskspectral.modes.functions import LatticeValues, evaluation_method
 
 EPS = 1e-9
 ORDERS = [(1,), (23,), (200,), (3, 4), (15, 15), (30, 2), (1, 2, 3), (5, 4, 5), (2, 1, 3, 2), (2, 2, 2, 2)]
@@ -51,7 +51,7 @@ def assert_close(found: np.ndarray, wanted: np.ndarray, method: str, scale: floa
 def test_values(orders, k, is_complex, method):
     angles, coefficients = problem(orders, k, is_complex=is_complex)
     wanted = lattice(orders).values(angles).T @ coefficients
-    found = evaluate(orders, angles, coefficients, method=method)
+    found = LatticeValues(orders, coefficients, method)(angles)
     assert_close(found, wanted, method, np.abs(coefficients).sum(axis=0).max())
 
 
@@ -65,7 +65,7 @@ def test_gradients(orders, k, is_complex, method):
     wanted = np.stack(
         [at.feature(Atom("partial", alpha=tuple(map(int, unit)))).T @ coefficients for unit in units], axis=-1
     )
-    found = evaluate_gradient(orders, angles, coefficients, method=method)
+    found = LatticeValues(orders, coefficients, method).gradient(angles)
     assert_close(found, wanted, method, max(orders) * np.abs(coefficients).sum(axis=0).max())
 
 
@@ -103,7 +103,7 @@ def test_a_call_of_several_pieces(method, monkeypatch):
     angles, coefficients = problem((6, 6), 3, 3000)
     monkeypatch.setattr(functions, "NUFFT_ROWS", 700)
     wanted = lattice((6, 6)).values(angles).T @ coefficients
-    assert_close(evaluate((6, 6), angles, coefficients, method=method), wanted, method, 500)
+    assert_close(LatticeValues((6, 6), coefficients, method)(angles), wanted, method, 500)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -112,7 +112,7 @@ def test_no_points_and_no_functions(method):
     values = LatticeValues((3, 2), coefficients, method)
     assert values(angles[:0]).shape == (0, 4)
     assert values.gradient(angles[:0]).shape == (0, 4, 2)
-    assert evaluate((3, 2), angles, coefficients[:, :0], method=method).shape == (len(angles), 0)
+    assert LatticeValues((3, 2), coefficients[:, :0], method)(angles).shape == (len(angles), 0)
 
 
 @pytest.mark.skipif(not nufft.available(), reason="finufft is not installed")
@@ -120,7 +120,7 @@ def test_no_points_and_no_functions(method):
 def test_the_precision_of_the_nonuniform_transform_is_eps(eps):
     angles, coefficients = problem((20, 7), 3, 400)
     wanted = lattice((20, 7)).values(angles).T @ coefficients
-    found = evaluate((20, 7), angles, coefficients, method="nufft", eps=eps)
+    found = LatticeValues((20, 7), coefficients, "nufft", eps)(angles)
     assert_close(found, wanted, "nufft", np.abs(coefficients).sum(axis=0).max(), eps)
     assert eps < 1e-9 or np.abs(found - wanted).max() > 1e-12  # the argument arrives
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_evaluated_is_an_error():
         LatticeValues((3, 2), coefficients)(angles[:, :1])
     if nufft.available():
         with pytest.raises(ValueError, match="one to 3 variables, and there are 4"):
-            evaluate((1, 1, 1, 1), np.zeros((1, 4)), np.zeros((81, 1)), method="nufft")
+            LatticeValues((1, 1, 1, 1), np.zeros((81, 1)), "nufft")(np.zeros((1, 4)))
     with pytest.raises(ValueError, match="must be finite"):
         LatticeValues((3, 2), coefficients).gradient(np.full((2, 2), np.nan))
 
