@@ -22,8 +22,8 @@ class Candidate(Registered):
 
     `kernel` is written as for a reader, `factor` is its scale in units of the median distance (on a lattice, of the
     longest period), `spread` how far, in scales, the landmarks were moved off the data, `penalty` c of the penalised
-    solution (None for a solution by rank cut). `values` (k,) are the means over `splits` half splits of the held-out values; larger scores are better. `why`
-    says what became of the candidate.
+    solution (None for a solution by rank cut). `values` (k,) are the means over `splits` half splits of the held-out
+    values; larger scores are better. `why` says what became of the candidate.
     """
 
     kernel: str
