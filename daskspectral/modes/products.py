@@ -97,7 +97,7 @@ class FormProducts:
         *,
         workers: int = 1,
     ):
-        self.lattice, self.forms, self.workers = lattice, tuple(tuple(form) for form in forms), workers
+        self.lattice, self.forms, self.workers = lattice, tuple(_collected(form) for form in forms), workers
         self.shape = (lattice.size, lattice.size)
         self.modes = {weight: _checked(lattice, weight, modes) for weight in _weights(self.forms)}
         self._kills = [all(any(term.left) and any(term.right) for term in form) for form in self.forms]
@@ -381,6 +381,15 @@ def density_values(modes: Complex, orders: Sequence[int], grid: Sequence[int]) -
 
 def _power(w: Array, alpha: Index) -> Array:
     return np.asarray(np.prod(w ** np.array(alpha), axis=1))
+
+
+def _collected(form: Iterable[ModeTerm]) -> tuple[ModeTerm, ...]:
+    """The terms of a form, those that differ in nothing but their factor as one."""
+    factors: dict[ModeTerm, float] = {}
+    for term in form:
+        alike = replace(term, factor=1.0)
+        factors[alike] = factors.get(alike, 0.0) + term.factor
+    return tuple(replace(term, factor=factor) for term, factor in factors.items())
 
 
 def _weights(forms: Iterable[Iterable[ModeTerm]]) -> list[ModeWeight]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,20 @@ def test_a_product_is_that_of_the_matrix_of_any_form(data: Any, d: int, seed: in
     agree(product @ vectors[:, 0], matrix @ vectors[:, 0])
     agree(vectors.T @ product, vectors.T @ matrix)
     np.testing.assert_allclose(product.diagonal(), np.diag(matrix), atol=1e-12 * np.abs(matrix).max())
+
+
+def test_a_term_given_twice_counts_twice_in_the_matrix_and_in_its_transpose() -> None:
+    lattice = laid(2)
+    x = rows(lattice)
+    value = ModeTerm(-0.5, ModeWeight(), (0, 0), (1, 1))
+    slope = ModeTerm(-0.5, ModeWeight(), (1, 0), (0, 1))
+    vectors = np.random.default_rng(0).standard_normal((lattice.size, 3))
+    for term in value, slope:
+        terms = [term, term, replace(term, left=term.right, right=term.left)]
+        product = FormProduct(lattice, terms, all_modes(lattice, terms, x, {}))
+        matrix = dense(lattice, terms, x, {})
+        agree(product @ vectors, matrix @ vectors)
+        agree(vectors.T @ product, vectors.T @ matrix)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
