@@ -15,12 +15,12 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
-from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import WeighedLattice
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.modes import form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
 from daskspectral.modes.products import FormProduct
+from daskspectral.moments.folds import Folds
 from daskspectral.moments.lattice import DENSE, Arrays, expanded, lattice_of
 from daskspectral.moments.lattice_large import WORKERS, coarse_orders, mean_modes, shrunk_orders
 from daskspectral.moments.moments import Moments
@@ -34,7 +34,7 @@ Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
 TOLERANCE, ITERATIONS = 1e-8, 2000  # of conjugate gradients
 INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
 TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
-PARTS = 5  # into which folds are merged where kernels are compared
+PARTS, FINER = 5, 10  # into which folds are merged where kernels are compared, and penalties
 FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 2.0
 UNIT = 0.25
@@ -63,46 +63,31 @@ class _Prior(WeighedLattice):
         return np.eye(self.size)
 
 
-def weighed_moments(moments: Moments, orders: Sequence[int], parts: int | None) -> _Parts:
-    """The sums of a regression on the lattice of lower frequencies, over all rows and by fold, merged into `parts`."""
-    lattice = lattice_of(moments).truncated(orders)
-    folds, operator = moments.folds, moments.operator
-    whole = expanded(lattice, operator, moments.arrays)
-    if folds is None:
-        return _Parts(moments, lattice, whole, (), np.zeros(0), np.zeros(0, dtype=np.int64))
-    number = folds.number if parts is None else min(parts, folds.number)
+def merged_folds(folds: Folds, parts: int) -> Folds:
+    """Folds merged into fewer `parts`, each with about as many rows."""
+    number = min(parts, folds.number)
     part = np.arange(folds.number) % number
-    own = [
-        expanded(lattice, operator, {k: v[: folds.number][part == i].sum(axis=0) for k, v in folds.arrays.items()})
-        for i in range(number)
-    ]
     weight = np.bincount(part, folds.weight[: folds.number], minlength=number).astype(float)
     count = np.bincount(part, folds.count[: folds.number], minlength=number).astype(np.int64)
-    return _Parts(moments, lattice, whole, tuple(own), weight, count)
+    arrays = {
+        name: np.stack([values[: folds.number][part == k].sum(axis=0) for k in range(number)])
+        for name, values in folds.arrays.items()
+    }
+    return replace(folds, arrays=arrays, weight=weight, count=count, landmarks=False)
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """Sums of a regression on a lattice: of all rows, and of parts of them."""
-
-    moments: Moments
-    lattice: FourierLattice
-    whole: Arrays
-    parts: tuple[Arrays, ...]
-    weight: Array
-    count: NDArray[np.int64]
-
-    def problem(self, kernel: Kernel, gradient_weight: float) -> RidgeProblem:
-        """The ridge problem for the prior of a kernel."""
-        basis = _Prior(self.lattice, kernel)
-        scale = scale_of(basis)
-        folds = self.moments.folds
-        if folds is not None:
-            arrays = [_scaled(part, scale) for part in self.parts]
-            together = {name: np.stack([part[name] for part in arrays]) for name in arrays[0]}
-            folds = replace(folds, arrays=together, weight=self.weight, count=self.count, landmarks=False)
-        found = replace(self.moments, arrays=_scaled(self.whole, scale), basis=basis, folds=folds)
-        return RidgeProblem.of(found, gradient_weight)
+def problem_of(moments: Moments, basis: WeighedLattice, folds: Folds | None, gradient_weight: float) -> RidgeProblem:
+    """The ridge problem of modes on a weighed lattice, with these folds of them."""
+    scale, lattice, operator = scale_of(basis), basis.lattice, moments.operator
+    whole = _scaled(expanded(lattice, operator, moments.arrays), scale)
+    if folds is not None:
+        together = {name: np.empty((len(folds.weight), *values.shape)) for name, values in whole.items()}
+        for k in range(len(folds.weight)):
+            own = expanded(lattice, operator, {name: values[k] for name, values in folds.arrays.items()})
+            for name, values in _scaled(own, scale).items():
+                together[name][k] = values
+        folds = replace(folds, arrays=together)
+    return RidgeProblem.of(replace(moments, arrays=whole, basis=basis, folds=folds), gradient_weight)
 
 
 def scale_of(basis: WeighedLattice) -> Array:
@@ -153,10 +138,10 @@ def regress(
     else:
         best, table, edge = _compared(moments, kernel, orders, given, gradient_weight, cut, threads)
     near = shrunk_orders(orders, EXACT)
-    parts = weighed_moments(moments, near, None)
-    problem = parts.problem(best, gradient_weight)
-    fit = problem.solve(alpha, cut)
     basis = _Prior(lattice.truncated(near), best)
+    folds = None if moments.folds is None else merged_folds(moments.folds, FINER)
+    problem = problem_of(moments, basis, folds, gradient_weight)
+    fit = problem.solve(alpha, cut)
     coefficients: Array = scale_of(basis)[:, None] * fit.coefficients
     if near != orders:
         basis = _Prior(lattice.truncated(orders), best)
@@ -183,11 +168,13 @@ def _compared(
 ) -> tuple[Kernel, list[tuple[str, float, float, float, Array]], bool]:
     """The best kernel, the table of all, best first, and whether the best scale is the last that may be tried."""
     families = _families(kernel, moments)
-    parts = weighed_moments(moments, shrunk_orders(orders, TRIED), PARTS)
+    assert moments.folds is not None
+    lattice, folds = lattice_of(moments).truncated(shrunk_orders(orders, TRIED)), merged_folds(moments.folds, PARTS)
     found: dict[tuple[int, float], tuple[float, float, Array]] = {}
 
     def judge(setting: tuple[int, float]) -> tuple[float, float, Array]:
-        problem = parts.problem(kernel_of(families[setting[0]], setting[1], moments), gradient_weight)
+        basis = _Prior(lattice, kernel_of(families[setting[0]], setting[1], moments))
+        problem = problem_of(moments, basis, folds, gradient_weight)
         curve = problem.curve(alpha, cut)
         assert curve.errors is not None
         place = int(np.argmin(curve.errors.sum(axis=1)))

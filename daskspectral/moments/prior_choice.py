@@ -193,21 +193,23 @@ class PriorSearch:
         moments = self.moments
         known = self._parts(cutoff, splits)
         folds, number = known.folds, known.number
+        whole = {name: sum(part[name] for part in known.arrays) for name in known.arrays[0]}
         weighed = Weighed(
             self.operator,
             WeighedLattice(known.lattice, kernel_of(self.families[family], factor, moments)),
-            {name: sum(part[name] for part in known.sums) for name in known.sums[0]},
+            expanded(known.lattice, self.operator, whole),
             float(folds.weight.sum()),
             counted_rows(moments),
             precision_of(moments),
         )
         span, _ = weighed.leading(penalty, ritz_size(self.counted), SPAN)
-        small = weighed.reduced(replace(moments, weight=weighed.weight), span, folds, known.sums)
+        parts = (expanded(known.lattice, self.operator, part) for part in known.arrays)
+        small = weighed.reduced(replace(moments, weight=weighed.weight), span, folds, parts)
         assert small.folds is not None
         return Trial(small, small.folds.arrays, folds.weight, number), known.halves
 
     def _parts(self, cutoff: float, splits: Sequence[Split]) -> _Parts:
-        """The sums of the parts into which splits cut the folds, computed once for all kernels."""
+        """The modes of the parts into which splits cut the folds, added once for all kernels."""
         key = cutoff, len(splits)
         with self.lock:
             if key not in self.known:
@@ -235,14 +237,15 @@ def _whole_first(order: list[Prior], scores: dict[Prior, float]) -> list[Prior]:
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Sums on a lattice of parts of the folds: first of rows that are judged on, then of those set aside.
+    """Modes of parts of the folds, for a lattice: first of rows that are judged on, then of those set aside.
 
-    `folds` has the weights of these, `halves` are the splits of the parts, `number` is that of the parts.
+    `folds` has the weights of these, `halves` are the splits of the parts, `number` is that of the parts. Matrices
+    follow from modes in less time than eigenvectors take, and in far less memory than is held for all parts.
     """
 
     lattice: FourierLattice
     folds: Folds
-    sums: list[dict[str, Any]]
+    arrays: list[dict[str, Any]]
     halves: list[Split]
     number: int
 
@@ -252,20 +255,19 @@ class _Parts:
         assert folds is not None
         part, halves = merged(splits, folds.number)
         number = int(part.max()) + 1
-        sums: list[dict[str, Any]] = []
+        arrays: list[dict[str, Any]] = []
         weight, count = np.zeros(2 * number), np.zeros(2 * number, dtype=np.int64)
         for side, own in enumerate((folds, search.aside)):
             for k in range(number):
                 if own is None:
-                    sums.append({name: np.zeros(values.shape, values.dtype) for name, values in sums[k].items()})
+                    arrays.append({name: np.zeros_like(values) for name, values in arrays[k].items()})
                     continue
                 chosen = np.flatnonzero(part == k)
-                some = {name: values[chosen].sum(axis=0) for name, values in own.arrays.items()}
-                sums.append(expanded(lattice, search.operator, some))
+                arrays.append({name: values[chosen].sum(axis=0) for name, values in own.arrays.items()})
                 weight[side * number + k] = own.weight[chosen].sum()
                 count[side * number + k] = own.count[chosen].sum()
         together = replace(folds, arrays={}, weight=weight, count=count, landmarks=False)
-        return cls(lattice, together, sums, halves, number)
+        return cls(lattice, together, arrays, halves, number)
 
 
 def tried_orders(orders: tuple[int, ...], cutoff: float) -> tuple[int, ...]:
