@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -32,6 +32,13 @@ class Arena:
 
     def __init__(self) -> None:
         self._buffers: dict[str, Array] = {}
+        self._made: dict[str, Any] = {}
+
+    def made(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` gave at the first call with this name, such as the plan of a transform."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
 
     def get(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
         """An uninitialised array of this shape; its contents last until the next call with this name."""

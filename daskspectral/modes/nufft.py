@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from daskspectral.basis.base import Arena
 from daskspectral.modes.base import ModeSum
 from daskspectral.modes.tensor import Array, ComplexArray
 
@@ -68,9 +69,9 @@ def plan(kind: int, orders: tuple[int, ...], eps: float) -> Any:
 class NufftSum(ModeSum):
     """Sums by type 1; two real weights share one complex transform."""
 
-    def __init__(self, orders: tuple[int, ...], eps: float):
+    def __init__(self, orders: tuple[int, ...], eps: float, arena: Arena | None = None):
         super().__init__(orders)
-        self._plan = plan(1, orders, eps)
+        self._plan = (arena or Arena()).made(f"plan {orders} {eps}", lambda: plan(1, orders, eps))
 
     def _allocate(self, weights: int) -> None:
         shape = tuple(2 * order + 1 for order in self.orders)

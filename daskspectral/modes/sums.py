@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from daskspectral.basis.base import Arena
 from daskspectral.modes.base import ModeSum
 from daskspectral.modes.matmul import MatmulSum
 from daskspectral.modes.nufft import DIMENSIONS, UPSAMPLING, NufftSum
@@ -15,10 +16,11 @@ MATMUL_MODES = {1: (0, 0, 21), 2: (25, 25, 169), 3: (2197, 729, 2197)}
 LEAST_ROWS, MOST_ROWS = 2**15, 2**18  # of a call
 
 
-def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9) -> ModeSum:
+def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Arena | None = None) -> ModeSum:
     """An empty sum of the modes |j_a| <= orders[a]: twice the orders of the functions.
 
-    "matmul" is exact to rounding; "nufft" has a relative precision of eps, for one to three axes.
+    "matmul" is exact to rounding; "nufft" has a relative precision of eps, for one to three axes. Sums of one thread
+    that are given an `arena` share one plan of the transform, and its grid.
 
     Raises ValueError for other methods and for four axes by "nufft"; ImportError where finufft is not installed.
 
@@ -33,7 +35,7 @@ def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9) -> ModeSum
     if method == "matmul":
         return MatmulSum(orders)
     if method == "nufft":
-        return NufftSum(orders, eps)
+        return NufftSum(orders, eps, arena)
     raise ValueError(f"method must be 'matmul' or 'nufft'; it is {method!r}")
 
 

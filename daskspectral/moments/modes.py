@@ -109,15 +109,15 @@ class ModeMeasure:
 
     def started(self, arena: Arena) -> ModeMeasurement:
         """The sums of one group of rows, none added yet."""
-        return ModeMeasurement(self)
+        return ModeMeasurement(self, arena)
 
 
 class ModeMeasurement:
     """The modes of one `ModeMeasure` in progress."""
 
-    def __init__(self, measure: ModeMeasure):
+    def __init__(self, measure: ModeMeasure, arena: Arena):
         self._measure = measure
-        self._sum: ModeSum = mode_sum(measure.orders, str(measure.left.method), measure.left.eps)
+        self._sum: ModeSum = mode_sum(measure.orders, str(measure.left.method), measure.left.eps, arena)
         self._columns: list[tuple[str, tuple[int, ...], int]] = []
 
     def add(self, block: Block) -> None:
