@@ -34,7 +34,7 @@ Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
 TOLERANCE, ITERATIONS = 1e-8, 2000  # of conjugate gradients
 INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
 TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
-PARTS, FINER = 5, 10  # into which folds are merged where kernels are compared, and penalties
+PARTS = 5  # into which folds are merged
 FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 2.0
 UNIT = 0.25
@@ -139,7 +139,7 @@ def regress(
         best, table, edge = _compared(moments, kernel, orders, given, gradient_weight, cut, threads)
     near = shrunk_orders(orders, EXACT)
     basis = _Prior(lattice.truncated(near), best)
-    folds = None if moments.folds is None else merged_folds(moments.folds, FINER)
+    folds = None if moments.folds is None else merged_folds(moments.folds, PARTS)
     problem = problem_of(moments, basis, folds, gradient_weight)
     fit = problem.solve(alpha, cut)
     coefficients: Array = scale_of(basis)[:, None] * fit.coefficients

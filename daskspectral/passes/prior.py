@@ -151,6 +151,7 @@ def regress_on_lattice(
     """Solve modes of a regression for a kernel and a penalty, each given or chosen by the folds."""
     lattice = lattice_of(moments)
     orders = _given_orders(basis, lattice)
+    release()  # what the pass over the rows has left
     found = regress(
         moments,
         kernel=_given_kernel(kernel),
