@@ -42,6 +42,7 @@ from daskspectral.basis.invariant import InvariantBasis
 from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.basis.monomial import MonomialBasis
+from daskspectral.basis.neural import NeuralBasis
 from daskspectral.basis.vanishing import Vanishing
 
 __all__ = [
@@ -62,5 +63,6 @@ __all__ = [
     "InvariantBasis",
     "LandmarkBasis",
     "MonomialBasis",
+    "NeuralBasis",
     "Vanishing",
 ]

@@ -24,14 +24,16 @@ from daskspectral.basis import Basis, FourierLattice
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.opening import check_appended
 from daskspectral.data.source import Source
-from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments, update_digest
+from daskspectral.moments.dealing import Dealing
 from daskspectral.operators import Operator
 from daskspectral.passes.apply import apply_rows
 from daskspectral.passes.folds import FoldRequest
+from daskspectral.passes.networks import Kept, Training
 from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.rows import RowFunction
 from daskspectral.passes.selection import Selection
@@ -189,7 +191,7 @@ class MeasuredEstimator(Estimator):
         self,
         source: Source,
         operator: Operator,
-        lay: Callable[[Source], Discretisation],
+        lay: Callable[[Source, Training], Discretisation],
         *,
         sizes: tuple[int, int | None] | None = None,
         folds: FoldRequest | None = None,
@@ -214,15 +216,22 @@ class MeasuredEstimator(Estimator):
         source = source.allowing_missing(allow_missing)
         snapshot = Snapshot(source, allow_missing=allow_missing)
 
+        def dealing(sizes: tuple[int, int | None]) -> Dealing | None:
+            return self._planned(source, operator, sizes, folds, apart).dealing
+
+        kept: Kept | None = None
+
         def constants() -> dict[str, Any]:
-            return {"discretisation": lay(source), "head": source.head(source.n)}
+            return {"discretisation": lay(source, Training(dealing, kept)), "head": source.head(source.n)}
 
         saved = None
         if checkpoint is None:
             known = constants()
         else:
             identity = identity_of(snapshot, self.plain_params(), on_invalid)
+            kept = Kept(checkpoint_directory(checkpoint), identity)
             saved = Checkpoint.take_up(checkpoint, identity, constants, checkpoint_every)
+            kept.clear()
             known = dict(saved.constants)
         laid: Discretisation = known["discretisation"]
         found = laid.landmark_rows == "apart"

@@ -23,6 +23,7 @@ from daskspectral.passes.deciding import pilot_bytes
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.landmarks import MOST_LANDMARKS, choose_landmarks
 from daskspectral.passes.lattice import boxed, check_lattice_choice
+from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import (
     check_amount,
     check_landmark_choice,
@@ -215,7 +216,7 @@ class HermiteRegressor(RegressionFunctions):
             kernel = periodic(kernel, periods, "periods= asks for")
             self._check_against(source, kernel, operator)
 
-        def lay(source: Source) -> Discretisation:
+        def lay(source: Source, training: Training) -> Discretisation:
             if self.basis is not None:
                 return self._boxed(source, operator, periods, on_invalid=on_invalid, progress=progress)
             return self._discretised(source, operator, kernel, on_invalid=on_invalid, progress=progress)

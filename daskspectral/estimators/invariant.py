@@ -26,6 +26,7 @@ from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import shaped
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import check_amount, check_number, check_one_of, check_whole
 from daskspectral.passes.sums import Discretisation
 from daskspectral.solve.invariant import InvariantProblem, InvariantSolver
@@ -139,7 +140,7 @@ class InvariantRegressor(Regressor):
         most = self._most(source)
         self._check_first(source.allowing_missing(allow_missing))
 
-        def lay(source: Source) -> Discretisation:
+        def lay(source: Source, training: Training) -> Discretisation:
             return Discretisation(self._basis(most), source.preparation)
 
         return self._fit_source(

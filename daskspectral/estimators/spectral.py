@@ -22,6 +22,7 @@ from daskspectral.moments.trust import UNCERTAIN, advise_update, excess, uncerta
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
+from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import (
     check_amount,
     check_number,
@@ -244,8 +245,14 @@ class SpectralDecomposition(SpectralFunctions):
         """
         source, choice, folds = self._opened(X, fields, sample_weight, on_invalid)
 
-        def lay(source: Source) -> Any:
-            return choice.discretise(source, self.random_state, on_invalid=on_invalid, progress=progress)
+        def lay(source: Source, training: Training) -> Any:
+            return choice.discretise(
+                source,
+                self.random_state,
+                on_invalid=on_invalid,
+                progress=progress,
+                training=training,
+            )
 
         self._fit_source(
             source,

@@ -30,6 +30,10 @@ class Dealing(ABC):
     def of(self, rows: Rows) -> Array | int:
         """The folds (c,) of these rows, or one number where all of them are in one fold."""
 
+    def each(self, rows: Rows) -> Array:
+        """The folds (c,) of rows from anywhere in the data."""
+        return np.broadcast_to(self.of(rows), rows[NUMBER].shape)
+
     def most(self, start: int, stop: int) -> int:
         """The most folds that the rows start to stop can be in."""
         return min(self.number, stop - start)
@@ -88,8 +92,11 @@ class Dealt(Dealing):
     rule = "tasks"
 
     def of(self, rows: Rows) -> int:
-        task = int(np.searchsorted(self.starts, rows[NUMBER][0], "right")) - 1
-        return (task + self.before) % self.number
+        return int(self.each({NUMBER: rows[NUMBER][:1]})[0])
+
+    def each(self, rows: Rows) -> Array:
+        tasks = np.searchsorted(self.starts, rows[NUMBER], "right") - 1
+        return np.asarray((tasks + self.before) % self.number)
 
     def most(self, start: int, stop: int) -> int:
         first, last = np.searchsorted(self.starts, [start, stop - 1], "right")
@@ -129,6 +136,9 @@ class Blocked(Dealing):
     def most(self, start: int, stop: int) -> int:
         first, last = self.block(np.array([start, stop - 1]))
         return min(self.number, int(last - first) + 1)
+
+    def each(self, rows: Rows) -> Array:
+        return np.asarray(self.block(rows[NUMBER]) % self.number)
 
     def block(self, numbers: Array) -> Array:
         """The numbers of the blocks in which these rows are."""

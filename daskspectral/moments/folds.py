@@ -36,7 +36,8 @@ class Folds(Registered):
 
     The `rule` says how rows came to their folds: whole "tasks" dealt in turn (`dealt` of them so far), a "hash" of
     the row number, contiguous "blocks", `block` = (rows, rows of a block) of the first fit, or "labels", whose values
-    are in `labels`, a fold each.
+    are in `labels`, a fold each. Of functions that were trained on some of the rows, the folds `reserved` have none of
+    them: held-out values are those of these folds alone.
 
     Examples
     --------
@@ -54,11 +55,17 @@ class Folds(Registered):
     labels: tuple[Any, ...] = ()
     dealt: int = 0
     block: tuple[int, int] | None = None
+    reserved: tuple[int, ...] = ()
 
     @property
     def number(self) -> int:
         """The number K of folds."""
         return len(self.count) - self.landmarks
+
+    @property
+    def judges(self) -> tuple[int, ...]:
+        """The folds on which functions are judged: all of them, or those that are reserved."""
+        return self.reserved or tuple(range(self.number))
 
     def __add__(self, other: Folds) -> Folds:
         """Group by group; where one side has no group of landmark rows, it counts as zero.

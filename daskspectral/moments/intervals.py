@@ -56,9 +56,10 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum) -> Errors:
         return _unknown(k, "no error bars without folds")
     if rows < LEAST_ROWS:
         return _unknown(k, f"no error bars from {rows} rows: {LEAST_ROWS} at least are needed")
-    parts = [_Part(posed, folds, fold, whole) for fold in range(folds.number) if folds.weight[fold] > 0]
-    if len(parts) < 2:
+    filled = [fold for fold in range(folds.number) if folds.weight[fold] > 0]
+    if len(filled) < 2:
         return _unknown(k, "no error bars: all weight is in one fold")
+    parts = [_Part(posed, folds, fold, whole) for fold in filled]
     values = np.stack([part.values for part in parts])
     number = len(parts)
     # rows that coincide with landmarks are in no fold and never left out: the others vary for them too
@@ -70,7 +71,7 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum) -> Errors:
         return np.asarray(np.sqrt(factor * deviations.sum(axis=0)))
 
     standard = spread(values)
-    held_out = _held_out(posed, parts)
+    held_out = _held_out(posed, [part for fold, part in zip(filled, parts, strict=True) if fold in folds.judges])
     fitted = whole.values
     groups = _groups(fitted, standard, posed.nulls)
     own = _intervals(fitted.real, held_out, standard, number)
@@ -92,7 +93,7 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum) -> Errors:
 def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
     """The values of a problem on rows that were not fitted to, from the folds of its moments."""
     whole = posed.solve_part(posed.means, posed.rows)
-    parts = [_Part(posed, folds, fold, whole) for fold in range(folds.number) if folds.weight[fold] > 0]
+    parts = [_Part(posed, folds, fold, whole) for fold in folds.judges if folds.weight[fold] > 0]
     return _held_out(posed, parts)
 
 

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, Vanishing
+from daskspectral.basis import (
+    Basis,
+    Concatenated,
+    ConstantBasis,
+    FourierLattice,
+    LandmarkBasis,
+    NeuralBasis,
+    Vanishing,
+)
 from daskspectral.data.source import Source, label_of
 from daskspectral.errors import renumbered
 from daskspectral.kernels import Kernel, Periodic, RadialKernel
@@ -53,6 +61,11 @@ class Side:
     def automatic(self) -> bool:
         """Whether the data decide the kernel or its scale."""
         return self.basis is None and is_automatic(self.kernel)
+
+    @property
+    def open_network(self) -> bool:
+        """Whether the functions are of a network that has to be trained."""
+        return isinstance(self.basis, NeuralBasis) and not self.basis.trained
 
     @property
     def drawn(self) -> bool:
@@ -126,7 +139,7 @@ class Side:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
         dimension = source.dimension_at(self.view)
         if self.basis is not None:
-            if self.basis.dimension != dimension:
+            if not self.open_network and self.basis.dimension != dimension:
                 raise ValueError(
                     f"{self.prefix}basis has functions of {self.basis.dimension} variables, and "
                     f"{label_of(self.view)} has {dimension} columns"
@@ -148,7 +161,7 @@ class Side:
         basis, raw = self._chosen(source, rng, operator, on_invalid=on_invalid, progress=progress)
         if basis.edges:
             check_edges(basis.edges, source, rng, view=self.view, on_invalid=on_invalid, progress=progress)
-        return self._completed(basis), raw
+        return self.completed(basis), raw
 
     def _chosen(
         self, source: Source, rng: np.random.Generator, operator: Operator, **options: Any
@@ -204,9 +217,10 @@ class Side:
     @property
     def given(self) -> Basis | None:
         """The basis that is given, with the constant where it is added; None for a kernel at landmarks."""
-        return None if self.basis is None else self._completed(self.basis)
+        return None if self.basis is None else self.completed(self.basis)
 
-    def _completed(self, basis: Basis) -> Basis:
+    def completed(self, basis: Basis) -> Basis:
+        """The basis with the constant function, where it is added."""
         return with_constant(basis) if self._adds_constant(basis) else basis
 
     def _adds_constant(self, basis: Basis) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis import Basis, FourierLattice, Vanishing
+from daskspectral.basis import Basis, FourierLattice, NeuralBasis, Vanishing
 from daskspectral.data.source import Source
 from daskspectral.kernels import DotKernel
 from daskspectral.moments.lattice import check_cut_size
@@ -17,9 +17,8 @@ from daskspectral.operators.facts import derivatives, fields_at_derivatives, uni
 from daskspectral.passes.deciding import Open, decide, pilot_bytes
 from daskspectral.passes.density import with_density
 from daskspectral.passes.landmarks import MOST_LANDMARKS
-from daskspectral.passes.parameters import (
-    checked_kernel,
-)
+from daskspectral.passes.networks import Rounds, Training, reserved_folds, train
+from daskspectral.passes.parameters import checked_kernel
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.side import Side, has_kink
@@ -137,9 +136,18 @@ class Choice:
                 raise ValueError(f"X has {rows}, fewer than n_landmarks={side.count}; lower n_landmarks")
 
     def discretise(
-        self, source: Source, random_state: Any, *, on_invalid: str, progress: bool | None
+        self,
+        source: Source,
+        random_state: Any,
+        *,
+        on_invalid: str,
+        progress: bool | None,
+        training: Training | None = None,
     ) -> Discretisation:
-        """Choose the scaling of columns, the landmarks and the bases, by a pass and draws of rows where needed."""
+        """Choose the scaling of columns, the landmarks and the bases, by a pass and draws of rows where needed.
+
+        A network is trained on rows of folds that are not reserved, as the `training` tells.
+        """
         if self.standardize:
             source = standardized(source, on_invalid=on_invalid, progress=progress)
         rng = np.random.default_rng(random_state)
@@ -149,12 +157,47 @@ class Choice:
             periods = self.left.periods_in(source, self.operator)
             operator = with_density(self.operator, source, rng, periods=periods, **options)
         choice = self if operator is None else replace(self, operator=operator)
-        found = choice._discretised(source, rng, **options)
+        reserved: tuple[int, ...] = ()
+        if self.left.open_network or (self.right is not None and self.right.open_network):
+            seed = int(rng.integers(2**31))
+            choice, reserved = choice._trained(source, seed, training or Training(), **options)
+        found = replace(choice._discretised(source, rng, **options), reserved=reserved)
         if operator is None:
             return found
         if found.selection is None:
             return replace(found, operator=operator)
         return replace(found, operator=operator, selection=found.selection.with_parameters({"operator": operator}))
+
+    def _trained(
+        self,
+        source: Source,
+        seed: int,
+        training: Training,
+        *,
+        on_invalid: str,
+        progress: bool | None,
+    ) -> tuple[Choice, tuple[int, ...]]:
+        """The same choice with trained networks, and the folds that they did not see."""
+        left, right = self.left, self.right
+        assert isinstance(left.basis, NeuralBasis)
+        other = None if right is None else right.basis
+        assert other is None or isinstance(other, NeuralBasis)
+        dealing = training.dealing(self.sizes)
+        reserved = () if dealing is None else reserved_folds(dealing.number)
+        rounds = Rounds(source, self.operator, left.basis.rows, seed, dealing, reserved, on_invalid)
+        bases = train(
+            left.basis,
+            other,
+            rounds,
+            outputs=left.basis.outputs or self.components,
+            completed=(left.completed, left.completed if right is None else right.completed),
+            progress=progress,
+            kept=training.kept,
+        )
+        closed = replace(self, left=replace(left, basis=bases[0]))
+        if right is not None:
+            closed = replace(closed, right=replace(right, basis=bases[1]))
+        return closed, reserved
 
     def _discretised(self, source: Source, rng: np.random.Generator, **options: Any) -> Discretisation:
         """The bases for columns that are scaled; what is left to the data is chosen first."""
@@ -250,7 +293,8 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
             f"no modes of the data; leave {given[0]} out"
         )
     if given or operator.own_right_basis:
-        own = _functions(estimator, operator, estimator.right_basis)
+        same = left.open_network and not given
+        own = _functions(estimator, operator, estimator.basis if same else estimator.right_basis)
         kernel = estimator.right_kernel
         if own["basis"] is None and kernel is None:
             kernel = estimator.kernel
@@ -261,6 +305,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         view = operator.right_view
         right = Side("right_", view, kernel=kernel, landmarks=landmarks, periods=periods, **own, **shared)
         right.check()
+        _check_networks(left, right)
     return Choice(
         operator,
         left,
@@ -279,6 +324,22 @@ def _functions(estimator: Any, operator: Operator, basis: Any) -> dict[str, Any]
     """The fields of a Side that a basis decides: what the kernel at landmarks goes into, or itself; the constant."""
     vanishes = isinstance(basis, Basis) and basis.vanishes
     constant = (operator.kills_constants and not vanishes) if estimator.constant is None else estimator.constant
+    if isinstance(basis, NeuralBasis) and basis.outputs is None and not basis.trained:
+        basis = replace(basis, outputs=estimator.n_components)
     if isinstance(basis, Vanishing) and basis.at_landmarks:
         return {"basis": None, "vanishing": basis, "constant": constant}
     return {"basis": None if isinstance(basis, str) else basis, "constant": constant}
+
+
+def _check_networks(left: Side, right: Side) -> None:
+    """Raise ValueError where the functions of one side are of a network that is not trained, and those of the other
+    are not: both are trained together."""
+    if left.open_network != right.open_network:
+        raise ValueError(
+            "the networks of both sides are trained together: give basis and right_basis as a NeuralBasis each, or "
+            "as functions that are known"
+        )
+    if left.open_network and isinstance(left.basis, NeuralBasis) and isinstance(right.basis, NeuralBasis):
+        both = left.basis.outputs, right.basis.outputs
+        if both[0] != both[1]:
+            raise ValueError(f"basis and right_basis have {both[0]} and {both[1]} outputs, which are trained in pairs")

@@ -48,7 +48,7 @@ class Discretisation(Registered):
     `landmark_rows`: "kept" (nothing is tested), summed "apart" from the folds, or "dropped". `raw_landmarks`
     (p, n_features_in) are the left landmarks in the columns of X, as estimators take them; None for a given basis.
     `penalty` is c of the penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator
-    with what was estimated for it, None where nothing was.
+    with what was estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on.
     """
 
     expects: ClassVar = {
@@ -69,6 +69,7 @@ class Discretisation(Registered):
     penalty: float | None = None
     selection: Selection | None = None
     operator: Operator | None = None
+    reserved: tuple[int, ...] = ()
 
     @property
     def sizes(self) -> tuple[int, int | None]:
@@ -256,6 +257,7 @@ def measure(
     folds = None
     if dealing is not None and groups is not None:
         folds, sums = gathered(sums, groups.number, landmarks=apart is not None, **dealing.origin)
+        folds = replace(folds, reserved=discretisation.reserved)
     release()
     if isinstance(basis, FourierLattice):
         check_outside(basis, source.n - start - total.count - total.skipped, source.n - start)

@@ -1,0 +1,305 @@
+"""A network as a basis: a multilayer perceptron whose last hidden layer, or whose outputs, are the functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
+from daskspectral.errors import SmoothnessError
+from daskspectral.forms import Atom
+from daskspectral.kernels.base import check_index, is_number
+
+FEATURES = ("hidden", "outputs")
+
+
+def _tanh(a: Array) -> tuple[Array, Array]:
+    h = np.tanh(a)
+    return h, 1 - h * h
+
+
+def _silu(a: Array) -> tuple[Array, Array]:
+    s = scipy.special.expit(a)
+    h = a * s
+    return h, s + h * (1 - s)
+
+
+def _softplus(a: Array) -> tuple[Array, Array]:
+    return np.logaddexp(a, a.dtype.type(0)), scipy.special.expit(a)
+
+
+ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {"tanh": _tanh, "silu": _silu, "softplus": _softplus}
+"""Each gives its values and its slopes; the names are those of `jax.nn`."""
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralBasis(Basis):
+    """Functions of a multilayer perceptron, trained by the loss of the operator, then frozen and measured exactly.
+
+    `SpectralDecomposition(basis=NeuralBasis())` trains the network on rows of the data (extra `neural`: jax and optax),
+    then sums the forms of its functions over all rows and solves, as of any other basis: the solution repairs what
+    the loss shrinks and rotates. `basis_` is the trained network; given as `basis`, it is not trained again. Its values
+    and first derivatives are matrix products of numpy: workers, files and machines that load them need no jax.
+
+    The loss is equation (18) of Cabannes and Bach (2024) for symmetric operators, and the low-rank loss for operators
+    between two spaces; see `help(daskspectral.neural)`.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Neurons of the hidden layers.
+    features : {"hidden", "outputs"}
+        Whether the neurons of the last hidden layer are the functions, or the outputs.
+    outputs : int, optional
+        Outputs that are trained; by default as many as there are components.
+    activation : {"tanh", "silu", "softplus"}
+        The nonlinearity of the hidden layers.
+    mu : float or sequence of float, optional
+        mu_j of equation (18), above the eigenvalues that are wanted: one for all outputs, or one for each, by which
+        these become single eigenfunctions. By default twice the last value that is wanted, as rows held out tell it in
+        the course of the training.
+    steps, batch, rate : int, int, float
+        Steps of Adam, rows of each, and the first learning rate, which falls to 0 along a cosine.
+    rows : int
+        Rows in memory, from which batches are drawn; of larger data they are drawn anew in the course of the training.
+    checks : int
+        How often rows held out tell whether the functions are better than before; the best are kept.
+    weights, biases, centre, scale : arrays, optional
+        The trained network: matrices (out, in) and vectors (out,) of all layers, from points (x - centre) / scale.
+
+    Examples
+    --------
+    >>> basis = NeuralBasis((8, 4)).initialised(2, outputs=3, centre=np.zeros(2), scale=np.ones(2), seed=0)
+    >>> basis.size, basis.dimension, basis.values(np.ones((5, 2))).shape
+    (4, 2, (4, 5))
+    """
+
+    hidden: tuple[int, ...] = (96, 96, 96)
+    features: str = "hidden"
+    outputs: int | None = None
+    activation: str = "tanh"
+    mu: Any = None
+    steps: int = 4000
+    batch: int = 256
+    rate: float = 2e-3
+    rows: int = 100_000
+    checks: int = 16
+    weights: tuple[Array, ...] | None = field(default=None, repr=False, kw_only=True)
+    biases: tuple[Array, ...] | None = field(default=None, repr=False, kw_only=True)
+    centre: Array | None = field(default=None, repr=False, kw_only=True)
+    scale: Array | None = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.hidden, (tuple, list, np.ndarray)) or not len(self.hidden):
+            raise ValueError(f"hidden has the number of neurons of each hidden layer, (96, 96); it is {self.hidden!r}")
+        for neurons in self.hidden:
+            _check_whole("hidden", neurons)
+        object.__setattr__(self, "hidden", tuple(int(neurons) for neurons in self.hidden))
+        for name, known in (("features", FEATURES), ("activation", tuple(ACTIVATIONS))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be {' or '.join(map(repr, known))}; it is {getattr(self, name)!r}")
+        for name in ("steps", "batch", "rows", "checks", *(["outputs"] if self.outputs is not None else [])):
+            _check_whole(name, getattr(self, name), 4 if name == "batch" else 1)
+        if not (is_number(self.rate) and 0 < self.rate < math.inf):
+            raise ValueError(f"rate, the learning rate, is a positive number; it is {self.rate!r}")
+        if self.mu is not None:
+            object.__setattr__(self, "mu", _checked_mu(self.mu))
+        if self.weights is not None:
+            self._check_weights()
+
+    def _check_weights(self) -> None:
+        for name in ("biases", "centre", "scale"):
+            if getattr(self, name) is None:
+                raise ValueError(f"a trained network has weights, biases, centre and scale; {name} is missing")
+        for name in ("weights", "biases"):
+            object.__setattr__(self, name, tuple(np.asarray(v, dtype=float) for v in getattr(self, name)))
+        for name in ("centre", "scale"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=float))
+        found = [[v.shape for v in self._layer(name)] for name in ("weights", "biases")]
+        d, last = self._layer("centre").size, self.hidden[-1]
+        outputs = found[0][-1][0] if found[0] and found[0][-1] else 0
+        wanted = [(b, a) for a, b in pairwise([d, *self.hidden, outputs])]
+        if found != [wanted, [shape[:1] for shape in wanted]] or self._layer("scale").shape != (d,):
+            raise ValueError(
+                f"a network of {d} variables with the hidden layers {self.hidden} has weights of the shapes "
+                f"{wanted[:-1]} and (outputs, {last}), and a bias for each row of them; these have {found[0]} and "
+                f"{found[1]}"
+            )
+
+    @property
+    def trained(self) -> bool:
+        """Whether it has weights."""
+        return self.weights is not None
+
+    @property
+    def size(self) -> int:
+        if self.features == "hidden":
+            return self.hidden[-1]
+        if self.weights is not None:
+            return len(self.weights[-1])
+        if self.outputs is None:
+            raise ValueError("the number of outputs is not known before the network is trained; give outputs")
+        return self.outputs
+
+    @property
+    def dimension(self) -> int:
+        return len(self._layer("centre"))
+
+    def _layer(self, name: str) -> Any:
+        """An array of the trained network. Raises ValueError before it is trained."""
+        found = getattr(self, name)
+        if found is None:
+            raise ValueError(
+                "this NeuralBasis is not trained: SpectralDecomposition(basis=NeuralBasis()) trains it, and basis_ of "
+                "the fit is the trained network"
+            )
+        return found
+
+    @property
+    def order(self) -> float:
+        return 1
+
+    @property
+    def description(self) -> str:
+        return f"a network of {len(self.hidden)} hidden layers"
+
+    def remedy(self, order: int) -> str:
+        return f"networks are differentiated once; {super().remedy(order)}"
+
+    def initialised(self, d: int, *, outputs: int, centre: Array, scale: Array, seed: int) -> NeuralBasis:
+        """The network of d variables at random weights: normal, of variance 1 / in, biases uniform in [-1, 1]."""
+        rng = np.random.default_rng(seed)
+        sizes = [d, *self.hidden, outputs]
+        weights = [rng.normal(0, 1 / math.sqrt(a), (b, a)) for a, b in pairwise(sizes)]
+        biases = [rng.uniform(-1, 1, b) for b in sizes[1:-1]] + [np.zeros(outputs)]
+        return replace(self, weights=tuple(weights), biases=tuple(biases), centre=centre, scale=scale)
+
+    @property
+    def parameters(self) -> dict[str, list[Array]]:
+        """What is trained: weights and biases."""
+        return {"weights": list(self._layer("weights")), "biases": list(self._layer("biases"))}
+
+    def with_parameters(self, parameters: Any) -> NeuralBasis:
+        """The same network at other weights and biases."""
+        weights, biases = (tuple(np.asarray(v, dtype=float) for v in parameters[k]) for k in ("weights", "biases"))
+        return replace(self, weights=weights, biases=biases)
+
+    def apply(self, parameters: Any, x: Any) -> Any:
+        """The outputs (c, k) at points (c, d), in JAX."""
+        import jax
+
+        nonlinear = getattr(jax.nn, self.activation) if self.activation != "tanh" else jax.numpy.tanh
+        h = (x - self._layer("centre").astype(x.dtype)) / self._layer("scale").astype(x.dtype)
+        *inner, last = zip(parameters["weights"], parameters["biases"], strict=True)
+        for w, b in inner:
+            h = nonlinear(h @ w.T + b)
+        return h @ last[0].T + last[1]
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        self._layer("weights")
+        return _NeuralEvaluation(self, block, any(atom.order for atom in atoms))
+
+    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
+        return _SlopeSum(self.size, dtype, arena)
+
+
+class _NeuralEvaluation(Evaluation):
+    """Values of one block, and derivatives along one direction after the other."""
+
+    def __init__(self, basis: NeuralBasis, block: Block, slopes: bool):
+        self._block, self._dimension = block, basis.dimension
+        dtype = block.dtype
+        layers = zip(basis._layer("weights"), basis._layer("biases"), strict=True)
+        self._layers = [(w.astype(dtype), b.astype(dtype)[:, None]) for w, b in layers]
+        if basis.features == "hidden":
+            self._layers.pop()
+        self._unit = (1 / basis._layer("scale")).astype(dtype)
+        h = np.ascontiguousarray(((block.x - basis._layer("centre")) / basis._layer("scale")).T, dtype)
+        self._slopes: list[Array | None] = []
+        for number, (w, b) in enumerate(self._layers):
+            h = w @ h
+            h += b
+            slope = None
+            if number < len(basis.hidden):
+                h, slope = ACTIVATIONS[basis.activation](h)
+            self._slopes.append(slope if slopes else None)
+        self._value = self._weighted(h)
+
+    def feature(self, atom: Atom) -> Array:
+        if atom.kind == "value" or (atom.kind == "partial" and atom.order == 0):
+            return self._value
+        if atom.kind == "along" and atom.direction is not None:
+            return self._along(self._block.field(atom.direction).T.astype(self._block.dtype) * self._unit[:, None])
+        if atom.kind != "partial":
+            raise ValueError("the gradient is a vector; its features are the partial derivatives")
+        check_index(atom.alpha, self._dimension)
+        if atom.order > 1:
+            raise SmoothnessError(
+                f"a form takes derivatives of order {atom.order}, and networks are differentiated once"
+            )
+        return self._along_axis(atom.alpha.index(1))
+
+    def partials(self) -> Iterator[Array]:
+        """The partial derivatives, (p, c) each."""
+        return (self._along_axis(axis) for axis in range(self._dimension))
+
+    def _along_axis(self, axis: int) -> Array:
+        """The first layer's product with a unit vector is one column of its weights."""
+        w = self._layers[0][0]
+        return self._onwards(np.broadcast_to(w[:, axis : axis + 1] * self._unit[axis], (len(w), len(self._block.x))))
+
+    def _along(self, direction: Array) -> Array:
+        return self._onwards(self._layers[0][0] @ direction)
+
+    def _onwards(self, t: Array) -> Array:
+        """The derivative, from that of the first layer before its nonlinearity."""
+        for number, (w, _) in enumerate(self._layers):
+            slope = self._slopes[number]
+            t = t if number == 0 else w @ t
+            t = t if slope is None else t * slope
+        return self._weighted(t)
+
+    def _weighted(self, values: Array) -> Array:
+        if self._block.scale is None:
+            return np.ascontiguousarray(values)
+        return np.asarray(values * self._block.scale.astype(self._block.dtype, copy=False))
+
+
+class _SlopeSum:
+    """The Dirichlet form, one coordinate after the other: no array of all gradients is held."""
+
+    def __init__(self, size: int, dtype: Any, arena: Arena):
+        self._total: Array = np.zeros((size, size))
+        self._buffer = arena.get("product", self._total.shape, dtype)
+
+    def add(self, evaluation: Any) -> None:
+        """Add one block."""
+        for slope in evaluation.partials():
+            np.matmul(slope, slope.T, out=self._buffer)
+            self._total += self._buffer
+
+    def result(self, gram: Array) -> Array:
+        """The sum over the rows and the coordinates, (p, p)."""
+        return self._total
+
+
+def _check_whole(name: str, value: Any, least: int = 1) -> None:
+    if isinstance(value, bool) or not is_number(value) or value < least or value % 1:
+        raise ValueError(f"{name} of a NeuralBasis is a whole number of {least} or more; it is {value!r}")
+
+
+def _checked_mu(mu: Any) -> Any:
+    """mu as one float or a tuple of them. Raises ValueError for others, and where one is not positive."""
+    try:
+        found = np.asarray(mu, dtype=float)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    if found.ndim > 1 or not found.size or not (np.isfinite(found).all() and (found > 0).all()):
+        raise ValueError(f"mu is a positive number, or one for each output; it is {mu!r}")
+    return float(found) if found.ndim == 0 else tuple(found.tolist())

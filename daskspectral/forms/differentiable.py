@@ -1,0 +1,130 @@
+"""Forms in JAX: the same expressions as bases contract, for functions that can be differentiated by their parameters.
+
+A function here takes points (c, d) to values (c, k), each row by itself. Its derivatives by the points follow from the
+function; what is made of them can be differentiated again by whatever the function depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from daskspectral.forms.expressions import Atom, Bilinear, Field, LinearFunctional, Product
+
+Values = Any
+"""An array of JAX, or what it traces one by."""
+Function = Callable[[Values], Values]
+Fields = Mapping[str, Values]
+Weights = Values | None
+
+
+def jax() -> Any:
+    """The package. Raises ImportError with the way to install it."""
+    try:
+        import jax as package
+    except ImportError as error:
+        raise ImportError(
+            'networks are trained with jax and optax: pip install "daskspectral[neural]"; a trained NeuralBasis is '
+            "evaluated, saved and loaded without them"
+        ) from error
+    return package
+
+
+def feature(function: Function, atom: Atom, fields: Fields) -> Values:
+    """One atom of k functions at c rows: (c, k), or (c, m, k) of a vector with m coordinates."""
+    numpy, points = jax().numpy, fields[atom.view]
+    if atom.kind == "sum":
+        terms = [(t, t.factor * feature(function, t.atom, fields)) for t in atom.terms]
+        return sum(v if t.weight is None else v * field(t.weight, fields)[:, None] for t, v in terms)
+    if atom.kind == "value":
+        return function(points)
+    if atom.kind == "gradient":
+        return _along_all(function, points, numpy.eye(points.shape[1], dtype=points.dtype)[:, None, :])
+    if atom.kind == "partial":
+        return _partial(function, points, atom.alpha)
+    if atom.kind == "second":
+        return _second(function, points, None if atom.direction is None else field(atom.direction, fields))
+    assert atom.direction is not None
+    direction = field(atom.direction, fields)
+    if atom.kind == "each":
+        return _along_all(function, points, numpy.moveaxis(direction, 1, 0))
+    return _along(function, points, direction)
+
+
+def form_matrix(
+    expression: Bilinear, left: Function, right: Function, fields: Fields, weights: Weights = None
+) -> Values:
+    """The mean over the rows of a form between k left and q right functions, (k, q); `weights` (c,) have the mean 1."""
+    return sum(factor * _product(p, left, right, fields, weights, "...ck,...cq->kq") for factor, p in expression.terms)
+
+
+def form_diagonal(expression: Bilinear, function: Function, fields: Fields, weights: Weights = None) -> Values:
+    """The mean over the rows of a form of each of k functions with itself, (k,)."""
+    own = "...ck,...ck->k"
+    return sum(factor * _product(p, function, function, fields, weights, own) for factor, p in expression.terms)
+
+
+def functional_vector(
+    expression: LinearFunctional, function: Function, fields: Fields, weights: Weights = None
+) -> Values:
+    """The mean over the rows of a functional without targets of k functions, (k,)."""
+    total: Values = 0.0
+    for factor, pairing in expression.terms:
+        values = feature(function, pairing.atom, fields)
+        for weight in (pairing.target, pairing.weight):
+            values = values if weight is None else values * field(weight, fields)[:, None]
+        total = total + factor * (values if weights is None else values * weights[:, None]).mean(axis=0)
+    return total
+
+
+def field(wanted: Field, fields: Fields) -> Values:
+    """The values of a field, (c,), (c, d) or (c, d, d)."""
+    return fields[wanted.name][(slice(None), *wanted.path)]
+
+
+def _product(
+    product: Product, left: Function, right: Function, fields: Fields, weights: Weights, indices: str
+) -> Values:
+    """The mean of one product; the sum over the coordinates of vectors is part of it."""
+    a = feature(left, product.left, fields)
+    b = a if left is right and product.left == product.right else feature(right, product.right, fields)
+    if product.left.vector:
+        a, b = (jax().numpy.moveaxis(values, 1, 0) for values in (a, b))
+    rows = a.shape[-2]
+    for scale in (None if product.weight is None else field(product.weight, fields), weights):
+        a = a if scale is None else a * scale[:, None]
+    return jax().numpy.einsum(indices, a, b) / rows
+
+
+def _along(function: Function, points: Values, direction: Values) -> Values:
+    """The derivative along a direction for each row (c, d), or one for all (1, d): (c, k)."""
+    return jax().jvp(function, (points,), (jax().numpy.broadcast_to(direction, points.shape),))[1]
+
+
+def _along_all(function: Function, points: Values, directions: Values) -> Values:
+    """The derivatives along m directions (m, c, d), or (m, 1, d): (c, m, k)."""
+    package = jax()
+    slope = package.linearize(function, points)[1]
+    shape = (len(directions), *points.shape)
+    found = package.vmap(slope)(package.numpy.broadcast_to(directions, shape))
+    return package.numpy.moveaxis(found, 0, 1)
+
+
+def _partial(function: Function, points: Values, alpha: tuple[int, ...]) -> Values:
+    numpy, found = jax().numpy, function
+    for axis, order in enumerate(alpha):
+        unit = numpy.zeros((1, len(alpha)), dtype=points.dtype).at[0, axis].set(1.0)
+        for _ in range(order):
+            found = _derived(found, unit)
+    return found(points)
+
+
+def _derived(function: Function, direction: Values) -> Function:
+    return lambda points: _along(function, points, direction)
+
+
+def _second(function: Function, points: Values, matrix: Values) -> Values:
+    """sum_ab matrix_ab d_a d_b, (c, k), for matrices (c, d, d); without them the Laplacian."""
+    eye = jax().numpy.eye(points.shape[1], dtype=points.dtype)
+    rows = [eye[a][None] if matrix is None else matrix[:, a] for a in range(points.shape[1])]
+    return sum(_along(_derived(function, eye[a][None]), points, row) for a, row in enumerate(rows))

@@ -1,0 +1,232 @@
+"""The training of networks by a loss: steps of Adam on batches of rows, kept where rows held out say that they help."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import NeuralBasis
+from daskspectral.errors import FitWarning, warn_user
+from daskspectral.forms.differentiable import Function, jax
+from daskspectral.moments.trial import energy_scores
+from daskspectral.neural.losses import Loss
+
+Array = NDArray[Any]
+Rows = Mapping[str, Array]
+logger = logging.getLogger("daskspectral")
+ABOVE = 2.0  # mu over the last value that is wanted
+EPOCHS = 2  # times that rows in memory are used before others are drawn
+
+
+def optax() -> Any:
+    """The package. Raises ImportError with the way to install it."""
+    jax()
+    try:
+        import optax as package
+    except ImportError as error:
+        raise ImportError('networks are trained with optax: pip install "daskspectral[neural]"') from error
+    return package
+
+
+def available() -> bool:
+    """Whether networks can be trained here."""
+    try:
+        optax()
+    except ImportError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Networks:
+    """The networks of both sides: `left`, and `right` where the right functions are of other variables.
+
+    Of one network for both sides of an operator between two spaces (`halved`), the first half of the outputs are left
+    functions and the others right ones; its hidden layers serve both.
+    """
+
+    left: NeuralBasis
+    right: NeuralBasis | None = None
+    halved: bool = False
+
+    @property
+    def parameters(self) -> Any:
+        """What is trained."""
+        return [basis.parameters for basis in (self.left, self.right) if basis is not None]
+
+    def with_parameters(self, parameters: Any) -> Networks:
+        """The same networks at other parameters."""
+        right = None if self.right is None else self.right.with_parameters(parameters[1])
+        return replace(self, left=self.left.with_parameters(parameters[0]), right=right)
+
+    def functions(self, parameters: Any) -> tuple[Function, Function]:
+        """The left and the right functions at some parameters."""
+
+        def left(x: Any) -> Any:
+            return self.left.apply(parameters[0], x)
+
+        if self.right is not None:
+            other = self.right
+            return left, lambda x: other.apply(parameters[1], x)
+        if not self.halved:
+            return left, left
+        return lambda x: _halves(left(x))[0], lambda x: _halves(left(x))[1]
+
+
+def _halves(outputs: Any) -> tuple[Any, Any]:
+    half = outputs.shape[1] // 2
+    return outputs[:, :half], outputs[:, half:]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A training after some steps: parameters and the optimiser's state, the best networks so far and their values."""
+
+    step: int
+    parameters: list[Array]
+    optimiser: list[Array]
+    best: list[Array]
+    values: Array
+    mu: Array
+    losses: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """A training of `networks` by a `loss` for `outputs` functions, the same bits for the same `seed` and processor.
+
+    `draw` gives the rows of round 0, 1, ...: fields (m, ...) with `weight` (m,) where rows have weights. `judge` gives
+    the held-out values of networks: ascending ones of a symmetric form, singular ones else. Every check is told to
+    `watch` with the state after it, from which a training goes on to the same bits.
+    """
+
+    networks: Networks
+    loss: Loss
+    outputs: int
+    draw: Callable[[int], Rows]
+    judge: Callable[[Networks], Array]
+    seed: int
+    watch: Callable[[State], None] = field(default=lambda state: None)
+    tell: Callable[[int, float], None] = field(default=lambda step, loss: None)
+
+    def run(self, state: State | None = None) -> Networks:
+        """The best networks of the training, which goes on from a `state`."""
+        package, numpy, own = jax(), jax().numpy, self.networks.left
+        optimiser = self._optimiser()
+        leaves, shape = package.tree_util.tree_flatten(self.networks.parameters)
+        state = state or self._first(leaves, optimiser)
+        parameters = package.tree_util.tree_unflatten(shape, [numpy.asarray(v, "float32") for v in state.parameters])
+        inner = package.tree_util.tree_structure(optimiser.init(parameters))
+        moving = package.tree_util.tree_unflatten(inner, [numpy.asarray(v) for v in state.optimiser])
+        step = self._step(optimiser)
+        every = max(1, math.ceil(own.steps / own.checks))
+        pool, current = self._pool(0), 0
+        length = max(1, EPOCHS * len(pool["x"]) // own.batch)
+        losses, recent = list(state.losses), []
+        for number in range(state.step, own.steps):
+            if number // length != current:
+                pool, current = self._pool(number // length), number // length
+            rng = np.random.default_rng([self.seed, 1, number])
+            chosen = rng.integers(0, len(pool["x"]), own.batch - own.batch % 2)
+            batch = {name: values[chosen] for name, values in pool.items()}
+            parameters, moving, found = step(parameters, moving, batch, numpy.asarray(state.mu, "float32"))
+            recent.append(found)
+            if (number + 1) % every and number + 1 < own.steps:
+                continue
+            losses.append(float(np.mean([float(value) for value in recent])))
+            recent = []
+            self.tell(number + 1, losses[-1])
+            state = self._checked(state, number + 1, parameters, moving, losses)
+            self.watch(state)
+            if state.step == own.steps:
+                break
+        return self.networks.with_parameters(package.tree_util.tree_unflatten(shape, state.best))
+
+    def _pool(self, number: int) -> dict[str, Array]:
+        pool = self.draw(number)
+        return {name: np.asarray(values, dtype=np.float32) for name, values in pool.items()}
+
+    def _optimiser(self) -> Any:
+        package, own = optax(), self.networks.left
+        schedule = package.cosine_decay_schedule(own.rate, own.steps)
+        return package.adam(schedule)
+
+    def _step(self, optimiser: Any) -> Any:
+        package, update = jax(), optax().apply_updates
+
+        def loss(parameters: Any, batch: Any, mu: Any) -> Any:
+            left, right = self.networks.functions(parameters)
+            weights = batch.get("weight")
+            fields = {name: values for name, values in batch.items() if name != "weight"}
+            weights = None if weights is None else weights / weights.mean()
+            return self.loss(left, right, fields, mu, weights)
+
+        def step(parameters: Any, moving: Any, batch: Any, mu: Any) -> Any:
+            value, slopes = package.value_and_grad(loss)(parameters, batch, mu)
+            updates, moving = optimiser.update(slopes, moving)
+            return update(parameters, updates), moving, value
+
+        return package.jit(step)
+
+    def _first(self, leaves: list[Any], optimiser: Any) -> State:
+        """The state before the first step."""
+        values = self.judge(self.networks)
+        arrays = [np.asarray(v, np.float32) for v in leaves]
+        package = jax()
+        shape = package.tree_util.tree_structure(self.networks.parameters)
+        moving = package.tree_util.tree_leaves(optimiser.init(package.tree_util.tree_unflatten(shape, arrays)))
+        moments = [np.asarray(v) for v in moving]
+        return State(0, arrays, moments, arrays, values, self._mu(values, None))
+
+    def _checked(self, state: State, number: int, parameters: Any, moving: Any, losses: list[float]) -> State:
+        """The state after some steps, with these networks as the best ones where they are."""
+        package = jax()
+        arrays = [np.asarray(v) for v in package.tree_util.tree_leaves(parameters)]
+        moments = [np.asarray(v) for v in package.tree_util.tree_leaves(moving)]
+        state = replace(state, step=number, parameters=arrays, optimiser=moments, losses=tuple(losses))
+        if not all(np.isfinite(v).all() for v in arrays):
+            warn_user(
+                f"the training of the network diverged before step {number}: the best network before is taken. Lower "
+                "the learning rate",
+                FitWarning,
+            )
+            return replace(state, step=self.networks.left.steps)
+        values = self.judge(
+            self.networks.with_parameters(
+                package.tree_util.tree_unflatten(package.tree_util.tree_structure(self.networks.parameters), arrays)
+            )
+        )
+        better = self._improves(values, state.values)
+        logger.info(
+            "training: step %d, loss %.4g, held-out values %s%s",
+            number,
+            losses[-1],
+            " ".join(f"{v:.4g}" for v in values[: self.outputs]),
+            "" if better else " (no better)",
+        )
+        state = replace(state, mu=self._mu(values, state.mu))
+        return replace(state, best=arrays, values=values) if better else state
+
+    def _improves(self, values: Array, before: Array) -> bool:
+        if self.loss.two_sided:
+            new, old = (float(np.sum(v[: self.outputs] * np.abs(v[: self.outputs]))) for v in (values, before))
+            return new > old
+        scores = energy_scores({0: before[None, : self.outputs], 1: values[None, : self.outputs]})
+        return scores[1] > scores[0]
+
+    def _mu(self, values: Array, before: Array | None) -> Array:
+        """mu of the next steps: the given one, or a multiple of the last value that rows held out tell."""
+        own = self.networks.left.mu
+        if own is not None or self.loss.two_sided:
+            return np.asarray(1.0 if own is None else own)
+        wanted = values[: self.outputs]
+        found = wanted[np.isfinite(wanted) & (wanted > 0)]
+        if not len(found):
+            return np.asarray(1.0) if before is None else before
+        return np.asarray(ABOVE * float(found.max()))

@@ -1,0 +1,231 @@
+"""Networks for the functions of an estimator: the rows that they are trained on, those held out, the trained basis."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis, NeuralBasis
+from daskspectral.basis.base import Arena
+from daskspectral.data.source import Source
+from daskspectral.engine.progress import Progress
+from daskspectral.engine.sampling import draw_fields
+from daskspectral.moments.dealing import FOLD, Dealing, mixed
+from daskspectral.moments.measure import NUMBER, block_of, of_operator
+from daskspectral.neural import Loss, Networks, State, Trainer, optax
+from daskspectral.operators import Operator
+from daskspectral.passes.pilot import Pilot
+from daskspectral.registry import decode, encode
+from daskspectral.store import read_state, write_state
+
+Array = NDArray[Any]
+Completed = Callable[[Basis], Basis]
+JUDGED = 4000  # rows held out, and as many of the others, on which functions are fitted and judged
+HELD_OUT = 10  # of so many rows one is held out of the training
+RESERVED = 2  # folds that no network sees
+LEAST_SCALE = 0.05  # of the largest column's spread: columns of less are not blown up further
+LEAST_ROWS = 100
+
+
+def reserved_folds(number: int) -> tuple[int, ...]:
+    """The folds whose rows no network is trained on: two, or one of two or three."""
+    return tuple(range(number))[-min(RESERVED, number // 2) :] if number > 1 else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows for a training: `fields` with points as they are prepared, and which rows are `held` out of it (m,)."""
+
+    fields: Mapping[str, Array]
+    held: NDArray[np.bool_]
+
+    def only(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> dict[str, Array]:
+        """The fields of some of the rows."""
+        return {name: values[chosen] for name, values in self.fields.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """Rows of a source, drawn anew in every round where it has more than `size`; none of the folds `reserved`."""
+
+    source: Source
+    operator: Operator
+    size: int
+    seed: int
+    dealing: Dealing | None
+    reserved: tuple[int, ...]
+    on_invalid: str
+    known: dict[int, Sample] = field(default_factory=dict)
+
+    def __call__(self, number: int) -> Sample:
+        """The rows of a round. Raises ValueError where too few are left to train on."""
+        number = number if self.source.n > self.size else 0
+        if number not in self.known:
+            self.known.clear()
+            self.known[number] = self._drawn(number)
+        return self.known[number]
+
+    def _drawn(self, number: int) -> Sample:
+        source = self.source
+        rng = np.random.default_rng([self.seed, 0, number])
+        numbers, fields = draw_fields(source, self.size, rng, on_invalid=self.on_invalid)
+        if self.dealing is not None:
+            dealt = self.dealing.each({**fields, NUMBER: numbers})
+            kept = ~np.isin(dealt, self.reserved)
+            numbers, fields = numbers[kept], {name: values[kept] for name, values in fields.items()}
+        fields.pop(FOLD, None)
+        if len(numbers) < LEAST_ROWS:
+            raise ValueError(f"{len(numbers)} rows are left to train a network on; {LEAST_ROWS} at least are needed")
+        fields |= {view: np.asarray(prepare(fields[view])) for view, prepare in source.preparations.items()}
+        self.operator.check_points(fields["x"])
+        return Sample(fields, mixed(numbers + 1) % HELD_OUT == 0)
+
+
+def differentiable_fields(sample: Sample, source: Source, operator: Operator) -> dict[str, Array]:
+    """The fields of the rows that are not held out, as forms read them; with `weight`, where rows have weights."""
+    preparation = source.preparation
+    fields = operator.prepared(sample.only(~sample.held), preparation.scale, preparation.columns)
+    block = of_operator(block_of(fields, "float64", Arena()), operator)
+    found = dict(block.fields)
+    return found if block.scale is None else {**found, "weight": block.scale**2}
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """The held-out values of networks: solved on some of the rows that they see, judged on the rows held out."""
+
+    source: Source
+    operator: Operator
+    sample: Sample
+    count: int
+    completed: tuple[Completed, Completed]
+    seed: int
+
+    def __call__(self, networks: Networks) -> Array:
+        """The values (k,)."""
+        rng = np.random.default_rng([self.seed, 2])
+        parts = [np.flatnonzero(self.sample.held == held) for held in (False, True)]
+        chosen = np.sort(np.concatenate([rng.permutation(part)[:JUDGED] for part in parts]))
+        fold = self.sample.held[chosen].astype(np.int64)
+        pilot = Pilot(self.source, self.operator, self.sample.only(chosen), {}, fold, 2)
+        right = None if networks.right is None else self.completed[1](networks.right)
+        nothing = np.zeros(len(chosen), dtype=bool)
+        trial = pilot.trial(self.completed[0](networks.left), right, nothing, "float64")
+        split = (np.array([0]), np.array([1]))
+        return np.asarray(trial.judged([split], self.count, [1.0])[0][0])
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Where the state of a training is kept, in the directory of a checkpoint, for the run of this `identity`."""
+
+    directory: Path
+    identity: Mapping[str, Any]
+
+    @property
+    def path(self) -> Path:
+        return self.directory / ".training"
+
+    def read(self) -> State | None:
+        """The state of this run's training; None where there is none. Raises ValueError for another run's."""
+        try:
+            kind, found = read_state(self.path)
+        except FileNotFoundError:
+            return None
+        if kind != "training" or found["identity"] != self._identity():
+            raise ValueError(
+                f"the checkpoint {self.directory} holds the training of another run: give another path, or delete it "
+                "to start anew"
+            )
+        state = decode(found["state"], dict)
+        return State(**{**state, "losses": tuple(state["losses"])})
+
+    def write(self, state: State) -> None:
+        """Write a state, which appears whole or not at all."""
+        self.directory.mkdir(exist_ok=True)
+        found = {"identity": self._identity(), "state": encode(dict(vars(state)))}
+        write_state(self.path, "training", found, overwrite=True)
+
+    def clear(self) -> None:
+        """Delete what is kept: the networks are trained."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _identity(self) -> Any:
+        return json.loads(json.dumps(self.identity, sort_keys=True, default=str))
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What a training needs to know of the fit: the `dealing` to folds of a pass with so many functions, and where its
+    state is `kept`, None where it is not."""
+
+    dealing: Callable[[tuple[int, int | None]], Dealing | None] = field(default=lambda sizes: None)
+    kept: Kept | None = None
+
+
+def train(
+    left: NeuralBasis,
+    right: NeuralBasis | None,
+    rounds: Rounds,
+    *,
+    outputs: int,
+    completed: tuple[Completed, Completed],
+    progress: bool | None,
+    kept: Kept | None = None,
+) -> tuple[NeuralBasis, NeuralBasis | None]:
+    """The networks of both sides, trained for an operator on the rows of `rounds`.
+
+    `completed` adds the constant to the functions of each side, where it is added. `right` is None where the right
+    functions are of the same variables; they are then of the same network. Raises ImportError without jax and optax,
+    ValueError for an operator without a loss, and for rows that are too few.
+    """
+    optax()
+    operator, source, seed = rounds.operator, rounds.source, rounds.seed
+    judge = operator.comparable
+    loss = Loss.of(operator)
+    assert judge is not None
+    first = rounds(0)
+    networks = Networks(
+        _started(left, first, "x", outputs * (1 + (loss.two_sided and right is None)), seed),
+        None if right is None else _started(right, first, judge.right_view, outputs, seed + 1),
+        loss.two_sided and right is None,
+    )
+    bar = Progress(left.steps, "training", progress)
+    done = [0]
+
+    def tell(step: int, loss: float) -> None:
+        bar.advance(step - done[0])
+        done[0] = step
+
+    trainer = Trainer(
+        networks,
+        loss,
+        outputs,
+        lambda number: differentiable_fields(rounds(number), source, judge),
+        Judge(source, judge, first, outputs, completed, seed),
+        seed,
+        tell=tell,
+        **({} if kept is None else {"watch": kept.write}),
+    )
+    try:
+        found = trainer.run(None if kept is None else kept.read())
+    finally:
+        bar.close()
+    return found.left, found.right
+
+
+def _started(basis: NeuralBasis, sample: Sample, view: str, outputs: int, seed: int) -> NeuralBasis:
+    """A network at random weights, of points that have the mean 0 and about the variance 1."""
+    points = sample.only(~sample.held)[view]
+    spread = points.std(axis=0)
+    scale = np.maximum(spread, LEAST_SCALE * spread.max(initial=0.0))
+    scale[scale == 0] = 1.0
+    given = replace(basis, outputs=outputs) if basis.features == "outputs" else basis
+    return given.initialised(points.shape[1], outputs=outputs, centre=points.mean(axis=0), scale=scale, seed=seed)
