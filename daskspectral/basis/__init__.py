@@ -35,6 +35,7 @@ an operator with singular values.
 from daskspectral.basis.base import Arena, Basis, Block, Contraction, Evaluation
 from daskspectral.basis.callable import CallableBasis
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
+from daskspectral.basis.differentiable import JaxBasis
 from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
 from daskspectral.basis.fourier import FourierBasis
 from daskspectral.basis.harmonic import HarmonicBasis
@@ -43,6 +44,7 @@ from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.basis.monomial import MonomialBasis
 from daskspectral.basis.neural import NeuralBasis
+from daskspectral.basis.trainable import Trainable
 from daskspectral.basis.vanishing import Vanishing
 
 __all__ = [
@@ -61,8 +63,10 @@ __all__ = [
     "FourierLattice",
     "HarmonicBasis",
     "InvariantBasis",
+    "JaxBasis",
     "LandmarkBasis",
     "MonomialBasis",
     "NeuralBasis",
+    "Trainable",
     "Vanishing",
 ]

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
+from daskspectral.basis.base import Arena, Array, Block, Evaluation, GradientSum
+from daskspectral.basis.trainable import Trainable, check_whole, place_of
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import check_index, is_number
+from daskspectral.kernels.base import check_index
 
 FEATURES = ("hidden", "outputs")
 
@@ -39,7 +40,7 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {"tanh": _tanh,
 
 
 @dataclass(frozen=True, eq=False)
-class NeuralBasis(Basis):
+class NeuralBasis(Trainable):
     """Functions of a multilayer perceptron, trained by the loss of the operator, then frozen and measured exactly.
 
     `SpectralDecomposition(basis=NeuralBasis())` trains the network on rows of the data (extra `neural`: jax and optax),
@@ -56,20 +57,10 @@ class NeuralBasis(Basis):
         Neurons of the hidden layers.
     features : {"hidden", "outputs"}
         Whether the neurons of the last hidden layer are the functions, or the outputs.
-    outputs : int, optional
-        Outputs that are trained; by default as many as there are components.
     activation : {"tanh", "silu", "softplus"}
         The nonlinearity of the hidden layers.
-    mu : float or sequence of float, optional
-        mu_j of equation (18), above the eigenvalues that are wanted: one for all outputs, or one for each, by which
-        these become single eigenfunctions. By default twice the last value that is wanted, as rows held out tell it in
-        the course of the training.
-    steps, batch, rate : int, int, float
-        Steps of Adam, rows of each, and the first learning rate, which falls to 0 along a cosine.
-    rows : int
-        Rows in memory, from which batches are drawn; of larger data they are drawn anew in the course of the training.
-    checks : int
-        How often rows held out tell whether the functions are better than before; the best are kept.
+    outputs, mu, steps, batch, rate, rows, checks
+        How it is trained: see `daskspectral.basis.Trainable`.
     weights, biases, centre, scale : arrays, optional
         The trained network: matrices (out, in) and vectors (out,) of all layers, from points (x - centre) / scale.
 
@@ -82,34 +73,22 @@ class NeuralBasis(Basis):
 
     hidden: tuple[int, ...] = (96, 96, 96)
     features: str = "hidden"
-    outputs: int | None = None
     activation: str = "tanh"
-    mu: Any = None
-    steps: int = 4000
-    batch: int = 256
-    rate: float = 2e-3
-    rows: int = 100_000
-    checks: int = 16
     weights: tuple[Array, ...] | None = field(default=None, repr=False, kw_only=True)
     biases: tuple[Array, ...] | None = field(default=None, repr=False, kw_only=True)
     centre: Array | None = field(default=None, repr=False, kw_only=True)
     scale: Array | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.hidden, (tuple, list, np.ndarray)) or not len(self.hidden):
             raise ValueError(f"hidden has the number of neurons of each hidden layer, (96, 96); it is {self.hidden!r}")
         for neurons in self.hidden:
-            _check_whole("hidden", neurons)
+            check_whole(self, "hidden", neurons)
         object.__setattr__(self, "hidden", tuple(int(neurons) for neurons in self.hidden))
         for name, known in (("features", FEATURES), ("activation", tuple(ACTIVATIONS))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be {' or '.join(map(repr, known))}; it is {getattr(self, name)!r}")
-        for name in ("steps", "batch", "rows", "checks", *(["outputs"] if self.outputs is not None else [])):
-            _check_whole(name, getattr(self, name), 4 if name == "batch" else 1)
-        if not (is_number(self.rate) and 0 < self.rate < math.inf):
-            raise ValueError(f"rate, the learning rate, is a positive number; it is {self.rate!r}")
-        if self.mu is not None:
-            object.__setattr__(self, "mu", _checked_mu(self.mu))
         if self.weights is not None:
             self._check_weights()
 
@@ -133,8 +112,7 @@ class NeuralBasis(Basis):
             )
 
     @property
-    def trained(self) -> bool:
-        """Whether it has weights."""
+    def frozen(self) -> bool:
         return self.weights is not None
 
     @property
@@ -180,23 +158,25 @@ class NeuralBasis(Basis):
         biases = [rng.uniform(-1, 1, b) for b in sizes[1:-1]] + [np.zeros(outputs)]
         return replace(self, weights=tuple(weights), biases=tuple(biases), centre=centre, scale=scale)
 
+    def started(self, points: Array, outputs: int, seed: int) -> NeuralBasis:
+        given = replace(self, outputs=outputs) if self.features == "outputs" else self
+        centre, scale = place_of(points)
+        return given.initialised(points.shape[1], outputs=outputs, centre=centre, scale=scale, seed=seed)
+
     @property
-    def parameters(self) -> dict[str, list[Array]]:
-        """What is trained: weights and biases."""
+    def variables(self) -> dict[str, list[Array]]:
         return {"weights": list(self._layer("weights")), "biases": list(self._layer("biases"))}
 
-    def with_parameters(self, parameters: Any) -> NeuralBasis:
-        """The same network at other weights and biases."""
-        weights, biases = (tuple(np.asarray(v, dtype=float) for v in parameters[k]) for k in ("weights", "biases"))
+    def with_variables(self, variables: Any) -> NeuralBasis:
+        weights, biases = (tuple(np.asarray(v, dtype=float) for v in variables[k]) for k in ("weights", "biases"))
         return replace(self, weights=weights, biases=biases)
 
-    def apply(self, parameters: Any, x: Any) -> Any:
-        """The outputs (c, k) at points (c, d), in JAX."""
+    def apply(self, variables: Any, x: Any) -> Any:
         import jax
 
         nonlinear = getattr(jax.nn, self.activation) if self.activation != "tanh" else jax.numpy.tanh
         h = (x - self._layer("centre").astype(x.dtype)) / self._layer("scale").astype(x.dtype)
-        *inner, last = zip(parameters["weights"], parameters["biases"], strict=True)
+        *inner, last = zip(variables["weights"], variables["biases"], strict=True)
         for w, b in inner:
             h = nonlinear(h @ w.T + b)
         return h @ last[0].T + last[1]
@@ -287,19 +267,3 @@ class _SlopeSum:
     def result(self, gram: Array) -> Array:
         """The sum over the rows and the coordinates, (p, p)."""
         return self._total
-
-
-def _check_whole(name: str, value: Any, least: int = 1) -> None:
-    if isinstance(value, bool) or not is_number(value) or value < least or value % 1:
-        raise ValueError(f"{name} of a NeuralBasis is a whole number of {least} or more; it is {value!r}")
-
-
-def _checked_mu(mu: Any) -> Any:
-    """mu as one float or a tuple of them. Raises ValueError for others, and where one is not positive."""
-    try:
-        found = np.asarray(mu, dtype=float)
-    except (TypeError, ValueError):
-        found = np.zeros(0)
-    if found.ndim > 1 or not found.size or not (np.isfinite(found).all() and (found > 0).all()):
-        raise ValueError(f"mu is a positive number, or one for each output; it is {mu!r}")
-    return float(found) if found.ndim == 0 else tuple(found.tolist())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import NeuralBasis
+from daskspectral.basis import Trainable
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.forms.differentiable import Function, jax
 from daskspectral.moments.trial import energy_scores
@@ -51,19 +51,19 @@ class Networks:
     functions and the others right ones; its hidden layers serve both.
     """
 
-    left: NeuralBasis
-    right: NeuralBasis | None = None
+    left: Trainable
+    right: Trainable | None = None
     halved: bool = False
 
     @property
     def parameters(self) -> Any:
         """What is trained."""
-        return [basis.parameters for basis in (self.left, self.right) if basis is not None]
+        return [basis.variables for basis in (self.left, self.right) if basis is not None]
 
     def with_parameters(self, parameters: Any) -> Networks:
         """The same networks at other parameters."""
-        right = None if self.right is None else self.right.with_parameters(parameters[1])
-        return replace(self, left=self.left.with_parameters(parameters[0]), right=right)
+        right = None if self.right is None else self.right.with_variables(parameters[1])
+        return replace(self, left=self.left.with_variables(parameters[0]), right=right)
 
     def functions(self, parameters: Any) -> tuple[Function, Function]:
         """The left and the right functions at some parameters."""

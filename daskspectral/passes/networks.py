@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, NeuralBasis
+from daskspectral.basis import Basis, Trainable
 from daskspectral.basis.base import Arena
 from daskspectral.data.source import Source
 from daskspectral.engine.progress import Progress
@@ -30,7 +30,6 @@ Completed = Callable[[Basis], Basis]
 JUDGED = 4000  # rows held out, and as many of the others, on which functions are fitted and judged
 HELD_OUT = 10  # of so many rows one is held out of the training
 RESERVED = 2  # folds that no network sees
-LEAST_SCALE = 0.05  # of the largest column's spread: columns of less are not blown up further
 LEAST_ROWS = 100
 
 
@@ -171,15 +170,15 @@ class Training:
 
 
 def train(
-    left: NeuralBasis,
-    right: NeuralBasis | None,
+    left: Trainable,
+    right: Trainable | None,
     rounds: Rounds,
     *,
     outputs: int,
     completed: tuple[Completed, Completed],
     progress: bool | None,
     kept: Kept | None = None,
-) -> tuple[NeuralBasis, NeuralBasis | None]:
+) -> tuple[Trainable, Trainable | None]:
     """The networks of both sides, trained for an operator on the rows of `rounds`.
 
     `completed` adds the constant to the functions of each side, where it is added. `right` is None where the right
@@ -221,11 +220,6 @@ def train(
     return found.left, found.right
 
 
-def _started(basis: NeuralBasis, sample: Sample, view: str, outputs: int, seed: int) -> NeuralBasis:
-    """A network at random weights, of points that have the mean 0 and about the variance 1."""
-    points = sample.only(~sample.held)[view]
-    spread = points.std(axis=0)
-    scale = np.maximum(spread, LEAST_SCALE * spread.max(initial=0.0))
-    scale[scale == 0] = 1.0
-    given = replace(basis, outputs=outputs) if basis.features == "outputs" else basis
-    return given.initialised(points.shape[1], outputs=outputs, centre=points.mean(axis=0), scale=scale, seed=seed)
+def _started(basis: Trainable, sample: Sample, view: str, outputs: int, seed: int) -> Trainable:
+    """The functions before the first step."""
+    return basis.started(sample.only(~sample.held)[view], outputs, seed)

@@ -15,7 +15,7 @@ from daskspectral.basis import (
     ConstantBasis,
     FourierLattice,
     LandmarkBasis,
-    NeuralBasis,
+    Trainable,
     Vanishing,
 )
 from daskspectral.data.source import Source, label_of
@@ -65,7 +65,7 @@ class Side:
     @property
     def open_network(self) -> bool:
         """Whether the functions are of a network that has to be trained."""
-        return isinstance(self.basis, NeuralBasis) and not self.basis.trained
+        return isinstance(self.basis, Trainable) and not self.basis.frozen
 
     @property
     def drawn(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis import Basis, FourierLattice, NeuralBasis, Vanishing
+from daskspectral.basis import Basis, FourierLattice, Trainable, Vanishing
 from daskspectral.data.source import Source
 from daskspectral.kernels import DotKernel
 from daskspectral.moments.lattice import check_cut_size
@@ -179,9 +179,9 @@ class Choice:
     ) -> tuple[Choice, tuple[int, ...]]:
         """The same choice with trained networks, and the folds that they did not see."""
         left, right = self.left, self.right
-        assert isinstance(left.basis, NeuralBasis)
+        assert isinstance(left.basis, Trainable)
         other = None if right is None else right.basis
-        assert other is None or isinstance(other, NeuralBasis)
+        assert other is None or isinstance(other, Trainable)
         dealing = training.dealing(self.sizes)
         reserved = () if dealing is None else reserved_folds(dealing.number)
         rounds = Rounds(source, self.operator, left.basis.rows, seed, dealing, reserved, on_invalid)
@@ -324,8 +324,8 @@ def _functions(estimator: Any, operator: Operator, basis: Any) -> dict[str, Any]
     """The fields of a Side that a basis decides: what the kernel at landmarks goes into, or itself; the constant."""
     vanishes = isinstance(basis, Basis) and basis.vanishes
     constant = (operator.kills_constants and not vanishes) if estimator.constant is None else estimator.constant
-    if isinstance(basis, NeuralBasis) and basis.outputs is None and not basis.trained:
-        basis = replace(basis, outputs=estimator.n_components)
+    if isinstance(basis, Trainable):
+        basis = basis.asking(estimator.n_components)
     if isinstance(basis, Vanishing) and basis.at_landmarks:
         return {"basis": None, "vanishing": basis, "constant": constant}
     return {"basis": None if isinstance(basis, str) else basis, "constant": constant}
@@ -339,7 +339,7 @@ def _check_networks(left: Side, right: Side) -> None:
             "the networks of both sides are trained together: give basis and right_basis as a NeuralBasis each, or "
             "as functions that are known"
         )
-    if left.open_network and isinstance(left.basis, NeuralBasis) and isinstance(right.basis, NeuralBasis):
+    if left.open_network and isinstance(left.basis, Trainable) and isinstance(right.basis, Trainable):
         both = left.basis.outputs, right.basis.outputs
         if both[0] != both[1]:
             raise ValueError(f"basis and right_basis have {both[0]} and {both[1]} outputs, which are trained in pairs")
