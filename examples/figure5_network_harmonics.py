@@ -34,6 +34,7 @@ PICTURE, STATE = "figure5_network_harmonics.png", "figure5_network_harmonics.npz
 HIDDEN, OUTPUTS = (200, 200, 2000, 200), 16
 BATCH, STEPS, KEPT = 1000, 5000, 250
 RATE, MOMENTUM = 1e-3, 0.5
+SMALL = 0.3  # of the usual weights of the outputs: steps of this size from larger ones diverge
 MU = 20.0  # above 12, the eigenvalue of degree 3, and equal to that of degree 4
 DRAWN = (1, 4, 6, 9, 13, 15)
 OPERATOR = Laplacian(Sphere(3))
@@ -63,6 +64,7 @@ def sphere(n: int, seed: Any) -> np.ndarray:
 def train(basis: NeuralBasis, steps: int, kept: Path) -> NeuralBasis:
     """The network after so many batches, going on from the state at a path."""
     loss, variables = Loss.of(OPERATOR), jax.tree_util.tree_map(lambda v: np.asarray(v, "float32"), basis.variables)
+    variables["weights"][-1] *= np.float32(SMALL)
     cuts = {steps // 3: 1 / 3, 2 * steps // 3: 1 / 3}
     optimiser = optax.sgd(optax.piecewise_constant_schedule(RATE, cuts), momentum=MOMENTUM)
     moving = optimiser.init(variables)

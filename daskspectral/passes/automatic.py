@@ -10,7 +10,7 @@ functions that are large on few rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -211,7 +211,7 @@ class Search:
         scores = self.scores(found)
         return sorted(found, key=lambda s: -scores[s])
 
-    def scores(self, found: dict[Setting, Array]) -> dict[Setting, float]:
+    def scores(self, found: Mapping[Any, Array]) -> dict[Any, float]:
         """The scores of held-out values (splits, k): larger is better."""
         if self.operator.solver.two_sided:
             shares = {s: h[:, : self.components] * np.abs(h[:, : self.components]) for s, h in found.items()}

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral import landmarks as choosing
+from daskspectral.basis import Basis
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.memory import local_threads
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Periodic
-from daskspectral.moments.trial import energy_scores, half_splits
+from daskspectral.moments.trial import half_splits
 from daskspectral.operators import Operator
 from daskspectral.passes.automatic import (
     PENALTIES,
@@ -26,7 +27,8 @@ from daskspectral.passes.automatic import (
     Setting,
     families_of,
 )
-from daskspectral.passes.lattice_trial import lattice_candidate
+from daskspectral.passes.lattice_trial import Rival, judged_lattice, lattice_candidate
+from daskspectral.passes.network_trial import SPLIT, Halves, network_candidate
 from daskspectral.passes.parameters import given_landmarks
 from daskspectral.passes.pilot import FOLDS, ROWS, Pilot
 from daskspectral.passes.selection import Candidate, Selection
@@ -37,6 +39,7 @@ logger = logging.getLogger("daskspectral")
 BLOCK_ROWS = 2048  # of the basis functions' buffers
 MOST_OF_POOL = 0.1  # of the rows, up to which landmarks are chosen among all of them
 LEAST_DISTINCT = 0.5  # of the rows
+LEAST_HALVED = 4000  # rows of a pilot, of which half train a network
 LEAST_ROWS = 40  # of a pilot: with fewer there is nothing to compare by
 TIE = 0.01  # of scores, below which the lattice is taken, whose pass over all rows costs a hundredth
 PLAIN = Setting(-1, 0.5)  # where nothing can be compared: the smooth kernel at half the median distance
@@ -47,7 +50,7 @@ class Open:
     """What an estimator leaves to the data: the functions of each side, and "auto" for numbers.
 
     `right` is None where the right functions are the left ones. `penalty` is None for a solution by rank cut.
-    With `lattice` a Fourier lattice is compared with kernels at landmarks.
+    With `lattice` a Fourier lattice is compared with kernels at landmarks, with `network` a network.
     """
 
     left: Side
@@ -57,6 +60,7 @@ class Open:
     penalty: float | str | None
     dtype: str
     lattice: bool = False
+    network: bool = False
 
 
 def decide(
@@ -74,7 +78,12 @@ def decide(
     """
     judge = operator.comparable
     blocks = source.lagged is not None
-    pilot = Pilot.draw(source, judge or operator, rng, blocks=blocks, on_invalid=on_invalid, progress=progress)
+    options: dict[str, Any] = {"blocks": blocks, "on_invalid": on_invalid, "progress": progress}
+    pilot = Pilot.draw(source, judge or operator, rng, **options, halves=1 + wanted.network)
+    halves = None
+    if wanted.network and pilot.rows >= LEAST_HALVED:
+        halves = Halves.of(pilot, rng)
+        pilot = halves.seen
     if operator.derivative_order > 0:
         _advise_distinct(pilot)
     search, landmarks = _search(pilot, wanted, rng)
@@ -99,14 +108,9 @@ def decide(
         if wanted.lattice:
             periods = wanted.left.periods_in(source, operator)
             rival = lattice_candidate(pilot, search, splits, wanted.components, periods)
-        if rival is not None:
-            both = energy_scores({"landmarks": judged[0][1], "lattice": rival.values})
-            shown = rival.candidate(both["lattice"], "the lattice, by prior and penalty")
-            logger.info("scores: lattice %.5g, landmarks %.5g", both["lattice"], both["landmarks"])
-            if both["lattice"] > both["landmarks"] - TIE:
-                median = search.leading.median
-                return Selection((shown, *candidates), {"basis": rival.lattice}, pilot.rows, median, "", why)
-            candidates = (candidates[0], shown, *candidates[1:])
+        better, candidates = _rivals(halves, search, judged[0], rival, candidates, wanted, rng, progress)
+        if better is not None:
+            return Selection(candidates, {"basis": better}, pilot.rows, search.leading.median, "", why)
     found: dict[str, Any] = {}
     for functions, side, of in ((search.left, wanted.left, "left"), (search.right, wanted.right, "right")):
         if functions is not None and side is not None and functions.basis is None:
@@ -118,6 +122,53 @@ def decide(
     if wanted.penalty is not None:
         found["penalty"] = setting.penalty
     return Selection(candidates, found, pilot.rows, search.leading.median, edge, why)
+
+
+def _rivals(
+    halves: Halves | None,
+    search: Search,
+    best: tuple[Setting, Array],
+    lattice: Rival | None,
+    table: tuple[Candidate, ...],
+    wanted: Open,
+    rng: np.random.Generator,
+    progress: bool | None,
+) -> tuple[Basis | None, tuple[Candidate, ...]]:
+    """The basis that is better than the best kernel at landmarks, None where none is, and the table with all of them.
+
+    Where a network is among them, all are fitted to one half of a pilot and judged on the other, which none saw.
+    """
+    values: dict[str, Array] = {"landmarks": best[1]}
+    if lattice is not None:
+        values["lattice"] = lattice.values
+    network = None
+    if halves is not None:
+        whole, landmark = halves.whole, halves.marked(search.landmark)
+        network = network_candidate(
+            halves, wanted.components, search.count, wanted.left.completed, int(rng.integers(2**31)), progress
+        )
+        values["landmarks"] = replace(search, pilot=whole, landmark=landmark).judge([best[0]], [SPLIT])[best[0]]
+        if lattice is not None:
+            values["lattice"] = judged_lattice(lattice, whole, landmark, wanted.components, SPLIT)
+        values["network"] = network.values
+    scores = search.scores(values)
+    logger.info("scores: %s", ", ".join(f"{name} {score:.5g}" for name, score in scores.items()))
+    shown: dict[str, Candidate] = {"landmarks": table[0]}
+    if network is not None:
+        held_out = "on the half that no basis saw"
+        shown["landmarks"] = replace(table[0], score=scores["landmarks"], why=f"best at landmarks, {held_out}")
+        shown["network"] = network.candidate(scores["network"], held_out)
+    if lattice is not None:
+        shown["lattice"] = lattice.candidate(scores["lattice"], "the lattice, by prior and penalty")
+    ranks = {name: score + TIE * (name == "lattice") for name, score in scores.items()}
+    order = sorted(shown, key=lambda name: -ranks[name])
+    others = tuple(shown[name] for name in order)
+    found: dict[str, Basis | None] = {"landmarks": None}
+    if lattice is not None:
+        found["lattice"] = lattice.lattice
+    if network is not None:
+        found["network"] = network.basis
+    return found[order[0]], (*others, *table[1:])
 
 
 def pilot_bytes(source: Source, operator: Operator, size: int) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
 from daskspectral.moments import Folds, Moments
-from daskspectral.moments.prior_choice import FAMILIES, PENALTIES, PriorSearch
+from daskspectral.moments.prior_choice import FAMILIES, PENALTIES, Prior, PriorSearch
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import Split
 from daskspectral.operators import Operator
@@ -33,14 +33,16 @@ class Rival:
     lattice: FourierLattice
     values: Array
     kernel: str
-    factor: float
-    penalty: float
+    prior: Prior
+    boxed: FourierLattice
 
     def candidate(self, score: float, why: str) -> Candidate:
         """The lattice in the table of an automatic choice."""
         shown = np.where(np.isfinite(self.values), self.values, np.nan)
         mean = np.array([np.nan if np.isnan(v).any() else v.mean() for v in shown.T])
-        return Candidate(f"lattice, {self.kernel}", self.factor, 0.0, self.penalty, score, mean, len(self.values), why)
+        return Candidate(
+            f"lattice, {self.kernel}", self.prior.factor, 0.0, self.prior.penalty, score, mean, len(self.values), why
+        )
 
 
 def suits_lattice(operator: Operator, dimension: int) -> bool:
@@ -62,11 +64,33 @@ def lattice_candidate(
     if lattice is None:
         return None
     lattice = with_method(lattice, operator)
-    preparation = pilot.source.preparation
+    own = _search_on(lattice, pilot, search.landmark, PENALTIES, components, splits)
+    found = own.run()
+    prior, _, values = found.table[0]
+    return Rival(FourierLattice(lattice.m), values, str(found.kernel(prior, own.moments)), prior, lattice)
+
+
+def judged_lattice(rival: Rival, pilot: Pilot, landmark: NDArray[np.bool_], components: int, split: Split) -> Array:
+    """The values (1, k) of the prior that was chosen, on other rows."""
+    prior = rival.prior
+    search = _search_on(rival.boxed, pilot, landmark, (prior.penalty,), components, [split])
+    return next(iter(search.judged(prior.family, prior.factor, prior.cutoff, (prior.penalty,), [split]).values()))
+
+
+def _search_on(
+    lattice: FourierLattice,
+    pilot: Pilot,
+    landmark: NDArray[np.bool_],
+    penalties: tuple[float, ...],
+    components: int,
+    splits: Sequence[Split],
+) -> PriorSearch:
+    """What is compared on the rows of a pilot that lie in the box."""
+    operator, points, preparation = pilot.operator, np.asarray(pilot.points("x"), float), pilot.source.preparation
     task = SumTask(measure_of(lattice, None, operator, "float64"), operator, preparation.scale, preparation.columns)
     outside = lattice.inside(points)
     inside = np.ones(pilot.rows, dtype=bool) if outside is None else outside
-    parts = [_folds(task, pilot, inside & chosen) for chosen in (~search.landmark, search.landmark)]
+    parts = [_folds(task, pilot, inside & chosen) for chosen in (~landmark, landmark)]
     judged, aside = parts[0].total(), parts[1].total()
     arrays = {name: judged[name] + aside[name] for name in judged}
     moments = Moments(
@@ -77,10 +101,7 @@ def lattice_candidate(
         operator,
         folds=parts[0],
     )
-    found = PriorSearch(moments, operator, FAMILIES, PENALTIES, components, in_threads, parts[1], splits).run()
-    prior, _, values = found.table[0]
-    rival = FourierLattice(lattice.m)
-    return Rival(rival, values, str(found.kernel(prior, moments)), prior.factor, prior.penalty)
+    return PriorSearch(moments, operator, FAMILIES, penalties, components, in_threads, parts[1], splits)
 
 
 def _folds(task: SumTask, pilot: Pilot, chosen: NDArray[np.bool_]) -> Folds:

@@ -179,35 +179,70 @@ def train(
     progress: bool | None,
     kept: Kept | None = None,
 ) -> tuple[Trainable, Trainable | None]:
-    """The networks of both sides, trained for an operator on the rows of `rounds`.
+    """The bases of both sides, trained for an operator on the rows of `rounds`; other arguments as of `train_on`.
 
-    `completed` adds the constant to the functions of each side, where it is added. `right` is None where the right
-    functions are of the same variables; they are then of the same network. Raises ImportError without jax and optax,
-    ValueError for an operator without a loss, and for rows that are too few.
+    Raises ImportError without jax and optax, ValueError for an operator without a loss, and for rows that are too few.
     """
     optax()
-    operator, source, seed = rounds.operator, rounds.source, rounds.seed
-    judge = operator.comparable
-    loss = Loss.of(operator)
+    judge = rounds.operator.comparable
+    loss = Loss.of(rounds.operator)
     assert judge is not None
-    first = rounds(0)
-    networks = Networks(
-        _started(left, first, "x", outputs * (1 + (loss.two_sided and right is None)), seed),
-        None if right is None else _started(right, first, judge.right_view, outputs, seed + 1),
-        loss.two_sided and right is None,
+    return train_on(
+        left,
+        right,
+        rounds,
+        rounds.source,
+        loss,
+        judge,
+        outputs=outputs,
+        completed=completed,
+        seed=rounds.seed,
+        progress=progress,
+        kept=kept,
     )
-    bar = Progress(left.steps, "training", progress)
-    done = [0]
+
+
+def train_on(
+    left: Trainable,
+    right: Trainable | None,
+    draw: Callable[[int], Sample],
+    source: Source,
+    loss: Loss,
+    judge: Operator,
+    *,
+    outputs: int,
+    completed: tuple[Completed, Completed],
+    seed: int,
+    progress: bool | None,
+    kept: Kept | None = None,
+) -> tuple[Trainable, Trainable | None]:
+    """The bases of both sides, trained by a loss on the rows that `draw` gives for round 0, 1, ...
+
+    `judge` is the operator by whose solutions they are judged on rows held out, `completed` adds the constant to the
+    functions of each side, where it is added. `right` is None where the right functions are of the same variables; they
+    are then of the same network.
+    """
+    first, shared = draw(0), loss.two_sided and right is None
+
+    def started(basis: Trainable, view: str, number: int, seed: int) -> Trainable:
+        return basis.started(first.only(~first.held)[view], number, seed)
+
+    networks = Networks(
+        started(left, "x", outputs * (1 + shared), seed),
+        None if right is None else started(right, judge.right_view, outputs, seed + 1),
+        shared,
+    )
+    bar, done = Progress(left.steps, "training", progress, unit=" steps"), [0]
 
     def tell(step: int, loss: float) -> None:
-        bar.advance(step - done[0])
+        bar.advance(step - done[0], loss=f"{loss:.4g}")
         done[0] = step
 
     trainer = Trainer(
         networks,
         loss,
         outputs,
-        lambda number: differentiable_fields(rounds(number), source, judge),
+        lambda number: differentiable_fields(draw(number), source, judge),
         Judge(source, judge, first, outputs, completed, seed),
         seed,
         tell=tell,
@@ -218,8 +253,3 @@ def train(
     finally:
         bar.close()
     return found.left, found.right
-
-
-def _started(basis: Trainable, sample: Sample, view: str, outputs: int, seed: int) -> Trainable:
-    """The functions before the first step."""
-    return basis.started(sample.only(~sample.held)[view], outputs, seed)

@@ -44,18 +44,21 @@ class Pilot:
         blocks: bool,
         on_invalid: str,
         progress: bool | None,
+        halves: int = 1,
     ) -> Pilot:
-        """Rows of the source; folds are contiguous `blocks` of them, labels where the source has some, else random.
+        """`halves` times 10 000 rows of the source, where it has them.
+
+        Folds are contiguous `blocks` of them, labels where the source has some, else random.
 
         Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), ValueError where no row is valid.
         """
-        numbers, fields = draw_fields(source, ROWS, rng, on_invalid=on_invalid, progress=progress)
+        numbers, fields = draw_fields(source, halves * ROWS, rng, on_invalid=on_invalid, progress=progress)
         m = len(numbers)
         if not m:
             raise ValueError("no rows are left: every row is invalid; mend the data")
         raw = {view: fields[view] for view in source.preparations}
         fields |= {view: np.asarray(prepare(raw[view])) for view, prepare in source.preparations.items()}
-        folds = min(FOLDS, m)
+        folds = min(halves * FOLDS, m)
         if FOLD in fields:
             labels, fold = np.unique(fields.pop(FOLD), return_inverse=True)
             folds = len(labels)

@@ -17,6 +17,7 @@ from daskspectral.operators.facts import derivatives, fields_at_derivatives, uni
 from daskspectral.passes.deciding import Open, decide, pilot_bytes
 from daskspectral.passes.density import with_density
 from daskspectral.passes.landmarks import MOST_LANDMARKS
+from daskspectral.passes.network_trial import suits_network
 from daskspectral.passes.networks import Rounds, Training, reserved_folds, train
 from daskspectral.passes.parameters import checked_kernel
 from daskspectral.passes.scale import standardized
@@ -40,7 +41,7 @@ class Choice:
     spread: float | str = 0.0
     penalty: float | str | None = None
     dtype: str = "float64"
-    compares_lattice: bool = False
+    compares_bases: bool = False
 
     @property
     def automatic(self) -> bool:
@@ -161,7 +162,8 @@ class Choice:
         if self.left.open_network or (self.right is not None and self.right.open_network):
             seed = int(rng.integers(2**31))
             choice, reserved = choice._trained(source, seed, training or Training(), **options)
-        found = replace(choice._discretised(source, rng, **options), reserved=reserved)
+        found = choice._discretised(source, rng, training or Training(), **options)
+        found = replace(found, reserved=reserved or found.reserved)
         if operator is None:
             return found
         if found.selection is None:
@@ -199,15 +201,20 @@ class Choice:
             closed = replace(closed, right=replace(right, basis=bases[1]))
         return closed, reserved
 
-    def _discretised(self, source: Source, rng: np.random.Generator, **options: Any) -> Discretisation:
+    def _discretised(
+        self, source: Source, rng: np.random.Generator, training: Training, **options: Any
+    ) -> Discretisation:
         """The bases for columns that are scaled; what is left to the data is chosen first."""
         if not self.automatic:
             return self._laid_out(source, rng, **options)
         selection = decide(source, self.operator, self._open(source), rng, **options)
-        lattice = selection.parameters.get("basis")
-        if isinstance(lattice, FourierLattice):
-            closed = replace(self, left=replace(self.left, basis=lattice, kernel=None))
-            return replace(closed._laid_out(source, rng, **options), selection=selection)
+        better = selection.parameters.get("basis")
+        if isinstance(better, Basis):
+            closed = replace(self, left=replace(self.left, basis=better, kernel=None))
+            reserved: tuple[int, ...] = ()
+            if isinstance(better, Trainable):
+                closed, reserved = closed._trained(source, int(rng.integers(2**31)), training, **options)
+            return replace(closed._laid_out(source, rng, **options), selection=selection, reserved=reserved)
         found = self._closed(selection.parameters)._laid_out(source, rng, **options)
         assert found.selection is not None
         return replace(found, selection=replace(selection, parameters=found.selection.parameters))
@@ -241,8 +248,9 @@ class Choice:
     def _open(self, source: Source) -> Open:
         """What is left to the data."""
         own = self.left.kernel is None or isinstance(self.left.kernel, str)
-        lattice = self.compares_lattice and own and self.left.vanishing is None and self.right is None
-        return Open(self.left, self.right, self.components, self.spread, self.penalty, self.dtype, lattice)
+        several = self.compares_bases and own and self.left.vanishing is None and self.right is None
+        network = several and self.left.periods_in(source, self.operator) is None and suits_network(self.operator)
+        return Open(self.left, self.right, self.components, self.spread, self.penalty, self.dtype, several, network)
 
     def _closed(self, parameters: Mapping[str, Any]) -> Choice:
         """The same choice with nothing left open."""
