@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from daskspectral.forms.expressions import Atom, Bilinear, Field, LinearFunctional, Product
+from daskspectral.forms.expressions import Atom, Bilinear, Field, LinearFunctional
 
 Values = Any
 """An array of JAX, or what it traces one by."""
@@ -51,29 +51,40 @@ def feature(function: Function, atom: Atom, fields: Fields) -> Values:
     return _along(function, points, direction)
 
 
+def form_matrices(
+    expression: Bilinear, left: Function, right: Function, fields: Fields, weights: Weights = None, parts: int = 1
+) -> Values:
+    """The means of a form between k left and q right functions over parts of the rows, (parts, k, q).
+
+    Row i is in part i modulo their number; every function is evaluated once, at all rows. `weights` (c,) have the mean
+    1 over all of them.
+    """
+    return _form(expression, left, right, fields, weights, parts, "...chk,...chq->hkq")
+
+
 def form_matrix(
     expression: Bilinear, left: Function, right: Function, fields: Fields, weights: Weights = None
 ) -> Values:
     """The mean over the rows of a form between k left and q right functions, (k, q); `weights` (c,) have the mean 1."""
-    return sum(factor * _product(p, left, right, fields, weights, "...ck,...cq->kq") for factor, p in expression.terms)
+    return form_matrices(expression, left, right, fields, weights)[0]
 
 
 def form_diagonal(expression: Bilinear, function: Function, fields: Fields, weights: Weights = None) -> Values:
     """The mean over the rows of a form of each of k functions with itself, (k,)."""
-    own = "...ck,...ck->k"
-    return sum(factor * _product(p, function, function, fields, weights, own) for factor, p in expression.terms)
+    return _form(expression, function, function, fields, weights, 1, "...chk,...chk->hk")[0]
 
 
-def functional_vector(
-    expression: LinearFunctional, function: Function, fields: Fields, weights: Weights = None
+def functional_vectors(
+    expression: LinearFunctional, function: Function, fields: Fields, weights: Weights = None, parts: int = 1
 ) -> Values:
-    """The mean over the rows of a functional without targets of k functions, (k,)."""
+    """The means of a functional without targets of k functions over parts of the rows, (parts, k)."""
     total: Values = 0.0
     for factor, pairing in expression.terms:
         values = feature(function, pairing.atom, fields)
         for weight in (pairing.target, pairing.weight):
             values = values if weight is None else values * field(weight, fields)[:, None]
-        total = total + factor * (values if weights is None else values * weights[:, None]).mean(axis=0)
+        values = values if weights is None else values * weights[:, None]
+        total = total + factor * values.reshape(-1, parts, values.shape[1]).mean(axis=0)
     return total
 
 
@@ -82,18 +93,27 @@ def field(wanted: Field, fields: Fields) -> Values:
     return fields[wanted.name][(slice(None), *wanted.path)]
 
 
-def _product(
-    product: Product, left: Function, right: Function, fields: Fields, weights: Weights, indices: str
+def _form(
+    expression: Bilinear,
+    left: Function,
+    right: Function,
+    fields: Fields,
+    weights: Weights,
+    parts: int,
+    indices: str,
 ) -> Values:
-    """The mean of one product; the sum over the coordinates of vectors is part of it."""
-    a = feature(left, product.left, fields)
-    b = a if left is right and product.left == product.right else feature(right, product.right, fields)
-    if product.left.vector:
-        a, b = (jax().numpy.moveaxis(values, 1, 0) for values in (a, b))
-    rows = a.shape[-2]
-    for scale in (None if product.weight is None else field(product.weight, fields), weights):
-        a = a if scale is None else a * scale[:, None]
-    return jax().numpy.einsum(indices, a, b) / rows
+    """The means of a form over parts of the rows; `indices` contract (..., c, part, functions) of both sides."""
+    total: Values = 0.0
+    for factor, product in expression.terms:
+        a = feature(left, product.left, fields)
+        b = a if left is right and product.left == product.right else feature(right, product.right, fields)
+        if product.left.vector:
+            a, b = (jax().numpy.moveaxis(values, 1, 0) for values in (a, b))
+        for scale in (None if product.weight is None else field(product.weight, fields), weights):
+            a = a if scale is None else a * scale[:, None]
+        a, b = (v.reshape(*v.shape[:-2], v.shape[-2] // parts, parts, v.shape[-1]) for v in (a, b))
+        total = total + (factor / a.shape[-3]) * jax().numpy.einsum(indices, a, b)
+    return total
 
 
 def _along(function: Function, points: Values, direction: Values) -> Values:

@@ -23,9 +23,10 @@ from daskspectral.forms.differentiable import (
     Fields,
     Function,
     Values,
+    Weights,
     form_diagonal,
-    form_matrix,
-    functional_vector,
+    form_matrices,
+    functional_vectors,
     jax,
 )
 from daskspectral.operators import Operator
@@ -78,33 +79,27 @@ class Loss:
         )
 
     def __call__(
-        self, left: Function, right: Function, fields: Fields, mu: Values = 1.0, weights: Values = None
+        self, left: Function, right: Function, fields: Fields, mu: Values = 1.0, weights: Weights = None
     ) -> Values:
         """The loss on a batch; `mu` is one number, or k of them."""
-        halves = [_half(fields, weights, h) for h in range(2)]
         if self.two_sided:
-            parts = [self._two_sided(left, right, *half) for half in halves]
-            overlap = sum((parts[i][1] * parts[1 - i][2]).sum() for i in range(2)) / 2
-            return overlap - sum(form.trace() for form, _, _ in parts)
-        grams = [form_matrix(self.gram.expression, left, left, *half) for half in halves]
+            form, grams, right_grams = self._two_sided(left, right, fields, weights)
+            return (grams * right_grams[::-1]).sum() / 2 - form.trace(axis1=1, axis2=2).sum()
+        grams = form_matrices(self.gram.expression, left, left, fields, weights, parts=2)
         energy = self.sign * form_diagonal(self.form.expression, left, fields, weights)
         return 2 * (energy / mu).sum() + orthogonality(*grams)
 
-    def _two_sided(self, left: Function, right: Function, fields: Fields, weights: Values) -> tuple[Values, ...]:
-        """The form and both Gram matrices of functions without their means, where these are subtracted."""
-        form = form_matrix(self.form.expression, left, right, fields, weights)
-        gram = form_matrix(self.gram.expression, left, left, fields, weights)
-        right_gram = form_matrix(self.right_gram.expression, right, right, fields, weights)
+    def _two_sided(self, left: Function, right: Function, fields: Fields, weights: Weights) -> tuple[Values, ...]:
+        """The form and both Gram matrices of functions without their means, where these are subtracted, (2, k, k)."""
+        form = form_matrices(self.form.expression, left, right, fields, weights, parts=2)
+        gram = form_matrices(self.gram.expression, left, left, fields, weights, parts=2)
+        right_gram = form_matrices(self.right_gram.expression, right, right, fields, weights, parts=2)
         if self.first is None or self.right_first is None:
             return form, gram, right_gram
-        numpy = jax().numpy
-        mean = functional_vector(self.first.expression, left, fields, weights)
-        other = functional_vector(self.right_first.expression, right, fields, weights)
-        outer = numpy.outer
+        mean = functional_vectors(self.first.expression, left, fields, weights, parts=2)
+        other = functional_vectors(self.right_first.expression, right, fields, weights, parts=2)
+
+        def outer(a: Values, b: Values) -> Values:
+            return a[:, :, None] * b[:, None, :]
+
         return form - outer(mean, other), gram - outer(mean, mean), right_gram - outer(other, other)
-
-
-def _half(fields: Fields, weights: Values, which: int) -> tuple[Fields, Values]:
-    """Every other row."""
-    some = {name: values[which::2] for name, values in fields.items()}
-    return some, None if weights is None else weights[which::2]

@@ -12,7 +12,7 @@ import daskspectral as dsp
 from daskspectral.basis import NeuralBasis
 from daskspectral.basis.base import Arena
 from daskspectral.forms import Atom
-from daskspectral.forms.differentiable import feature, form_diagonal, form_matrix, functional_vector
+from daskspectral.forms.differentiable import feature, form_diagonal, form_matrix, functional_vectors
 from daskspectral.moments.measure import Measure, block_of
 from daskspectral.neural import Loss, Networks, orthogonality
 from daskspectral.operators import BilinearForm, Generator, Laplacian, Operator, Transfer
@@ -55,7 +55,7 @@ def test_forms_in_jax_are_the_measured_ones(name: str) -> None:
         np.testing.assert_allclose(found, known[form_name], rtol=0, atol=1e-12 * np.abs(known[form_name]).max())
         np.testing.assert_allclose(form_diagonal(form.expression, f, data), np.diag(found), rtol=1e-12, atol=1e-13)
     for functional_name, functional in operator.functionals.items():
-        found = functional_vector(functional.expression, f, data)
+        found = functional_vectors(functional.expression, f, data)[0]
         np.testing.assert_allclose(found, known[functional_name], rtol=0, atol=1e-13)
 
 
