@@ -2,9 +2,10 @@
 
 How to work on it
 -----------------
-Imports run downward: cli > plot, testing > estimators, model_selection > passes > engine > store > data > moments,
-pairs > operators > modes > basis > forms > landmarks > solve > groups > manifolds > kernels > registry > errors.
-Everything from `moments` down is mathematics, and knows numpy and scipy only.
+Imports run downward: cli > plot, testing > estimators, model_selection > passes > engine > store > data > neural >
+moments, pairs > operators > modes > basis > forms > landmarks > solve > groups > manifolds > kernels > registry >
+errors.
+Everything from `neural` down is mathematics, and knows numpy and scipy only (and, where it is installed, jax).
 
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 
@@ -24,6 +25,8 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
    `Basis.contraction` adds their products to p x p sums.
    On a `basis.FourierLattice` the task is a `moments.modes.ModeMeasure`: `modes.sums` adds modes, from which
    `modes.matrices` makes the matrices of any form afterwards, and `passes.lattice` found the box before.
+   A `basis.NeuralBasis` was trained before by `neural.training`, on rows that `passes.networks` drew; in a task it is a
+   basis like others.
 5. `Run.reduce` adds the sums of all tasks in a fixed tree, epoch by epoch: `moments.Moments`, with its `Folds`.
 6. `SpectralDecomposition.fit_moments`: `moments.solution.solve_moments` poses the problem of the means
    (`moments.problem`) to the operator's `Solver`; its `Spectrum` becomes `eigenvalues_`, `coefficients_` and what else

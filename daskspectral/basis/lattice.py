@@ -22,7 +22,7 @@ from daskspectral.kernels.base import check_index, is_number
 
 Interval = tuple[float, float]
 ORDERS = {1: 200, 2: 15, 3: 5, 4: 2}  # m by default, by the number of variables
-MARGIN, WIDEST_MARGIN = 0.1, 0.5
+MARGIN, WIDEST_MARGIN = 0.2, 0.5
 WAVES_ACROSS = 1.15  # shortest wavelengths that fit between opposite edges of the data, by default
 METHODS = ("matmul", "nufft")
 
@@ -45,7 +45,7 @@ class FourierLattice(Basis):
         data. They are part of what moments are measured with: machines whose moments are to be added need the same box.
     margin : float, optional
         Share of the width by which the period is larger. A function that differs at opposite edges of the data changes
-        in this gap; by default .1, or more where m is small.
+        in this gap; by default .2, of a regression .3, or more where m is small.
     outside : float
         Rows outside the box count as absent; more than this share of them is an error. At such rows fitted functions
         have the values of the nearest point of the box.

@@ -33,6 +33,13 @@ class Trainable(Basis):
         Rows in memory, from which batches are drawn; of larger data they are drawn anew in the course of the training.
     checks : int
         How often rows held out tell whether the functions are better than before; the best are kept.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import NeuralBasis
+    >>> basis = NeuralBasis((32, 32), steps=500).asking(4)
+    >>> isinstance(basis, Trainable), basis.frozen, basis.outputs
+    (True, False, 4)
     """
 
     outputs: int | None = None

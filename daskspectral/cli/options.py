@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from daskspectral.basis import FourierLattice
+from daskspectral.basis import FourierLattice, NeuralBasis
 from daskspectral.engine.checkpoint import checkpoint_directory
 from daskspectral.kernels import Kernel, parse
 from daskspectral.landmarks import METHODS
@@ -173,6 +173,22 @@ class Lattice(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is no highest frequency such as 15, nor one for each column such as 30,20")
 
 
+class Network(click.ParamType):  # type: ignore[type-arg]
+    """A network by the neurons of its hidden layers."""
+
+    name = "neurons"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return NeuralBasis(tuple(int(part) for part in value.split(",")))
+        except ValueError as error:
+            if "invalid literal" not in str(error):
+                self.fail(str(error))
+            self.fail(f"{value!r} is no list of neurons of hidden layers such as 96,96,96")
+
+
 periods_option = click.option("--periods", type=Periods(), help="Columns that are periodic, as angles: 0:6.283185.")
 columns_option = click.option("--columns", type=Columns(), help="Columns to use: 0,2,5 or 0:8.")
 standardize_option = click.option(
@@ -198,7 +214,8 @@ basis_options = _all(
         "--lattice",
         "basis",
         type=Lattice(),
-        help="Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns: 15, or 30,20.",
+        help="Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns: 15, or 30,20; auto: "
+        "landmarks, a lattice and a network are compared.",
     ),
 )
 solution_options = _all(

@@ -37,6 +37,11 @@ PASSED_ON = (
     help="laplacian: the power of the sampling density that is divided out; 1 for Laplace-Beltrami.",
 )
 @opt.basis_options
+@click.option(
+    "--network",
+    type=opt.Network(),
+    help="Neurons of the hidden layers of a network, in place of landmarks: 96,96,96 (extra neural).",
+)
 @opt.solution_options
 @click.option("--components", type=opt.Count(), default=16, show_default=True, help="Functions wanted.")
 @opt.columns_option
@@ -73,6 +78,10 @@ def fit(points: str, **options: Any) -> None:
 
         refuse_picture(picture, overwrite)
     opt.refuse_checkpoint(options)
+    if options["network"] is not None:
+        if options["basis"] is not None:
+            raise click.UsageError("--network and --lattice are two bases; give one of them")
+        options["basis"] = options["network"]
     kernel, array = opt.kernel_of(options), open_zarr(points)
     dimension = len(options["columns"] or range(opt.width(array)))
     estimator = SpectralDecomposition(

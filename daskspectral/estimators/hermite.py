@@ -22,7 +22,7 @@ from daskspectral.operators.regression import Regression
 from daskspectral.passes.deciding import pilot_bytes
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.landmarks import MOST_LANDMARKS, choose_landmarks
-from daskspectral.passes.lattice import boxed, check_lattice_choice
+from daskspectral.passes.lattice import boxed, check_lattice_choice, regression_lattice
 from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import (
     check_amount,
@@ -211,7 +211,7 @@ class HermiteRegressor(RegressionFunctions):
             fold=None if folds is None else folds.labels,
         )
         periods = None if self.periods is None else periods_of(self.periods, source)
-        lattice = None if self.basis is None else self.basis.laid(source.dimension, None, periods)
+        lattice = None if self.basis is None else regression_lattice(self.basis, source.dimension, periods)
         if lattice is None:
             kernel = periodic(kernel, periods, "periods= asks for")
             self._check_against(source, kernel, operator)
@@ -324,7 +324,8 @@ class HermiteRegressor(RegressionFunctions):
             source = standardized(source, **options)
         assert self.basis is not None
         rng = np.random.default_rng(self.random_state)
-        return Discretisation(boxed(self.basis, source, operator, rng, periods=periods, **options), source.preparation)
+        lattice = regression_lattice(self.basis, source.dimension, periods)
+        return Discretisation(boxed(lattice, source, operator, rng, periods=periods, **options), source.preparation)
 
     def _count(self, source: Source) -> int:
         """The number p of landmarks, where they are chosen."""

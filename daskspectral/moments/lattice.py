@@ -44,6 +44,10 @@ CUT_SIZE = 1331  # functions, up to which a solution without a penalty is dense
 CERTAIN = 100.0
 
 
+class UnresolvedError(ValueError):
+    """The rows fill so little of the box of a lattice that its functions do not tell them apart."""
+
+
 def on_lattice(moments: Moments) -> bool:
     """Whether these are modes on a Fourier lattice."""
     return isinstance(moments.basis, FourierLattice)
@@ -148,7 +152,14 @@ class Weighed:
         least = CERTAIN * self.precision * np.trace(a)  # less is rounding, as of rows that are all equal
         t = 1 / max(self._last_value(a, b, count), 1e-3 * np.trace(outer) / max(np.trace(inner), least))
         size = min(most, len(inner))
-        theta, vectors = _largest(inner, outer, t, size)
+        try:
+            theta, vectors = _largest(inner, outer, t, size)
+        except scipy.linalg.LinAlgError:
+            raise UnresolvedError(
+                f"the functions of the lattice do not tell the rows apart in the box {self.basis.lattice.sides}, of "
+                "which these fill a small part, and no spectrum follows: give a box about them, "
+                "FourierLattice(box=...); rows outside it count as absent"
+            ) from None
         seen = theta > self._blurred(vectors)
         rank = int(np.count_nonzero(seen))
         if rank == size:  # of rougher functions less is known than that there are rows for them

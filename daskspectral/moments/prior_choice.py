@@ -36,6 +36,7 @@ PENALTIES = (1.0, 10.0, 0.1, 100.0, 0.01)
 LEAST_PENALTY = 1e-5
 NEAR_ZERO = 0.1  # of the last value
 GROUPS = 10  # of folds, by which it is told on how many rows a function rests
+UNCOMPARED = 10.0  # the penalty where nothing can be compared: at 1 a few rows in the tails have values near 0
 UNIT = 0.1  # of the longest period: the scale where nothing can be compared
 TRIED = 750  # functions of the lattices that are compared
 SPAN = 160  # leading functions in which candidates are compared
@@ -302,7 +303,7 @@ def choose_prior(
     """The prior and the penalty of modes, by their folds, for a `kernel` or any (None) and a `penalty` or any.
 
     Without folds, and for operators whose solutions cannot be compared, Matern 3/2 with a tenth of the longest period
-    and c = 1.
+    and c = 10.
     """
     operator, folds = moments.operator.comparable, moments.folds
     families = FAMILIES if kernel is None else (kernel.kernel if isinstance(kernel, Periodic) else kernel,)
@@ -312,6 +313,6 @@ def choose_prior(
     elif folds is None or np.count_nonzero(folds.weight[: folds.number]) < LEAST_FOLDS:
         reason = f"fewer than {LEAST_FOLDS} folds have rows"
     if reason or operator is None:
-        return Chosen(families, Prior(0, UNIT, 1.0 if penalty is None else penalty), reason=reason)
+        return Chosen(families, Prior(0, UNIT, UNCOMPARED if penalty is None else penalty), reason=reason)
     penalties = PENALTIES if penalty is None else (penalty,)
     return PriorSearch(moments, operator, families, penalties, count, threads).run()

@@ -139,7 +139,7 @@ class Solved:
         if isinstance(self.moments.basis, SpanBasis):
             return (
                 f"{what} when the higher half of the frequencies is left out, so that more of them would change it "
-                "again, beyond the error bars: use a larger m, or a smaller box"
+                "again, beyond the error bars: use a larger m, or a larger margin"
             )
         return (
             f"{what} when the second half of the landmarks is left out, so that more of them would change it again, "

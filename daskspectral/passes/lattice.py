@@ -28,6 +28,7 @@ from daskspectral.passes.periods import Periods
 Array = NDArray[np.floating[Any]]
 SAMPLE = 50_000
 TAIL = 1e-3
+REGRESSION_MARGIN = 0.3
 FAR = 3.0  # full width over the width between quantiles, beyond which it is cut
 BEYOND = 0.25  # of the width between quantiles, by which a box that is cut goes beyond them on each side
 LEAST_WAVES = 0.6  # shortest wavelengths across the gap between opposite edges, below which these are neighbours
@@ -59,6 +60,11 @@ class _ExtentTask:
         total: _Extent | None = None
         for batch in batches:
             x, rows = batch["x"], batch[NUMBER]
+            if "weight" in batch:  # rows of weight 0 count as absent
+                counted = np.flatnonzero(batch["weight"])
+                x, rows = x[counted], rows[counted]
+                if not len(rows):
+                    continue
             wanted = self.numbers[slice(*np.searchsorted(self.numbers, [rows[0], rows[-1] + 1]))]
             if len(rows) == rows[-1] - rows[0] + 1:
                 chosen = wanted - rows[0]
@@ -101,6 +107,17 @@ def boxed(
         lattice = lattice.laid(source.dimension, box, periods)
     _advise_margin(lattice)
     return with_method(lattice, operator)
+
+
+def regression_lattice(basis: FourierLattice, dimension: int, periods: Periods | None) -> FourierLattice:
+    """The lattice of a regression on so many columns: by default with a wider margin.
+
+    A smooth kernel that reaches across the gap holds functions back that differ at opposite edges.
+    """
+    if basis.margin is None and not all(basis.laid(dimension, None, periods).periods or (None,)):
+        usual = basis.laid(dimension, basis.box or ((0.0, 1.0),) * dimension, periods).margin or 0.0
+        basis = replace(basis, margin=max(usual, REGRESSION_MARGIN))
+    return basis.laid(dimension, None, periods)
 
 
 def pilot_box(points: Array, periods: Periods | None) -> FourierLattice | None:
@@ -199,7 +216,9 @@ def _extent(source: Source, rng: np.random.Generator, *, on_invalid: str, progre
         progress=progress,
         description="box",
     )
-    found: _Extent = run.reduce(_ExtentTask(np.unique(numbers))).sums["extent"]
+    found: _Extent | None = run.reduce(_ExtentTask(np.unique(numbers))).sums.get("extent")
+    if found is None:
+        raise ValueError("the total sample weight is 0; some row needs a positive weight")
     return found
 
 

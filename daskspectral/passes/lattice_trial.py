@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
 from daskspectral.moments import Folds, Moments
+from daskspectral.moments.lattice import UnresolvedError
 from daskspectral.moments.prior_choice import FAMILIES, PENALTIES, Prior, PriorSearch
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import Split
@@ -56,7 +57,10 @@ def suits_lattice(operator: Operator, dimension: int) -> bool:
 def lattice_candidate(
     pilot: Pilot, search: Search, splits: Sequence[Split], components: int, periods: Periods | None
 ) -> Rival | None:
-    """A lattice of the usual frequencies in the box of the pilot's rows; None where some column is constant."""
+    """A lattice of the usual frequencies in the box of the pilot's rows.
+
+    None where some column is constant, and where the rows fill a small part of the box.
+    """
     operator, points = pilot.operator, np.asarray(pilot.points("x"), dtype=float)
     if not suits_lattice(operator, points.shape[1]):
         return None
@@ -65,7 +69,10 @@ def lattice_candidate(
         return None
     lattice = with_method(lattice, operator)
     own = _search_on(lattice, pilot, search.landmark, PENALTIES, components, splits)
-    found = own.run()
+    try:
+        found = own.run()
+    except UnresolvedError:
+        return None
     prior, _, values = found.table[0]
     return Rival(FourierLattice(lattice.m), values, str(found.kernel(prior, own.moments)), prior, lattice)
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.prior import check_stationary
+from daskspectral.basis.prior import check_stationary, prior_weights
 from daskspectral.engine.memory import release
+from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import lattice_of, solve_modes
@@ -21,6 +22,8 @@ from daskspectral.moments.regression import RidgeProblem
 from daskspectral.passes.automatic import in_threads
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.ridge import RidgeFit
+
+LEAST_LONG, LEAST_SHORT = 1e-4, 1e-3  # of the prior's weight at 0, and at half the frequency
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,8 @@ def solve_on_lattice(
     checked_means(moments)
     orders = _given_orders(basis, lattice)
     own = _given_kernel(kernel)
+    if own is not None and not own.automatic:
+        advise_reach(own, lattice)
     c = penalty if isinstance(penalty, float) else None
     release()  # what the pass over the rows has left
     if penalty is None or not (c is None or own is None or own.automatic):
@@ -57,6 +62,13 @@ def solve_on_lattice(
         chosen = Chosen(known, Prior(0, UNIT, 1.0 if c is None else c), reason="every parameter was given")
     else:
         chosen = choose_prior(moments, kernel=own, penalty=c, count=count, threads=_in_threads)
+        if not chosen.table:
+            warn_user(
+                f"kernel, scale and penalty of the lattice were not compared, since {chosen.reason}: "
+                f"{chosen.kernel(chosen.prior, moments)} and penalty={chosen.prior.penalty:g} were taken, which suit "
+                "some data. Fit with folds, or give kernel and penalty",
+                TrustWarning,
+            )
     best = chosen.prior
     if best.cutoff < 1:
         orders = cut_orders(lattice.orders if orders is None else orders, best.cutoff)
@@ -88,6 +100,29 @@ def solve_on_lattice(
     return LatticeSolution(attributes, selection, found)
 
 
+def advise_reach(kernel: Kernel, lattice: FourierLattice) -> None:
+    """Warn where a smooth kernel cannot turn within the gap between opposite edges of the box.
+
+    That is where waves of twice the gap have next to no weight in the prior, and those of the gap far less.
+    """
+    sides = zip(lattice.period, lattice.periods or (None,) * lattice.dimension, strict=True)
+    assert lattice.margin is not None
+    for axis, (period, closed) in enumerate(sides):
+        if closed:
+            continue
+        gap = float(period) * lattice.margin / (1 + lattice.margin)
+        line = FourierLattice(2, periods=(2 * gap,)).laid(1, None, None)
+        still, long, short = prior_weights(kernel, line)[:3]
+        if long < LEAST_LONG * still and short < LEAST_SHORT * max(long, LEAST_LONG**2 * still):
+            warn_user(
+                f"the kernel {kernel} reaches far across the gap of {gap:.3g} between opposite edges of column {axis}, "
+                "and functions that differ there are held back: take a narrower or a rougher kernel, or a wider gap, "
+                f"FourierLattice(margin={2 * lattice.margin:.2g})",
+                TrustWarning,
+            )
+            return
+
+
 def _given_kernel(kernel: Kernel | str | None) -> Kernel | None:
     """The kernel that is given; None where it is left to the data. Raises TypeError or ValueError for no prior."""
     if kernel is None or isinstance(kernel, str):
@@ -105,7 +140,19 @@ def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[An
 
 def _given_orders(basis: Any, measured: FourierLattice) -> tuple[int, ...] | None:
     """The frequencies that an estimator's basis asks for; None for all that were measured."""
-    if not isinstance(basis, FourierLattice) or basis.m is None:
+    if not isinstance(basis, FourierLattice):
+        return None
+    boxes = zip(basis.box or (), measured.box or (), strict=False)
+    other = "box" if any(side is not None and side != own for side, own in boxes) else ""
+    if basis.box is None and basis.margin is not None and basis.margin != measured.margin:
+        other = "margin"  # with a box it may follow from m
+    other = "periods" if basis.periods is not None and basis.periods != measured.periods else other
+    if other:
+        raise ValueError(
+            f"these modes were measured with {other}={getattr(measured, other)!r}, and the basis of this estimator has "
+            f"{other}={getattr(basis, other)!r}: fit it to the data, or leave {other} out"
+        )
+    if basis.m is None:
         return None
     orders = basis.m if isinstance(basis.m, tuple) else (basis.m,) * measured.dimension
     if len(orders) != measured.dimension:
@@ -152,9 +199,12 @@ def regress_on_lattice(
     lattice = lattice_of(moments)
     orders = _given_orders(basis, lattice)
     release()  # what the pass over the rows has left
+    own = _given_kernel(kernel)
+    if own is not None and not own.automatic:
+        advise_reach(own, lattice)
     found = regress(
         moments,
-        kernel=_given_kernel(kernel),
+        kernel=own,
         orders=orders,
         alpha=alpha,
         gradient_weight=gradient_weight,

@@ -107,7 +107,7 @@ def test_reduction_for_other_priors(kernel: Any, penalty: float) -> None:
 def test_reduction_in_other_dimensions(d: int) -> None:
     x = np.random.default_rng(1).uniform(-4, 4, (2000, d))
     basis = FourierLattice({1: 15, 3: 2}[d], box=[(-5, 5)] * d, method="matmul")
-    assert_same_solution(*pair(Laplacian(), Matern(1.5, 1.0), basis, x), 1e-8, x[:200])
+    assert_same_solution(*pair(Laplacian(), Matern(1.5, 1.0), basis, x), 1e-7, x[:200])
 
 
 @pytest.mark.parametrize("options", [{"solver": "cut"}, {"ridge": 1e-3}, {"folds": "blocks"}, {"folds": 3}], ids=str)
