@@ -21,6 +21,7 @@ Array = NDArray[Any]
 Rows = Mapping[str, Array]
 logger = logging.getLogger("daskspectral")
 ABOVE = 2.0  # mu over the last value that is wanted
+SHOWN = 8  # values that are told
 EPOCHS = 2  # times that rows in memory are used before others are drawn
 
 
@@ -229,7 +230,7 @@ class Trainer:
             "training: step %d, loss %.4g, held-out values %s%s",
             number,
             losses[-1],
-            " ".join(f"{v:.4g}" for v in values[: self.outputs]),
+            " ".join(f"{v:.4g}" for v in values[: min(self.outputs, SHOWN)]),
             "" if better else " (no better)",
         )
         state = replace(state, mu=self._mu(values, state.mu))
