@@ -65,6 +65,7 @@ def train(basis: NeuralBasis, steps: int, kept: Path) -> NeuralBasis:
     """The network after so many batches, going on from the state at a path."""
     loss, variables = Loss.of(OPERATOR), jax.tree_util.tree_map(lambda v: np.asarray(v, "float32"), basis.variables)
     variables["weights"][-1] *= np.float32(SMALL)
+    origin = basis.origin.astype("float32")
     cuts = {steps // 3: 1 / 3, 2 * steps // 3: 1 / 3}
     optimiser = optax.sgd(optax.piecewise_constant_schedule(RATE, cuts), momentum=MOMENTUM)
     moving = optimiser.init(variables)
@@ -81,7 +82,10 @@ def train(basis: NeuralBasis, steps: int, kept: Path) -> NeuralBasis:
     @jax.jit
     def step(variables: Any, moving: Any, fields: Any) -> Any:
         def cost(variables: Any) -> Any:
-            return loss(lambda x: basis.apply(variables, x), lambda x: basis.apply(variables, x), fields, MU)
+            def outputs(x: Any) -> Any:
+                return basis.apply(variables, x - origin)
+
+            return loss(outputs, outputs, fields, MU)
 
         value, slopes = jax.value_and_grad(cost)(variables)
         updates, moving = optimiser.update(slopes, moving)

@@ -76,7 +76,7 @@ class JaxBasis(Trainable):
     def with_variables(self, variables: Any) -> JaxBasis:
         return replace(self, parameters=variables, trained=True)
 
-    def started(self, points: Array, outputs: int, seed: int) -> JaxBasis:
+    def started(self, points: Array, outputs: int, seed: int, metric: bool = True) -> JaxBasis:
         return self
 
     def asking(self, outputs: int) -> JaxBasis:

@@ -158,9 +158,13 @@ class NeuralBasis(Trainable):
         biases = [rng.uniform(-1, 1, b) for b in sizes[1:-1]] + [np.zeros(outputs)]
         return replace(self, weights=tuple(weights), biases=tuple(biases), centre=centre, scale=scale)
 
-    def started(self, points: Array, outputs: int, seed: int) -> NeuralBasis:
+    @property
+    def origin(self) -> Array:
+        return np.asarray(self._layer("centre"))
+
+    def started(self, points: Array, outputs: int, seed: int, metric: bool = True) -> NeuralBasis:
         given = replace(self, outputs=outputs) if self.features == "outputs" else self
-        centre, scale = place_of(points)
+        centre, scale = place_of(points, metric)
         return given.initialised(points.shape[1], outputs=outputs, centre=centre, scale=scale, seed=seed)
 
     @property
@@ -175,7 +179,7 @@ class NeuralBasis(Trainable):
         import jax
 
         nonlinear = getattr(jax.nn, self.activation) if self.activation != "tanh" else jax.numpy.tanh
-        h = (x - self._layer("centre").astype(x.dtype)) / self._layer("scale").astype(x.dtype)
+        h = x / self._layer("scale").astype(x.dtype)
         *inner, last = zip(variables["weights"], variables["biases"], strict=True)
         for w, b in inner:
             h = nonlinear(h @ w.T + b)

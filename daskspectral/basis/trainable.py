@@ -12,7 +12,7 @@ import numpy as np
 from daskspectral.basis.base import Array, Basis
 from daskspectral.kernels.base import is_number
 
-LEAST_SCALE = 0.05  # of the largest column's spread: columns of less are not blown up further
+ROUNDING = 1e-12  # of its mean: a column of less spread is constant
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,25 +73,38 @@ class Trainable(Basis):
     def with_variables(self, variables: Any) -> Self:
         """The same functions at other parameters, frozen."""
 
-    @abstractmethod
-    def apply(self, variables: Any, x: Any) -> Any:
-        """The outputs (c, k) at points (c, d), in JAX."""
+    @property
+    def origin(self) -> Array:
+        """Where points are counted from by `apply`, (d,): in single precision those far from 0 would be alike."""
+        return np.zeros(self.dimension)
 
     @abstractmethod
-    def started(self, points: Array, outputs: int, seed: int) -> Self:
-        """The functions before the first step, for points (m, d) like these. Raises ValueError where none fit."""
+    def apply(self, variables: Any, x: Any) -> Any:
+        """The outputs (c, k) at points (c, d), counted from the origin, in JAX."""
+
+    @abstractmethod
+    def started(self, points: Array, outputs: int, seed: int, metric: bool = True) -> Self:
+        """The functions before the first step, for points (m, d) like these. Raises ValueError where they do not fit.
+
+        `metric` says that the forms take derivatives by the points, so that columns keep their units.
+        """
 
     def asking(self, outputs: int) -> Self:
         """The same with a number of outputs, where none is given."""
         return self if self.outputs is not None or self.frozen else replace(self, outputs=outputs)
 
 
-def place_of(points: Array) -> tuple[Array, Array]:
-    """The means of columns, and scales by which these have about the variance 1."""
-    spread = points.std(axis=0)
-    scale = np.maximum(spread, LEAST_SCALE * spread.max(initial=0.0))
+def place_of(points: Array, metric: bool) -> tuple[Array, Array]:
+    """The means of columns, and scales by which these have about the variance 1.
+
+    Of forms with derivatives (`metric`) all columns have the scale of the widest one: on thin ones slopes would begin
+    steep, and stay so.
+    """
+    middle, spread = points.mean(axis=0), points.std(axis=0)
+    scale = np.full(len(spread), spread.max(initial=0.0)) if metric else spread.copy()
+    scale[scale <= ROUNDING * np.abs(middle)] = 1.0  # a column that is constant
     scale[scale == 0] = 1.0
-    return points.mean(axis=0), scale
+    return middle, scale
 
 
 def check_whole(basis: Basis, name: str, value: Any, least: int = 1) -> None:

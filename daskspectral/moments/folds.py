@@ -70,7 +70,7 @@ class Folds(Registered):
     def __add__(self, other: Folds) -> Folds:
         """Group by group; where one side has no group of landmark rows, it counts as zero.
 
-        Raises ValueError for other numbers of folds, and for other labels.
+        Raises ValueError for other numbers of folds, for other labels, and where no fold is reserved on both sides.
         """
         if not isinstance(other, Folds):
             return NotImplemented
@@ -85,8 +85,15 @@ class Folds(Registered):
                 "measure both with the same labels, or one of them with folds=None"
             )
         groups = max(len(self.count), len(other.count))
+        reserved = tuple(k for k in self.judges if k in other.judges)
+        if not reserved:
+            raise ValueError(
+                f"networks were trained on rows of all folds of one side or the other, which reserve {self.reserved} "
+                f"and {other.reserved}: none is left to judge functions on; measure one of them with folds=None"
+            )
         return replace(
             self,
+            reserved=reserved if self.reserved or other.reserved else (),
             arrays={k: _widened(v, groups) + _widened(other.arrays[k], groups) for k, v in self.arrays.items()},
             weight=_widened(self.weight, groups) + _widened(other.weight, groups),
             count=_widened(self.count, groups) + _widened(other.count, groups),

@@ -22,6 +22,7 @@ Rows = Mapping[str, Array]
 logger = logging.getLogger("daskspectral")
 ABOVE = 2.0  # mu over the last value that is wanted
 SHOWN = 8  # values that are told
+FAR = 10.0  # times the first loss: beyond it the training has left every minimum
 EPOCHS = 2  # times that rows in memory are used before others are drawn
 
 
@@ -103,7 +104,8 @@ class Trainer:
     """A training of `networks` by a `loss` for `outputs` functions, the same bits for the same `seed` and processor.
 
     `draw` gives the rows of round 0, 1, ...: fields (m, ...) with `weight` (m,) where rows have weights. `judge` gives
-    the held-out values of networks: ascending ones of a symmetric form, singular ones else. Every check is told to
+    the held-out values of networks: ascending ones of a symmetric form, singular ones else. `origins` are those of the
+    networks, by view. Every check is told to
     `watch` with the state after it, from which a training goes on to the same bits.
     """
 
@@ -113,6 +115,7 @@ class Trainer:
     draw: Callable[[int], Rows]
     judge: Callable[[Networks], Array]
     seed: int
+    origins: Mapping[str, Array] = field(default_factory=dict)
     watch: Callable[[State], None] = field(default=lambda state: None)
     tell: Callable[[int, float], None] = field(default=lambda step, loss: None)
 
@@ -143,6 +146,7 @@ class Trainer:
         package, numpy, own = jax(), jax().numpy, self.networks.left
         optimiser = self._optimiser()
         leaves, shape = package.tree_util.tree_flatten(self.networks.parameters)
+        leaves = [np.asarray(v, np.float32) for v in leaves]
         state = state or self._first(leaves, optimiser)
         parameters = package.tree_util.tree_unflatten(shape, [numpy.asarray(v, "float32") for v in state.parameters])
         inner = package.tree_util.tree_structure(optimiser.init(parameters))
@@ -160,6 +164,8 @@ class Trainer:
             batch = {name: values[chosen] for name, values in pool.items()}
             parameters, moving, found = step(parameters, moving, batch, numpy.asarray(state.mu, "float32"))
             recent.append(found)
+            if not number:
+                losses.append(float(found))
             if (number + 1) % every and number + 1 < own.steps:
                 continue
             losses.append(float(np.mean([float(value) for value in recent])))
@@ -169,10 +175,22 @@ class Trainer:
             self.watch(state)
             if state.step == own.steps:
                 break
+        if len(losses) > 1 and not self._sane(losses):
+            warn_user(
+                f"the loss of the network grew from {losses[0]:.3g} to {losses[-1]:.3g} in the course of the training, "
+                "and the best functions before are taken: lower the learning rate (rate)",
+                FitWarning,
+            )
         return self.networks.with_parameters(package.tree_util.tree_unflatten(shape, state.best))
 
     def _pool(self, number: int) -> dict[str, Array]:
-        pool = self.draw(number)
+        """The rows of a round that count, in single precision: points from their origin, weights with the mean 1."""
+        pool = dict(self.draw(number))
+        if "weight" in pool:
+            counted = np.flatnonzero(pool["weight"] > 0)
+            pool = {name: values[counted] for name, values in pool.items()}
+            pool["weight"] = pool["weight"] / pool["weight"].mean()
+        pool |= {view: pool[view] - origin for view, origin in self.origins.items()}
         return {name: np.asarray(values, dtype=np.float32) for name, values in pool.items()}
 
     def _optimiser(self) -> Any:
@@ -187,7 +205,6 @@ class Trainer:
             left, right = self.networks.functions(parameters)
             weights = batch.get("weight")
             fields = {name: values for name, values in batch.items() if name != "weight"}
-            weights = None if weights is None else weights / weights.mean()
             return self.loss(left, right, fields, mu, weights)
 
         def step(parameters: Any, moving: Any, batch: Any, mu: Any) -> Any:
@@ -225,7 +242,7 @@ class Trainer:
                 package.tree_util.tree_unflatten(package.tree_util.tree_structure(self.networks.parameters), arrays)
             )
         )
-        better = self._improves(values, state.values)
+        better = self._sane(losses) and self._improves(values, state.values)
         logger.info(
             "training: step %d, loss %.4g, held-out values %s%s",
             number,
@@ -235,6 +252,10 @@ class Trainer:
         )
         state = replace(state, mu=self._mu(values, state.mu))
         return replace(state, best=arrays, values=values) if better else state
+
+    def _sane(self, losses: list[float]) -> bool:
+        """Whether the loss is of the size that it had; beyond it functions may be steps, which cost nothing."""
+        return losses[-1] < FAR * max(losses[0], self.outputs)
 
     def _improves(self, values: Array, before: Array) -> bool:
         if self.loss.two_sided:

@@ -81,7 +81,10 @@ class Rounds:
             numbers, fields = numbers[kept], {name: values[kept] for name, values in fields.items()}
         fields.pop(FOLD, None)
         if len(numbers) < LEAST_ROWS:
-            raise ValueError(f"{len(numbers)} rows are left to train a network on; {LEAST_ROWS} at least are needed")
+            raise ValueError(
+                f"{len(numbers)} of {self.size} rows are left to train a network on; {LEAST_ROWS} at least are needed: "
+                "give more data, or more of it to the training (rows=)"
+            )
         fields |= {view: np.asarray(prepare(fields[view])) for view, prepare in source.preparations.items()}
         self.operator.check_points(fields["x"])
         return Sample(fields, mixed(numbers + 1) % HELD_OUT == 0)
@@ -225,7 +228,7 @@ def train_on(
     first, shared = draw(0), loss.two_sided and right is None
 
     def started(basis: Trainable, view: str, number: int, seed: int) -> Trainable:
-        return basis.started(first.only(~first.held)[view], number, seed)
+        return basis.started(first.only(~first.held)[view], number, seed, judge.derivative_order > 0)
 
     networks = Networks(
         started(left, "x", outputs * (1 + shared), seed),
@@ -245,6 +248,10 @@ def train_on(
         lambda number: differentiable_fields(draw(number), source, judge),
         Judge(source, judge, first, outputs, completed, seed),
         seed,
+        {
+            view: networks.left.origin if networks.right is None or view != judge.right_view else networks.right.origin
+            for view in judge.views
+        },
         tell=tell,
         **({} if kept is None else {"watch": kept.write}),
     )

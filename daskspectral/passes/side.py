@@ -15,6 +15,7 @@ from daskspectral.basis import (
     ConstantBasis,
     FourierLattice,
     LandmarkBasis,
+    NeuralBasis,
     Trainable,
     Vanishing,
 )
@@ -139,7 +140,8 @@ class Side:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""
         dimension = source.dimension_at(self.view)
         if self.basis is not None:
-            if not self.open_network and self.basis.dimension != dimension:
+            unknown = self.open_network and isinstance(self.basis, NeuralBasis)
+            if not unknown and self.basis.dimension != dimension:
                 raise ValueError(
                     f"{self.prefix}basis has functions of {self.basis.dimension} variables, and "
                     f"{label_of(self.view)} has {dimension} columns"

@@ -284,6 +284,11 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         **shared,
     )
     left.check()
+    if left.open_network and estimator.dtype != "float64":
+        raise ValueError(
+            "the functions of a network are too much alike for dtype='float32', whose rounding hides some of them: "
+            "leave dtype out"
+        )
     right = None
     given = [
         name for name in ("right_basis", "right_kernel", "right_landmarks") if getattr(estimator, name) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def in_jax(fields: dict[str, Array]) -> dict[str, Any]:
 
 def function(basis: NeuralBasis) -> Any:
     parameters = {k: [jax.numpy.asarray(v) for v in values] for k, values in basis.variables.items()}
-    return lambda x: basis.apply(parameters, x)
+    return lambda x: basis.apply(parameters, x - basis.origin)
 
 
 def measured(operator: Operator, basis: NeuralBasis, fields: dict[str, Array]) -> dict[str, Array]:
@@ -142,6 +143,7 @@ def test_slopes_by_the_parameters_are_those_of_differences(name: str) -> None:
     """JAX's own derivative of the loss along a direction, against central differences of explicit sums."""
     operator, mu = OPERATORS[name], 1.7
     basis, other = (network(features="outputs", seed=seed) for seed in (1, 2))
+    basis, other = (replace(b, centre=np.zeros(3)) for b in (basis, other))
     networks = Networks(basis, other if operator.solver.two_sided else None)
     fields = fields_of(operator, seed=6)
     rng = np.random.default_rng(7)

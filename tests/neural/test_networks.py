@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,6 @@ def test_held_out_values_count_the_reserved_folds_alone() -> None:
 
 
 def _held_out(model: Any, arrays: dict[str, Array]) -> Array:
-    from dataclasses import replace
-
     from daskspectral.moments.problem import Posed
 
     moments = replace(model.moments_, folds=replace(model.moments_.folds, arrays=arrays))
@@ -292,3 +291,69 @@ def test_fits_that_cannot_work_are_refused_before_any_training() -> None:
         dsp.SpectralDecomposition(Laplacian(), basis=NeuralBasis(), kernel=dsp.kernels.Gaussian(1.0)).fit(x)
     with pytest.raises(ValueError, match="3 variables, and X has 2 columns"):
         dsp.SpectralDecomposition(basis=network(3)).fit(x)
+
+
+# -- what a stranger met ---------------------------------------------------------------------------------------------
+
+
+def test_added_moments_keep_the_folds_that_no_network_saw() -> None:
+    model = fitted(strip())
+    frozen = dsp.SpectralDecomposition(basis=model.basis_.parts[-1], n_components=4, random_state=0)
+    other = frozen.fit(strip(1500, 1)).moments_
+    assert other.folds.reserved == ()
+    for total in (model.moments_ + other, other + model.moments_):
+        assert total.folds.reserved == (8, 9)
+        frozen.fit_moments(total)
+    folds = model.moments_.folds
+    assert (folds + replace(folds, reserved=(9,))).reserved == (9,)
+    with pytest.raises(ValueError, match="none is left to judge functions on"):
+        folds + replace(folds, reserved=(1, 2))
+
+
+def test_rows_of_weight_0_are_no_part_of_a_batch() -> None:
+    x, weight = strip(6000), np.zeros(6000)
+    weight[::20] = 1.0
+    model = dsp.SpectralDecomposition(basis=NeuralBasis(**SMALL), n_components=3, random_state=0)
+    model.fit(x, sample_weight=weight)
+    assert np.isfinite(model.eigenvalues_).all()
+    np.testing.assert_allclose(model.eigenvalues_[1], (np.pi / 3) ** 2, rtol=0.3)
+
+
+def test_rows_far_from_0_train_the_same_functions() -> None:
+    x = strip()
+    near, far = fitted(x), fitted(x + 2.0**24)
+    np.testing.assert_allclose(far.eigenvalues_, near.eigenvalues_, rtol=1e-2, atol=1e-8)
+
+
+def test_thin_and_constant_columns_keep_their_units_where_slopes_count() -> None:
+    rng, x = np.random.default_rng(0), strip(6000)
+    wide = np.hstack([x, 0.01 * rng.normal(size=(6000, 4)), np.full((6000, 1), 7.0)])
+    steps = {"steps": 500, "hidden": (32, 32)}
+    model = fitted(wide, network=steps)
+    np.testing.assert_allclose(model.eigenvalues_[1:3], [1.0966, 4.3865], rtol=0.2)
+    np.testing.assert_allclose(model.basis_.parts[-1].scale[:6], x[:, 0].std(), rtol=0.05)
+
+
+def test_columns_of_other_units_count_alike_where_no_slopes_do() -> None:
+    rng = np.random.default_rng(0)
+    y = np.zeros((4000, 2))
+    for t in range(1, 4000):
+        y[t] = 0.9 * y[t - 1] + np.sqrt(0.19) * rng.normal(size=2)
+    plain = fitted(y, Transfer(1), network={"steps": 300}, n_components=3)
+    other = fitted(y * [1.0, 1e-6], Transfer(1), network={"steps": 300}, n_components=3)
+    np.testing.assert_allclose(other.singular_values_, plain.singular_values_, atol=0.05)
+
+
+def test_a_training_that_leaves_every_minimum_says_so() -> None:
+    with pytest.warns(dsp.errors.FitWarning, match="the loss of the network grew from .* lower the learning rate"):
+        model = fitted(strip(), network={"rate": 100.0})
+    assert model.eigenvalues_[1] > 0.5  # the functions at random weights, no steps
+
+
+def test_what_does_not_go_with_a_network_is_refused() -> None:
+    x = strip(400)
+    with pytest.raises(ValueError, match="leave dtype out"):
+        fitted(x, dtype="float32")
+    start = {"frequencies": np.ones((3, 4)), "phases": np.zeros(4)}
+    with pytest.raises(ValueError, match="3 variables, and X has 2 columns"):
+        dsp.SpectralDecomposition(basis=JaxBasis(waves, start, d=3)).fit(x)
