@@ -107,7 +107,7 @@ def moved(images: np.ndarray, down: int, right: int) -> np.ndarray:
     return grid[:, side - down : 2 * side - down, side - right : 2 * side - right].reshape(images.shape)
 
 
-def learn(images: np.ndarray, landmarks: int, components: int, steps: int) -> Mapping[str, list[Features]]:
+def learn(images: np.ndarray, landmarks: int, components: int, steps: int = 0) -> Mapping[str, list[Features]]:
     """For each method, the candidates of cross-validation: functions from images to features."""
     views = tuple(moved(images, *move) for move in MOVES)
     median = np.median(pairwise_distances(images[:1000])[np.triu_indices(min(1000, len(images)), 1)])

@@ -12,6 +12,9 @@ an operator with singular values.
     MonomialBasis(d, degree)               all monomials up to a total degree
     HarmonicBasis(manifold, count)         eigenfunctions of a manifold's Laplacian, whole eigenspaces
     InvariantBasis(harmonic, group)        the combinations of harmonics that a group leaves unchanged
+    NeuralBasis(hidden)                    neurons of a perceptron, trained by the operator's loss before the pass
+    JaxBasis(function, parameters, d=d)    your own function of parameters and points, in JAX, trained likewise
+                                           (Trainable is what both have in common)
     CallableBasis(function, gradient, d=d) your own: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
     Concatenated((a, b))                   several side by side
     ConstantBasis(d)                       the function 1
