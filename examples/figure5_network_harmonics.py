@@ -4,8 +4,9 @@ Sixteen outputs of a perceptron minimise equation (18) for the Laplacian on the 
 pairs of independent rows: by stochastic gradient descent with momentum 1/2 on 5000 batches of 1000 fresh points, at a
 learning rate that falls by a factor 3 after a third and after two thirds of them. The minimum is a rotation of
 sqrt(1 - l (l + 1) / mu) times the harmonics of degree l, up to l = 3. Principal components of the outputs (the paper's
-way) undo the rotation; the Galerkin method, from one more pass over points with the same functions, undoes both. Each
-is compared with the true eigenspaces: the part of functions outside theirs, and eigenvalues.
+way) undo the rotation; the Galerkin method, from one more pass over points with the same functions, undoes both; and
+from the 200 neurons below the outputs it takes what these have not learned. Each is compared with the true eigenspaces:
+the part of functions outside theirs, and eigenvalues.
 
 The state is kept beside the picture every 250 batches, and the next run goes on from it.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +51,12 @@ def main(steps: int = STEPS, out: str | Path = ".", hidden: tuple[int, ...] = HI
     begun = time.perf_counter()
     basis = train(start, steps, Path(out) / STATE)
     seconds = time.perf_counter() - begun
-    model = SpectralDecomposition(OPERATOR, basis=basis, n_components=OUTPUTS).fit(sphere(100_000, 1))
-    numbers = {"seconds": seconds, **measure(basis, model)}
-    draw(basis, model, picture)
+    x = sphere(100_000, 1)
+    model = SpectralDecomposition(OPERATOR, basis=basis, n_components=OUTPUTS).fit(x)
+    hidden_layer = replace(basis, features="hidden")
+    deeper = SpectralDecomposition(OPERATOR, basis=hidden_layer, n_components=OUTPUTS).fit(x)
+    numbers = {"seconds": seconds, **measure(basis, model, deeper)}
+    draw(basis, deeper, picture)
     return numbers
 
 
@@ -116,8 +121,8 @@ def components(basis: NeuralBasis) -> tuple[np.ndarray, np.ndarray]:
     return vectors[:, ::-1] / np.sqrt(np.maximum(variances[::-1], 1e-12)), variances[::-1]
 
 
-def measure(basis: NeuralBasis, model: SpectralDecomposition) -> dict[str, float]:
-    """Eigenvalues, and the part of the functions outside the true eigenspaces, by components and by Galerkin."""
+def measure(basis: NeuralBasis, model: SpectralDecomposition, deeper: SpectralDecomposition) -> dict[str, float]:
+    """Eigenvalues, and the part of the functions outside the true eigenspaces, by each way."""
     points, weights = quadrature()
     turn, variances = components(basis)
     exact = Sphere(3).eigenvalues(OUTPUTS)
@@ -125,6 +130,7 @@ def measure(basis: NeuralBasis, model: SpectralDecomposition) -> dict[str, float
     ways = {
         "components": (basis.values(points).T @ turn, MU * (1 - variances)),
         "Galerkin": (model.transform(points), model.eigenvalues_),
+        "hidden layer": (deeper.transform(points), deeper.eigenvalues_),
     }
     for way, (functions, values) in ways.items():
         error = np.sum(np.abs(1 / exact[1:] - 1 / values[1:])) / np.sum(1 / exact[1:])
@@ -138,7 +144,7 @@ def measure(basis: NeuralBasis, model: SpectralDecomposition) -> dict[str, float
 
 
 def draw(basis: NeuralBasis, model: SpectralDecomposition, picture: Path) -> None:
-    """Above, principal components of the outputs; below, eigenfunctions by the Galerkin method."""
+    """Above, principal components of the outputs; below, eigenfunctions by Galerkin from the last hidden layer."""
     points, x, y = plot.mollweide()
     grid, (turn, variances) = points.reshape(-1, 3), components(basis)
     titles = [rf"component, $\mu (1 - \sigma^2) = {MU * (1 - variances[i]):.2f}$" for i in DRAWN]
