@@ -40,7 +40,8 @@ UNCOMPARED = 10.0  # the penalty where nothing can be compared: at 1 a few rows 
 UNIT = 0.1  # of the longest period: the scale where nothing can be compared
 TRIED = 750  # functions of the lattices that are compared
 SPAN = 160  # leading functions in which candidates are compared
-FINALISTS = 3
+FINALISTS, MOST_FINALISTS = 3, 12
+FAR_BEHIND = 5e-3  # of scores: where finalists are worse than others seemed, these are compared too
 TIMES = 3  # permutations of the folds, two splits each
 LEAST_FOLDS = 4
 COUNT, MOST_COUNTED = 16, 24
@@ -121,7 +122,8 @@ class PriorSearch:
             if best.penalty > min(tried) or best.penalty <= LEAST_PENALTY:
                 break
             found.update(self.judged(best.family, best.factor, 1.0, (0.1 * best.penalty,), splits[:2]))
-        finalists = self._resting(self.ranked(found), found)
+        ranked = self.ranked(found)
+        finalists = self._resting(ranked, found, ranked[:FINALISTS])
         final: dict[Prior, Array] = {}
         kernels = list(dict.fromkeys((s.family, s.factor) for s in finalists))
         tasks = [(*k, 1.0) for k in kernels]
@@ -134,6 +136,14 @@ class PriorSearch:
 
         for part in self.threads(judge, tasks):
             final.update(part)
+        for prior in [s for s in self.ranked(found) if s not in final]:
+            known = energy_scores(
+                {**found, **final}
+            )  # by themselves large penalties may do worse than beside small ones
+            if len(final) >= MOST_FINALISTS or known[prior] <= max(known[s] for s in final) + FAR_BEHIND:
+                break
+            if self._resting([prior], found, ()):
+                final.update(self.judged(prior.family, prior.factor, prior.cutoff, (prior.penalty,), splits))
         order = self.ranked(final)
         order = _whole_first(order, energy_scores(final))
         scores, others = energy_scores(final), energy_scores(found)
@@ -141,8 +151,8 @@ class PriorSearch:
         table += [(s, others[s], found[s]) for s in self.ranked(found) if s not in final]
         return Chosen(self.families, order[0], tuple(table), edge)
 
-    def _resting(self, order: list[Prior], found: dict[Prior, Array]) -> list[Prior]:
-        """The first candidates of which no value near 0 stands for few rows; the first ones where all are such.
+    def _resting(self, order: list[Prior], found: dict[Prior, Array], others: Sequence[Prior]) -> list[Prior]:
+        """The first candidates of which no value near 0 stands for few rows; the `others` where all are such.
 
         Beyond a gap in the tails a few rows make a function that is flat at all rows, and costs nothing on those held
         out either. It is told by the shares of the folds in its square, which differ as counts of few rows do.
@@ -155,7 +165,7 @@ class PriorSearch:
         for prior in order:
             if len(kept) < FINALISTS and not self._rests_on_few(prior, NEAR_ZERO * last):
                 kept.append(prior)
-        return kept or order[:FINALISTS]
+        return kept or list(others)
 
     def _rests_on_few(self, prior: Prior, least: float) -> bool:
         """Whether some function of a value below `least`, but the constant, rests on fewer than ten rows or so."""

@@ -67,6 +67,15 @@ def test_rows_beyond_a_gap_in_the_tail_decide_no_prior() -> None:
     np.testing.assert_allclose(found.eigenvalues_, [0, 1, 2, 3], atol=0.4)
 
 
+def test_a_penalty_that_only_seemed_good_beside_others_is_not_taken() -> None:
+    """Of two circles the second value is 0; wide kernels at c = 100 lose it, but not beside smaller penalties."""
+    rng = np.random.default_rng(0)
+    t, r = rng.uniform(0, 2 * np.pi, 100_000), rng.choice([0.5, 1.0], 100_000, p=[1 / 3, 2 / 3])
+    x = np.column_stack([np.cos(t), np.sin(t)]) * r[:, None]
+    model = dsp.SpectralDecomposition(basis=FourierLattice(), n_components=4, random_state=0).fit(x)
+    np.testing.assert_allclose(model.eigenvalues_, [0, 0, 1, 1], atol=0.03)
+
+
 def test_half_of_the_frequencies_tell_whether_more_would_change_the_values() -> None:
     angle = RNG.uniform(0, 2 * np.pi, 20_000)
     ring = np.column_stack([np.cos(angle), np.sin(angle)]) * RNG.uniform(0.95, 1.0, (20_000, 1))
