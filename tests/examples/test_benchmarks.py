@@ -42,7 +42,9 @@ def test_every_script_tells_what_it_measures(name):
         "lattice_fit",
         "many_functions",
         "mode_rates",
+        "networks",
         "several_bases",
+        "slow_variable",
         "submanifolds",
     ],
 )
