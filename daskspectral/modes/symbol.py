@@ -15,7 +15,7 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from daskspectral.basis.lattice import FourierLattice
-from daskspectral.modes.products import Complex, Packing
+from daskspectral.modes.packing import Complex, Packing
 
 Array = NDArray[np.floating[Any]]
 RATIO = 16.0  # of sigma at the middles of neighbouring bands, and of its largest beyond the coarse block to the first

@@ -105,8 +105,8 @@ class Trainer:
 
     `draw` gives the rows of round 0, 1, ...: fields (m, ...) with `weight` (m,) where rows have weights. `judge` gives
     the held-out values of networks: ascending ones of a symmetric form, singular ones else. `origins` are those of the
-    networks, by view. Every check is told to
-    `watch` with the state after it, from which a training goes on to the same bits.
+    networks, by view. Every check is told to `watch` with the state after it, from which a training goes on to the same
+    bits.
     """
 
     networks: Networks
@@ -175,7 +175,7 @@ class Trainer:
             self.watch(state)
             if state.step == own.steps:
                 break
-        if len(losses) > 1 and not self._sane(losses):
+        if len(losses) > 1 and math.isfinite(losses[-1]) and not self._sane(losses):
             warn_user(
                 f"the loss of the network grew from {losses[0]:.3g} to {losses[-1]:.3g} in the course of the training, "
                 "and the best functions before are taken: lower the learning rate (rate)",

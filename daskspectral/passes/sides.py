@@ -249,7 +249,8 @@ class Choice:
         """What is left to the data."""
         own = self.left.kernel is None or isinstance(self.left.kernel, str)
         several = self.compares_bases and own and self.left.vanishing is None and self.right is None
-        network = several and self.left.periods_in(source, self.operator) is None and suits_network(self.operator)
+        network = several and self.dtype == "float64" and self.left.periods_in(source, self.operator) is None
+        network = network and suits_network(self.operator)
         return Open(self.left, self.right, self.components, self.spread, self.penalty, self.dtype, several, network)
 
     def _closed(self, parameters: Mapping[str, Any]) -> Choice:
