@@ -2,9 +2,9 @@
 
 How to work on it
 -----------------
-Imports run downward: cli > plot, testing > estimators, model_selection > passes > engine > store > data > neural >
-moments, pairs > operators > modes > basis > forms > landmarks > solve > groups > manifolds > kernels > registry >
-errors.
+Imports run downward: cli > plot, testing > estimators, model_selection > passes > engine > store, datasets > data >
+neural > moments, pairs > operators > modes > basis > forms > landmarks > solve > groups > manifolds > kernels >
+registry > errors.
 Everything from `neural` down is mathematics, and knows numpy and scipy only (and, where it is installed, jax).
 
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
@@ -52,7 +52,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daskspectral import basis, groups, kernels, landmarks, manifolds, model_selection, operators, testing
+    from daskspectral import basis, datasets, groups, kernels, landmarks, manifolds, model_selection, operators, testing
     from daskspectral.errors import (
         DensityWarning,
         FitWarning,
@@ -68,7 +68,9 @@ if TYPE_CHECKING:
         DiffusionMap,
         GraphLaplacian,
         HermiteRegressor,
+        InvariantClassifier,
         InvariantRegressor,
+        JacobiCoordinates,
         KernelEmbedding,
         SDPEmbedding,
         SobolevRidge,
@@ -87,7 +89,9 @@ _HOMES = {
     "GraphLaplacian": "estimators",
     "HermiteRegressor": "estimators",
     "InvalidRowError": "errors",
+    "InvariantClassifier": "estimators",
     "InvariantRegressor": "estimators",
+    "JacobiCoordinates": "estimators",
     "KernelEmbedding": "estimators",
     "ManifoldWarning": "errors",
     "Moments": "moments",
@@ -112,7 +116,17 @@ _HOMES = {
     "second": "forms",
     "untrusted": "store",
 }
-_MODULES = ("basis", "groups", "kernels", "landmarks", "manifolds", "model_selection", "operators", "testing")
+_MODULES = (
+    "basis",
+    "datasets",
+    "groups",
+    "kernels",
+    "landmarks",
+    "manifolds",
+    "model_selection",
+    "operators",
+    "testing",
+)
 
 __all__ = [
     "DensityWarning",
@@ -121,7 +135,9 @@ __all__ = [
     "GraphLaplacian",
     "HermiteRegressor",
     "InvalidRowError",
+    "InvariantClassifier",
     "InvariantRegressor",
+    "JacobiCoordinates",
     "KernelEmbedding",
     "ManifoldWarning",
     "Moments",
@@ -137,6 +153,7 @@ __all__ = [
     "along_each",
     "at",
     "basis",
+    "datasets",
     "form",
     "functional",
     "grad",

@@ -7,8 +7,9 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from types import FrameType
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "TrustWarning",
     "UntrustedError",
     "WeightWarning",
+    "nearest",
     "raise_on_signals",
     "renumbered",
     "warn_user",
@@ -55,13 +57,24 @@ class TrustWarning(UserWarning):
     """The values, or their error bars, may be wrong by more than they say, or are too uncertain to be of use."""
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the known name that is nearest to a mistyped one, to be put behind it; empty where none is near."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside this package that called into it, however deep the call is."""
+    """Warn at the line outside this package, and outside scikit-learn, that called into it, however deep it is."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
-    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
+    while frame is not None and _passed(frame):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def _passed(frame: FrameType) -> bool:
+    own = os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE)
+    return own or str(frame.f_globals.get("__name__")).startswith(("sklearn.", "joblib."))  # wrappers, pipelines
 
 
 class SmoothnessError(ValueError):

@@ -296,6 +296,21 @@ def median_distance(sample: ArrayLike, rng: np.random.Generator, *, size: int = 
     return median
 
 
+def median_of_distinct(sample: ArrayLike, rng: np.random.Generator) -> float:
+    """The median distance, of the distinct rows where most coincide; 0 where all are equal.
+
+    Examples
+    --------
+    >>> median_of_distinct(np.array([[0.0], [0.0], [0.0], [0.0], [3.0]]), np.random.default_rng(0))
+    3.0
+    """
+    try:
+        return median_distance(sample, rng)
+    except ValueError:
+        distinct = np.unique(np.asarray(sample), axis=0)
+        return median_distance(distinct, rng) if len(distinct) > 1 else 0.0
+
+
 def _spread(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[[Array], int]) -> Indices:
     """Grow a set from a random row by ``pick(squared distances to the set)``, to p rows or until none is left."""
     x, p = _checked(sample, p)

@@ -56,6 +56,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from daskspectral.data.readers import open_zarr
+from daskspectral.passes.parameters import check_whole
 
 Rows = NDArray[np.intp]
 
@@ -81,8 +82,9 @@ class BlockFold(BaseCrossValidator):  # type: ignore[misc]
     """
 
     def __init__(self, n_splits: int = 5, *, gap: int = 0):
-        self.n_splits = _whole("n_splits", n_splits, 2)
-        self.gap = _whole("gap", gap, 0)
+        check_whole("n_splits", n_splits, 2)
+        check_whole("gap", gap, 0)
+        self.n_splits, self.gap = int(n_splits), int(gap)
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
         """The row numbers of the training and the test set, n_splits times; `y` and `groups` are ignored.
@@ -118,7 +120,8 @@ def blocks(x: Any, number: int) -> list[Any]:
     [4, 3, 3]
     """
     array = _sliceable(x)
-    return [array[start:stop] for start, stop in _borders(len(array), _whole("number", number, 1), "number")]
+    check_whole("number", number)
+    return [array[start:stop] for start, stop in _borders(len(array), int(number), "number")]
 
 
 def pieces(x: Any, rows: Any) -> list[Any]:
@@ -270,9 +273,3 @@ def _borders(n: int, number: int, what: str) -> list[tuple[int, int]]:
         raise ValueError(f"{what}={number} blocks need as many rows at least, and X has {n}")
     cuts = np.cumsum([0, *(n // number + (i < n % number) for i in range(number))]).tolist()
     return list(pairwise(cuts))
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number of {least} or more; it is {value!r}")
-    return int(value)

@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,14 +15,18 @@ from typing import Any, Final
 import numpy as np
 import zarr
 
+from daskspectral.data.folder import Prefix
+from daskspectral.data.remote import is_url, reaching, store_at, stored
 from daskspectral.data.storage import metadata_of
-from daskspectral.data.writer import check_complete, create_group, local_path
+from daskspectral.data.unfinished import refuse_absent
+from daskspectral.data.writer import create_group, local_path
 from daskspectral.errors import UntrustedError
 from daskspectral.registry import Registered, Trusted, decode, encode, foreign, name_of
 
 FORMAT = 2
 ZARR_FORMAT: Final = 3  # arrays of format 2 name codecs that unpickle
 ATTEMPTS = 5  # to read a model that is being replaced
+AT_ONCE = 16  # arrays that are on their way to or from an object store
 _KEY = "daskspectral"
 _PARTS = ("format", "kind", "state", "digests")
 
@@ -29,8 +34,12 @@ Path = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
 
 
-def save(what: Any, path: Path, *, overwrite: bool = False) -> None:
-    """Write a fitted estimator or moments as a zarr group; it appears whole or not at all.
+@stored
+def save(what: Any, path: Path, *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Write a fitted estimator or moments as a zarr group at a path or URL; it appears whole or not at all.
+
+    `storage_options` are fsspec's for a URL, such as {"endpoint_url": ...}, without credentials: these are taken from
+    the environment.
 
     Raises FileExistsError for a path that exists, unless `overwrite`; ValueError or TypeError for an estimator that is
     not fitted, and for classes and functions that are not at the top level of a module and could not be loaded again.
@@ -42,8 +51,9 @@ def save(what: Any, path: Path, *, overwrite: bool = False) -> None:
     write_state(path, name_of(type(what)), data, overwrite=overwrite)
 
 
-def load(path: Path, *, trusted: Iterable[Trusted] = ()) -> Any:
-    """What `save` wrote: a fitted estimator, or moments.
+@stored
+def load(path: Path, *, trusted: Iterable[Trusted] = (), storage_options: Mapping[str, Any] | None = None) -> Any:
+    """What `save` wrote at a path or URL, opened with `storage_options`: a fitted estimator, or moments.
 
     A file may ask for daskspectral's own classes. Your own classes and functions load only where `trusted` lists them,
     by name ("mymodule.MyKernel") or as objects; `untrusted(path)` lists the names that a file asks for. Trust what you
@@ -58,7 +68,8 @@ def load(path: Path, *, trusted: Iterable[Trusted] = ()) -> Any:
         return decode(data, Registered, trusted)
 
 
-def untrusted(path: Path) -> list[str]:
+@stored
+def untrusted(path: Path, *, storage_options: Mapping[str, Any] | None = None) -> list[str]:
     """The names of the classes and functions that a saved model or moments ask for besides daskspectral's own.
 
     Nothing is imported. Raises FileNotFoundError, ValueError or OSError where there is no model, or a damaged one.
@@ -76,8 +87,11 @@ def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bo
     arrays: dict[str, Array] = {}
     plain = _without_arrays(data, "", arrays)
     with create_group(path, overwrite=overwrite) as group:
-        for name, array in arrays.items():
-            group.create_array(name, data=array, config={"write_empty_chunks": True})
+
+        def write(name: str) -> None:
+            group.create_array(name, data=arrays[name], config={"write_empty_chunks": True})
+
+        _for_each(write, arrays, path)
         digests = {name: digest(array) for name, array in arrays.items()}
         header = {"format": FORMAT, "kind": kind, "state": plain, "digests": digests}
         group.attrs[_KEY] = {**header, "digest": _header_digest(header)}
@@ -103,6 +117,19 @@ def read_state(path: Path) -> tuple[str, Any]:
         f"{text} was replaced {ATTEMPTS} times while it was read: read it when its writer is done, or save each model "
         "to a path of its own"
     )
+
+
+def _for_each(function: Callable[[str], Any], names: Iterable[str], path: Path) -> list[Any]:
+    """The results of a function of names; at a URL, where most time is spent waiting, several at once."""
+    if not is_url(path):
+        return [function(name) for name in names]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(function, names))
+
+
+def is_saved(group: zarr.Group) -> bool:
+    """Whether an open group is a saved estimator or moments, be it damaged."""
+    return _KEY in group.attrs
 
 
 def digest(array: Array) -> str:
@@ -135,16 +162,19 @@ class _Stored:
         local = local_path(text)
         if local is not None and not local.exists():
             raise FileNotFoundError(f"there is no saved model at {text}: the path does not exist")
-        target = text if local is None else str(local)
+        target: Any = store_at(text, read_only=True) if local is None else str(local)
         try:
-            with metadata_of(target):
+            with metadata_of(text if local is None else str(local)), reaching(text):
                 group = zarr.open(target, mode="r", zarr_format=ZARR_FORMAT)
         except RecursionError:
             raise OSError(f"{text} is damaged: its attributes are nested without end; save it again") from None
         except (FileNotFoundError, KeyError, NotADirectoryError):
+            if local is None:
+                refuse_absent(text)
+                if not Prefix(text).exists:
+                    raise FileNotFoundError(f"there is no saved model at {text}") from None
             raise ValueError(f"{text} is not a saved model: it is no zarr group of format 3") from None
         attributes = dict(group.attrs)
-        check_complete(attributes, text)
         header = attributes.get(_KEY)
         if not isinstance(group, zarr.Group) or not isinstance(header, dict):
             what = "an array" if isinstance(group, zarr.Array) else "a zarr group of something else"
@@ -175,20 +205,22 @@ class _Stored:
 
     def data(self) -> Any:
         try:
-            arrays = {name: self._array(name, expected) for name, expected in self.header["digests"].items()}
+            names = list(self.header["digests"])
+            arrays = dict(zip(names, _for_each(self._array, names, self.path), strict=True))
             return _with_arrays(self.header["state"], arrays)
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError, MemoryError) as error:
             raise OSError(f"{self.path} is damaged: its state and its arrays do not go together ({error!r})") from error
 
-    def _array(self, name: str, expected: str) -> Array:
+    def _array(self, name: str) -> Array:
         """An array of the group; a chunk that is lost would read as zeros, so the digest is compared."""
         try:
-            array = np.asarray(self.group[name][...])  # type: ignore[index]
+            with reaching(self.path, files=getattr(self.group.store, "fs", None)):
+                array = np.asarray(self.group[name][...])  # type: ignore[index]
         except (KeyError, ValueError, RuntimeError, OSError, MemoryError) as error:
             raise OSError(
                 f"{self.path} is damaged: its array {name} cannot be read ({error}); save it again"
             ) from error
-        if digest(array) != expected:
+        if digest(array) != self.header["digests"][name]:
             raise OSError(f"{self.path} is damaged: its array {name} is not what was saved; save it again")
         return array
 

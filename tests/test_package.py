@@ -14,7 +14,10 @@ import pytest
 
 import daskspectral as dsp
 
-HEAVY = ("sklearn", "matplotlib", "distributed", "dask", "zarr", "xarray", "pandas")
+HEAVY = ("sklearn", "matplotlib", "distributed", "dask", "zarr", "xarray", "pandas", "fsspec", "tqdm", "scipy", "numpy")
+
+MATHEMATICS = {"numpy", "scipy"}
+ENGINE = {"dask", "zarr", "xarray", "pandas", "fsspec", "tqdm"}
 
 
 def loaded_by(code: str) -> list[str]:
@@ -28,10 +31,13 @@ def loaded_by(code: str) -> list[str]:
     ("code", "allowed"),
     [
         ("import daskspectral; dir(daskspectral)", set()),
-        ("import daskspectral.moments, daskspectral.solve, daskspectral.landmarks", set()),
-        ("from daskspectral import kernels, manifolds, operators, form, grad, inner, Moments, RankWarning", set()),
-        ("import daskspectral.engine", {"dask", "zarr", "xarray", "pandas"}),
-        ("from daskspectral import SpectralDecomposition", {"dask", "zarr", "xarray", "pandas", "sklearn"}),
+        ("import daskspectral.moments, daskspectral.solve, daskspectral.landmarks", MATHEMATICS),
+        (
+            "from daskspectral import kernels, manifolds, operators, form, grad, inner, Moments, RankWarning",
+            MATHEMATICS,
+        ),
+        ("import daskspectral.engine", MATHEMATICS | ENGINE),
+        ("from daskspectral import SpectralDecomposition", MATHEMATICS | ENGINE | {"sklearn"}),
     ],
     ids=["package", "mathematics", "names", "engine", "estimator"],
 )

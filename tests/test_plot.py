@@ -11,7 +11,8 @@ from sklearn.exceptions import NotFittedError
 
 import daskspectral as dsp
 from daskspectral import plot
-from daskspectral.data.samples import SAMPLES, write_sample
+from daskspectral.data.distributions import SAMPLES
+from daskspectral.data.samples import write_sample
 from daskspectral.kernels import Gaussian, Polynomial
 from daskspectral.operators import Laplacian
 

@@ -123,9 +123,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "sdp": lambda: dsp.SDPEmbedding(2.0, random_state=0).fit(X[:60]),
     "diffusion": lambda: dsp.DiffusionMap(2.0, random_state=0).fit(X[:60]),
     "learned": lambda: dsp.KernelEmbedding().fit(X[:30]),
-    "invariant": lambda: dsp.InvariantRegressor(dsp.manifolds.Sphere(2), dsp.groups.Permutations(2)).fit(
-        X / np.linalg.norm(X, axis=1, keepdims=True), X[:, 0] + X[:, 1]
-    ),
+    "invariant": lambda: dsp.InvariantRegressor(
+        dsp.manifolds.Sphere(2), dsp.groups.Permutations(2), n_eigenfunctions=9
+    ).fit(X / np.linalg.norm(X, axis=1, keepdims=True), X[:, 0] + X[:, 1]),
     "moments": lambda: small().moments_,
 }
 HOSTILE = ["subprocess.Popen", "os.system", "builtins.eval", "daskspectral.cli.main", "operator.attrgetter"]

@@ -15,6 +15,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 import daskspectral as dsp
+from tests.common import written
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 2))
@@ -46,7 +47,7 @@ def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyP
     expected = spectral().fit(X)
     np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-8, atol=1e-9)
     loaded.transform("points.zarr", out="embedding.zarr")
-    functions = zarr.open_array("embedding.zarr", mode="r")[:]
+    functions = written("embedding.zarr")
     np.testing.assert_allclose(functions, loaded.transform(X), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(loaded.transform(da.from_array(X, chunks=(700, 2))).compute(), functions, atol=1e-9)
     labelled = loaded.transform(xr.DataArray(X, dims=("sample", "feature")))

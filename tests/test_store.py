@@ -135,7 +135,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ),
     (lambda path: group(path, format=1, kind="k"), ValueError, "written in format 1, before the first release"),
     (lambda path: group(path, format=FORMAT, kind="k"), OSError, "m.zarr is damaged: its attributes are incomplete"),
-    (lambda path: "memory://store-test/none.zarr", ValueError, "none.zarr is not a saved model"),
+    (lambda path: "memory://store-test/none.zarr", FileNotFoundError, "there is no saved model at memory"),
 ]
 
 

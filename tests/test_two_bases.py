@@ -125,6 +125,7 @@ def test_one_basis_at_two_views() -> None:
     close(found["right_gram"], loops(ROWS, of_future, of_future, 5, 5))
     close(found["first"], loops(ROWS, of_x, one, 5, 1)[:, 0])
     close(found["right_first"], loops(ROWS, of_future, one, 5, 1)[:, 0])
+    assert np.abs(found["gram"] - found["right_gram"]).max() > 1  # views that differ
 
 
 def test_derivatives_of_two_bases_of_the_same_variables() -> None:
@@ -139,6 +140,7 @@ def test_derivatives_of_two_bases_of_the_same_variables() -> None:
     close(found["gram"], own + loops(ROWS, of_x, of_x, 5, 5))
     coordinate = lambda j, r: r["x"][order[j]]  # noqa: E731
     close(found["right_gram"], loops(ROWS, coordinate, coordinate, 3, 3))
+    assert found.keys() == forms.keys()
 
 
 def test_float32_is_close() -> None:
@@ -185,6 +187,7 @@ def test_many_measures_with_two_bases_and_folds() -> None:
         "laplacian": Measure(LEFT, LEFT, Laplacian().forms, operator=Laplacian()),
     }
     sums = MeasureMany(parts, folds=2)([{**ROWS, "fold": fold}])
+    assert {name.split("/")[0] for name in sums} >= parts.keys()
     for k in range(2):
         rows = {name: v[fold == k] for name, v in ROWS.items()}
         for name, measure in parts.items():
@@ -244,3 +247,4 @@ def test_an_operator_of_ones_own_between_views() -> None:
     operator = BilinearForm(form(lambda f, g, x: inner(f, at(g, x.y))), own_right_basis=True)
     close(moments(operator).arrays["right_gram"], moments().arrays["right_gram"])
     close(moments(operator).arrays["form"], moments().arrays["form"])
+    assert moments(operator).fingerprint != moments().fingerprint

@@ -12,6 +12,8 @@ an operator with singular values.
     MonomialBasis(d, degree)               all monomials up to a total degree
     HarmonicBasis(manifold, count)         eigenfunctions of a manifold's Laplacian, whole eigenspaces
     InvariantBasis(harmonic, group)        the combinations of harmonics that a group leaves unchanged
+    EquivariantBasis(harmonic, group,      vector-valued ones, whose values change with the group: f(g x) = rho(g) f(x)
+                     representation)
     NeuralBasis(hidden)                    neurons of a perceptron, trained by the operator's loss before the pass
     JaxBasis(function, parameters, d=d)    your own function of parameters and points, in JAX, trained likewise
                                            (Trainable is what both have in common)
@@ -35,11 +37,13 @@ an operator with singular values.
     array([0., 1., 1.])
 """
 
-from daskspectral.basis.base import Arena, Basis, Block, Contraction, Evaluation
+from daskspectral.basis.base import Basis, Contraction
 from daskspectral.basis.callable import CallableBasis
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
 from daskspectral.basis.differentiable import JaxBasis
 from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
+from daskspectral.basis.equivariant import EquivariantBasis
+from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.basis.fourier import FourierBasis
 from daskspectral.basis.harmonic import HarmonicBasis
 from daskspectral.basis.invariant import InvariantBasis
@@ -61,6 +65,7 @@ __all__ = [
     "ConstantBasis",
     "Contraction",
     "Edge",
+    "EquivariantBasis",
     "Evaluation",
     "FourierBasis",
     "FourierLattice",

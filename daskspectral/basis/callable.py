@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
+from daskspectral.basis.base import Array, Basis, GradientSum
+from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import check_index, is_number

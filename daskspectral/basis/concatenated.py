@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from daskspectral.basis.base import Arena, Array, Basis, Block, Contraction, Evaluation
+from daskspectral.basis.base import Array, Basis, Contraction
 from daskspectral.basis.edges import Edge
+from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.forms import Atom, Product
 
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskspectral.basis.base import Array, Block, Evaluation
+from daskspectral.basis.base import Array
+from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.basis.trainable import Trainable, check_whole
 from daskspectral.forms import Atom
 from daskspectral.forms.differentiable import feature, jax

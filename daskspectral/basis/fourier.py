@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
+from daskspectral.basis.base import Array, Basis, GradientSum
+from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.forms import Atom
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern
 from daskspectral.kernels.algebra import RadialMultiple, RadialProduct, RadialSum

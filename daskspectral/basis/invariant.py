@@ -11,23 +11,34 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csr_array
 
-from daskspectral.basis.base import Array, Basis, Block, Evaluation
-from daskspectral.basis.harmonic import HarmonicBasis, HarmonicEvaluation, Transform, slices_of
+from daskspectral.basis.base import Array, Basis
+from daskspectral.basis.evaluation import Block, Evaluation
+from daskspectral.basis.harmonic import REMEDY, HarmonicBasis, HarmonicEvaluation, Raw, slices_of
 from daskspectral.forms import Atom
 from daskspectral.groups import Generated, Group, Isometry
-from daskspectral.manifolds import Eigenspace, invariant_coefficients
-from daskspectral.manifolds.eigenspace import Matrix
+from daskspectral.groups.invariants import Invariants
+from daskspectral.manifolds import Manifold
+from daskspectral.manifolds.combinations import Combination, TensorFunctions, Tensors, in_harmonics
+from daskspectral.manifolds.eigenspace import Functions, Matrix
+from daskspectral.manifolds.interval import LegendreSpace, Polynomials
+
+MOST_COST = 2e8  # of `Invariants.cost`: some seconds
+MOST_LEVELS = 1000
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class InvariantBasis(Basis):
-    """U^T phi for the harmonics phi of each level and an orthonormal basis U of {a : D(g) a = a for every generator g}.
+    """The functions of a manifold's first levels that a group leaves as they are.
 
     These are all invariant functions of the levels, and exactly invariant: |f(g x) - f(x)| is rounding for every g in
     the group and every combination f. They are orthonormal for the uniform probability; the first is the constant 1.
-    Levels without invariant functions cost nothing. Raises ValueError where a generator is not an isometry of the
-    manifold.
+    In levels of which the harmonics phi were built they are U^T phi, U an orthonormal basis of
+    {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}. Eigenspaces of more than 250
+    functions on spheres are not built where the group can be averaged over: finite groups of at most 50 000 elements,
+    permutations of coordinates, rotations of space that act on several vectors, circles of rotations, and products of
+    these with finite groups. Levels without invariant functions cost nothing. Raises ValueError where a generator is
+    not an isometry of the manifold.
 
     Examples
     --------
@@ -35,42 +46,111 @@ class InvariantBasis(Basis):
     >>> from daskspectral.manifolds import Sphere
     >>> InvariantBasis(HarmonicBasis(Sphere(3), 100), Permutations(3)).size
     22
+    >>> basis = InvariantBasis.within(Sphere(8), Permutations(8), most_invariant=50)
+    >>> basis.size, basis.harmonic.size
+    (37, 9867)
     """
 
-    expects: ClassVar = {"harmonic": HarmonicBasis, "group": Group}
+    expects: ClassVar = {"manifold": Manifold, "group": Group}
 
-    harmonic: HarmonicBasis
+    manifold: Manifold
+    count: int
+    tolerance: float
     group: Group
-    vectors: tuple[Matrix, ...]
-    """U (m, r) of each level of the harmonic basis; sparse on tori."""
-    _parts: tuple[tuple[Eigenspace, Transform], ...]
+    functions: tuple[Functions, ...]
+    """The invariant functions of each level."""
+    _invariants: Invariants
+    _parts: tuple[Raw, ...]
 
     def __init__(self, harmonic: HarmonicBasis, group: Group):
         if not isinstance(harmonic, HarmonicBasis) or not isinstance(group, Group):
             raise TypeError(
                 f"InvariantBasis takes a HarmonicBasis and a group of daskspectral.groups; got {harmonic!r}, {group!r}"
             )
-        group.check(harmonic.manifold)
-        generators = group.generators
-        self._set(harmonic, group, tuple(invariant_coefficients(space, generators) for space in harmonic.levels))
+        invariants = Invariants.of(harmonic.manifold, group)
+        self._set(invariants, group, harmonic.count, harmonic.tolerance, harmonic.number)
 
-    def _set(self, harmonic: HarmonicBasis, group: Group, vectors: tuple[Matrix, ...]) -> None:
-        parts = [(space, _combined(space, u)) for space, u in zip(harmonic.levels, vectors, strict=True) if u.shape[1]]
-        object.__setattr__(self, "harmonic", harmonic)
+    def _set(self, invariants: Invariants, group: Group, count: int, tolerance: float, number: int) -> None:
+        functions = tuple(invariants.functions(level) for level in range(number))
+        object.__setattr__(self, "manifold", invariants.manifold)
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "tolerance", float(tolerance))
         object.__setattr__(self, "group", group)
-        object.__setattr__(self, "vectors", vectors)
-        object.__setattr__(self, "_parts", tuple(parts))
+        object.__setattr__(self, "functions", functions)
+        object.__setattr__(self, "_invariants", invariants)
+        object.__setattr__(self, "_parts", _parts(functions))
+
+    @classmethod
+    def within(
+        cls,
+        manifold: Manifold,
+        group: Group,
+        *,
+        most_invariant: int,
+        most: int | None = None,
+        most_terms: int | None = None,
+        tolerance: float = 1e-5,
+        invariants: Invariants | None = None,
+    ) -> InvariantBasis:
+        """As many whole levels as have at most `most_invariant` invariant functions together.
+
+        They are counted by characters where the group can be averaged over, without building eigenspaces. Of levels
+        that must be built no more are taken than can be solved for in some seconds, unless `most` bounds the number of
+        harmonics D instead; `most_terms` bounds `terms`, what a row costs. Levels after the last one with an invariant
+        function are left out. `invariants` of the manifold and the group are those found before, which are used again.
+        Raises ValueError where a generator is not an isometry of the manifold.
+        """
+        invariants = invariants or Invariants.of(manifold, group)
+        found = harmonics = terms = number = 0
+        cost = 0.0
+        for level in range(MOST_LEVELS):
+            cost += invariants.cost(level)
+            harmonics += manifold.multiplicity(level)
+            if level and (cost > MOST_COST if most is None else harmonics > most):
+                break
+            more = invariants.dimension(level)
+            terms += invariants.terms(level) if more else 0
+            if level and (found + more > most_invariant or (most_terms is not None and terms > most_terms)):
+                break
+            if more:
+                found, number = found + more, level + 1
+        count = sum(manifold.multiplicity(level) for level in range(number))
+        basis = cls.__new__(cls)
+        basis._set(invariants, group, count, tolerance, number)
+        return basis
 
     def __repr__(self) -> str:
-        return f"InvariantBasis({self.harmonic!r}, {self.group!r})"
+        return f"InvariantBasis(HarmonicBasis({self.manifold!r}, {self.count}), {self.group!r})"
+
+    @property
+    def harmonic(self) -> HarmonicBasis:
+        """All functions of the levels; those that were not built are so when they are asked for."""
+        built = {level: found.space for level, found in enumerate(self._in_harmonics) if found is not None}
+        number = len(self.functions)
+        return HarmonicBasis.of_levels(self.manifold, self.count, number, tolerance=self.tolerance, built=built)
+
+    @property
+    def dimensions(self) -> NDArray[np.int64]:
+        """How many functions of each level are invariant, (levels,)."""
+        return np.array([functions.size for functions in self.functions])
+
+    @property
+    def multiplicities(self) -> NDArray[np.int64]:
+        """How many functions each level has, invariant or not, (levels,)."""
+        return np.array([self.manifold.multiplicity(level) for level in range(len(self.functions))])
+
+    @property
+    def terms(self) -> int:
+        """About how many harmonics take as long to evaluate at a row as these functions."""
+        return sum(self._invariants.terms(level) for level, f in enumerate(self.functions) if f.size)
 
     @property
     def size(self) -> int:
-        return sum(u.shape[1] for u in self.vectors)
+        return int(self.dimensions.sum())
 
     @property
     def dimension(self) -> int:
-        return self.harmonic.dimension
+        return self.manifold.ambient
 
     @property
     def order(self) -> float:
@@ -78,7 +158,11 @@ class InvariantBasis(Basis):
 
     @property
     def description(self) -> str:
-        return f"the {self.size} functions invariant under {self.group!r} among {self.harmonic.description}"
+        harmonics = f"the {self.multiplicities.sum()} eigenfunctions of {self.manifold!r}"
+        return (
+            f"the {self.size} functions invariant under {self.group!r} among {harmonics} at its first "
+            f"{len(self.functions)} levels"
+        )
 
     @property
     def holds_constant(self) -> bool:
@@ -87,23 +171,37 @@ class InvariantBasis(Basis):
     @property
     def slices(self) -> tuple[slice, ...]:
         """Which functions belong to each level."""
-        return slices_of([u.shape[1] for u in self.vectors])
+        return slices_of(self.dimensions.tolist())
 
     @property
     def eigenvalues(self) -> NDArray[np.float64]:
         """The eigenvalue of each function, (r,)."""
-        return np.repeat([space.eigenvalue for space in self.harmonic.levels], [u.shape[1] for u in self.vectors])
+        return np.repeat([self.manifold.eigenvalue(level) for level in range(len(self.functions))], self.dimensions)
 
     @property
     def cumulative(self) -> NDArray[np.int64]:
         """D_lambda of each function, (r,): how many harmonics, invariant or not, have its eigenvalue or a lower one."""
-        totals = np.cumsum([space.size for space in self.harmonic.levels])
-        return np.repeat(totals, [u.shape[1] for u in self.vectors])
+        return np.repeat(np.cumsum(self.multiplicities), self.dimensions)
+
+    @property
+    def vectors(self) -> tuple[Matrix | None, ...]:
+        """U (m, r) of each level, in its harmonics; sparse on tori, None where the harmonics were not built."""
+        return tuple(None if found is None else found.vectors for found in self._in_harmonics)
 
     @property
     def coefficients(self) -> csr_array:
-        """The invariant functions in the harmonics, block diagonal (p, r)."""
-        return csr_array(sparse.block_diag(self.vectors))
+        """The invariant functions in the harmonics, block diagonal (p, r).
+
+        Raises ValueError where the harmonics of a level were not built.
+        """
+        vectors = [u for u in self.vectors if u is not None]
+        if len(vectors) < len(self.functions):
+            level = next(level for level, u in enumerate(self.vectors) if u is None)
+            raise ValueError(
+                f"the {self.multiplicities[level]} harmonics of level {level} were not built: its invariant functions "
+                "come from zonal kernels averaged over the group; take lower levels for coefficients in the harmonics"
+            )
+        return csr_array(sparse.block_diag(vectors))
 
     @classmethod
     def all_of(cls, harmonic: HarmonicBasis) -> InvariantBasis:
@@ -111,49 +209,65 @@ class InvariantBasis(Basis):
         return cls(harmonic, Generated([Isometry(np.eye(harmonic.dimension))], "Trivial()"))
 
     def by_level(self, coefficients: Array) -> tuple[Array, ...]:
-        """Coefficients (r,) or (r, k) of the invariant functions, in the harmonics of each level: (m,) or (m, k)."""
-        return tuple(np.asarray(u @ coefficients[part]) for u, part in zip(self.vectors, self.slices, strict=True))
+        """Coefficients (r,) or (r, k) of the invariant functions, level by level: (m,) or (m, k) in the harmonics.
+
+        Of levels whose harmonics were not built those of the invariant functions are returned as they are.
+        """
+        parts = [coefficients[part] for part in self.slices]
+        return tuple(part if u is None else np.asarray(u @ part) for u, part in zip(self.vectors, parts, strict=True))
 
     def project(self, coefficients: Array) -> Array:
         """The nearest invariant coefficients to coefficients a of the harmonics, (p,) or (p, m): U U^T a (Prop. 6)."""
-        if len(coefficients) != self.harmonic.size:
+        if len(coefficients) != self.multiplicities.sum():
             raise ValueError(
-                f"expected coefficients of the {self.harmonic.size} harmonics, received shape {np.shape(coefficients)}"
+                f"expected coefficients of the {self.multiplicities.sum()} harmonics, received shape "
+                f"{np.shape(coefficients)}"
             )
         u = self.coefficients
         return np.asarray(u @ (u.T @ coefficients))
 
     def remedy(self, order: int) -> str:
-        return self.harmonic.remedy(order)
+        return REMEDY
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return HarmonicEvaluation(self.harmonic, self._parts, block)
+        return HarmonicEvaluation(self, self.manifold, self.tolerance, self._parts, block)
 
     def state(self) -> dict[str, Any]:
-        return {"harmonic": self.harmonic, "group": self.group, "vectors": [_plain(u) for u in self.vectors]}
+        number = len(self.functions)
+        return {
+            "manifold": self.manifold,
+            "group": self.group,
+            "count": self.count,
+            "tolerance": self.tolerance,
+            "levels": number,
+            "functions": self._invariants.state(number),
+        }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> InvariantBasis:
         """The inverse of `state`, without solving again."""
+        number, saved = state["levels"], state["functions"]
+        if not 0 < number <= len(saved.get("levels", range(MOST_LEVELS))):
+            raise ValueError(f"there are functions of fewer than {number!r} levels; the file was altered after saving")
+        invariants = Invariants.of(state["manifold"], state["group"]).restore(saved)
         basis = cls.__new__(cls)
-        basis._set(state["harmonic"], state["group"], tuple(_matrix(saved) for saved in state["vectors"]))
+        basis._set(invariants, state["group"], int(state["count"]), float(state["tolerance"]), int(number))
         return basis
 
-
-def _combined(space: Eigenspace, u: Matrix) -> Matrix:
-    """U^T T, in C order."""
-    if space.transform is not None:
-        return np.ascontiguousarray(u.T @ space.transform)
-    return csr_array(u.T) if isinstance(u, csr_array) else np.ascontiguousarray(u.T)
+    @property
+    def _in_harmonics(self) -> tuple[Combination | None, ...]:
+        return tuple(in_harmonics(functions) for functions in self.functions)
 
 
-def _plain(u: Matrix) -> dict[str, Any]:
-    if isinstance(u, csr_array):
-        return {"shape": u.shape, "data": u.data, "indices": u.indices, "indptr": u.indptr}
-    return {"dense": u}
-
-
-def _matrix(state: Mapping[str, Any]) -> Matrix:
-    if "dense" in state:
-        return np.asarray(state["dense"])
-    return csr_array((state["data"], state["indices"], state["indptr"]), shape=state["shape"])
+def _parts(functions: Sequence[Functions]) -> tuple[Raw, ...]:
+    """What is evaluated: levels of a product or an interval together, so that what they share is evaluated once."""
+    tensors = [f.tensors for f in functions if isinstance(f, TensorFunctions)]
+    if tensors:
+        return (Tensors(tuple(term for each in tensors for term in each.terms)),)
+    parts = tuple(f for f in functions if f.size)
+    found = [(f.space, f.vectors) for f in parts if isinstance(f, Combination)]
+    spaces = [space for space, _ in found if isinstance(space, LegendreSpace)]
+    if spaces:
+        transform = csr_array(sparse.block_diag([csr_array(u.T) for _, u in found]))
+        return (Polynomials(spaces[0].interval, np.concatenate([space.degrees for space in spaces]), transform),)
+    return parts

@@ -1,4 +1,4 @@
-"""Kernel functions at landmarks (Nystrom): phi_i = k(., y_i), with the structured Dirichlet forms."""
+"""Kernel functions at landmarks (Nystrom): phi_i = k(., y_i)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
+from daskspectral.basis.base import Array, Basis, GradientSum
+from daskspectral.basis.dirichlet import DotGradientSum, RadialGradientSum
+from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
 from daskspectral.kernels.radial import clean_distances
@@ -122,9 +124,9 @@ class LandmarkBasis(Basis):
 
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
         if isinstance(self.kernel, RadialKernel):
-            return _RadialGradientSum(self, dtype, arena)
+            return RadialGradientSum(self.kernel, self.centred, dtype, arena)
         if isinstance(self.kernel, DotKernel):
-            return _DotGradientSum(self, dtype, arena)
+            return DotGradientSum(self.kernel, self.landmarks, dtype, arena)
         return None
 
 
@@ -345,56 +347,3 @@ def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
     if isinstance(kernel, RadialKernel):
         return _RadialEvaluation
     return _DotEvaluation if isinstance(kernel, DotKernel) else _LandmarkEvaluation
-
-
-class _RadialGradientSum:
-    """L = (M + M^T)/2 - (Delta o G)/2 with M = (s o T) T^T and G = T T^T (Algorithm 3 by polarisation)."""
-
-    def __init__(self, basis: LandmarkBasis, dtype: Any, arena: Arena):
-        kernel = basis.kernel
-        assert isinstance(kernel, RadialKernel)
-        p = basis.size
-        self.basis, self.ratio, self.slope = basis, kernel.proportional, kernel.slope
-        self.m = np.zeros((p, p))
-        self.g = None if self.ratio is not None else np.zeros((p, p))
-        self.buffer = arena.get("product", (p, p), dtype)
-
-    def add(self, evaluation: Any) -> None:
-        t = evaluation.q if self.ratio is not None else evaluation.t
-        np.matmul(evaluation.weighted_distances(t), t.T, out=self.buffer)
-        self.m += self.buffer
-        if self.g is not None:
-            np.matmul(t, t.T, out=self.buffer)
-            self.g += self.buffer
-
-    def result(self, gram: Array) -> Array:
-        y = self.basis.centred
-        squares = np.einsum("id,id->i", y, y)
-        delta = -2 * y @ y.T  # in place from here on: fresh pages cost more than the arithmetic
-        delta += squares[:, None] + squares
-        np.maximum(delta, 0, out=delta)
-        np.fill_diagonal(delta, 0)
-        delta *= gram if self.g is None else self.g
-        m = self.m if self.ratio is None else self.m * (2 / self.ratio)  # M was summed with exponents; now with s
-        found = np.asarray(m + m.T)
-        found -= delta
-        found *= 0.5 * (self.slope if self.ratio is None else self.ratio) ** 2
-        return found
-
-
-class _DotGradientSum:
-    """L = (q'(X) q'(X)^T) o (Y Y^T) (Algorithm 2)."""
-
-    def __init__(self, basis: LandmarkBasis, dtype: Any, arena: Arena):
-        self.basis = basis
-        self.g = np.zeros((basis.size, basis.size))
-        self.buffer = arena.get("product", self.g.shape, dtype)
-
-    def add(self, evaluation: Any) -> None:
-        np.matmul(evaluation.dq, evaluation.dq.T, out=self.buffer)
-        self.g += self.buffer
-
-    def result(self, gram: Array) -> Array:
-        kernel, y = self.basis.kernel, self.basis.landmarks
-        assert isinstance(kernel, DotKernel)
-        return np.asarray(kernel.slope**2 * self.g * (y @ y.T))

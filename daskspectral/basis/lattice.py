@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import Array, Basis, Block, Evaluation
+from daskspectral.basis.base import Array, Basis
+from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import check_index, is_number
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import Arena, Array, Basis, Block, Evaluation, GradientSum
+from daskspectral.basis.base import Array, Basis, GradientSum
+from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import MultiIndex, check_index, is_number, unit_index
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from daskspectral.basis.base import Arena, Array, Block, Evaluation, GradientSum
+from daskspectral.basis.base import Array, GradientSum
+from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.basis.trainable import Trainable, check_whole, place_of
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import Array, Basis, Block, Evaluation
+from daskspectral.basis.base import Array, Basis
+from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.forms import Atom
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Periodic, RadialKernel

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import VALUE, Arena, Array, Basis, Block, Contraction, Evaluation, GradientSum
+from daskspectral.basis.base import VALUE, Array, Basis, Contraction, GradientSum
 from daskspectral.basis.concatenated import BlockContraction, ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
+from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Field, Product
 from daskspectral.kernels.base import unit_index

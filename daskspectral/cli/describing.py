@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis import InvariantBasis
+from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.cli.tables import aligned, rounded, spectrum_table, values_columns, values_table
 from daskspectral.data.source import Preparation
 from daskspectral.estimators import (
     DiffusionMap,
     GraphLaplacian,
     HermiteRegressor,
+    InvariantClassifier,
     InvariantRegressor,
     KernelEmbedding,
     SDPEmbedding,
@@ -23,7 +24,7 @@ from daskspectral.estimators import (
 from daskspectral.estimators.base import Estimator
 from daskspectral.moments import Moments
 from daskspectral.moments.modes import outside_rows
-from daskspectral.moments.score import HeldOut
+from daskspectral.moments.score import SpanScore
 from daskspectral.passes.selection import shortened
 from daskspectral.solve.invariant import InvariantSolver
 
@@ -140,24 +141,56 @@ def _(what: HermiteRegressor) -> str:
 
 @_described.register
 def _(what: InvariantRegressor) -> str:
-    basis: InvariantBasis = what.basis_
+    basis: InvariantBasis | EquivariantBasis = what.basis_
+    kind = "equivariant" if isinstance(basis, EquivariantBasis) else "invariant"
     harmonics, kept = what.n_eigenfunctions_, int(what.invariant_dimensions_.sum())
     lines: dict[str, Any] = {
         "model": "InvariantRegressor",
-        "manifold": what.manifold,
+        "manifold": what.manifold_,
         "group": "none" if what.group is None else what.group,
-        "smoothness": f"{what.smoothness:g}",
+        "smoothness": f"{what.smoothness_:g}",
         "solver": InvariantSolver.named(what.solver).name.replace("_", " "),
         **_rows(what.moments_),
-        "functions": f"{kept} invariant ones of {harmonics}",
+        "functions": f"{kept} {kind} ones of {harmonics}",
     }
+    if isinstance(basis, EquivariantBasis):
+        lines |= {"output": f"{basis.representation!r}, {basis.components} components"}
     if what.alpha_ is not None:
         lines |= {"penalty": f"{what.alpha_:g}", "score": f"{what.gcv_:g}"}
-    table = ["level  eigenvalue  functions  invariant      norm"]
-    for level, (space, coefficients) in enumerate(zip(basis.harmonic.levels, what.coef_, strict=False)):
-        size = f"{space.size:9d}  {what.invariant_dimensions_[level]:9d}"
-        table.append(f"{level:5d}  {space.eigenvalue:10.6g}  {size}  {np.linalg.norm(coefficients):8.3g}")
+    if what.cv_score_ is not None:
+        share = "of values and gradients explained" if "dirichlet" in what.moments_.arrays else "R^2"
+        lines["held out"] = f"{what.cv_score_:.4g} +- {what.cv_score_error_:.1g} {share}, squared error {what.cv_:.4g}"
+    found = what.uniformity_
+    if found is not None and not found.uniform:
+        lines["sampling"] = f"not uniform: means of functions {found.deviation:.2g}, by chance {found.chance:.2g}"
+    table = [f"level  eigenvalue  functions  {kind}      norm"]
+    for level, coefficients in enumerate(what.coef_):
+        size = f"{basis.multiplicities[level]:9d}  {what.invariant_dimensions_[level]:{len(kind)}d}"
+        table.append(
+            f"{level:5d}  {basis.manifold.eigenvalue(level):10.6g}  {size}  {np.linalg.norm(coefficients):8.3g}"
+        )
     return "\n".join([*_lines(lines), "", *table])
+
+
+@_described.register
+def _(what: InvariantClassifier) -> str:
+    shown = [f"{label} {share:.3g}" for label, share in zip(what.classes_, what.shares_, strict=True)]
+    lines: dict[str, Any] = {
+        "model": "InvariantClassifier",
+        "manifold": what.manifold_,
+        "group": "none" if what.group is None else what.group,
+        "classes": f"{len(shown)}, shares {', '.join(shown[:8])}{', ...' if len(shown) > 8 else ''}",
+        "functions": f"{what.invariant_dimensions_.sum()} invariant ones of {what.n_eigenfunctions_}",
+        "penalty": f"{what.alpha_:g}",
+        "passes": what.n_passes_,
+    }
+    held = what.held_out_
+    if held is not None:
+        lines["held out"] = (
+            f"log loss {held.log_loss:.4g} +- {held.log_loss_error:.1g}, "
+            f"accuracy {held.accuracy:.4g} +- {held.accuracy_error:.1g}"
+        )
+    return "\n".join(_lines(lines))
 
 
 @_described.register
@@ -168,11 +201,16 @@ def _(what: SDPEmbedding) -> str:
     lines: dict[str, Any] = {
         "model": "SDPEmbedding",
         "method": _method(what.method_, len(extension.points)),
-        "bandwidth": f"{what.bandwidth:g}",
+        "bandwidth": _bandwidth(what),
         **_columns(extension.preparation, what.n_features_in_),
     }
     if what.method_ == "lowrank":
         lines["coverage"] = f"{what.coverage_:.6g}, least of a point; 1 where the landmarks span its kernel function"
+        lines["error"] = f"{certificate.approximation:.1e} of the Gram matrix E E^T, estimated"
+    others = what.certificates_[1:]
+    if others:
+        proved = "all proved optimal" if all(c.optimal for c in others) else "not all proved optimal"
+        lines["stages"] = f"{len(others)} more of {', '.join(map(str, what.stages_[1:]))} columns, {proved}"
     lines |= {
         "rank": what.rank_,
         "objective": f"{what.objective_:.10g}",
@@ -182,12 +220,16 @@ def _(what: SDPEmbedding) -> str:
     return "\n".join([*_lines(lines), "", *values_table("eigenvalue", what.spectrum_)])
 
 
+def _bandwidth(what: SDPEmbedding | DiffusionMap) -> str:
+    return f"{what.bandwidth_:g}" + (f", {what.bandwidth}" if isinstance(what.bandwidth, str) else "")
+
+
 @_described.register
 def _(what: DiffusionMap) -> str:
     lines = {
         "model": "DiffusionMap",
         "method": _method(what.method_, len(what.functions_.points)),
-        "bandwidth": f"{what.bandwidth:g}",
+        "bandwidth": _bandwidth(what),
         "variables": what.n_features_in_,
         "time": f"{what.time:g}",
         "alpha": f"{what.alpha:g}",
@@ -216,7 +258,7 @@ def _(what: KernelEmbedding) -> str:
     return "\n".join([*_lines(lines), "", *values_table("eigenvalue", what.spectrum_)])
 
 
-def describe_score(model: SpectralDecomposition, found: HeldOut) -> str:
+def describe_score(model: SpectralDecomposition, found: SpanScore) -> str:
     """The score of a model on new rows, and the values of its functions there beside those of the fit."""
     name = model.solver_.values
     fitted = getattr(model, name)[: len(found.values)]

@@ -1,94 +1,145 @@
-"""`embed`: coordinates of every row, by the semidefinite program or by diffusion maps."""
+"""`embed`: coordinates of every row. `graph`: the graph Laplacian, a baseline of `fit`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from daskspectral.cli import options as opt
-from daskspectral.cli.describing import describe
-from daskspectral.data.readers import open_zarr, refuse_input
-from daskspectral.data.writer import refuse_existing
-from daskspectral.estimators import DiffusionMap, SDPEmbedding
-from daskspectral.landmarks import METHODS
+from daskspectral.cli.choices import BANDWIDTHS, EMBEDDINGS, LANDMARKS, UNCOVERED
+from daskspectral.cli.commands import Command, say, written
 
-SDP = {  # options of --map sdp alone, and the parameters of the estimator that they set
-    "tolerance": "tolerance",
-    "max_passes": "max_passes",
-    "landmark_sample": "landmark_sample",
-    "columns": "columns",
-    "standardize": "standardize",
-    "cache": "cache",
-    "cache_path": "cache_path",
+if TYPE_CHECKING:
+    from daskspectral.estimators import DiffusionMap, KernelEmbedding, SDPEmbedding
+
+SHARED = {"components": "n_components", "landmarks": "n_landmarks", "landmark_method": "landmarks", "method": "method"}
+MAPS = {  # the options that each map reads besides --bandwidth and --seed, and the parameters that they set
+    "sdp": {
+        **SHARED,
+        **{name: name for name in ("accuracy", "on_uncovered", "tolerance", "max_passes", "landmark_sample")},
+        **{name: name for name in ("columns", "standardize", "cache", "cache_path")},
+    },
+    "diffusion": {**SHARED, "time": "time", "density": "alpha"},
+    "kernel": {name: name for name in ("kernel", "regularization", "tolerance", "max_passes")},
 }
-DIFFUSION = {"components": "n_components", "time": "time", "alpha": "alpha"}
 CHECKPOINT = ("checkpoint", "checkpoint_every")
 
 
-@click.command()
+class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
+    """A number, or a word for the way in which it is chosen."""
+
+    name = "|".join([*BANDWIDTHS, "number"])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
+        """The word, or the number as a float."""
+        try:
+            return value if value in BANDWIDTHS else float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number, nor one of {', '.join(BANDWIDTHS)}")
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "embed points.zarr --landmarks 100 --out embedder.zarr --embedding coordinates.zarr",
+        "embed points.zarr --map diffusion --bandwidth 0.5 --landmarks 100 --out diffusion.zarr",
+    ],
+)
 @click.argument("points")
 @click.option(
     "--bandwidth",
-    type=float,
-    required=True,
-    help="Bandwidth of the kernel exp(-r^2 / bandwidth^2), in the units of POINTS.",
+    type=_Bandwidth(),
+    default="auto",
+    show_default=True,
+    help="Bandwidth of the kernel exp(-r^2 / bandwidth^2), in the units of POINTS, or how it is chosen.",
 )
-@click.option("--map", "kind", type=click.Choice(["sdp", "diffusion"]), default="sdp", show_default=True)
-@click.option("--method", type=click.Choice(["auto", "exact", "lowrank"]), default="auto", show_default=True)
-@click.option("--landmarks", type=opt.Count(), default=500, show_default=True, help="lowrank: how many.")
+@click.option(
+    "--map",
+    "kind",
+    type=click.Choice(["sdp", "diffusion", "kernel"]),
+    default="sdp",
+    show_default=True,
+    help="How points are embedded: by a semidefinite program, a diffusion map, or a kernel that is learned.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(EMBEDDINGS),
+    default="auto",
+    show_default=True,
+    help="sparse is for --map sdp.",
+)
+@click.option(
+    "--landmarks",
+    type=opt.OrAuto(opt.Count()),
+    help=f"{opt.LANDMARKS_HELP}; lowrank alone: auto by default, as many as --accuracy takes (diffusion: 500).",
+)
+@click.option(
+    "--accuracy",
+    type=float,
+    help="sdp: relative error of the Gram matrix up to which landmarks stand for all points; 0.001 by default.",
+)
 @click.option(
     "--landmark-method",
-    type=click.Choice(METHODS),
+    type=click.Choice(LANDMARKS),
     default="cholesky",
     show_default=True,
-    help="How they are chosen.",
+    help=opt.METHOD_HELP,
 )
-@click.option("--landmark-sample", type=opt.Count(), help="sdp: rows among which landmarks are chosen.")
+@opt.landmark_sample_option
 @click.option(
     "--tolerance",
     type=float,
-    help=f"sdp: relative duality gap that counts as optimal; {opt.default(SDPEmbedding, 'tolerance')} by default.",
+    help="sdp, kernel: relative duality gap that counts as optimal; 1e-10 by default, of kernel 1e-07.",
 )
 @click.option(
     "--max-passes",
     type=opt.Count(),
-    help=f"sdp: products with the kernel at most; {opt.default(SDPEmbedding, 'max_passes')} by default.",
+    help="sdp, kernel: products with the kernel, or steps, at most; 10000 by default, of kernel 100.",
 )
-@click.option("--columns", type=opt.Columns(), help="sdp: columns to use, 0,2,5 or 0:8.")
-@click.option("--standardize", is_flag=True, default=None, help="sdp: columns to mean 0 and standard deviation 1.")
+@click.option("--columns", type=opt.Columns(), help=f"{opt.COLUMNS_HELP}; sdp alone.")
+@click.option("--standardize", is_flag=True, default=None, help=f"{opt.STANDARDIZE_HELP}; sdp alone.")
 @click.option(
     "--cache",
     type=click.Choice(["auto", "always", "never"]),
-    help="sdp, lowrank: whether kernel values are kept between passes; auto by default: where they fit in memory.",
+    help="sdp: whether kernel values at landmarks are kept between passes; auto by default: where they fit in memory.",
 )
-@click.option("--cache-path", help="sdp, lowrank: keep them in a scratch zarr array at this path; it stays there.")
+@click.option(
+    "--cache-path", help="sdp: keep them, or the sparse kernel, in a scratch zarr store at this path; it stays there."
+)
 @click.option(
     "--components",
     type=opt.Count(),
-    help=f"diffusion: how many; {opt.default(DiffusionMap, 'n_components')} by default.",
+    help=f"{opt.COMPONENTS_HELP}; of sdp the rank of the optimum unless given, and beyond it stage by stage; of "
+    "diffusion 2; kernel: all.",
 )
+@click.option("--time", type=float, help="diffusion: power of the eigenvalues; 1 by default.")
 @click.option(
-    "--time", type=float, help=f"diffusion: power of the eigenvalues; {opt.default(DiffusionMap, 'time')} by default."
-)
-@click.option(
-    "--alpha",
+    "--density",
     type=float,
-    help=f"diffusion: power of the density divided out; {opt.default(DiffusionMap, 'alpha')} by default.",
+    help=f"{opt.DENSITY_HELP}; diffusion: before its kernel is normalised; 0 by default.",
 )
+@click.option("--kernel", help=f"{opt.KERNEL_HELP}; kernel: in whose space one is learned; matern:1.5:auto by default.")
+@click.option("--regularization", type=float, help="kernel: weight of its penalty; 0.0001 by default.")
+@click.option("--on-uncovered", type=click.Choice(UNCOVERED), help=opt.UNCOVERED_HELP)
 @opt.seed_option
 @opt.fit_row_options
-@click.option("--checkpoint", help="sdp, lowrank: a directory for the passes so far.")
+@click.option("--checkpoint", help=f"{opt.CHECKPOINT_HELP}; sdp at landmarks alone.")
 @click.option(
     "--checkpoint-every",
     type=float,
-    help=f"Seconds between writes; {opt.default(SDPEmbedding.fit, 'checkpoint_every')} by default.",
+    help=f"{opt.EVERY_HELP}; 60 by default.",
 )
 @opt.model_option
 @click.option("--embedding", help="A new zarr array for the coordinates of every row.")
 @opt.run_options
 def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
-    """Embed the rows of the zarr array POINTS: the SDP embedding, with a proof, or a diffusion map."""
+    """Embed the rows of the zarr array POINTS: the SDP embedding, a diffusion map, or a kernel that is learned."""
+    from daskspectral.cli.describing import describe
+    from daskspectral.cli.facts import facts_of
+    from daskspectral.data.readers import open_zarr, refuse_input
+    from daskspectral.data.writer import refuse_existing
+
     overwrite = options["overwrite"]
     refuse_existing(out, overwrite)
     refuse_input(out, points)
@@ -101,39 +152,45 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
     opt.refuse_checkpoint(options)
     estimator = _estimator(options)
     run = opt.chosen(options, "on_invalid", "allow_missing")
+    fitting = opt.chosen(options, "allow_missing") if options["kind"] == "kernel" else run
     progress = opt.bar(options["progress"])
     with opt.scheduler(options):
-        estimator.fit(points, **run, **_given(options, {name: name for name in CHECKPOINT}), progress=progress)
+        estimator.fit(points, **fitting, **_given(options, {name: name for name in CHECKPOINT}), progress=progress)
         estimator.save(out, overwrite=overwrite)
-        click.echo(describe(estimator))
-        click.echo(f"model: {out}")
+        say(describe(estimator), **facts_of(estimator))
+        written("model", out)
         if embedding is not None:
             estimator.transform(points, out=embedding, overwrite=overwrite, progress=progress, **run)
             shape = open_zarr(embedding).shape
-            click.echo(f"embedding: {embedding}, {shape[0]} rows, {shape[1]} components")
+            written("embedding", embedding, f", {shape[0]} rows, {shape[1]} components")
 
 
-def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap:
-    """The estimator that the options name. Raises click's UsageError for an option of the other map."""
+def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelEmbedding:
+    """The estimator that the options name. Raises click's UsageError for an option of another map."""
+    from daskspectral.estimators import DiffusionMap, KernelEmbedding, SDPEmbedding
+
     kind = options["kind"]
-    others = DIFFUSION if kind == "sdp" else (*SDP, *CHECKPOINT)
-    for name in others:
-        if options[name] is not None:
-            other = "diffusion" if kind == "sdp" else "sdp"
-            raise click.UsageError(f"--{name.replace('_', '-')} is for --map {other}")
-    shared = {
-        "method": options["method"],
-        "n_landmarks": options["landmarks"],
-        "landmarks": options["landmark_method"],
-        "random_state": options["seed"],
-    }
-    if kind == "sdp":
-        return SDPEmbedding(options["bandwidth"], **shared, **_given(options, SDP))
-    return DiffusionMap(options["bandwidth"], **shared, **_given(options, DIFFUSION))
+    readers = {name: [other for other in MAPS if name in MAPS[other]] for names in MAPS.values() for name in names}
+    readers |= {name: ["sdp"] for name in CHECKPOINT}
+    for name, maps in readers.items():
+        if kind not in maps and opt.is_given(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} is for --map {' or '.join(maps)}")
+    if kind == "diffusion" and (options["method"] == "sparse" or options["landmarks"] == "auto"):
+        raise click.UsageError("--method sparse and --landmarks auto are for --map sdp")
+    if kind == "kernel" and options["on_invalid"] == "skip":
+        raise click.UsageError("--on-invalid skip is for --map sdp or diffusion: a kernel is learned from all rows")
+    found = _given(options, MAPS[kind]) | {"bandwidth": options["bandwidth"], "random_state": options["seed"]}
+    if "kernel" in found:
+        found["kernel"] = opt.kernel_of(found)
+    if kind == "kernel":
+        return KernelEmbedding(**found)
+    return SDPEmbedding(**found) if kind == "sdp" else DiffusionMap(**found)
 
 
 def _refuse_same(out: str, option: str, other: str) -> None:
     """Raise click's UsageError where one of two outputs would be in the other."""
+    from daskspectral.data.readers import refuse_input
+
     try:
         refuse_input(out, other)
         refuse_input(other, out)
@@ -143,3 +200,66 @@ def _refuse_same(out: str, option: str, other: str) -> None:
 
 def _given(options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     return {parameter: options[name] for name, parameter in names.items() if options[name] is not None}
+
+
+@click.command(
+    cls=Command,
+    examples=["graph points.zarr --weight-kernel gaussian:0.2 --landmarks 100 --out graph.zarr"],
+)
+@click.argument("points")
+@click.option(
+    "--weight-kernel",
+    default="gaussian:median",
+    show_default=True,
+    help="The weight of a pair of points, written as --kernel.",
+)
+@click.option("--kernel", default="gaussian:median", show_default=True, help=f"{opt.KERNEL_HELP}.")
+@click.option("--landmarks", type=opt.OrAuto(opt.Count()), default="auto", show_default=True, help=opt.LANDMARKS_HELP)
+@click.option(
+    "--landmark-method",
+    type=click.Choice(LANDMARKS),
+    default="uniform",
+    show_default=True,
+    help=opt.METHOD_HELP,
+)
+@opt.landmark_sample_option
+@click.option("--neighbours", type=opt.Count(), help="Only pairs among so many nearest neighbours; all by default.")
+@click.option(
+    "--normalized/--unnormalized", default=True, show_default=True, help="Weights divided by the roots of the degrees."
+)
+@click.option("--components", type=opt.Count(), default=16, show_default=True, help=f"{opt.COMPONENTS_HELP}.")
+@opt.weights_option
+@opt.rtol_option
+@opt.seed_option
+@opt.fit_row_options
+@opt.model_option
+@opt.run_options
+def graph(points: str, out: str, **options: Any) -> None:
+    """Fit the graph Laplacian to the zarr array POINTS: all pairs of rows, a baseline for `fit`."""
+    from daskspectral.cli.describing import describe
+    from daskspectral.cli.facts import facts_of
+    from daskspectral.data.readers import open_zarr, refuse_input
+    from daskspectral.data.writer import refuse_existing
+    from daskspectral.estimators import GraphLaplacian
+    from daskspectral.kernels import parse
+
+    refuse_existing(out, options["overwrite"])
+    refuse_input(out, points, options["weights"])
+    estimator = GraphLaplacian(
+        parse(options["weight_kernel"]),
+        parse(options["kernel"]),
+        n_components=options["components"],
+        n_landmarks=options["landmarks"],
+        landmarks=options["landmark_method"],
+        n_neighbors=options["neighbours"],
+        random_state=options["seed"],
+        **opt.chosen(options, "landmark_sample", "normalized", "rtol"),
+    )
+    run = opt.chosen(options, "on_invalid", "allow_missing")
+    # neighbours are searched in memory
+    data = points if options["neighbours"] is None else open_zarr(points)[...]
+    with opt.scheduler(options):
+        estimator.fit(data, sample_weight=options["weights"], progress=opt.bar(options["progress"]), **run)
+        estimator.save(out, overwrite=options["overwrite"])
+    say(describe(estimator), **facts_of(estimator))
+    written("model", out)

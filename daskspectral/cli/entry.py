@@ -12,16 +12,38 @@ from contextlib import suppress
 import click
 
 from daskspectral import __version__
-from daskspectral.cli.data import convert_command, sample
-from daskspectral.cli.embedding import embed
-from daskspectral.cli.regression import invariant, regress
-from daskspectral.cli.spectral import fit, merge, update
-from daskspectral.cli.using import info, predict, score, transform
+from daskspectral.cli.lazy import LazyGroup
 from daskspectral.errors import Stopped, raise_on_signals
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
 STORES = ("adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google", "s3fs")
 """Packages whose errors are about an object store: its credentials, its network, its permissions."""
+COMMANDS = {
+    "classify": ("regression:classify", "Classes told apart by functions that a group leaves as they are."),
+    "convert": ("data:convert_command", "A .npy, .npz, Parquet, HDF5, NetCDF or CSV file as a zarr array."),
+    "embed": ("embedding:embed", "Coordinates of rows: SDP, diffusion map, learned kernel."),
+    "fit": ("spectral:fit", "Eigenvalues and eigenfunctions of an operator, from points."),
+    "graph": ("embedding:graph", "The graph Laplacian of all pairs of points, a baseline."),
+    "info": ("using:info", "What a saved model or saved moments hold."),
+    "invariant": ("regression:invariant", "Regression among the functions that a group leaves as they are."),
+    "merge": ("spectral:merge", "The moments of several models added and solved again."),
+    "plan": ("inspecting:plan", "The tasks and the memory of a fit, before it starts."),
+    "plot": ("inspecting:plot", "A picture of a model: functions, spectrum or choice."),
+    "predict": ("using:predict", "The values of a regressor, or probabilities, at every row."),
+    "regress": ("regression:regress", "Regression of values, and gradients, on points."),
+    "sample": ("data:sample", "Points of a known distribution."),
+    "score": ("using:score", "How good a model is on rows that it was not fitted to."),
+    "transform": ("using:transform", "The functions, or the coordinates, of a model at every row."),
+    "update": ("spectral:update", "A model with the rows appended since it was fitted."),
+    "verify": ("inspecting:verify", "Whether a store is whole, and what its columns hold."),
+}
+"""The subcommands: where each is in `daskspectral.cli`, and its line in a list."""
+COMPLETION = """
+\b
+The tab key completes commands and options with this line in ~/.bashrc:
+  eval "$(_DASKSPECTRAL_COMPLETE=bash_source daskspectral)"
+and zsh_source in ~/.zshrc, or fish_source, for these shells.
+"""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -79,7 +101,13 @@ def _say(text: str, error: BaseException) -> None:
         click.echo("\n".join([text, *getattr(error, "__notes__", [])]), err=True)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    places={name: f"daskspectral.cli.{place}" for name, (place, _) in COMMANDS.items()},
+    summaries={name: summary for name, (_, summary) in COMMANDS.items()},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=COMPLETION,
+)
 @click.version_option(__version__)
 @click.option("-v", "--verbose", is_flag=True, help="Report what is chosen along the way.")
 @click.option(
@@ -88,23 +116,6 @@ def _say(text: str, error: BaseException) -> None:
 @click.pass_context
 def command(context: click.Context, verbose: bool, debug: bool) -> None:
     """Spectral decompositions of operators, learned from arrays that do not fit in memory."""
-    context.ensure_object(dict)["debug"] = debug
+    context.ensure_object(dict).update(debug=debug, verbose=verbose)
     if verbose:
         logging.getLogger("daskspectral").setLevel(logging.INFO)
-
-
-for subcommand in (
-    fit,
-    update,
-    merge,
-    embed,
-    regress,
-    invariant,
-    transform,
-    predict,
-    score,
-    info,
-    sample,
-    convert_command,
-):
-    command.add_command(subcommand)

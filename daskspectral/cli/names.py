@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from daskspectral.groups import Cyclic, Generated, Group, Permutations, Rotations, SignFlips
-from daskspectral.manifolds import Box, Circle, FlatTorus, Manifold, Sphere
+from daskspectral.manifolds import Circle, FlatTorus, Interval, Manifold, PeriodicBox, Sphere
 
-MANIFOLDS = "sphere, circle, torus, box:LOWER:UPPER"
+MANIFOLDS = "sphere, circle, torus, box:LOWER:UPPER, interval:LOWER:UPPER"
 GROUPS = "permutations, cyclic, signflips, rotations:K"
 
 
 def parse_manifold(text: str, dimension: int) -> Manifold:
-    """The manifold named `sphere`, `circle`, `torus` or `box:LOWER:UPPER` (all sides alike), in `dimension` columns.
+    """The manifold named `sphere`, `circle`, `torus`, `box:LOWER:UPPER` or `interval:LOWER:UPPER`, in so many columns.
 
-    Raises ValueError, which lists the valid names, for any other name.
+    The sides of a box, which is periodic, and of an interval, which is not, are all alike. Raises ValueError, which
+    lists the valid names, for any other name.
     """
     name, *numbers = text.split(":")
-    if name not in ("sphere", "circle", "torus", "box") or len(numbers) != (2 if name == "box" else 0):
+    bounded = name in ("box", "interval")
+    if not (bounded or name in ("sphere", "circle", "torus")) or len(numbers) != (2 if bounded else 0):
         raise ValueError(f"there is no manifold {text!r}; the manifolds are {MANIFOLDS}")
     if name == "sphere":
         return Sphere(dimension)
@@ -30,8 +32,9 @@ def parse_manifold(text: str, dimension: int) -> Manifold:
     try:
         lower, upper = map(float, numbers)
     except ValueError:
-        raise ValueError(f"the bounds of a box are numbers, as in box:-1:1; got {text!r}") from None
-    return Box([lower] * dimension, [upper] * dimension)
+        raise ValueError(f"the bounds of a box or an interval are numbers, as in {name}:-1:1; got {text!r}") from None
+    kind = PeriodicBox if name == "box" else Interval
+    return kind([lower] * dimension, [upper] * dimension)
 
 
 def parse_group(text: str, dimension: int) -> Group:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from daskspectral.basis import FourierLattice, NeuralBasis
-from daskspectral.engine.checkpoint import checkpoint_directory
-from daskspectral.kernels import Kernel, parse
-from daskspectral.landmarks import METHODS
+from daskspectral.cli.choices import LANDMARKS
+from daskspectral.cli.commands import session
+from daskspectral.cli.storage import storage_option
 
+if TYPE_CHECKING:
+    from daskspectral.kernels import Kernel
+
+KEYS = (
+    ". The keys for tls:// are named by DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__CLIENT__CERT and ...__CLIENT__KEY "
+    "in the environment, or by distributed.comm.tls in dask's configuration"
+)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -33,6 +36,28 @@ class Count(click.ParamType):  # type: ignore[type-arg]
         if not number.is_integer():
             self.fail(f"{value!r} is not a whole number")
         return int(number)
+
+
+OUT_HELP = "Where the result goes:"
+COMPONENTS_HELP = "How many functions, or coordinates, are wanted"
+DENSITY_HELP = "The power of the sampling density that is divided out"
+KERNEL_HELP = "The functions at landmarks, name[:parameter...], terms joined by +"
+LANDMARKS_HELP = "How many landmarks"
+METHOD_HELP = "How landmarks are chosen."
+DTYPE_HELP = "Precision of the arithmetic, or of the numbers written"
+MANIFOLD_HELP = "Where the points lie, sphere, circle, torus, a periodic box:LOWER:UPPER or interval:LOWER:UPPER"
+TARGETS_HELP = "For a regressor, the zarr array of targets"
+GRADIENTS_HELP = "A zarr array of the targets' gradients"
+ALPHA_HELP = "Weight of the penalty of a regression"
+SOLVER_HELP = "How the solution is found"
+COLUMNS_HELP = "Columns to use, 0,2,5 or 0:8"
+STANDARDIZE_HELP = "Bring columns to mean 0 and standard deviation 1"
+CHECKPOINT_HELP = "A directory for the sums so far, from which the same command goes on"
+EVERY_HELP = "Seconds between writes of the checkpoint"
+UNCOVERED_HELP = (
+    "sdp: what becomes of points that no row of the fit is within reach of: the direction of their nearest row, NaN, "
+    "or an error; nearest by default."
+)
 
 
 class OrAuto(click.ParamType):  # type: ignore[type-arg]
@@ -78,13 +103,20 @@ class Columns(click.ParamType):  # type: ignore[type-arg]
         return chosen
 
 
-def default(function: Callable[..., Any], parameter: str) -> str:
-    """The default of a parameter, as a help text says it."""
-    value = inspect.signature(function).parameters[parameter].default
-    return f"{value:g}" if isinstance(value, float) else str(value)
+class Words(click.ParamType):  # type: ignore[type-arg]
+    """Names separated by commas: time,lat,lon."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The names as a tuple."""
+        found = tuple(value) if isinstance(value, (list, tuple)) else tuple(word.strip() for word in value.split(","))
+        if not all(found):
+            self.fail(f"{value!r} is not a list of names such as time,lat,lon")
+        return found
 
 
-def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Several options as one decorator."""
 
     def decorate(function: F) -> F:
@@ -95,7 +127,12 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-measure_options = _all(
+progress_option = click.option(
+    "--progress/--no-progress", default=True, show_default=True, help="A progress bar on longer work."
+)
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
+out_option = click.option("--out", required=True, help=f"{OUT_HELP} a new zarr array.")
+measure_options = together(
     click.option("--scheduler", metavar="ADDRESS", help="A running dask cluster, tcp://...; threads by default."),
     click.option(
         "--connect-timeout",
@@ -105,16 +142,17 @@ measure_options = _all(
         help="Seconds for the scheduler to answer.",
     ),
     click.option("--threads", type=click.IntRange(1), help="Threads, without a cluster; one per core by default."),
-    click.option("--progress/--no-progress", default=True, help="A progress bar on longer work."),
+    progress_option,
+    storage_option,
 )
-run_options = _all(
+run_options = together(
     measure_options,
-    click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
+    overwrite_option,
 )
 missing_option = click.option(
     "--allow-missing", is_flag=True, help="Take missing chunks as fill values, not as an error."
 )
-fit_row_options = _all(
+fit_row_options = together(
     click.option(
         "--on-invalid",
         type=click.Choice(["raise", "skip"]),
@@ -124,7 +162,7 @@ fit_row_options = _all(
     ),
     missing_option,
 )
-apply_row_options = _all(
+apply_row_options = together(
     click.option(
         "--on-invalid",
         type=click.Choice(["raise", "skip"]),
@@ -134,9 +172,9 @@ apply_row_options = _all(
     ),
     missing_option,
 )
-checkpoint_options = _all(
-    click.option("--checkpoint", help="A directory for the sums so far; the same command goes on from there."),
-    click.option("--checkpoint-every", type=float, default=60.0, show_default=True, help="Seconds between writes."),
+checkpoint_options = together(
+    click.option("--checkpoint", help=f"{CHECKPOINT_HELP}."),
+    click.option("--checkpoint-every", type=float, default=60.0, show_default=True, help=f"{EVERY_HELP}."),
 )
 
 
@@ -164,6 +202,8 @@ class Lattice(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if not isinstance(value, str) or value == "auto":
             return value
+        from daskspectral.basis import FourierLattice
+
         try:
             orders = tuple(int(part) for part in value.split(","))
             return FourierLattice(orders if len(orders) > 1 else orders[0])
@@ -181,6 +221,8 @@ class Network(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if not isinstance(value, str):
             return value
+        from daskspectral.basis import NeuralBasis
+
         try:
             return NeuralBasis(tuple(int(part) for part in value.split(",")))
         except ValueError as error:
@@ -190,26 +232,51 @@ class Network(click.ParamType):  # type: ignore[type-arg]
 
 
 periods_option = click.option("--periods", type=Periods(), help="Columns that are periodic, as angles: 0:6.283185.")
-columns_option = click.option("--columns", type=Columns(), help="Columns to use: 0,2,5 or 0:8.")
-standardize_option = click.option(
-    "--standardize", is_flag=True, help="Bring columns to mean 0 and standard deviation 1."
+columns_option = click.option("--columns", type=Columns(), help=f"{COLUMNS_HELP}.")
+label_options = together(
+    click.option(
+        "--sample-dims",
+        type=Words(),
+        help="Dimensions of labelled POINTS that make rows: time, or time,lat,lon; all others are columns.",
+    ),
+    click.option(
+        "--latitude", help="The coordinate in degrees, of rows or columns, by whose cosine these are weighted."
+    ),
 )
-basis_options = _all(
+standardize_option = click.option("--standardize", is_flag=True, help=f"{STANDARDIZE_HELP}.")
+space_options = together(
+    click.option(
+        "--manifold",
+        help=f"{MANIFOLD_HELP}; by default the columns' ranges.",
+    ),
+    click.option("--group", help="permutations, cyclic, signflips, rotations:K, joined by +; none by default."),
+    click.option(
+        "--smoothness",
+        type=float,
+        help="Order of the Sobolev norm, above half the manifold's dimension; by default 2, or half of it plus 1.",
+    ),
+    click.option("--functions", type=Count(), help="Eigenfunctions of the manifold, at most; chosen by default."),
+)
+
+landmark_sample_option = click.option(
+    "--landmark-sample", type=Count(), help="Rows among which landmark methods other than uniform choose."
+)
+basis_options = together(
     click.option(
         "--kernel",
         default="auto",
         show_default=True,
-        help="name[:parameter...], terms joined by +; auto: kernel and scale are chosen on rows held out.",
+        help=f"{KERNEL_HELP}; auto: kernel and scale are chosen on rows held out.",
     ),
-    click.option("--landmarks", type=OrAuto(Count()), default="auto", show_default=True, help="How many."),
+    click.option("--landmarks", type=OrAuto(Count()), default="auto", show_default=True, help=f"{LANDMARKS_HELP}."),
     click.option(
         "--landmark-method",
-        type=click.Choice(METHODS),
+        type=click.Choice(LANDMARKS),
         default="kmeans++",
         show_default=True,
-        help="How they are chosen.",
+        help=METHOD_HELP,
     ),
-    click.option("--landmark-sample", type=Count(), help="Rows among which the methods other than uniform choose."),
+    landmark_sample_option,
     click.option(
         "--lattice",
         "basis",
@@ -218,7 +285,7 @@ basis_options = _all(
         "landmarks, a lattice and a network are compared.",
     ),
 )
-solution_options = _all(
+solution_options = together(
     click.option(
         "--exclude-landmarks/--keep-landmarks",
         default=None,
@@ -236,7 +303,7 @@ solution_options = _all(
         type=click.Choice(["penalised", "cut"]),
         default="penalised",
         show_default=True,
-        help="A penalty on rough functions, or a cut of the Gram matrix alone.",
+        help=f"{SOLVER_HELP}; a penalty on rough functions, or a cut of the Gram matrix alone.",
     ),
     click.option(
         "--penalty", type=OrAuto(click.FLOAT), default="auto", show_default=True, help="Its strength, 1 being usual."
@@ -251,21 +318,32 @@ solution_options = _all(
 )
 weights_option = click.option("--weights", help="A zarr array of sample weights, one a row.")
 rtol_option = click.option("--rtol", type=float, help="Relative cut of the eigenvalues of the Gram matrix.")
-dtype_option = click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True)
-seed_option = click.option("--seed", type=int, default=0, show_default=True)
+dtype_option = click.option(
+    "--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True, help=f"{DTYPE_HELP}."
+)
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="Of random numbers; the same seed gives the same result."
+)
 trust_option = click.option(
     "--trust",
     multiple=True,
     metavar="MODULE.NAME",
     help="A class or function of your own that the file may ask for; several times for several.",
 )
-model_option = click.option("--out", required=True, help="Where the model goes: a new zarr group.")
+model_option = click.option("--out", required=True, help=f"{OUT_HELP} a new zarr group.")
 
 
 def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
     """The kernel that the options name; the word auto leaves it to the data. Raises ValueError for an unknown name."""
+    from daskspectral.kernels import parse
+
     text = str(options["kernel"])
     return text if text == "auto" else parse(text)
+
+
+def is_given(name: str) -> bool:
+    """Whether an option of the command that runs was given, and not left at its default."""
+    return click.get_current_context().get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
 
 
 def chosen(options: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -279,37 +357,16 @@ def width(array: Any) -> int:
 
 
 def bar(wanted: bool) -> bool | None:
-    """A bar on a terminal, none elsewhere or with --no-progress."""
-    return None if wanted else False
+    """A bar on a terminal, none elsewhere or with --no-progress or --quiet."""
+    return None if wanted and not session().quiet else False
 
 
 def refuse_checkpoint(options: Mapping[str, Any]) -> None:
     """Raise ValueError or OSError, before any work, for a --checkpoint path that cannot hold a checkpoint."""
     if options["checkpoint"] is not None:
+        from daskspectral.engine.checkpoint import checkpoint_directory
+
         checkpoint_directory(options["checkpoint"])
-
-
-class _Shown(logging.Handler):
-    """Log records as lines on stderr."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print the message alone."""
-        click.echo(record.getMessage(), err=True)
-
-
-@contextmanager
-def plan_shown() -> Iterator[None]:
-    """Print the plan of a fit when it is made."""
-    planning, shown = logging.getLogger("daskspectral.plan"), _Shown()
-    before = planning.level, planning.propagate
-    planning.addHandler(shown)
-    planning.setLevel(logging.INFO)
-    planning.propagate = False
-    try:
-        yield
-    finally:
-        planning.removeHandler(shown)
-        planning.level, planning.propagate = before
 
 
 @contextmanager
@@ -325,6 +382,8 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
         with dask.config.set({} if threads is None else {"num_workers": threads}):
             yield
         return
+    import asyncio
+
     from distributed import Client
 
     timeout = options["connect_timeout"]
@@ -333,7 +392,8 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
         client = Client(address, timeout=timeout)  # type: ignore[no-untyped-call]
     except Exception as error:  # of any kind: what answers there may speak another protocol
         reason = str(error) or f"nothing came back within --connect-timeout {timeout:g} s"
-        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {reason}") from error
+        keys = KEYS if address.startswith("tls://") else ""
+        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {reason}{keys}") from error
     with client:
         if not client.scheduler_info()["workers"]:
             raise OSError(f"the dask cluster at {address} has no workers yet; start some, then run this again")
@@ -342,6 +402,8 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
 
 async def _greet(address: str, seconds: float) -> None:
     """Raise TimeoutError or OSError where no scheduler answers in time; a Client would wait forever."""
+    import asyncio
+
     from distributed import Security
     from distributed.comm.core import connect
 

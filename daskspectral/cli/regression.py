@@ -1,20 +1,18 @@
-"""`regress`: values and gradients by a kernel. `invariant`: regression that is invariant under a group."""
+"""`regress`: by a kernel. `invariant` and `classify`: values and classes that are invariant under a group."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from daskspectral.cli import options as opt
-from daskspectral.cli.describing import describe
-from daskspectral.cli.names import parse_group, parse_manifold
-from daskspectral.data.readers import open_zarr, refuse_input
-from daskspectral.data.writer import refuse_existing
-from daskspectral.estimators import HermiteRegressor, InvariantRegressor
-from daskspectral.solve.invariant import InvariantSolver
+from daskspectral.cli.choices import INVARIANT_SOLVERS
+from daskspectral.cli.commands import Command, say, written
+from daskspectral.cli.planning import planned
 
-SOLVERS = {name.replace("_", "-"): solver for name, solver in InvariantSolver.family().items()}
+if TYPE_CHECKING:
+    from daskspectral.estimators import HermiteRegressor, InvariantClassifier, InvariantRegressor
 
 
 class Alpha(click.ParamType):  # type: ignore[type-arg]
@@ -36,13 +34,19 @@ PASSED_ON = ("alpha", "basis", "landmark_sample", "columns", "periods", "standar
 """Options that are parameters of the estimator by the same name."""
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=[
+        "regress points.zarr y.zarr --out regressor.zarr",
+        "regress points.zarr y.zarr --gradients b.zarr --landmarks 100 --out hermite.zarr",
+    ],
+)
 @click.argument("points")
 @click.argument("targets")
-@click.option("--gradients", help="A zarr array of the targets' gradients, (rows, columns of POINTS).")
+@click.option("--gradients", help=f"{opt.GRADIENTS_HELP}, (rows, columns of POINTS).")
 @click.option("--gradient-weight", type=float, help="Weight of a gradient against a value; 1 by default.")
 @opt.basis_options
-@click.option("--alpha", type=Alpha(), help="The penalty's weight, or gcv; chosen by cross-validation by default.")
+@click.option("--alpha", type=Alpha(), help=f"{opt.ALPHA_HELP}, or gcv; chosen by cross-validation by default.")
 @opt.columns_option
 @opt.periods_option
 @opt.standardize_option
@@ -56,6 +60,8 @@ PASSED_ON = ("alpha", "basis", "landmark_sample", "columns", "periods", "standar
 @opt.run_options
 def regress(points: str, targets: str, gradients: str | None, **options: Any) -> None:
     """Regress the zarr array TARGETS, and gradients where they are known, on the zarr array POINTS."""
+    from daskspectral.estimators import HermiteRegressor
+
     if options["gradient_weight"] is not None and gradients is None:
         raise click.UsageError("--gradient-weight is for --gradients")
     weight = {} if gradients is None else {"gradients": gradients}
@@ -70,49 +76,105 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
     _fit(estimator, points, targets, weight, options)
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=[
+        "invariant points.zarr y.zarr --group signflips --out invariant.zarr",
+        "invariant sphere.zarr s.zarr --manifold sphere --group permutations --out ball.zarr",
+    ],
+)
 @click.argument("points")
 @click.argument("targets")
-@click.option("--manifold", required=True, help="sphere, circle, torus, or a periodic box:LOWER:UPPER.")
-@click.option("--group", help="permutations, cyclic, signflips, rotations:K, joined by +; none by default.")
+@opt.space_options
+@click.option("--gradients", help=f"{opt.GRADIENTS_HELP}, (rows, columns of POINTS).")
+@click.option("--gradient-weight", type=float, help="Weight of a gradient against a value; 1 by default.")
 @click.option(
-    "--smoothness",
-    type=float,
-    default=2.0,
+    "--solver",
+    type=click.Choice(INVARIANT_SOLVERS),
+    default="least-squares",
     show_default=True,
-    help="Order of the Sobolev norm, above half the manifold's dimension.",
+    help=f"{opt.SOLVER_HELP}.",
 )
-@click.option("--solver", type=click.Choice(list(SOLVERS)), default="projection", show_default=True)
-@click.option("--functions", type=opt.Count(), help="Eigenfunctions of the manifold, at most; chosen by default.")
-@click.option("--alpha", type=float, help="least-squares: the penalty's weight; chosen by cross-validation by default.")
+@click.option(
+    "--sampling",
+    type=click.Choice(["uniform", "estimated"]),
+    default="uniform",
+    show_default=True,
+    help="Density of the points on the manifold; estimated: each row is weighed by 1 over it.",
+)
+@click.option("--alpha", type=float, help=f"{opt.ALPHA_HELP}, of least-squares; chosen by cross-validation by default.")
 @opt.weights_option
 @opt.fit_row_options
 @opt.checkpoint_options
 @opt.model_option
 @opt.run_options
-def invariant(points: str, targets: str, **options: Any) -> None:
+def invariant(points: str, targets: str, gradients: str | None, **options: Any) -> None:
     """Regress TARGETS on POINTS of a manifold among the functions that a group leaves as they are."""
+    from daskspectral.estimators import InvariantRegressor
+    from daskspectral.solve.invariant import InvariantSolver
+
+    solvers = {name.replace("_", "-"): solver for name, solver in InvariantSolver.family().items()}
     solver, alpha = options["solver"], options["alpha"]
-    if alpha is not None and not SOLVERS[solver].penalised:
-        penalised = " or ".join(name for name, found in SOLVERS.items() if found.penalised)
+    if alpha is not None and not solvers[solver].penalised:
+        penalised = " or ".join(name for name, found in solvers.items() if found.penalised)
         raise click.UsageError(f"--alpha is for --solver {penalised}")
+    if options["gradient_weight"] is not None and gradients is None:
+        raise click.UsageError("--gradient-weight is for --gradients")
+    array, space = _space(points, options)
+    estimator = InvariantRegressor(
+        *space,
+        solver=solvers[solver].name,
+        alpha=alpha,
+        density=options["sampling"],
+        gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],
+    )
+    _fit(estimator, points, targets, {} if gradients is None else {"gradients": gradients}, options, array)
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "classify points.zarr labels.zarr --group signflips --out classifier.zarr",
+    ],
+)
+@click.argument("points")
+@click.argument("labels")
+@opt.space_options
+@click.option("--alpha", type=float, help=f"{opt.ALPHA_HELP}; chosen by held-out log loss by default.")
+@opt.weights_option
+@opt.fit_row_options
+@opt.checkpoint_options
+@opt.model_option
+@opt.run_options
+def classify(points: str, labels: str, **options: Any) -> None:
+    """Tell the classes LABELS of POINTS of a manifold apart by functions that a group leaves as they are."""
+    from daskspectral.estimators import InvariantClassifier
+
+    array, space = _space(points, options)
+    estimator = InvariantClassifier(*space, alpha=options["alpha"])
+    _fit(estimator, points, labels, {}, options, array)
+
+
+def _space(points: str, options: dict[str, Any]) -> tuple[Any, tuple[Any, Any, float | None, int | None]]:
+    """The array of points, and the manifold, group, smoothness and number of functions for it.
+
+    Outputs that cannot be written are refused before.
+    """
+    from daskspectral.cli.names import parse_group, parse_manifold
+    from daskspectral.data.readers import open_zarr
+    from daskspectral.data.writer import refuse_existing
+
     refuse_existing(options["out"], options["overwrite"])
     opt.refuse_checkpoint(options)
     array = open_zarr(points)
     dimension = opt.width(array)
-    estimator = InvariantRegressor(
-        parse_manifold(options["manifold"], dimension),
-        None if options["group"] is None else parse_group(options["group"], dimension),
-        options["smoothness"],
-        options["functions"],
-        SOLVERS[solver].name,
-        alpha=alpha,
-    )
-    _fit(estimator, points, targets, {}, options, array)
+    manifold = None if options["manifold"] is None else parse_manifold(options["manifold"], dimension)
+    group = None if options["group"] is None else parse_group(options["group"], dimension)
+    return array, (manifold, group, options["smoothness"], options["functions"])
 
 
 def _fit(
-    estimator: HermiteRegressor | InvariantRegressor,
+    estimator: HermiteRegressor | InvariantRegressor | InvariantClassifier,
     points: str,
     targets: str,
     fields: dict[str, Any],
@@ -120,6 +182,11 @@ def _fit(
     array: Any = None,
 ) -> None:
     """Check the outputs, fit, save and describe. `array` is the array at `points`, where it is open already."""
+    from daskspectral.cli.describing import describe
+    from daskspectral.cli.facts import facts_of
+    from daskspectral.data.readers import refuse_input
+    from daskspectral.data.writer import refuse_existing
+
     out, overwrite, weights = options["out"], options["overwrite"], options["weights"]
     refuse_existing(out, overwrite)
     opt.refuse_checkpoint(options)
@@ -127,9 +194,10 @@ def _fit(
     run = opt.chosen(options, "on_invalid", "allow_missing", "checkpoint", "checkpoint_every")
     with opt.scheduler(options):
         progress = opt.bar(options["progress"])
-        estimator.fit(
-            points if array is None else array, targets, **fields, sample_weight=weights, progress=progress, **run
-        )
+        with planned():
+            estimator.fit(
+                points if array is None else array, targets, **fields, sample_weight=weights, progress=progress, **run
+            )
         estimator.save(out, overwrite=overwrite)
-    click.echo(describe(estimator))
-    click.echo(f"model: {out}")
+    say(describe(estimator), **facts_of(estimator))
+    written("model", out)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from daskspectral import operators
 from daskspectral.cli import options as opt
-from daskspectral.cli.describing import describe
-from daskspectral.data.readers import open_zarr, refuse_input
-from daskspectral.data.writer import refuse_existing
-from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
-from daskspectral.moments import Moments
-from daskspectral.store import load, save
+from daskspectral.cli.commands import Command, say, session, written
+from daskspectral.cli.operator import data_options, fields_of, operator_of, operator_options, points_of
+from daskspectral.cli.planning import planned, say_plan
+from daskspectral.cli.storage import storage_option
 
-Measured = SpectralDecomposition | HermiteRegressor | InvariantRegressor
+if TYPE_CHECKING:
+    from daskspectral.moments import Moments
+
 PASSED_ON = (
     "basis",
     *("landmark_sample", "columns", "periods", "standardize", "constant", "exclude_landmarks", "folds"),
@@ -24,18 +23,21 @@ PASSED_ON = (
 """Options that are parameters of the estimator by the same name."""
 
 
-@click.command()
-@click.argument("points")
-@click.option("--operator", default="laplacian", show_default=True, help="laplacian, or transfer with --lag.")
-@click.option("--lag", type=opt.Count(), help="Rows from a state to its future: POINTS are one trajectory.")
-@click.option("--manifold", help="sphere, circle or torus: the tangential form there.")
-@click.option(
-    "--density",
-    type=float,
-    default=0.0,
-    show_default=True,
-    help="laplacian: the power of the sampling density that is divided out; 1 for Laplace-Beltrami.",
+@click.command(
+    cls=Command,
+    examples=[
+        "fit points.zarr --out model.zarr",
+        "fit points.zarr --kernel gaussian:0.5 --landmarks 100 --components 4 --out g.zarr",
+        "fit points.zarr --operator schroedinger --potential v.zarr --out s.zarr",
+        "fit points.zarr --operator generator --drift b.zarr --diffusion 1.0 --out l.zarr",
+        "fit path.zarr --operator transfer:5 --out koopman.zarr",
+        "fit sst.nc --operator covariance --sample-dims time --latitude lat --on-invalid skip --out eofs.zarr",
+        "fit points.zarr --config model.zarr --out again.zarr",
+    ],
 )
+@click.argument("points")
+@operator_options
+@opt.label_options
 @opt.basis_options
 @click.option(
     "--network",
@@ -43,7 +45,7 @@ PASSED_ON = (
     help="Neurons of the hidden layers of a network, in place of landmarks: 96,96,96 (extra neural).",
 )
 @opt.solution_options
-@click.option("--components", type=opt.Count(), default=16, show_default=True, help="Functions wanted.")
+@click.option("--components", type=opt.Count(), default=16, show_default=True, help=f"{opt.COMPONENTS_HELP}.")
 @opt.columns_option
 @opt.periods_option
 @opt.standardize_option
@@ -62,17 +64,25 @@ PASSED_ON = (
 @opt.fit_row_options
 @opt.checkpoint_options
 @click.option("--plan", "only_plan", is_flag=True, help="Print the tasks and the peak memory, and stop.")
-@click.option("--out", help="Where the model goes: a new zarr group.")
+@click.option("--out", help=f"{opt.OUT_HELP} a new zarr group.")
 @click.option("--plot", "picture", help="Draw the eigenfunctions into this .png, .pdf or .svg.")
 @opt.run_options
 def fit(points: str, **options: Any) -> None:
-    """Fit a spectral decomposition to the zarr array POINTS (a path or URL)."""
+    """Fit a spectral decomposition to POINTS: a zarr array or group, NetCDF or Parquet files (a path or URL)."""
+    from daskspectral.cli.describing import describe
+    from daskspectral.cli.facts import facts_of
+    from daskspectral.data.labelled import lay_out
+    from daskspectral.data.readers import open_zarr, refuse_input
+    from daskspectral.data.writer import refuse_existing
+    from daskspectral.estimators import SpectralDecomposition
+
     out, picture, overwrite = options["out"], options["picture"], options["overwrite"]
-    if not options["only_plan"]:
+    only_plan = options["only_plan"] or session().only_plan
+    if not only_plan:
         if out is None:
             raise click.UsageError("fit needs --out, where the model goes")
         refuse_existing(out, overwrite)
-        refuse_input(out, points, options["weights"])
+        refuse_input(out, points, options["weights"], *options["views"], *fields_of(options).values())
     if picture:
         from daskspectral.plot import refuse_picture
 
@@ -82,93 +92,110 @@ def fit(points: str, **options: Any) -> None:
         if options["basis"] is not None:
             raise click.UsageError("--network and --lattice are two bases; give one of them")
         options["basis"] = options["network"]
-    kernel, array = opt.kernel_of(options), open_zarr(points)
-    dimension = len(options["columns"] or range(opt.width(array)))
+    kernel, labels = opt.kernel_of(options), opt.chosen(options, "sample_dims", "latitude")
+    laid = lay_out(points, **labels)
+    array = open_zarr(points) if laid is None else points
+    dimension = len(options["columns"] or range(opt.width(array) if laid is None else laid.layout.width))
     estimator = SpectralDecomposition(
-        _operator(options["operator"], options["lag"], options["manifold"], dimension, options["density"]),
+        operator_of(options, dimension),
         kernel,
         n_components=options["components"],
         n_landmarks=options["landmarks"],
         landmarks=options["landmark_method"],
         random_state=options["seed"],
+        **labels,
         **opt.chosen(options, *PASSED_ON),
     )
-    with opt.scheduler(options), opt.plan_shown():
-        if options["only_plan"]:
-            click.echo(f"plan: {estimator.plan(array, sample_weight=options['weights'])}", err=True)
+    data, given = points_of(array, options), {"fields": fields_of(options), "sample_weight": options["weights"]}
+    with opt.scheduler(options), planned(show=True):
+        if only_plan:
+            say_plan(estimator.plan(data, **given))
             return
         run = opt.chosen(options, "on_invalid", "allow_missing", "checkpoint", "checkpoint_every")
-        estimator.fit(array, sample_weight=options["weights"], progress=opt.bar(options["progress"]), **run)
+        estimator.fit(data, **given, progress=opt.bar(options["progress"]), **run)
         estimator.save(out, overwrite=overwrite)
-        click.echo(describe(estimator))
+        say(describe(estimator), **facts_of(estimator))
         if picture:
             from daskspectral.plot import save_eigenfunctions
 
             save_eigenfunctions(estimator, array, picture, overwrite=overwrite)
-            click.echo(f"picture: {picture}")
-    click.echo(f"model: {out}")
+            say(f"picture: {picture}", picture=picture)
+    written("model", out)
 
 
-def _operator(name: str, lag: int | None, manifold: str | None, dimension: int, density: float) -> operators.Operator:
-    """The operator that the options name. Raises click's UsageError where they do not go together."""
-    if name != "transfer":
-        if lag is not None:
-            raise click.UsageError("--lag is for --operator transfer")
-        return operators.parse(name, manifold, dimension, density)
-    if density:
-        raise click.UsageError("--density is for --operator laplacian")
-    if lag is None or manifold is not None:
-        raise click.UsageError(
-            "--operator transfer needs --lag, the rows from a state to its future, and no --manifold"
-        )
-    return operators.Transfer(lag)
-
-
-@click.command()
+@click.command(
+    cls=Command,
+    examples=[
+        "update model.zarr points.zarr --out newer.zarr",
+    ],
+)
 @click.argument("model")
 @click.argument("points")
-@click.option("--targets", help="For a regressor: the zarr array of all targets, old and new.")
-@click.option("--gradients", help="For a regressor fitted on gradients: the zarr array of all gradients.")
-@click.option("--out", required=True, help="Where the new model goes; MODEL itself with --overwrite.")
+@click.option("--targets", help=f"{opt.TARGETS_HELP}; all of them, old and new.")
+@click.option("--gradients", help=f"{opt.GRADIENTS_HELP}; all of them, old and new.")
+@click.option("--out", required=True, help=f"{opt.OUT_HELP} a new zarr group, or MODEL itself with --overwrite.")
+@data_options
 @opt.trust_option
 @opt.weights_option
 @opt.fit_row_options
 @opt.run_options
 def update(model: str, points: str, out: str, weights: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """Fold the rows appended to POINTS since MODEL was fitted into a new model; only these are read."""
+    from daskspectral.cli.describing import describe
+    from daskspectral.cli.facts import facts_of
+    from daskspectral.data.readers import refuse_input
+    from daskspectral.data.writer import refuse_existing
+    from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
+    from daskspectral.store import load
+
     targets, gradients = options["targets"], options["gradients"]
     refuse_existing(out, options["overwrite"])
-    refuse_input(out, points, weights, targets, gradients)
+    fields = fields_of(options)
+    refuse_input(out, points, weights, targets, gradients, *options["views"], *fields.values())
     estimator = load(model, trusted=trust)
-    if not isinstance(estimator, Measured):
+    if not isinstance(estimator, (SpectralDecomposition, HermiteRegressor, InvariantRegressor)):
         raise ValueError(f"{model} holds {type(estimator).__name__}, which cannot be updated: fit it again")
-    given = {}
+    given: dict[str, Any] = {}
     if isinstance(estimator, SpectralDecomposition):
         if targets is not None or gradients is not None:
             raise click.UsageError(f"--targets and --gradients are for regressors, and {model} is none")
+        given |= {"fields": fields}
     else:
+        if fields or options["views"]:
+            raise click.UsageError(f"--field and --view are for spectral decompositions, and {model} is none")
         if targets is None:
             raise click.UsageError(f"{model} is a regressor: --targets is missing, all of them, old and new")
-        given["y"] = targets
-    if isinstance(estimator, HermiteRegressor):
-        given["gradients"] = gradients
-    elif gradients is not None:
-        raise click.UsageError(f"--gradients is for models of `daskspectral regress`, and {model} is none")
+        given |= {"y": targets, "gradients": gradients}
     with opt.scheduler(options):
         run = opt.chosen(options, "on_invalid", "allow_missing")
-        estimator.update(points, **given, sample_weight=weights, progress=opt.bar(options["progress"]), **run)
+        estimator.update(
+            points_of(points, options), **given, sample_weight=weights, progress=opt.bar(options["progress"]), **run
+        )
         estimator.save(out, overwrite=options["overwrite"])
-    click.echo(describe(estimator))
-    click.echo(f"model: {out}")
+    say(describe(estimator), **facts_of(estimator))
+    written("model", out)
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=[
+        "merge first.zarr second.zarr --out both.zarr",
+    ],
+)
 @click.argument("parts", nargs=-1, required=True)
-@click.option("--out", required=True, help="Where the sum goes: a new zarr group.")
-@click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
+@click.option("--out", required=True, help=f"{opt.OUT_HELP} a new zarr group.")
+@opt.overwrite_option
 @opt.trust_option
+@storage_option
 def merge(parts: tuple[str, ...], out: str, overwrite: bool, trust: tuple[str, ...]) -> None:
     """Add the moments of PARTS (models or moments, measured with one basis) and solve again; no data are read."""
+    from daskspectral.cli.describing import describe
+    from daskspectral.cli.facts import facts_of
+    from daskspectral.data.readers import refuse_input
+    from daskspectral.data.writer import refuse_existing
+    from daskspectral.moments import Moments
+    from daskspectral.store import load, save
+
     refuse_existing(out, overwrite)
     refuse_input(out, *parts)
     repeated = [part for part in parts if parts.count(part) > 1]
@@ -180,14 +207,17 @@ def merge(parts: tuple[str, ...], out: str, overwrite: bool, trust: tuple[str, .
         total = total + _moments(load(part, trusted=trust), part)
     merged = total if isinstance(first, Moments) else first.fit_moments(total)
     save(merged, out, overwrite=overwrite)
-    click.echo(describe(merged))
-    click.echo(f"{'moments' if isinstance(merged, Moments) else 'model'}: {out}")
+    say(describe(merged), **facts_of(merged))
+    written("moments" if isinstance(merged, Moments) else "model", out)
 
 
 def _moments(what: Any, path: str) -> Moments:
+    from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
+    from daskspectral.moments import Moments
+
     if isinstance(what, Moments):
         return what
-    if not isinstance(what, Measured):
+    if not isinstance(what, (SpectralDecomposition, HermiteRegressor, InvariantRegressor)):
         raise ValueError(f"{path} holds {type(what).__name__}, which has no moments to add: fit all rows at once")
     moments: Moments = what.moments_
     return moments

@@ -2,76 +2,123 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import click
-from sklearn.base import RegressorMixin, TransformerMixin
 
 from daskspectral.cli import options as opt
-from daskspectral.cli.describing import describe, describe_score
-from daskspectral.data.readers import open_zarr, refuse_input
-from daskspectral.data.writer import refuse_existing
-from daskspectral.estimators import HermiteRegressor, SpectralDecomposition
-from daskspectral.estimators.regressor import Regressor
-from daskspectral.moments import Moments
-from daskspectral.passes.score import measure_score
-from daskspectral.store import load
+from daskspectral.cli import settings
+from daskspectral.cli.choices import UNCOVERED
+from daskspectral.cli.commands import Command, say, written
+from daskspectral.cli.operator import data_options, fields_of, points_of
+from daskspectral.cli.storage import storage_option
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=[
+        "transform model.zarr points.zarr --out functions.zarr",
+    ],
+)
 @click.argument("model")
 @click.argument("points")
-@click.option("--out", required=True, help="Where the embedding goes: a new zarr array (rows, components).")
+@click.option("--out", required=True, help=f"{opt.OUT_HELP} a new zarr array (rows, components).")
 @click.option("--right", is_flag=True, help="The right singular functions, of a model that has them.")
+@click.option("--on-uncovered", type=click.Choice(UNCOVERED), help=opt.UNCOVERED_HELP)
 @opt.trust_option
 @opt.apply_row_options
 @opt.run_options
-def transform(model: str, points: str, out: str, right: bool, trust: tuple[str, ...], **options: Any) -> None:
+def transform(
+    model: str, points: str, out: str, right: bool, on_uncovered: str | None, trust: tuple[str, ...], **options: Any
+) -> None:
     """Evaluate the functions, or the coordinates, of MODEL at every row of the zarr array POINTS."""
+    from sklearn.base import TransformerMixin
+
+    from daskspectral.data.readers import open_zarr, refuse_input
+    from daskspectral.data.writer import refuse_existing
+    from daskspectral.estimators import SDPEmbedding
+
     refuse_existing(out, options["overwrite"])
     refuse_input(out, model, points)
-    estimator = _loaded(model, trust)
+    estimator = loaded(model, trust)
     if not isinstance(estimator, TransformerMixin):
         raise ValueError(
             f"{model} holds {type(estimator).__name__}, which predicts: `daskspectral predict {model} {points} "
             f"--out {out}`"
         )
+    if on_uncovered is not None:
+        if not isinstance(estimator, SDPEmbedding):
+            raise click.UsageError(
+                f"--on-uncovered is for models of `daskspectral embed --map sdp`, and {model} is none"
+            )
+        estimator.set_params(on_uncovered=on_uncovered)
     functions = _right(estimator, model) if right else estimator.transform
     _write(functions, points, out, options)
-    shape = open_zarr(out).shape
-    click.echo(f"embedding: {out}, {shape[0]} rows, {shape[1]} components")
+    *rows, columns = open_zarr(out).shape
+    written("embedding", out, f", {prod(rows)} rows, {columns} components", rows=prod(rows), components=columns)
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=[
+        "predict regressor.zarr points.zarr --out predicted.zarr",
+    ],
+)
 @click.argument("model")
 @click.argument("points")
-@click.option("--out", required=True, help="Where the predictions go: a new zarr array (rows, targets).")
+@click.option("--out", required=True, help=f"{opt.OUT_HELP} a new zarr array (rows, targets).")
 @click.option("--gradient", is_flag=True, help="The gradient in place of the values, (rows, targets x columns).")
 @opt.trust_option
 @opt.apply_row_options
 @opt.run_options
 def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str, ...], **options: Any) -> None:
-    """Evaluate the regressor MODEL at every row of the zarr array POINTS."""
+    """Evaluate the regressor MODEL at every row of the zarr array POINTS.
+
+    Of a model of `daskspectral classify` the probabilities of the classes, a column each in their order.
+    """
+    from daskspectral.cli.facts import plain
+    from daskspectral.data.readers import open_zarr, refuse_input
+    from daskspectral.data.writer import refuse_existing
+    from daskspectral.estimators import InvariantClassifier
+    from daskspectral.estimators.regressor import Regressor
+
     refuse_existing(out, options["overwrite"])
     refuse_input(out, model, points)
-    estimator = _loaded(model, trust)
-    if not isinstance(estimator, RegressorMixin):
+    estimator = loaded(model, trust)
+    if isinstance(estimator, InvariantClassifier):
+        if gradient:
+            raise click.UsageError(f"--gradient is for regressors, and {model} is none")
+        _write(estimator.predict_proba, points, out, options)
+        classes = ", ".join(map(str, estimator.classes_))
+        rows = open_zarr(out).shape[0]
+        named = plain(estimator.classes_)
+        written("probabilities", out, f", {rows} rows, of the classes {classes}", rows=rows, classes=named)
+        return
+    if not isinstance(estimator, Regressor):
         raise ValueError(
             f"{model} holds {type(estimator).__name__}, which is no regressor: `daskspectral transform {model} "
             f"{points} --out {out}`"
         )
-    if gradient and not isinstance(estimator, HermiteRegressor):
-        raise click.UsageError(f"--gradient is for models of `daskspectral regress`, and {model} is none")
     _write(estimator.predict_gradient if gradient else estimator.predict, points, out, options)
     shape = open_zarr(out).shape
     what = "gradient" if gradient else "prediction"
-    click.echo(f"{what}: {out}, {shape[0]} rows, {shape[1]} column{'' if shape[1] == 1 else 's'}")
+    columns = prod(shape[1:])
+    many = "" if columns == 1 else "s"
+    written(what, out, f", {shape[0]} rows, {columns} column{many}", rows=shape[0], columns=columns)
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=[
+        "score model.zarr points.zarr",
+        "score regressor.zarr points.zarr --targets y.zarr --json",
+    ],
+)
 @click.argument("model")
 @click.argument("points")
-@click.option("--targets", help="For a regressor: the zarr array of targets.")
+@click.option("--targets", help=f"{opt.TARGETS_HELP}; labels for a classifier.")
+@data_options
 @opt.trust_option
 @opt.weights_option
 @opt.fit_row_options
@@ -79,47 +126,81 @@ def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str,
 def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """How good MODEL is on rows of the zarr array POINTS that it was not fitted to; a larger score is better.
 
-    Of a regressor it is R^2. Of eigenvalues it is minus the sum of the functions' Ritz values on the new rows, which
-    are printed; of singular values the sum of their squares there.
+    Of a regressor it is R^2, of a classifier the share of rows that it tells right. Of eigenvalues it is minus the sum
+    of the functions' Ritz values on the new rows, which are printed; of singular values the sum of their squares there.
     """
-    estimator = _loaded(model, trust)
+    from daskspectral.cli.describing import describe_score
+    from daskspectral.cli.facts import plain
+    from daskspectral.estimators import InvariantClassifier, SpectralDecomposition
+    from daskspectral.estimators.regressor import Regressor
+    from daskspectral.passes.score import measure_score
+
+    estimator = loaded(model, trust)
     weights, run = options["weights"], opt.chosen(options, "on_invalid", "allow_missing")
     run["progress"] = opt.bar(options["progress"])
     if isinstance(estimator, SpectralDecomposition):
         if targets is not None:
-            raise click.UsageError(f"--targets is for regressors, and {model} is none")
+            raise click.UsageError(f"--targets is for regressors and classifiers, and {model} is none")
         with opt.scheduler(options):
-            found = measure_score(estimator, points, sample_weight=weights, **run)
-        click.echo(describe_score(estimator, found))
+            data = points_of(points, options)
+            found = measure_score(estimator, data, fields=fields_of(options), sample_weight=weights, **run)
+        say(describe_score(estimator, found), score=found.score, rows=found.rows, values=plain(found.values))
         return
-    if not isinstance(estimator, Regressor):
+    if not isinstance(estimator, (Regressor, InvariantClassifier)):
         raise ValueError(
-            f"{model} holds {type(estimator).__name__}, which has no score: spectral decompositions and regressors have"
+            f"{model} holds {type(estimator).__name__}, which has no score: spectral decompositions, regressors and "
+            "classifiers have"
         )
+    if options["fields"] or options["views"]:
+        raise click.UsageError(f"--field and --view are for spectral decompositions, and {model} is none")
     if targets is None:
-        raise click.UsageError(f"{model} is a regressor: --targets is missing")
+        kind = "regressor" if isinstance(estimator, Regressor) else "classifier"
+        raise click.UsageError(f"{model} is a {kind}: --targets is missing")
     with opt.scheduler(options):
-        determination = estimator.score(points, targets, weights, **run)
-    click.echo(f"score       {determination:.6g}")
+        share = estimator.score(points, targets, weights, **run)
+    say(f"score       {share:.6g}", score=float(share))
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=[
+        "info model.zarr --details",
+        "info model.zarr --settings",
+        "info model.zarr --json",
+    ],
+)
 @click.argument("model")
 @click.option(
     "--details", is_flag=True, help="Ranks, residuals and effective points too, and the candidates of the choice."
 )
+@click.option("--settings", "only_settings", is_flag=True, help="The options with which it was made, for --config.")
 @opt.trust_option
-def info(model: str, details: bool, trust: tuple[str, ...]) -> None:
+@storage_option
+def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...]) -> None:
     """Say what a saved model or saved moments hold."""
-    loaded = load(model, trusted=trust)
+    from daskspectral.cli.describing import describe
+    from daskspectral.cli.facts import facts_of
+    from daskspectral.store import load
+
+    if only_settings:
+        text = settings.kept(model)
+        if text is None:
+            raise ValueError(f"{model} does not say with which options it was made: it was not made by a command")
+        say(text.rstrip(), **settings.parsed(text))
+        return
+    found = load(model, trusted=trust)
     try:
-        text = describe(loaded, details=details)
+        text = describe(found, details=details)
     except (AttributeError, LookupError, TypeError) as error:  # parts of other kinds: save would not have written them
         raise ValueError(f"{model} cannot be described, as it was altered after saving: {error}") from error
-    click.echo(text)
+    say(text, **facts_of(found))
 
 
-def _loaded(path: str, trust: tuple[str, ...]) -> Any:
+def loaded(path: str, trust: tuple[str, ...]) -> Any:
+    """The model at a path. Raises ValueError for moments."""
+    from daskspectral.moments import Moments
+    from daskspectral.store import load
+
     model = load(path, trusted=trust)
     if isinstance(model, Moments):
         raise ValueError(f"{path} holds moments, not a model: solve them by fit_moments in Python")
@@ -127,6 +208,8 @@ def _loaded(path: str, trust: tuple[str, ...]) -> Any:
 
 
 def _right(estimator: Any, path: str) -> Any:
+    from daskspectral.estimators import SpectralDecomposition
+
     if not isinstance(estimator, SpectralDecomposition):
         raise click.UsageError(
             f"--right is for models with singular values, and {path} holds {type(estimator).__name__}"

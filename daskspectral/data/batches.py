@@ -154,7 +154,7 @@ def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, .
         broken = np.argwhere(~np.isfinite(entry))
         if len(broken):
             index = tuple(broken[0].tolist())
-            value = entry[index]
+            value = "NaN" if np.isnan(entry[index]) else entry[index]
             if not index:
                 return Bad(row, f"{'the sample weight' if name == 'weight' else name} is {value}", name)
             chosen = (columns or {}).get(name)

@@ -18,7 +18,8 @@ def checked_blocks(array: da.Array, what: str) -> da.Array:
     """The same array, whose blocks are checked for the shape and dtype that it promises; masked entries become NaN.
 
     Evaluating a block raises ValueError where its shape is another, and TypeError where it does not hold real numbers
-    of the promised type; `what` names the array in these errors. An array of masked whole numbers becomes float64.
+    of the promised type (labels may be text); `what` names the array in these errors. An array of masked whole numbers
+    becomes float64.
     """
     dtype = np.dtype(array.dtype)
     if isinstance(array._meta, np.ma.MaskedArray) and dtype.kind in "iub":
@@ -45,6 +46,8 @@ def _checked(block: Any, index: tuple[int, ...], first: int, shape: tuple[int, .
             f"{place} has shape {values.shape}, and its chunks promise {shape}: a function in its graph changes the "
             "shape of blocks; tell dask with map_blocks(..., chunks=...), or call compute_chunk_sizes()"
         )
+    if dtype.kind not in "fiub":  # labels, as long as they are
+        return np.asarray(values)
     if values.dtype.kind not in "fiub" or not np.can_cast(values.dtype, dtype, "same_kind"):
         raise TypeError(
             f"{place} has dtype {values.dtype}, and its array promises {dtype}: a function in its graph changes the "

@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from daskspectral.data.fetching import local_copy
 from daskspectral.data.formats import Block, Columns, Table, open_table
+from daskspectral.data.remote import stored
 from daskspectral.data.writer import Location, create_array, default_chunk_rows, progress_bar, refuse_existing
 from daskspectral.errors import InvalidRowError
 
@@ -28,6 +29,7 @@ class Report:
     path: str
 
 
+@stored
 def convert(
     source: Location,
     path: Location,
@@ -40,6 +42,7 @@ def convert(
     overwrite: bool = False,
     on_invalid: Literal["raise", "skip", "keep"] = "raise",
     progress: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Write a .npy, .npz, .parquet, .h5, .nc, .csv or .tsv file, or a directory of .parquet, as zarr (n, d).
 
@@ -49,6 +52,8 @@ def convert(
     become float32, other real numbers float64, unless `dtype` says otherwise. Missing values are NaN. Rows with
     NaN or infinity raise, are left out ("skip"), or stay ("keep"). Before the result appears at `path`, it is read
     back and its checksum compared with the checksum of the rows read from the source.
+
+    Both may be URLs, opened with fsspec's `storage_options`; a source there is copied to a temporary folder first.
 
     Raises InvalidRowError (for the lowest such row), TypeError for data that are not real numbers, ValueError for
     a `dataset` or `columns` that do not exist or are ambiguous, ImportError without the format's library, and OSError
@@ -62,8 +67,8 @@ def convert(
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}.")
     refuse_existing(path, overwrite)
-    file = Path(source)
     with (
+        local_copy(source) as file,
         open_table(file, dataset=dataset, columns=columns, flatten=flatten) as table,
         progress_bar(table.rows, f"{file.name} to {os.fspath(path)}", progress) as bar,
     ):

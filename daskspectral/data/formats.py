@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from daskspectral.data.parquet import numbers, open_parquet, parquet_dataset
+
 Block = npt.NDArray[Any]
 Columns = Sequence[str | int] | None
 
@@ -106,7 +108,7 @@ def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) 
     xarray = _library("xarray")
     if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
         _library("h5netcdf")
-    with xarray.open_dataset(source, decode_times=False, cache=False) as file:
+    with xarray.open_mfdataset([source], decode_times=False, chunks={}, cache=False) as file:
         names = [str(name) for name in file.data_vars]
         if dataset is not None or columns is None:
             name = _one(names, dataset, source)
@@ -133,37 +135,21 @@ def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) 
 
 @contextmanager
 def _parquet(source: Path, columns: Columns) -> Iterator[Table]:
-    parquet, types = _library("pyarrow.parquet"), _library("pyarrow").types
-    files = [source]
-    if source.is_dir():
-        files = sorted(file for file in source.rglob("*.parquet") if not file.name.startswith((".", "_")))
+    _library("pyarrow")
     if (source / "zarr.json").exists() or (source / ".zarray").exists() or (source / ".zgroup").exists():
         raise ValueError(f"{source} is a zarr store already: use it as it is.")
-    if not files:
+    if source.is_dir() and not any(source.rglob("*.parquet")):
         raise ValueError(f"{source} holds no .parquet file.")
-    schema = parquet.read_schema(files[0])
-    names = [name for name in schema.names if not name.startswith("__index_level_")]
-    chosen = _chosen(schema.names, names if columns is None else columns, str(source))
-    rows = 0
-    dtypes = []
-    for file in files:
-        with parquet.ParquetFile(file) as table:
-            rows += table.metadata.num_rows
-            for name in _chosen(table.schema_arrow.names, chosen, str(file)):
-                kind = table.schema_arrow.field(name).type
-                real = types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
-                dtypes.append(np.dtype(kind.to_pandas_dtype() if real else object))
-                _check_real(f"Column {name!r} of {file}", kind, dtypes[-1])
-    if not rows:
-        raise ValueError(f"{source} has no rows to convert.")
+    known = parquet_dataset([str(source)]).schema.names
+    names = [name for name in known if not name.startswith("__index_level_")]
+    reader = open_parquet([str(source)], _chosen(known, names if columns is None else columns, str(source)))
 
     def blocks(size: int) -> Iterator[Block]:
-        for file in files:
-            with parquet.ParquetFile(file) as table:
-                for batch in table.iter_batches(batch_size=size, columns=chosen):
-                    yield _matrix(batch, chosen)
+        for group in reader.groups:
+            for batch in group.to_batches(columns=list(reader.names), batch_size=size):
+                yield numbers(batch, reader.names)
 
-    yield Table(len(chosen), rows, np.result_type(*dtypes), chosen, blocks)
+    yield Table(len(reader.names), reader.shape[0], reader.dtype, list(reader.names), blocks)
 
 
 @contextmanager
@@ -189,19 +175,11 @@ def _csv(source: Path, columns: Columns) -> Iterator[Table]:
                 convert_options=reader.ConvertOptions(column_types=real, include_columns=chosen),
             ) as batches:
                 for batch in batches:
-                    yield _matrix(batch, chosen)
+                    yield numbers(batch, chosen)
         except arrow.ArrowInvalid as error:
             raise ValueError(f"{source}: {error}. Only numbers can be converted: choose columns=.") from error
 
     yield Table(len(chosen), None, np.dtype("float64"), None if headless else chosen, blocks)
-
-
-def _matrix(batch: Any, names: list[str]) -> Block:
-    """The columns of an Arrow batch as float64 (c, d), missing values NaN."""
-    matrix = np.empty((batch.num_rows, len(names)))
-    for j, name in enumerate(names):
-        matrix[:, j] = batch.column(name).cast("float64", safe=False).to_numpy(zero_copy_only=False)
-    return matrix
 
 
 def _array_table(

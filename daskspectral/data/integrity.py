@@ -17,7 +17,9 @@ from typing import Any
 import zarr
 from zarr.storage import FsspecStore
 
+from daskspectral.data.lease import NAME
 from daskspectral.data.readers import Reader, ZarrReader
+from daskspectral.data.remote import reaching, synchronous
 from daskspectral.data.source import Source, label_of
 
 MOST_HEADERS = 100_000  # files whose headers are read before a run: a second of a local disk
@@ -98,7 +100,7 @@ def list_chunks(reader: Reader) -> Listing | None:
         root = os.path.join(reader.store, reader.path) if reader.path else reader.store
         return Listing(reader.name, dict(_local_files(root, "")))
     if isinstance(reader.store, FsspecStore):
-        return Listing(reader.name, dict(_remote_files(reader.array)))
+        return Listing(reader.name, dict(_remote_files(reader.array, reader.name)))
     return None
 
 
@@ -170,17 +172,17 @@ def _local_files(root: str, prefix: str) -> Iterator[tuple[str, tuple[int, str]]
                 yield name, (status.st_size, str(status.st_mtime_ns))
 
 
-def _remote_files(array: zarr.Array[Any]) -> Iterator[tuple[str, tuple[int, str]]]:
+def _remote_files(array: zarr.Array[Any], name: str) -> Iterator[tuple[str, tuple[int, str]]]:
     store = array.store
     assert isinstance(store, FsspecStore)
     root = f"{store.path}/{array.path}".rstrip("/")
-    files = store.fs
-    if getattr(files, "async_impl", False) and getattr(files, "asynchronous", False):
-        import fsspec
-
-        files = fsspec.filesystem(files.protocol if isinstance(files.protocol, str) else files.protocol[0])
+    files = synchronous(store.fs)
     files.invalidate_cache()
-    for path, entry in files.find(root, detail=True).items():
+    with reaching(name, files=files):
+        found = files.find(root, detail=True)
+    for path, entry in found.items():
         key = path.removeprefix(root).lstrip("/")
+        if key == NAME:  # of the run that wrote the array, and is about to go
+            continue
         stamp = next((str(entry[k]) for k in ("ETag", "etag", "LastModified", "mtime", "created") if k in entry), "")
         yield key, (int(entry.get("size") or 0), stamp)

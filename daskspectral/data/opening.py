@@ -88,18 +88,37 @@ def check_widths(before: Moments, source: Source) -> None:
 
 
 def open_regression(
-    X: Any, y: Any, *, gradients: Any = None, columns: Sequence[int] | None = None, weight: Any = None, fold: Any = None
+    X: Any,
+    y: Any,
+    *,
+    gradients: Any = None,
+    columns: Sequence[int] | None = None,
+    weight: Any = None,
+    fold: Any = None,
+    slopes: bool = False,
 ) -> tuple[Source, Regression]:
-    """Rows with their targets and gradients, and what their shapes ask for. Raises ValueError where they do not fit."""
+    """Rows with their targets and gradients, and what their shapes ask for. Raises ValueError where they do not fit.
+
+    With `slopes`, gradients do without y.
+    """
     source = open_source(X, columns=columns, weight=weight, fold=fold, y=y, gradients=gradients)
-    return source, checked_targets(source)
+    return source, checked_targets(source, slopes)
 
 
-def checked_targets(source: Source) -> Regression:
-    """What the shapes of y and the gradients ask for. Raises ValueError where they do not fit."""
+def checked_targets(source: Source, slopes: bool = False) -> Regression:
+    """What the shapes of y and the gradients ask for; gradients alone do where `slopes` says that they may.
+
+    Raises ValueError where they do not fit.
+    """
     shapes = {name: reader.shape for name, reader in source.readers.items()}
     if "y" not in shapes:
-        raise ValueError("y is None; give the values to fit, (n,), or (n, m) for m targets")
+        if slopes and "gradients" in shapes:
+            return _checked_slopes(source, shapes["gradients"])
+        either = ", or gradients" if slopes else ""
+        raise ValueError(
+            f"this requires y to be passed, but the target y is None: give the values to fit, (n,), or (n, m) for m "
+            f"targets{either}"
+        )
     y = shapes["y"]
     if len(y) > 2 or 0 in y:
         raise ValueError(f"y must have shape (n,), or (n, m) for m targets; it has shape {y}")
@@ -111,3 +130,13 @@ def checked_targets(source: Source) -> Regression:
             f"{shapes['gradients']}"
         )
     return Regression("gradients" in shapes, y[1] if len(y) == 2 else None)
+
+
+def _checked_slopes(source: Source, shape: tuple[int, ...]) -> Regression:
+    n, d = source.n, source.n_features_in
+    if len(shape) not in (2, 3) or shape[-1] != d or 0 in shape:
+        raise ValueError(
+            f"gradients must have shape {(n, d)}, or ({n}, m, {d}) for m targets, a derivative for each column of X; "
+            f"they have shape {shape}"
+        )
+    return Regression(gradients=True, targets=shape[1] if len(shape) == 3 else None, values=False)

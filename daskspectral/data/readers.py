@@ -8,6 +8,7 @@ import lzma
 import os
 import zlib
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -17,11 +18,16 @@ from typing import Any, NoReturn
 import numpy as np
 import zarr
 from numpy.typing import NDArray
+from zarr.abc.store import RangeByteRequest
+from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
-from zarr.storage import FsspecStore, LocalStore, MemoryStore
+from zarr.storage import FsspecStore, LocalStore, MemoryStore, WrapperStore
 
+from daskspectral.data.groups import main_array
+from daskspectral.data.remote import reaching, store_at
 from daskspectral.data.storage import metadata_of
-from daskspectral.data.writer import check_complete, local_path
+from daskspectral.data.unfinished import refuse_absent
+from daskspectral.data.writer import local_path
 
 Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise
@@ -136,7 +142,8 @@ class ZarrReader(Reader):
         """The array, opened in this process and compared with the driver's metadata."""
         where = f"this process (pid {os.getpid()} on {os.uname().nodename})"
         try:
-            array = zarr.open_array(self.store, path=self.path, mode="r")
+            with self._reaching():
+                array = zarr.open_array(self.store, path=self.path, mode="r")
         except (FileNotFoundError, KeyError) as error:
             raise FileNotFoundError(
                 f"{self.name} is not visible to {where}: workers must share the file system or object store that "
@@ -151,6 +158,10 @@ class ZarrReader(Reader):
             )
         return array
 
+    def _reaching(self) -> AbstractContextManager[None]:
+        """Errors of an object store, as this process sees it, say what is missing."""
+        return reaching(self.name, files=getattr(self.store, "fs", None))
+
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "array"}
 
@@ -158,9 +169,10 @@ class ZarrReader(Reader):
         return replace(self, allow_missing=True)
 
     def read(self, start: int, stop: int) -> Array:
-        rows = self._decoded(start, stop)
-        if not self.allow_missing:
-            self._check_present(rows, start)
+        with self._reaching():
+            rows = self._decoded(start, stop)
+            if not self.allow_missing:
+                self._check_present(rows, start)
         return rows
 
     def _check_present(self, rows: Array, start: int) -> None:
@@ -199,7 +211,7 @@ class ZarrReader(Reader):
         array = self.array
         try:
             return np.asarray(array[start:stop])
-        except (FileNotFoundError, PermissionError):
+        except (FileNotFoundError, PermissionError, ConnectionError):
             raise
         except DAMAGE as error:
             first, last = start // self.chunk, (stop - 1) // self.chunk
@@ -256,14 +268,13 @@ def metadata_digest(array: zarr.Array[Any]) -> str:
 
 
 def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
-    """Open the zarr array at a path or URL for reading.
+    """Open the zarr array at a path or URL for reading, or the main array of the group there.
 
-    Raises FileNotFoundError where there is none, ValueError for a group (naming its arrays) or another file, and
-    OSError for damaged metadata.
+    Raises FileNotFoundError where there is none, ValueError for a group without a main array (naming its arrays) or
+    another file, and OSError for damaged metadata.
     """
     text = os.fspath(location)
     path = local_path(text)
-    target = text if path is None else str(path)
     if not text:
         raise ValueError("the path of a zarr array is wanted; it is empty")
     if path is not None:
@@ -275,14 +286,27 @@ def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
         if not path.exists():
             raise FileNotFoundError(f"there is no zarr array at {text}: the path does not exist")
     try:
-        with metadata_of(target):
-            node = zarr.open(target, mode="r")
+        with metadata_of(text if path is None else str(path)), reaching(text):
+            node = zarr.open(store_at(text, read_only=True) if path is None else str(path), mode="r")
     except (FileNotFoundError, KeyError):
+        if path is None:
+            refuse_absent(text)
         raise FileNotFoundError(f"there is no zarr array at {text}") from None
-    check_complete(dict(node.attrs), text)
     if isinstance(node, zarr.Group):
-        refuse_group(node, text)
+        with metadata_of(text), reaching(text):
+            main = main_array(node)
+        node = main or refuse_group(node, text)
+    if path is None:
+        _refuse_unreadable(node, text)
     return node
+
+
+def _refuse_unreadable(array: zarr.Array[Any], text: str) -> None:
+    """Raise PermissionError for an array in an object store whose metadata may be read, and its chunks may not."""
+    if array.size and isinstance(array.store, FsspecStore):
+        key = "/".join(part for part in (array.path, array.metadata.encode_chunk_key((0,) * array.ndim)) if part)
+        with reaching(text, files=array.store.fs):
+            sync(array.store.get(key, default_buffer_prototype(), RangeByteRequest(0, 1)))
 
 
 def refuse_group(group: zarr.Group, name: str) -> NoReturn:
@@ -315,6 +339,8 @@ def _place(location: str | os.PathLike[str]) -> str:
 def array_name(node: zarr.Array[Any] | zarr.Group) -> str:
     """The path or URL of an open array or group; empty where it has none."""
     store = node.store
+    if isinstance(store, WrapperStore):
+        store = store._store
     if isinstance(store, LocalStore):
         root = str(store.root)
     elif isinstance(store, FsspecStore):
@@ -327,7 +353,6 @@ def array_name(node: zarr.Array[Any] | zarr.Group) -> str:
 def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     """A reader of a zarr array; one in a MemoryStore counts as in memory."""
     name = name or array_name(array) or "the zarr array"
-    check_complete(dict(array.attrs), name)
     if not array.shape:
         return ArrayReader(np.asarray(array[...]))
     if isinstance(array.store, MemoryStore):

@@ -5,56 +5,19 @@ from __future__ import annotations
 import bisect
 import hashlib
 import operator
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dask.array as da
 import numpy as np
-import xarray as xr
-import zarr
-from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
-from daskspectral.data.blocks import checked_blocks
-from daskspectral.data.readers import ArrayReader, Reader, array_name, open_zarr, refuse_group, zarr_reader
+from daskspectral.data.containers import DaskReader, as_reader, points_reader
+from daskspectral.data.readers import ArrayReader, Reader
 from daskspectral.registry import Registered
 
 Array = NDArray[Any]
-DASK_TABLES = ("DataFrame", "Series", "Index")
-FILES = ("h5py", "netCDF4", "tables")  # libraries whose arrays are read from a file when they are sliced
-_XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
-
-
-@dataclass(frozen=True, eq=False)
-class DaskReader(Reader):
-    """A dask array of the user: its blocks are nodes of the run's graph and reach the task as numpy."""
-
-    array: da.Array
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return tuple(int(n) for n in self.array.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        dtype: np.dtype[Any] = np.dtype(self.array.dtype)
-        return dtype
-
-    @property
-    def edges(self) -> Array:
-        return np.concatenate([[0], np.cumsum(self.array.chunks[0])])
-
-    def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self.array[start:stop].compute())
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        blocks = self.array.chunks[0]
-        digest = hashlib.sha256(repr(blocks).encode()).hexdigest()[:8]
-        chunks = f"{len(blocks)} of {max(blocks)} rows at most, {digest}"
-        return {**super().identity, "chunks": chunks, "name in dask": self.array.name}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +37,16 @@ class Preparation(Registered):
         elif x.dtype.kind != "f" or x.dtype.itemsize < 4:
             x = x.astype(float)
         return x
+
+    def inverse(self, points: Array, width: int) -> Array:
+        """Raw rows (c, width) whose prepared points are these, 0 in columns that were not selected."""
+        if self.mean is not None:
+            points = points * self.scale + self.mean
+        if self.columns is None:
+            return points
+        raw = np.zeros((len(points), width))
+        raw[:, list(self.columns)] = points
+        return raw
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Preparation:
@@ -215,33 +188,6 @@ def label_of(name: str) -> str:
     return {"x": "X", "weight": "sample_weight", "fold": "folds"}.get(name, name)
 
 
-def points_reader(value: Any, what: str) -> Reader:
-    """A Reader of points (n, d). Raises ValueError for another shape, for no points, and for a list of arrays."""
-    if isinstance(value, (list, tuple)) and any(map(_is_table, value)):
-        raise ValueError(
-            f"{what} is a {type(value).__name__} of {len(value)} arrays, such as trajectories or views, and one array "
-            "of rows is wanted here: call this for each of them, or join their rows by numpy.concatenate"
-        )
-    reader = as_reader(value, what)
-    if len(reader.shape) == 1:
-        raise ValueError(
-            f"{what} must have 2 dimensions, rows and columns; it has shape {reader.shape}. A single column is "
-            f"{what}.reshape(-1, 1), a single row {what}.reshape(1, -1)"
-        )
-    if len(reader.shape) != 2:
-        raise ValueError(f"{what} must have 2 dimensions, rows and columns; it has shape {reader.shape}")
-    if 0 in reader.shape:
-        raise ValueError(f"{what} is empty: its shape is {reader.shape}")
-    return reader
-
-
-def _is_table(part: Any) -> bool:
-    """Whether this is an array of rows or the path of one, rather than one row."""
-    if isinstance(part, (np.ndarray, da.Array, zarr.Array, xr.DataArray)):
-        return part.ndim > 1
-    return isinstance(part, (str, os.PathLike))
-
-
 def check_rows(readers: Mapping[str, Reader], of: str = "") -> None:
     """Raise ValueError unless every field has as many rows as x, and weights and labels one dimension."""
     n = readers["x"].shape[0]
@@ -252,115 +198,6 @@ def check_rows(readers: Mapping[str, Reader], of: str = "") -> None:
             raise ValueError(f"{label}{of} has {has} and X{of} has {n}; they go together row by row")
         if name in ("weight", "fold") and len(reader.shape) != 1:
             raise ValueError(f"{label}{of} must have one dimension, the rows; it has shape {reader.shape}")
-
-
-def as_reader(value: Any, what: str) -> Reader:
-    """A Reader of anything array-like; `what` names it in errors."""
-    if isinstance(value, (str, os.PathLike)):
-        reader = zarr_reader(open_zarr(value), os.fspath(value))
-    elif isinstance(value, zarr.Array):
-        reader = zarr_reader(value)
-    elif isinstance(value, zarr.Group):
-        refuse_group(value, array_name(value) or what)
-    elif isinstance(value, xr.DataArray):
-        reader = _xarray_reader(value, what)
-    elif isinstance(value, xr.Dataset):
-        raise ValueError(f"{what} is an xarray.Dataset; give one of its variables, {sorted(map(str, value.data_vars))}")
-    elif isinstance(value, da.Array):
-        reader = DaskReader(_checked_blocks(value, what))
-    else:
-        _refuse_fetching(value, what)
-        if (
-            not isinstance(value, np.ndarray)
-            and not hasattr(value, "__array__")
-            and not isinstance(value, (list, tuple))
-        ):
-            raise TypeError(
-                f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, or the path of a zarr "
-                "array"
-            )
-        reader = ArrayReader(_numpy(value, what))
-    if reader.dtype.kind not in "fiub":
-        raise TypeError(
-            f"{what} has dtype {reader.dtype}, and real numbers are wanted; convert it, for instance by "
-            ".astype('float64')"
-            + (" (or split real and imaginary parts into columns)" if reader.dtype.kind == "c" else "")
-        )
-    return reader
-
-
-def _refuse_fetching(value: Any, what: str) -> None:
-    """Raise TypeError for data outside memory that numpy would fetch whole."""
-    parts = {type(part): part for part in value}.values() if isinstance(value, (list, tuple)) else [value]
-    for part in parts:
-        kind = type(part).__name__
-        library = type(part).__module__.partition(".")[0]
-        if is_dask_collection(part):
-            library = "dask"
-            give = f"{what}.to_dask_array(lengths=True)" if kind in DASK_TABLES else "a dask array"
-        elif library in FILES:
-            give = f"dask.array.from_array({what}), or convert the file by `daskspectral convert`"
-        else:
-            continue
-        of = "" if part is value else f"{type(value).__name__} of "
-        raise TypeError(f"{what} is a {of}{library} {kind}, whose rows would all be fetched into memory; give {give}")
-
-
-def in_memory(value: Any, what: str) -> Any:
-    """What is wanted in memory, rows or an array among the parameters: a dask array's values, else as it is.
-
-    Raises TypeError for rows that are not in memory, and ValueError for masked entries.
-    """
-    if isinstance(value, da.Array):
-        value = value.compute()
-    else:
-        _refuse_fetching(value, what)
-    return _unmasked(value, what)
-
-
-def _numpy(value: Any, what: str) -> Array:
-    try:
-        array: Array = np.asanyarray(_unmasked(value, what))
-    except ValueError as error:
-        raise ValueError(f"{what} cannot be made an array: {error}") from None
-    return array
-
-
-def _unmasked(value: Any, what: str) -> Any:
-    """The value without the masks of arrays that mask nothing. Raises ValueError for masked entries."""
-    parts = value if isinstance(value, (list, tuple)) else [value]
-    masked = sum(np.ma.count_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray))
-    if masked:
-        raise ValueError(
-            f"{what} is a masked array with {masked} masked entries; drop their rows, or make them NaN by "
-            ".astype('float64').filled(numpy.nan) and pass on_invalid='skip'"
-        )
-    return value.data if isinstance(value, np.ma.MaskedArray) else value
-
-
-def chunked(value: xr.DataArray) -> xr.DataArray:
-    """An xarray object whose rows are read when they are used: a file opened without chunks stays on disk."""
-    if value.chunks is not None or not value.ndim or value.variable._in_memory:
-        return value
-    row_bytes = max(1, value.dtype.itemsize * int(np.prod(value.shape[1:])))
-    return value.chunk({value.dims[0]: max(1, _XARRAY_BLOCK // row_bytes)})
-
-
-def _xarray_reader(value: xr.DataArray, what: str) -> Reader:
-    data = chunked(value).data
-    return DaskReader(_checked_blocks(data, what)) if isinstance(data, da.Array) else ArrayReader(np.asarray(data))
-
-
-def _checked_blocks(array: da.Array, what: str) -> da.Array:
-    if any(np.isnan(c) for axis in array.chunks for c in axis):
-        raise ValueError(
-            f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first "
-            "(it runs the graph once), or write it with to_zarr"
-        )
-    array = checked_blocks(array, what)
-    if array.ndim > 1 and any(len(axis) > 1 for axis in array.chunks[1:]):
-        array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
-    return array
 
 
 def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:

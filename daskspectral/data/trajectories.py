@@ -13,20 +13,9 @@ import numpy as np
 import xarray as xr
 import zarr
 
+from daskspectral.data.containers import DaskReader, as_reader, points_reader
 from daskspectral.data.readers import ArrayReader, Reader
-from daskspectral.data.source import (
-    Array,
-    DaskReader,
-    Lagged,
-    Preparation,
-    Source,
-    aligned,
-    as_reader,
-    check_columns,
-    check_rows,
-    label_of,
-    points_reader,
-)
+from daskspectral.data.source import Array, Lagged, Preparation, Source, aligned, check_columns, check_rows, label_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +120,7 @@ def is_several(x: Any) -> bool:
     """Whether this is a list of arrays or paths, rather than one array written as a list of rows."""
     if not isinstance(x, (list, tuple)) or not x:
         return False
-    arrays = (np.ndarray, da.Array, zarr.Array, xr.DataArray, str, os.PathLike)
+    arrays = (np.ndarray, da.Array, zarr.Array, xr.DataArray, Reader, str, os.PathLike)
     return any(isinstance(part, arrays) for part in x) or np.ndim(x[0]) > 1
 
 

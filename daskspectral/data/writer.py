@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 import secrets
@@ -12,7 +11,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,16 +20,16 @@ import numpy.typing as npt
 import zarr
 from tqdm import tqdm
 from zarr.codecs import Crc32cCodec, ZstdCodec
-from zarr.storage import FsspecStore
 
+from daskspectral.data.folder import MARKERS, Prefix
+from daskspectral.data.lease import NAME, Lease, refuse_live
+from daskspectral.data.remote import is_url, reaching, refuse_secrets, store_at
 from daskspectral.data.storage import room_at
-
-COMPLETE = "daskspectral_complete"
-"""Attribute of a store written in place: False until its last byte is there."""
+from daskspectral.data.unpublished import Unpublished
 
 _CHUNK_BYTES = 32_000_000
 _INNER_BYTES = 1 << 20
-_MARKERS = ("zarr.json", ".zarray", ".zgroup")
+_RENEWAL = 20.0  # seconds in which a run that writes to a URL says that it lives
 
 Location = str | os.PathLike[str]
 Node = TypeVar("Node")
@@ -53,11 +52,12 @@ def create_array(
     files are shards of inner chunks of up to 1 MB, so that a reader of some rows needs little memory. Chunks are
     compressed by zstd and end in a crc32c checksum; floating and complex arrays have the fill value NaN, and
     chunks that equal it are written too. After an error nothing is left and an existing target is untouched.
-    A URL such as s3://bucket/x.zarr is written in place instead, marked as unfinished until its last byte is there.
+    At a URL such as s3://bucket/x.zarr, chunks are written in place, and last the metadata without which nothing loads;
+    a store that is replaced there goes when the writing begins. What a killed run left is replaced by the next.
 
     Raises FileExistsError for a path that exists, unless `overwrite` and it is a zarr store, FileNotFoundError or
-    PermissionError for a directory that is missing or cannot be written, ValueError for chunk_rows < 1, and OSError
-    that names `path` where the disk is full.
+    PermissionError for a directory or bucket that is missing or cannot be written, ValueError for chunk_rows < 1, and
+    OSError that names `path` where the disk is full, or where another run is writing to it.
     """
     kind = np.dtype(dtype)
     lengths = tuple(int(length) for length in shape)
@@ -65,10 +65,10 @@ def create_array(
         raise ValueError("shape must have at least one axis, the rows: (n,) or (n, d), not ().")
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}; None: 16 to 32 MB.")
-    inner, rows = _chunk_shape(lengths, kind, chunk_rows)
+    inner, rows = chunk_shape(lengths, kind, chunk_rows)
     columns = tuple(max(1, length) for length in lengths[1:])
 
-    def build(store: Any, mark: Mapping[str, Any]) -> zarr.Array[Any]:
+    def build(store: Any) -> zarr.Array[Any]:
         return zarr.create_array(
             store,
             shape=lengths,
@@ -76,8 +76,8 @@ def create_array(
             chunks=(inner, *columns),
             shards=None if inner == rows else (rows, *columns),
             compressors=[ZstdCodec(level=1), Crc32cCodec()],
-            fill_value=_fill_value(kind),
-            attributes={**(attributes or {}), **mark},
+            fill_value=fill_value(kind),
+            attributes=dict(attributes or {}),
             config={"write_empty_chunks": True},
         )
 
@@ -92,10 +92,7 @@ def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Gr
     Raises OSError where `path` cannot be written, as `create_array` does.
     """
 
-    def build(store: Any, mark: Mapping[str, Any]) -> zarr.Group:
-        return zarr.create_group(store, attributes=dict(mark))
-
-    with _staged(path, overwrite, build) as group:
+    with _staged(path, overwrite, zarr.create_group) as group:
         yield group
 
 
@@ -103,17 +100,24 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
     """Raise an error for an output path that cannot be written, before the work is done whose result goes there.
 
     Raises FileExistsError if something is there (with `overwrite`: if it is not a zarr store), and FileNotFoundError,
-    NotADirectoryError or PermissionError for a local directory that is missing or takes no files.
+    NotADirectoryError or PermissionError for a local directory that is missing or takes no files. At a URL an object
+    is written and deleted; raises OSError where that fails, saying what is missing, and where another run is writing.
     """
     target = local_path(path)
     if target is None:
-        files, root = _remote(path)
-        files.invalidate_cache()
-        exists, is_store = files.exists(root), any(files.exists(f"{root}/{marker}") for marker in _MARKERS)
+        folder = Prefix(os.fspath(path))
+        if "/" not in folder.root:
+            raise ValueError(
+                f"{os.fspath(path)} is a whole bucket: give a path in it, such as {folder.place('x.zarr')}"
+            )
+        exists, is_store = folder.exists, folder.is_store()
+        if exists and not is_store and folder.holds(NAME):  # left by a run that was killed, or being written
+            refuse_live(folder, "the output")
+            exists = False
         what = "other objects"
     else:
         refuse_unwritable(target.parent, target.name)
-        exists, is_store = target.exists(), any((target / marker).is_file() for marker in _MARKERS)
+        exists, is_store = target.exists(), any((target / marker).is_file() for marker in MARKERS)
         what = "a directory" if target.is_dir() else "a file"
     if exists and not is_store:
         raise FileExistsError(
@@ -125,6 +129,8 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
             f"{os.fspath(path)} exists (a zarr store): choose another path, or replace it with "
             "overwrite=True (--overwrite in the shell)."
         )
+    if target is None:
+        folder.refuse_unwritable()
 
 
 def refuse_unwritable(directory: Path, name: str) -> None:
@@ -151,23 +157,16 @@ def refuse_unwritable(directory: Path, name: str) -> None:
         )
 
 
-def check_complete(attributes: Mapping[str, Any], path: Location) -> None:
-    """Raise ValueError for a store that was written in place, at a URL, and not to its end."""
-    if attributes.get(COMPLETE, True) is not True:
-        raise ValueError(
-            f"{os.fspath(path)} was left unfinished ({COMPLETE} is not true): its writer is still at work or "
-            "has died. Wait for it, or write it again with overwrite=True (--overwrite in the shell)."
-        )
-
-
 def local_path(path: Location) -> Path | None:
-    """Return the absolute path with symbolic links followed, or None for a URL that is not file://."""
+    """Return the absolute path with symbolic links followed, or None for a URL that is not file://.
+
+    Raises ValueError for a URL with a credential in it.
+    """
     text = os.fspath(path)
-    if text.startswith("file://"):
-        text = text.removeprefix("file://")
-    elif "://" in text:
+    if is_url(text):
+        refuse_secrets(text)
         return None
-    return Path(os.path.realpath(text))
+    return Path(os.path.realpath(text.removeprefix("file://")))
 
 
 def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike) -> int:
@@ -176,7 +175,7 @@ def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike) -> int:
     return 1 << max(0, (_CHUNK_BYTES // row_bytes).bit_length() - 1)
 
 
-def _chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any], chunk_rows: int | None) -> tuple[int, int]:
+def chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any], chunk_rows: int | None) -> tuple[int, int]:
     """Rows of an inner chunk, and of a file."""
     row_bytes = max(1, math.prod(shape[1:]) * dtype.itemsize)
     small = 1 << max(0, (_INNER_BYTES // row_bytes).bit_length() - 1)
@@ -203,31 +202,46 @@ def progress_bar(rows: int | None, description: str, progress: bool | None) -> A
     )
 
 
-def _fill_value(dtype: np.dtype[Any]) -> Any:
+def fill_value(dtype: np.dtype[Any]) -> Any:
+    """The fill value of arrays of ours, NaN where the dtype has it."""
     fill = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan if dtype.kind == "f" else 0
     return dtype.type(fill)
 
 
 @contextmanager
-def _staged(path: Location, overwrite: bool, build: Callable[[Any, Mapping[str, Any]], Node]) -> Iterator[Node]:
+def _staged(path: Location, overwrite: bool, build: Callable[[Any], Node]) -> Iterator[Node]:
     refuse_existing(path, overwrite)
-    with room_at(path):
-        yield from _placed(path, overwrite, build)
-
-
-def _placed(path: Location, overwrite: bool, build: Callable[[Any, Mapping[str, Any]], Node]) -> Iterator[Node]:
     target = local_path(path)
     if target is None:
-        files, root = _remote(path)
-        if files.exists(root):
-            files.rm(root, recursive=True)
-        store = FsspecStore.from_url(os.fspath(path))
-        yield build(store, {COMPLETE: False})
-        zarr.open(store=store, mode="r+").attrs[COMPLETE] = True
-        return
+        with reaching(path, writing=True):
+            yield from _published(os.fspath(path), build)
+    else:
+        with room_at(path):
+            yield from _placed(target, path, overwrite, build)
+
+
+def _published(url: str, build: Callable[[Any], Node]) -> Iterator[Node]:
+    """Write in place; the root metadata, without which nothing loads, last."""
+    folder = Prefix(url)
+    lease = Lease.take(folder, _RENEWAL, "the output")
+    try:
+        folder.clear(kept=NAME)
+        store = Unpublished(store_at(url))
+        yield build(store)
+        lease.renew()
+        store.publish()
+    except BaseException:
+        if lease.is_held:
+            _discard_objects(folder)
+        raise
+    finally:
+        lease.release()
+
+
+def _placed(target: Path, path: Location, overwrite: bool, build: Callable[[Any], Node]) -> Iterator[Node]:
     staging = _hidden(target, "partial")
     try:
-        yield build(staging, {})
+        yield build(staging)
         refuse_existing(path, overwrite)  # somebody else may have put something there meanwhile
         _put_in_place(staging, target)
     finally:
@@ -262,6 +276,10 @@ def _discard(directory: Path) -> None:
         time.sleep(0.05)
 
 
-def _remote(url: Location) -> tuple[Any, str]:
-    files, root = importlib.import_module("fsspec.core").url_to_fs(os.fspath(url))
-    return files, str(root)
+def _discard_objects(folder: Prefix) -> None:
+    for _ in range(20):  # as above: a task on another machine may still be at its last chunk
+        with suppress(OSError):
+            folder.clear(kept=NAME)
+            if folder.names() == [NAME]:
+                return
+        time.sleep(0.05)

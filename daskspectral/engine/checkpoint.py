@@ -8,19 +8,18 @@ import logging
 import os
 import re
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from daskspectral.data.storage import room_at
+from daskspectral.data.folder import MARKERS, Directory, Folder, Prefix
+from daskspectral.data.lease import Lease, renew
+from daskspectral.data.remote import using
 from daskspectral.data.writer import local_path, refuse_unwritable
-from daskspectral.engine.lease import Lease, renew
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.errors import UntrustedError
@@ -33,7 +32,7 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 @dataclass(eq=False)
 class Checkpoint:
-    """The partial sums of one run, in a directory of numbered zarr groups; the newest undamaged group counts.
+    """The partial sums of one run, in a folder of numbered zarr groups; the newest undamaged group counts.
 
     A run adds its sums epoch by epoch, an epoch being a fixed number of tasks: `total` is the sum of the first `epochs`
     epochs, written at most every `every` seconds. `identity` says what is summed (data, estimator) and `plan` over
@@ -42,7 +41,7 @@ class Checkpoint:
     data have changed.
     """
 
-    path: Path
+    path: Folder
     identity: Mapping[str, Any]
     constants: Mapping[str, Any]
     every: float = 60.0
@@ -93,7 +92,7 @@ class Checkpoint:
                 "%s of the checkpoint %s is damaged (%s): it is moved to %s, and the run goes on from %s",
                 *(_name(epochs), directory, reason, aside, _name(newest)),
             )
-            (directory / _name(epochs)).rename(directory / aside)
+            directory.rename(_name(epochs), aside)
         try:
             constants = decode(state["constants"], dict, trusted=foreign(identity))
             total = None if state["total"] is None else _total(state["total"])
@@ -126,8 +125,7 @@ class Checkpoint:
     ) -> Checkpoint:
         """A new checkpoint; its constants are written at once."""
         directory = checkpoint_directory(path)
-        with room_at(directory):
-            directory.mkdir(exist_ok=True)
+        directory.make()
         checkpoint = cls(directory, identity, constants, every)
         checkpoint.write()
         return checkpoint
@@ -186,62 +184,76 @@ class Checkpoint:
                 "skipped": total.skipped,
             },
         }
-        write_state(self.path / _name(self.epochs), "checkpoint", state, overwrite=True)
-        for older in sorted(k for k in _saved_epochs(self.path) if k < self.epochs)[:-1]:
-            shutil.rmtree(self.path / _name(older), ignore_errors=True)
+        write_state(self.path.place(_name(self.epochs)), "checkpoint", state, overwrite=True)
+        latest = max((k for k in _saved_epochs(self.path) if k < self.epochs), default=-1)
+        for older in _named_epochs(self.path):  # what a killed run left unfinished too
+            if older < self.epochs and older != latest:
+                self.path.delete_store(_name(older))
         self._written, self.saved = time.monotonic(), self.epochs
 
 
-def checkpoint_directory(path: str | os.PathLike[str]) -> Path:
-    """The directory of a checkpoint at a path. Raises ValueError or OSError where there can be none."""
+def checkpoint_directory(path: str | os.PathLike[str]) -> Folder:
+    """The folder of a checkpoint at a path or URL. Raises ValueError or OSError where there can be none."""
     if not os.fspath(path):
-        raise ValueError("a checkpoint is the path of a local directory; it is empty")
-    directory = local_path(path)
-    if directory is None:
-        raise ValueError(
-            f"a checkpoint is a local directory (renaming must be atomic), not a URL; got {os.fspath(path)}. Give a "
-            "path on a disk of this machine, or one that it shares"
-        )
-    if directory.exists() and not directory.is_dir():
-        raise ValueError(f"a checkpoint is a directory, and {directory} is a file; choose another path")
-    refuse_unwritable(directory.parent, f"the checkpoint {directory.name}")
-    for store in directory.parents:
-        if any((store / marker).is_file() for marker in ("zarr.json", ".zarray", ".zgroup")):
-            raise ValueError(f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it")
-    foreign = directory.exists() and any(not p.name.startswith(".") for p in directory.iterdir())
+        raise ValueError("a checkpoint is the path or URL of a directory; it is empty")
+    local = local_path(path)
+    directory = Prefix(os.fspath(path)) if local is None else Directory(local)
+    if isinstance(directory, Prefix):
+        _refuse_inside_store(directory)
+    else:
+        if directory.path.exists() and not directory.path.is_dir():
+            raise ValueError(f"a checkpoint is a directory, and {directory} is a file; choose another path")
+        refuse_unwritable(directory.path.parent, f"the checkpoint {directory.path.name}")
+        for store in directory.path.parents:
+            if any((store / marker).is_file() for marker in MARKERS):
+                raise ValueError(
+                    f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it"
+                )
+    foreign = any(not name.startswith(".") for name in directory.names())
     if foreign and not _saved_epochs(directory):
         raise ValueError(f"{directory} exists and is not a checkpoint; choose another path")
-    if directory.exists():
-        refuse_unwritable(directory, "the sums of a checkpoint")
+    if isinstance(directory, Prefix):
+        directory.refuse_unwritable()
+    elif directory.exists:
+        refuse_unwritable(directory.path, "the sums of a checkpoint")
     return directory
+
+
+def _refuse_inside_store(directory: Prefix) -> None:
+    if "/" not in directory.root:
+        raise ValueError(f"{directory} is a whole bucket, not a checkpoint; give a path in it")
+    store = Prefix(str(directory).rpartition("/")[0])
+    if "/" in store.root and store.is_store():
+        raise ValueError(f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it")
 
 
 def leased(fit: Fit) -> Fit:
     """Make a `fit` hold the lease of its `checkpoint`, where one is given, from beginning to end: one run at a time.
 
-    The fit then raises ValueError or OSError for a path that cannot hold a checkpoint, ValueError for an interval below
-    0, and OSError where another live run holds the lease.
+    URLs are opened with its `storage_options`. The fit then raises ValueError or OSError for a path that cannot hold a
+    checkpoint, ValueError for an interval below 0, and OSError where another live run holds the lease.
     """
 
     @wraps(fit)
     def held(*arguments: Any, **options: Any) -> Any:
         path, every = options.get("checkpoint"), options.get("checkpoint_every", 60.0)
-        if path is None:
-            return fit(*arguments, **options)
-        if not every >= 0:
-            raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
-        lease = Lease.take(checkpoint_directory(path), every)
-        try:
-            return fit(*arguments, **options)
-        finally:
-            lease.release()
+        with using(options.get("storage_options")):
+            if path is None:
+                return fit(*arguments, **options)
+            if not every >= 0:
+                raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
+            lease = Lease.take(checkpoint_directory(path), every)
+            try:
+                return fit(*arguments, **options)
+            finally:
+                lease.release()
 
     return cast(Fit, held)
 
 
-def _read(directory: Path, epochs: int) -> dict[str, Any]:
+def _read(directory: Folder, epochs: int) -> dict[str, Any]:
     """The state of one epoch. Raises OSError, ValueError, KeyError or TypeError where it is damaged."""
-    kind, state = read_state(directory / _name(epochs))
+    kind, state = read_state(directory.place(_name(epochs)))
     if kind != "checkpoint":
         raise ValueError(f"it holds {kind!r}, not a checkpoint")
     if state["epochs"] != epochs:
@@ -263,10 +275,13 @@ def _name(epochs: int) -> str:
     return f"epoch-{epochs:08d}"
 
 
-def _saved_epochs(directory: Path) -> list[int]:
-    if not directory.is_dir():
-        return []
-    found = [re.fullmatch(r"epoch-(\d{8})", p.name) for p in directory.iterdir()]
+def _saved_epochs(directory: Folder) -> list[int]:
+    """The epochs that were written to their end."""
+    return [k for k in _named_epochs(directory) if directory.published(_name(k))]
+
+
+def _named_epochs(directory: Folder) -> list[int]:
+    found = [re.fullmatch(r"epoch-(\d{8})", name) for name in directory.names()]
     return [int(match[1]) for match in found if match]
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import dask
-import dask.base
 import dask.system
 import numpy as np
+
+from daskspectral.engine.scheduler import active_client
 
 logger = logging.getLogger("daskspectral")
 WORKER_BYTES = 200 << 20  # held by a worker that has imported what it needs
@@ -157,8 +158,8 @@ def on_cluster() -> bool:
 
 def _cluster_workers() -> list[Any] | None:
     """The workers of the cluster that a run would go to; None where it stays in this process."""
-    client = getattr(dask.base.get_scheduler(), "__self__", None)
-    if client is None or not type(client).__module__.startswith("distributed"):
+    client = active_client()
+    if client is None:
         return None
     return list(client.scheduler_info(n_workers=-1)["workers"].values())
 

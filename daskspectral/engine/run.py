@@ -9,8 +9,9 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice, starmap
 from typing import Any
 
 import dask.array as da
@@ -20,15 +21,18 @@ from dask.optimization import cull
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import Bad, Rows
-from daskspectral.data.source import DaskReader, Source
+from daskspectral.data.containers import DaskReader
+from daskspectral.data.source import Source
+from daskspectral.engine.callbacks import pass_callbacks
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.progress import Progress
-from daskspectral.engine.scheduler import Scheduler, active_scheduler
+from daskspectral.engine.scheduler import Scheduler, Stage, active_scheduler
 from daskspectral.engine.tasks import (
     MapTask,
     ReduceTask,
     Shared,
+    Tally,
     Total,
     add_totals,
     map_range,
@@ -41,6 +45,7 @@ from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_s
 
 logger = logging.getLogger(__name__)
 Array = NDArray[Any]
+PREFIXES = {"fit": "sums", "transform": "apply"}  # of the keys of tasks, where it is not the description
 
 
 @dataclass(eq=False)
@@ -49,7 +54,9 @@ class Run:
 
     `reduce` leaves out rows for whose prepared points the test `dropped` holds, which says in words what they are.
     `on_invalid` is "raise", "skip" or "keep" (rows are not checked). `progress` None shows a bar on a terminal only,
-    with `description` as its label.
+    and none beside a bar of dask's, with `description` as its label. On a dashboard the tasks are named by it too, but
+    "sums" for "fit" and "apply" for "transform", sums of several are "tree"; and events tell what the bar shows.
+    `counted` has the rows that the tasks of the last `map` counted.
     """
 
     source: Source
@@ -58,6 +65,11 @@ class Run:
     on_invalid: str = "raise"
     progress: bool | None = False
     description: str = "rows"
+    counted: Tally = field(default_factory=Tally, init=False)
+    _stage: Stage = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._stage = Stage(self.description)
 
     def reduce(self, task: ReduceTask, state: Any = None, checkpoint: Checkpoint | None = None) -> Total:
         """The sum of what the task returns over all ranges, in a fixed order: same data and plan, same bits.
@@ -114,12 +126,14 @@ class Run:
         """
         rows = Rows(self.source.preparations, None, selected, self.on_invalid, raw)
         pieces: list[Array] = []
+        self.counted = Tally()
         with self._epochs(task, rows, state, map_range, self._collect, out=out) as results:
             for part in results:
-                bad = [b for _, b in part if b is not None]
+                bad = [b for *_, b in part if b is not None]
                 if bad:
                     raise self._error(min(bad, key=lambda b: b.row))
-                pieces.extend(r for r, _ in part if r is not None)
+                pieces.extend(r for r, *_ in part if r is not None)
+                self.counted = sum((tally for _, tally, _ in part), self.counted)
         return np.concatenate(pieces) if pieces else None
 
     def _error(self, bad: Bad) -> InvalidRowError | PointError:
@@ -151,39 +165,52 @@ class Run:
     ) -> Iterator[Iterator[Any]]:
         warn_slow_blas()
         token = uuid.uuid4().hex
+        tasks = f"{PREFIXES.get(self.description, self.description)}-{token}"
         blocks = _DaskBlocks(self.source)
         edges = None if blocks else self.source.edges
         sizes = [stop - start for start, stop in self.plan.ranges]
-        bar = Progress(sum(sizes), self.description, self.progress)
+        bar: Progress
 
         def done(key: Any) -> None:  # on a cluster, rows are counted epoch by epoch instead
-            if scheduler.shares_memory and isinstance(key, tuple) and key[0] == f"range-{token}":
+            if scheduler.shares_memory and isinstance(key, tuple) and key[0] == tasks:
                 bar.advance(sizes[key[1]])
 
         def place(key: Any) -> str:
             kind, *numbers = key if isinstance(key, tuple) else (key,)
-            if kind not in {f"range-{token}", f"sum-{token}", f"collect-{token}"}:
+            if kind not in {tasks, f"tree-{token}", f"collect-{token}"}:
                 return f"{self.description}, task {key}"
             first = numbers[0]
-            last = first if kind == f"range-{token}" else min(first + self.plan.epoch, len(sizes)) - 1
+            last = first if kind == tasks else min(first + self.plan.epoch, len(sizes)) - 1
             return f"rows {self.plan.ranges[first][0]} to {self.plan.ranges[last][1]}"
 
-        with one_blas_thread(), active_scheduler(done, place) as scheduler:
+        with (
+            one_blas_thread(),
+            pass_callbacks(done) as callbacks,
+            active_scheduler(callbacks.of_a_graph, place, self._stage) as scheduler,
+            Progress(
+                sum(sizes),
+                self.description,
+                False if self.progress is None and callbacks.bar_shown else self.progress,
+                report=scheduler.report,
+            ) as bar,
+        ):
             shared = scheduler.share(Shared(token, task, rows, edges, out), f"shared-{token}")
             state = scheduler.share(state, f"state-{token}")
+            constants = {f"shared-{token}-graph": shared, f"state-{token}-graph": state}
             pending: deque[Any] = deque()
+            epochs = self.plan.epochs
+
+            def graphs() -> Iterator[tuple[dict[Any, Any], Any]]:
+                for epoch in epochs[first:]:
+                    graph = self._ranges(function, epoch, blocks, scheduler, token, tasks) | constants
+                    yield graph, combine(graph, epoch, token, tasks)
 
             def results() -> Iterator[Any]:
-                epochs = self.plan.epochs
                 bar.advance(sum(sizes[i] for epoch in epochs[:first] for i in epoch))
-                queue = deque(epochs[first:])
+                ahead = callbacks.over(graphs())
                 for epoch in epochs[first:]:
-                    while queue and len(pending) < scheduler.in_flight(self.plan.epoch):
-                        ahead = queue.popleft()
-                        graph = self._ranges(function, ahead, blocks, scheduler, token)
-                        graph |= {f"shared-graph-{token}": shared, f"state-graph-{token}": state}
-                        key = combine(graph, ahead, token)
-                        pending.append(scheduler.submit(graph, key))
+                    missing = max(0, scheduler.in_flight(self.plan.epoch) - len(pending))
+                    pending.extend(starmap(scheduler.submit, islice(ahead, missing)))
                     stop: BaseException | None = None
                     try:
                         value = scheduler.result(pending[0])
@@ -207,12 +234,16 @@ class Run:
                 stopped.add(token)
                 scheduler.stop(list(pending))
                 raise
-            finally:
-                bar.close()
         stopped.discard(token)
 
     def _ranges(
-        self, function: Callable[..., Any], epoch: range, blocks: _DaskBlocks, scheduler: Scheduler, token: str
+        self,
+        function: Callable[..., Any],
+        epoch: range,
+        blocks: _DaskBlocks,
+        scheduler: Scheduler,
+        token: str,
+        tasks: str,
     ) -> dict[Any, Any]:
         graph: dict[Any, Any] = {}
         for i in epoch:
@@ -223,35 +254,28 @@ class Run:
                     parts += [name, blocks.add(graph, name, start, stop)]
                 else:
                     parts += [name, reader if scheduler.shares_memory else reader.localise(start, stop)]
-            graph[f"range-{token}", i] = (
-                function,
-                f"shared-graph-{token}",
-                f"state-graph-{token}",
-                start,
-                stop,
-                *parts,
-            )
+            graph[tasks, i] = (function, f"shared-{token}-graph", f"state-{token}-graph", start, stop, *parts)
         return graph
 
-    def _tree(self, graph: dict[Any, Any], epoch: range, token: str) -> list[Any]:
+    def _tree(self, graph: dict[Any, Any], epoch: range, token: str, tasks: str) -> list[Any]:
         """The keys of the sums of an epoch, one for each hand to which its ranges are dealt."""
-        return [self._added(graph, hand, epoch.start, token) for hand in self.plan.hands(epoch)]
+        return [self._added(graph, hand, epoch.start, token, tasks) for hand in self.plan.hands(epoch)]
 
-    def _added(self, graph: dict[Any, Any], ranges: range, first: int, token: str) -> Any:
+    def _added(self, graph: dict[Any, Any], ranges: range, first: int, token: str, tasks: str) -> Any:
         level = 0
-        keys: list[Any] = [(f"range-{token}", i) for i in ranges]
+        keys: list[Any] = [(tasks, i) for i in ranges]
         while len(keys) > 1:
             above = []
             for j in range(0, len(keys), self.plan.split_every):
-                key = (f"sum-{token}", first, ranges.start, level, j)
+                key = (f"tree-{token}", first, ranges.start, level, j)
                 graph[key] = (add_totals, keys[j : j + self.plan.split_every])
                 above.append(key)
             keys, level = above, level + 1
         return keys[0]
 
-    def _collect(self, graph: dict[Any, Any], epoch: range, token: str) -> Any:
+    def _collect(self, graph: dict[Any, Any], epoch: range, token: str, tasks: str) -> Any:
         key = (f"collect-{token}", epoch.start)
-        graph[key] = (together, [(f"range-{token}", i) for i in epoch])
+        graph[key] = (together, [(tasks, i) for i in epoch])
         return key
 
 

@@ -59,11 +59,12 @@ def draw_rows(
     on_invalid: str = "raise",
     progress: bool | None = False,
     raw: bool = False,
+    description: str = "sample",
 ) -> tuple[Array, Array]:
     """`size` distinct rows drawn uniformly: their sorted numbers (size,) and prepared points (size, d), float64.
 
     The points are the rows of the field `view`, with `raw` as they are before preparation, (size, n_features_in); a row
-    is valid where all its fields are.
+    is valid where all its fields are. The `description` is that of the run.
 
     The draw depends on the generator and the number of rows only. Invalid rows raise InvalidRowError for the lowest
     one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows where no more exist).
@@ -71,6 +72,7 @@ def draw_rows(
     n = source.n
     numbers = np.sort(rng.choice(n, min(size, n), replace=False))
     options: dict[str, Any] = {"view": view, "on_invalid": on_invalid, "progress": progress, "raw": raw}
+    options["description"] = description
     rows, points = take_rows(source, numbers, **options)
     tried = numbers
     while len(rows) < size and len(tried) < n:
@@ -134,23 +136,30 @@ def take_rows(
     on_invalid: str = "raise",
     progress: bool | None = False,
     raw: bool = False,
+    description: str = "sample",
 ) -> tuple[Array, Array]:
     """The valid rows among these sorted row numbers: their numbers (m,), and their prepared points (m, d) in a view.
 
     With `raw` the points are as they are before preparation, (m, n_features_in), float64. With on_invalid="raise"
     raises InvalidRowError for the lowest invalid row of the whole source.
     """
-    taken = _mapped(source, _Take(view), numbers, on_invalid, progress, raw)
+    taken = _mapped(source, _Take(view), numbers, on_invalid, progress, raw, description)
     if taken is None:
         return np.empty(0, dtype=np.int64), np.empty((0, source.width(view) if raw else source.dimension_at(view)))
     return taken[:, 0].astype(np.int64), taken[:, 1:]
 
 
 def _mapped(
-    source: Source, task: Any, numbers: Array, on_invalid: str, progress: bool | None, raw: bool
+    source: Source,
+    task: Any,
+    numbers: Array,
+    on_invalid: str,
+    progress: bool | None,
+    raw: bool,
+    description: str = "sample",
 ) -> Array | None:
     """What the task returns for the valid rows among these; InvalidRowError for the lowest of the whole source."""
-    run = Run(source, plan_of_rows(source, numbers), on_invalid=on_invalid, progress=progress, description="sample")
+    run = Run(source, plan_of_rows(source, numbers), on_invalid=on_invalid, progress=progress, description=description)
     try:
         return run.map(task, selected=numbers, raw=raw)
     except InvalidRowError:

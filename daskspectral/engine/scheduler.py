@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import os
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -17,17 +20,28 @@ import dask.base
 import dask.local
 import dask.system
 import dask.threaded
-from dask.callbacks import Callback
+from dask.callbacks import add_callbacks
+
+from daskspectral.engine.callbacks import Functions
+from daskspectral.errors import warn_user
 
 logger = logging.getLogger(__name__)
 Graph = Mapping[Any, Any]
+Report = Callable[[dict[str, Any]], None]
 DRIVERS = 8  # threads that each wait for one graph
+TOPIC = "daskspectral"  # of a cluster's structured events
+ASYNCHRONOUS = (
+    "the active dask client is asynchronous, and this call would block the event loop that it waits for: call it in a "
+    "thread, as in `await asyncio.to_thread(estimator.fit, x)`, or take a synchronous client"
+)
+REPORT_SECONDS = 5.0  # for the scheduler to take an event; without an answer no more are sent
 
 
 class Scheduler(ABC):
     """Runs raw dask graphs, several at once where it can."""
 
     shares_memory = True
+    report: Report | None = None
 
     def in_flight(self, tasks: int) -> int:
         """How many graphs of `tasks` tasks keep the workers busy while the driver adds the results of one."""
@@ -53,11 +67,11 @@ class Scheduler(ABC):
 class _Immediate(Scheduler):
     """The synchronous and the process scheduler, or a user's own `get`: one graph at a time."""
 
-    def __init__(self, get: Callable[..., Any], done: Callable[[Any], None], shares_memory: bool):
-        self._get, self._done, self.shares_memory = get, done, shares_memory
+    def __init__(self, get: Callable[..., Any], callback: Functions, shares_memory: bool):
+        self._get, self._callback, self.shares_memory = get, callback, shares_memory
 
     def submit(self, graph: Graph, key: Any) -> Any:
-        with _TaskCallback(self._done):
+        with add_callbacks(self._callback):  # a user's own `get` may know no argument for them
             return _listed(self._get(graph, key), key)
 
     def result(self, handle: Any) -> Any:
@@ -70,11 +84,9 @@ class _Immediate(Scheduler):
 class _Threads(Scheduler):
     """The threaded scheduler, several graphs on one pool."""
 
-    def __init__(
-        self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor, workers: int, done: Callable[[Any], None]
-    ):
+    def __init__(self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor, workers: int, callback: Functions):
         self._pool, self._drivers, self._workers = pool, drivers, workers
-        self._callbacks = [_TaskCallback(done)._callback]  # global callbacks would serve one graph at a time
+        self._callbacks = [callback]
 
     def in_flight(self, tasks: int) -> int:
         return min(DRIVERS, 1 + math.ceil(self._workers / tasks))
@@ -100,6 +112,7 @@ class _Cluster(Scheduler):
 
     def __init__(self, client: Any, place: Callable[[Any], str]):
         self._client, self._place, self._address = client, place, client.scheduler.address
+        self.report = _report(client)
         self._silent: set[str] = set()
 
     def in_flight(self, tasks: int) -> int:
@@ -170,13 +183,6 @@ class _Cluster(Scheduler):
                 self._client.cancel(handle)
 
 
-class _TaskCallback(Callback):
-    """Calls `done(key)` after each task."""
-
-    def __init__(self, done: Callable[[Any], None]):
-        super().__init__(posttask=lambda key, result, graph, state, worker: done(key))  # type: ignore[no-untyped-call]
-
-
 def _listed(values: Any, key: Any) -> Any:
     return list(values) if isinstance(key, list) else values
 
@@ -203,28 +209,141 @@ def _wait(handle: Any, seconds: float) -> None:
         wait(handle, timeout=seconds)  # type: ignore[no-untyped-call]
 
 
+def warn_from_task(message: str, category: type[Warning]) -> None:
+    """Warn the user from inside a task: at the caller's line, or through the clients of the worker that runs it."""
+    module = sys.modules.get("distributed.worker")
+    try:
+        if module is None:
+            raise ValueError
+        module.get_worker()
+    except ValueError:  # this process runs no worker's task
+        warn_user(message, category)
+    else:
+        module.warn(message, category)
+
+
 def _identity(value: Any) -> Any:
     return value
 
 
+@dataclass(eq=False)
+class Stage:
+    """One kind of pass, by its name on a dashboard: its span holds the tasks of all passes of the stage."""
+
+    name: str
+    _annotation: Any = None
+
+    @contextmanager
+    def span(self) -> Iterator[None]:
+        """Tasks submitted to a cluster within belong to the span ("daskspectral", name)."""
+        from distributed.spans import span
+
+        if self._annotation is None:
+            with span(TOPIC, self.name):
+                self._annotation = dask.base.get_annotations()["span"]
+                yield
+        else:  # opened anew, it would be another span
+            with dask.base.annotate(span=self._annotation):
+                yield
+
+
 @contextmanager
-def active_scheduler(done: Callable[[Any], None], place: Callable[[Any], str]) -> Iterator[Scheduler]:
+def active_scheduler(callback: Functions, place: Callable[[Any], str], stage: Stage) -> Iterator[Scheduler]:
     """The scheduler that any dask computation would use here and now; threads by default.
 
-    A local scheduler calls `done(key)` after each task; errors on a cluster name the rows of a task by `place(key)`.
+    A local scheduler computes each graph with the dask `callback`; on a cluster the tasks belong to the span of the
+    `stage`, and errors name the rows of a task by `place(key)`; within a task of a cluster its thread is left to others
+    meanwhile. Raises RuntimeError where the active client is asynchronous, or where there is none and dask's
+    configuration asks for one.
     """
-    get = dask.base.get_scheduler()
-    owner = getattr(get, "__self__", None)
-    if owner is not None and type(owner).__module__.startswith("distributed"):
-        yield _Cluster(owner, place)
+    get = _active_get()
+    client = _client_of(get)
+    if client is not None:
+        with _thread_left_to_others(), stage.span():
+            yield _Cluster(client, place)
     elif get is None or get is dask.threaded.get:
         workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT or os.cpu_count() or 1)
         pool = dask.config.get("pool", None)
         with ThreadPoolExecutor(DRIVERS, thread_name_prefix="daskspectral-epoch") as drivers:
             if isinstance(pool, ThreadPoolExecutor):
-                yield _Threads(pool, drivers, workers, done)
+                yield _Threads(pool, drivers, workers, callback)
             else:
                 with ThreadPoolExecutor(workers, thread_name_prefix="daskspectral") as own:
-                    yield _Threads(own, drivers, workers, done)
+                    yield _Threads(own, drivers, workers, callback)
     else:
-        yield _Immediate(get, done, shares_memory=get is dask.local.get_sync)
+        yield _Immediate(get, callback, shares_memory=get is dask.local.get_sync)
+
+
+def active_client() -> Any:
+    """The distributed client that work goes to here and now, or None. Raises as `active_scheduler` does."""
+    return _client_of(_active_get())
+
+
+def active_report() -> Report | None:
+    """What takes events of work on the driver: the topic "daskspectral" of the active client; None without a client."""
+    client = active_client()
+    return None if client is None else _report(client)
+
+
+def _active_get() -> Any:
+    """The `get` of dask's scheduler, None for the default one."""
+    try:
+        get = dask.base.get_scheduler()
+    except RuntimeError as error:
+        if not _in_event_loop():
+            raise RuntimeError(
+                f"{error} Start a dask.distributed.Client, or choose another scheduler: "
+                "dask.config.set(scheduler='threads')"
+            ) from None
+        raise RuntimeError(ASYNCHRONOUS) from None
+    client = _client_of(get)
+    if client is not None and client.asynchronous:  # older versions of dask do not refuse it
+        raise RuntimeError(ASYNCHRONOUS)
+    return get
+
+
+def _in_event_loop() -> bool:
+    """Whether this thread runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _client_of(get: Any) -> Any:
+    """The distributed client that a `get` belongs to, or None."""
+    owner = getattr(get, "__self__", None)
+    return owner if type(owner).__module__.startswith("distributed") else None
+
+
+@contextmanager
+def _thread_left_to_others() -> Iterator[None]:
+    """In a task of a worker: leave its thread to other tasks, which it may wait for; otherwise nothing."""
+    from distributed import rejoin, secede
+
+    try:
+        secede()  # type: ignore[no-untyped-call]
+    except (ValueError, KeyError, AttributeError):  # in no task, or in one that has left already (worker_client)
+        yield
+        return
+    try:
+        yield
+    finally:
+        rejoin()  # type: ignore[no-untyped-call]
+
+
+def _report(client: Any) -> Report:
+    """Sends events to the scheduler of a client, until one is not taken."""
+    lost = False
+
+    def report(event: dict[str, Any]) -> None:
+        nonlocal lost
+        if lost or client.status != "running":
+            return
+        try:
+            client.sync(client.scheduler.log_event, topic=TOPIC, msg=event, callback_timeout=REPORT_SECONDS)
+        except (OSError, TimeoutError, RuntimeError):
+            lost = True
+
+    return report

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import zarr
 from numpy.typing import NDArray
+from zarr.abc.store import Store
 
 from daskspectral.data.batches import Bad, Batches, Rows
 from daskspectral.data.readers import ArrayReader, Reader
@@ -25,10 +26,29 @@ class ReduceTask(Protocol):
     def __call__(self, batches: Batches, state: Any) -> dict[str, Array]: ...
 
 
+@dataclass(frozen=True)
+class Tally:
+    """How many rows are worth telling of, and the largest of a number that tells how much."""
+
+    count: int = 0
+    most: float = 0.0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.count + other.count, max(self.most, other.most))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """The results (c, ...) of the rows of one batch, and how many of the rows are worth telling of."""
+
+    values: Array
+    tally: Tally
+
+
 class MapTask(Protocol):
     """The result (c, ...) of each row of one batch."""
 
-    def __call__(self, batch: Mapping[str, Array], state: Any) -> Array: ...
+    def __call__(self, batch: Mapping[str, Array], state: Any) -> Array | Counted: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,24 +117,26 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
     return Total(sums, batches.weight, batches.count, batches.skipped)
 
 
-def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Bad | None]:
-    """The results of one range, None where they were written; and the first row that cannot be used."""
+def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Tally, Bad | None]:
+    """The results of one range, None where they were written; the rows that count; the first that cannot be used."""
     limit_worker()
     batches = shared.batches(_readers(parts, start), start, stop)
     try:
         results = [shared.task(batch, state) for batch in batches]
     except PointError as error:
-        return None, Bad(error.row, str(error), error.field, error)
+        return None, Tally(), Bad(error.row, str(error), error.field, error)
     except BaseException as error:
         error.add_note(f"while working on rows {start} to {stop}")
         raise
     if batches.bad is not None or not results:
-        return None, batches.bad
-    result = np.concatenate(results)
+        return None, Tally(), batches.bad
+    result = np.concatenate([r.values if isinstance(r, Counted) else r for r in results])
+    tally = sum((r.tally for r in results if isinstance(r, Counted)), Tally())
     if shared.out is None:
-        return result, None
-    zarr.open_array(shared.out, mode="r+")[start:stop] = result
-    return None, None
+        return result, tally, None
+    out = zarr.open_array(shared.out, mode="r+") if isinstance(shared.out, (str, Store)) else shared.out
+    out[start:stop] = result
+    return None, tally, None
 
 
 def _readers(parts: tuple[Any, ...], start: int) -> dict[str, Reader]:

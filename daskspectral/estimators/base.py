@@ -7,6 +7,8 @@ A fit is: open the data, plan, take up a checkpoint or choose a discretisation (
 from __future__ import annotations
 
 import hashlib
+import importlib
+import json
 import logging
 import os
 from abc import abstractmethod
@@ -22,16 +24,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, FourierLattice
 from daskspectral.data.integrity import Snapshot
+from daskspectral.data.labelled import lay_out
 from daskspectral.data.opening import check_appended
+from daskspectral.data.readers import refuse_input
+from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
+from daskspectral.data.writer import refuse_existing
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
+from daskspectral.estimators.columns import NAMES, NamedColumns
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments, update_digest
 from daskspectral.moments.dealing import Dealing
 from daskspectral.operators import Operator
-from daskspectral.passes.apply import apply_rows
+from daskspectral.passes.apply import Result, apply_rows
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.passes.networks import Kept, Training
 from daskspectral.passes.parameters import check_one_of
@@ -43,10 +50,11 @@ from daskspectral.store import load, save
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
+LAYOUTS = ("layout_", "right_layout_")
 planning = logging.getLogger("daskspectral.plan")
 
 
-class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
+class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names."""
 
     expects: ClassVar = {
@@ -76,7 +84,9 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
     def state(self) -> dict[str, Any]:
         """The parameters and the fitted attributes; raises sklearn's NotFittedError before `fit`."""
         check_is_fitted(self)
-        found = {name: getattr(self, name) for name in self.fitted_attributes if hasattr(self, name)}
+        found = {name: getattr(self, name) for name in (*self.fitted_attributes, *LAYOUTS) if hasattr(self, name)}
+        if NAMES in vars(self):
+            found[NAMES] = self.feature_names_in_.tolist()
         return {"params": self.plain_params(), "fitted": found}
 
     @final
@@ -90,7 +100,10 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
         for name, value in fitted.items():
             if getattr_static(cls, name, None) is None:  # a file replaces no method
                 setattr(estimator, name, value)
-        strange = sorted(set(fitted) - {name for name in estimator.fitted_attributes if name in vars(estimator)})
+        if NAMES in fitted:
+            estimator.feature_names_in_ = np.array([str(name) for name in fitted[NAMES]], dtype=object)
+        known = {name for name in (*estimator.fitted_attributes, *LAYOUTS, NAMES) if name in vars(estimator)}
+        strange = sorted(set(fitted) - known)
         if strange:
             raise ValueError(
                 f"a fitted {cls.__name__} does not save {', '.join(strange)}: the file was altered after saving"
@@ -129,15 +142,17 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
         return params
 
     @final
-    def save(self, path: Path, *, overwrite: bool = False) -> None:
+    def save(self, path: Path, *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
         """Write the fitted estimator as a zarr group (`daskspectral.save`)."""
-        save(self, path, overwrite=overwrite)
+        save(self, path, overwrite=overwrite, storage_options=storage_options)
 
     @final
     @classmethod
-    def load(cls, path: Path, *, trusted: Iterable[Trusted] = ()) -> Self:
+    def load(
+        cls, path: Path, *, trusted: Iterable[Trusted] = (), storage_options: Mapping[str, Any] | None = None
+    ) -> Self:
         """A saved estimator of this class (`daskspectral.load`). Raises ValueError where it is of another class."""
-        model = load(path, trusted=trusted)
+        model = load(path, trusted=trusted, storage_options=storage_options)
         if not isinstance(model, cls):
             what = type(model).__name__
             raise ValueError(f"{os.fspath(path)} holds {what}, not {cls.__name__}; use daskspectral.load")
@@ -149,6 +164,8 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self
 
+    @final
+    @stored
     def _rows(
         self,
         function: RowFunction,
@@ -156,19 +173,35 @@ class Estimator(Registered, BaseEstimator):  # type: ignore[misc]
         *,
         n_features: int | None = None,
         coordinates: Mapping[str, Array] | None = None,
+        name: str = "eigenfunction",
+        output: Result | None = None,
+        side: str = "",
         out: Path | None = None,
         overwrite: bool = False,
         on_invalid: str = "raise",
         allow_missing: bool = False,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The function at the rows of X, in X's container, with the options of `transform` and `predict`."""
+        """The function at the rows of X, in X's container, with the options of `transform` and `predict`.
+
+        The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component".
+        """
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+        if out is not None:
+            refuse_existing(out, overwrite)
+            refuse_input(out, X if isinstance(X, (str, os.PathLike)) else None)
+        if output is None:
+            along = {key: ("component", values) for key, values in (coordinates or {}).items()}
+            names = {**along, "component": np.arange(function.columns)}
+            output = Result(name, (function.columns,), ("component",), names)
+        laid = lay_out(X, sample_dims=getattr(self, "sample_dims", None), layout=vars(self).get(f"{side}layout_"))
         return apply_rows(
             replace(function, nan_rows=on_invalid == "skip"),
-            X,
-            n_features=self.n_features_in_ if n_features is None else n_features,
-            coordinates=coordinates or {},
+            self._like_fit(X if laid is None else laid.reader, n_features),
+            output=output,
+            rows=None if laid is None else laid.rows,
+            provenance=provenance(self) if out is not None else None,
             allow_missing=allow_missing,
             out=out,
             overwrite=overwrite,
@@ -324,6 +357,16 @@ def _as_given(estimator: MeasuredEstimator) -> dict[str, Any]:
     given = estimator.get_params(deep=False)
     found = {name: given[name] for name in ("folds",) if name in given}
     return found if given.get("periods") is None else {**found, "periods": dict(given["periods"])}
+
+
+def provenance(estimator: Estimator) -> dict[str, Any]:
+    """What made a result, as attributes of its store: the version, the estimator and its parameters, as JSON."""
+    plain = {name: _digested(encode(value)) for name, value in estimator.plain_params().items()}
+    return {
+        "daskspectral_version": importlib.import_module("daskspectral").__version__,
+        "estimator": type(estimator).__name__,
+        "parameters": json.dumps(plain, sort_keys=True),
+    }
 
 
 def identity_of(snapshot: Snapshot, params: Mapping[str, Any], on_invalid: str) -> dict[str, Any]:

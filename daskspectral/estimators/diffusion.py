@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import math
-import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.data.integrity import Snapshot
+from daskspectral.data.remote import stored
 from daskspectral.data.source import Source, open_source
+from daskspectral.data.tables import is_frame
 from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
-from daskspectral.errors import RankWarning
-from daskspectral.estimators.base import Estimator
+from daskspectral.errors import RankWarning, warn_user
+from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Gaussian
+from daskspectral.passes.bandwidth import check_bandwidth, chosen_bandwidth
 from daskspectral.passes.coordinates import (
     Coordinates,
     Embed,
@@ -31,7 +35,6 @@ from daskspectral.passes.landmarks import choose_landmarks
 from daskspectral.passes.parameters import (
     check_amount,
     check_landmark_choice,
-    check_number,
     check_one_of,
     check_random_state,
     check_whole,
@@ -50,10 +53,15 @@ from daskspectral.solve.diffusion import (
 )
 
 Array = NDArray[np.floating[Any]]
+logger = logging.getLogger("daskspectral")
 EXACT_ROWS = 8000  # "auto" takes all points up to here: K then has 512 MB
 
 
-class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
+class _UncoveredError(ValueError):
+    """Landmarks that do not cover some points."""
+
+
+class DiffusionMap(Transformer):
     """Diffusion maps (Coifman and Lafon 2006), in the form that Fanuel et al. (2022) compare the SDP embedding with.
 
     K_ij = exp(-|x_i - x_j|^2 / bandwidth^2) is divided by powers of its degrees q = K 1,
@@ -66,8 +74,9 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    bandwidth : number
-        In the units of X.
+    bandwidth : {"auto", "median", "local"} or number
+        In the units of X, or how it is chosen, as in `SDPEmbedding`. Where the landmarks do not cover the points at the
+        bandwidth of "auto", it is widened, by factors of sqrt 2, until they do.
     n_components : int
         k.
     method : {"auto", "exact", "lowrank"}
@@ -87,14 +96,18 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         stationary distribution m / sum m.
     random_state : int, Generator or None
         Decides the landmarks and where Lanczos begins.
+    sample_dims, latitude : optional
+        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
     embedding_ : (n, k) coordinates of the rows of the fit; each column's entry of largest magnitude is positive
     spectrum_ : (k,) eigenvalues of A_bar, descending, all below 1
+    bandwidth_ : float, the bandwidth taken
     method_ : {"exact", "lowrank"}, the method taken
     functions_ : the coordinates as functions of points
     n_features_in_ : int
+    feature_names_in_ : (n_features_in_,), the names of the columns of a data frame
 
     Examples
     --------
@@ -109,11 +122,11 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
     True
     """
 
-    fitted_attributes = ("embedding_", "spectrum_", "method_", "functions_", "n_features_in_")
+    fitted_attributes = ("embedding_", "spectrum_", "bandwidth_", "method_", "functions_", "n_features_in_")
 
     def __init__(
         self,
-        bandwidth: float,
+        bandwidth: str | float = "auto",
         *,
         n_components: int = 2,
         method: str = "auto",
@@ -123,6 +136,8 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         alpha: float = 0.0,
         symmetric: bool = True,
         random_state: Any = None,
+        sample_dims: str | Sequence[str] | None = None,
+        latitude: str | None = None,
     ):
         self.bandwidth = bandwidth
         self.n_components = n_components
@@ -133,7 +148,11 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         self.alpha = alpha
         self.symmetric = symmetric
         self.random_state = random_state
+        self.sample_dims = sample_dims
+        self.latitude = latitude
 
+    @stored
+    @labelled
     def fit(
         self,
         X: Any,
@@ -142,6 +161,7 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         on_invalid: str = "raise",
         allow_missing: bool = False,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Find the eigenvectors, on the active dask scheduler, and the coordinates of the rows of X (n, d).
 
@@ -156,6 +176,8 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         """
         self._check_parameters(on_invalid)
         source = open_source(X)
+        self._check_several(source)
+        self._keep_names(X)
         if source.n <= self.n_components:
             raise ValueError(
                 f"X has {source.n} rows, and n_components={self.n_components} needs one more than that: the first "
@@ -169,7 +191,17 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         source = source.allowing_missing(allow_missing)
         snapshot = Snapshot(source, allow_missing=allow_missing)
         solve = self._exact if method == "exact" else self._lowrank
-        values, functions = solve(source, Gaussian(float(self.bandwidth) / math.sqrt(2)), on_invalid, progress)
+        options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
+        self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state, **options)
+        while True:
+            try:
+                values, functions = solve(source, Gaussian(self.bandwidth_ / math.sqrt(2)), on_invalid, progress)
+                break
+            except _UncoveredError:
+                if self.bandwidth != "auto":
+                    raise
+                self.bandwidth_ *= math.sqrt(2)
+                logger.info("the landmarks do not cover the points; bandwidth widened to %.6g", self.bandwidth_)
         self._check_components(values)
         embed = feature_run(source, functions, "keep" if on_invalid == "skip" else "raise", progress, "embedding")
         embedding = embed.map(Embed(Coordinates(functions, nan_rows=on_invalid == "skip")))
@@ -179,12 +211,15 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         self.spectrum_, self.method_, self.n_features_in_ = values, method, source.n_features_in
         return self
 
+    @stored
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit`, then the coordinates of the same rows: `embedding_` for numpy, other containers in their own kind."""
+        X = self._framed(X)
         self.fit(X, y, **options)
-        if isinstance(X, (np.ndarray, list, tuple)):
+        if isinstance(X, (np.ndarray, list, tuple)) or is_frame(X):
             return self.embedding_
-        return self.transform(X, **options)
+        rows = {name: value for name, value in options.items() if name not in ("sample_dims", "latitude")}
+        return self.transform(X, **rows)
 
     def transform(self, X: Any, **options: Any) -> Any:
         """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: `embedding_` at rows of the fit.
@@ -193,7 +228,14 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         vanishes, so that coordinates are undefined, raise ValueError, or become NaN with on_invalid="skip".
         """
         check_is_fitted(self)
-        return self._rows(Coordinates(self.functions_), X, coordinates={"eigenvalue": self.spectrum_}, **options)
+        X = self._framed(X, options.get("out"))
+        return self._rows(
+            Coordinates(self.functions_), X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.spectrum_)
 
     def _exact(
         self, source: Source, kernel: Gaussian, on_invalid: str, progress: bool | None
@@ -230,14 +272,16 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
         self, source: Source, kernel: Gaussian, on_invalid: str, progress: bool | None
     ) -> tuple[Array, DiffusionFunctions]:
         options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
-        with warnings.catch_warnings():
-            if isinstance(self.landmarks, str) and self.landmarks == "cholesky":
-                warnings.simplefilter(
-                    "ignore", RankWarning
-                )  # the landmarks span the kernel to rounding: no more are needed
-            points = choose_landmarks(
-                source, kernel, self.landmarks, self.n_landmarks, self.random_state, sample_size=None, **options
-            ).points
+        points = choose_landmarks(
+            source,
+            kernel,
+            self.landmarks,
+            self.n_landmarks,
+            self.random_state,
+            at_most=isinstance(self.landmarks, str) and self.landmarks == "cholesky",  # fewer span the kernel
+            sample_size=None,
+            **options,
+        ).points
         functions = landmark_features(kernel, points, self.alpha)
         steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
         for step in steps:
@@ -251,30 +295,27 @@ class DiffusionMap(TransformerMixin, Estimator):  # type: ignore[misc]
 
     def _check_covered(self, uncovered: int, n: int, p: int) -> None:
         if uncovered:
-            raise ValueError(
+            raise _UncoveredError(
                 f"{uncovered} of {n} points are not covered by the {p} landmarks, which reproduce less than a tenth "
                 f"of their kernel: add landmarks (n_landmarks), choose them by 'cholesky' or 'kmeans++', or widen the "
-                f"bandwidth {self.bandwidth:g}"
+                f"bandwidth {self.bandwidth_:g}"
             )
 
     def _check_components(self, values: Array) -> None:
         if not len(values):
             raise ValueError(
                 f"except for the trivial one, every eigenvalue is below {LEAST_EIGENVALUE:g}: at bandwidth "
-                f"{self.bandwidth:g} the kernel sees a single point, or all points are equal; narrow the bandwidth"
+                f"{self.bandwidth_:g} the kernel sees a single point, or all points are equal; narrow the bandwidth"
             )
         if len(values) < self.n_components:
-            warnings.warn(
+            warn_user(
                 f"only {len(values)} of {self.n_components} components: the other eigenvalues are below "
                 f"{LEAST_EIGENVALUE:g}, where eigenvectors are rounding; lower n_components or narrow the bandwidth",
                 RankWarning,
-                stacklevel=3,
             )
 
     def _check_parameters(self, on_invalid: str) -> None:
-        check_number("bandwidth", self.bandwidth)
-        if not self.bandwidth > 0:
-            raise ValueError(f"bandwidth must be positive, in the units of X; it is {self.bandwidth!r}")
+        check_bandwidth(self.bandwidth)
         for name in ("n_components", "n_landmarks"):
             check_whole(name, getattr(self, name))
         for name in ("time", "alpha"):

@@ -10,19 +10,21 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
 from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral import landmarks as choosing
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.data.containers import in_memory
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import ArrayReader
-from daskspectral.data.source import Source, in_memory, open_source
+from daskspectral.data.remote import stored
+from daskspectral.data.source import Source, open_source
 from daskspectral.engine import Run
 from daskspectral.engine.memory import check_memory
 from daskspectral.engine.sampling import Scan, draw_rows
-from daskspectral.estimators.base import Estimator
+from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Kernel
 from daskspectral.moments.advice import advise_rank
 from daskspectral.operators.weights import exponent_of
@@ -44,7 +46,7 @@ from daskspectral.solve import Problem, Symmetric, resolve_cut
 Array = NDArray[np.floating[Any]]
 
 
-class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
+class GraphLaplacian(Transformer):
     """The graph Laplacian restricted to a Galerkin basis (equation (16) and appendix B.1, Cabannes and Bach 2024).
 
     The form sum_ij w_ij (f(x_i) - f(x_j)) (g(x_i) - g(x_j)) / n^2 takes the place of <grad f, grad g>. It is a baseline
@@ -72,6 +74,8 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
         sum of the array, the true eigenvalues (appendix B.1).
     constant : bool
         Add the constant function to the basis.
+    sample_dims, latitude : optional
+        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
@@ -81,7 +85,7 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
     residuals_ : (k,) norms of the whitened eigenproblem's residuals
     factor_ : number, by which `rescale` multiplied the eigenvalues
     form_, gram_ : (p, p), the form (not rescaled) and the Gram matrix, as means over pairs and points
-    basis_, kernel_, weights_, n_features_in_
+    basis_, kernel_, weights_, n_features_in_, feature_names_in_ (of a data frame)
 
     Examples
     --------
@@ -126,6 +130,8 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
         constant: bool = True,
         rtol: float | None = None,
         random_state: Any = None,
+        sample_dims: str | Sequence[str] | None = None,
+        latitude: str | None = None,
     ):
         self.weights = weights
         self.kernel = kernel
@@ -139,7 +145,11 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
         self.constant = constant
         self.rtol = rtol
         self.random_state = random_state
+        self.sample_dims = sample_dims
+        self.latitude = latitude
 
+    @stored
+    @labelled
     def fit(
         self,
         X: Any,
@@ -149,6 +159,7 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
         on_invalid: str = "raise",
         allow_missing: bool = False,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Sum over all pairs of the rows of X (n, d) on the active dask scheduler, and solve.
 
@@ -162,12 +173,14 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
         weights, kernel = _checked_weights(self.weights), checked_kernel(self.kernel)
         self._check_parameters(on_invalid)
         source = open_source(X, weight=sample_weight)
+        self._check_several(source)
+        self._keep_names(X)
         self._check_against(source)
         source = source.allowing_missing(allow_missing)
         snapshot = Snapshot(source, allow_missing=allow_missing)
         rows = self._run(source, on_invalid, progress).reduce(Scan())
         if rows.weight <= 0:
-            raise ValueError(f"the total sample weight is {rows.weight:g}; some row needs a positive weight")
+            raise ValueError(f"the total sample weight is {rows.weight:g}; some row needs a weight above zero")
         exponent = exponent_of(rows.weight / rows.count) if "weight" in source.readers else 0
         mass = math.ldexp(rows.weight, -exponent)
         chosen = choose_landmarks(
@@ -205,8 +218,13 @@ class GraphLaplacian(TransformerMixin, Estimator):  # type: ignore[misc]
     def transform(self, X: Any, **options: Any) -> Any:
         """The eigenfunctions at the rows of X, (n, k) float64; options as in `SpectralDecomposition.transform`."""
         check_is_fitted(self)
+        X = self._framed(X, options.get("out"))
         function = SpanValues(self.basis_, self.coefficients_)
         return self._rows(function, X, coordinates={"eigenvalue": self.eigenvalues_}, **options)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.coefficients_.shape[1])
 
     def _all_pairs(self, run: Run, weights: Kernel, gram: CloudGram, mass: float, exponent: int) -> Mapping[str, Array]:
         tiles = Tiles(run.source.readers, run.plan.ranges, exponent=exponent)

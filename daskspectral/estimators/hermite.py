@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice, LandmarkBasis
 from daskspectral.data.opening import open_regression
+from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
 from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.hermite_functions import RegressionFunctions
+from daskspectral.estimators.labelled import labelled
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.moments.regression import RidgeProblem, advise_offset
@@ -27,10 +29,8 @@ from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import (
     check_amount,
     check_landmark_choice,
-    check_number,
+    check_landmark_fit,
     check_one_of,
-    check_random_state,
-    check_whole,
     checked_kernel,
     given_landmarks,
 )
@@ -40,7 +40,7 @@ from daskspectral.passes.regression import Open, decide_regression
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.sums import Discretisation
-from daskspectral.solve.ridge import RidgeFit, resolve_ridge_cut
+from daskspectral.solve.ridge import resolve_ridge_cut
 
 Array = NDArray[np.floating[Any]]
 
@@ -93,6 +93,8 @@ class HermiteRegressor(RegressionFunctions):
         depend on their neighbours, as in a time series, need "blocks", or labels of what belongs together.
     random_state : int, Generator or None
         Decides the landmarks, with the global order of the rows and nothing else.
+    sample_dims, latitude : optional
+        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
@@ -111,7 +113,7 @@ class HermiteRegressor(RegressionFunctions):
     gcv_curve_ : (g, 2), the penalties and these scores
     rank_ : int, directions that the sums resolve
     degrees_of_freedom_ : float, the trace of the hat matrix
-    moments_, basis_, kernel_, n_features_in_
+    moments_, basis_, kernel_, n_features_in_, feature_names_in_ (of a data frame)
 
     Examples
     --------
@@ -126,20 +128,6 @@ class HermiteRegressor(RegressionFunctions):
     array([[ 0.54],
            [-0.42]])
     """
-
-    fitted_attributes = (
-        "moments_",
-        "coef_",
-        "alpha_",
-        "choice_",
-        "cv_",
-        "cv_score_",
-        "cv_curve_",
-        "gcv_",
-        "gcv_curve_",
-        "rank_",
-        "degrees_of_freedom_",
-    )
 
     def __init__(
         self,
@@ -158,6 +146,8 @@ class HermiteRegressor(RegressionFunctions):
         dtype: str = "float64",
         folds: Any = 10,
         random_state: Any = None,
+        sample_dims: str | Sequence[str] | None = None,
+        latitude: str | None = None,
     ):
         self.kernel = kernel
         self.n_landmarks = n_landmarks
@@ -173,7 +163,11 @@ class HermiteRegressor(RegressionFunctions):
         self.dtype = dtype
         self.folds = folds
         self.random_state = random_state
+        self.sample_dims = sample_dims
+        self.latitude = latitude
 
+    @stored
+    @labelled
     @leased
     def fit(
         self,
@@ -187,6 +181,7 @@ class HermiteRegressor(RegressionFunctions):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Measure the moments of X (n, d), y and the gradients in one pass on the active dask scheduler, and solve.
 
@@ -210,6 +205,7 @@ class HermiteRegressor(RegressionFunctions):
             weight=sample_weight,
             fold=None if folds is None else folds.labels,
         )
+        self._keep_names(X)
         periods = None if self.periods is None else periods_of(self.periods, source)
         lattice = None if self.basis is None else regression_lattice(self.basis, source.dimension, periods)
         if lattice is None:
@@ -238,6 +234,8 @@ class HermiteRegressor(RegressionFunctions):
         self.choice_ = replace(self.choice_, parameters={**self.choice_.parameters, "alpha": self.alpha_})
         return self
 
+    @stored
+    @labelled
     def update(
         self,
         X: Any,
@@ -249,6 +247,7 @@ class HermiteRegressor(RegressionFunctions):
         on_invalid: str = "raise",
         allow_missing: bool = False,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Fold in rows that were appended to X, y and gradients since they were fitted: only these are read.
 
@@ -258,8 +257,9 @@ class HermiteRegressor(RegressionFunctions):
         before: Moments = self.fitted().moments_
         found = continued_folds(before.folds, folds)
         labels = None if found is None else found.labels
+        columns = self.preparation_.columns
         source, operator = open_regression(
-            X, y, gradients=gradients, columns=self.preparation_.columns, weight=sample_weight, fold=labels
+            self._like_fit(X), y, gradients=gradients, columns=columns, weight=sample_weight, fold=labels
         )
         if operator != before.operator:
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
@@ -301,19 +301,6 @@ class HermiteRegressor(RegressionFunctions):
         self.choice_ = found.selection.with_parameters(self.given_params())
         advise_offset(moments)
         return self._with(moments, found.problem, found.fit, found.coefficients)
-
-    def _with(self, moments: Moments, problem: RidgeProblem, fit: RidgeFit, coefficients: Array) -> Self:
-        """This estimator with the solution of these moments."""
-        assert isinstance(moments.operator, Regression)
-        self.coef_ = coefficients[:, 0] if moments.operator.targets is None else coefficients
-        self.alpha_, self.gcv_, self.gcv_curve_ = fit.alpha, fit.score, np.column_stack([fit.alphas, fit.scores])
-        self.cv_ = self.cv_score_ = self.cv_curve_ = None
-        if fit.errors is not None and fit.error is not None:
-            self.cv_, self.cv_score_ = fit.error, problem.explained(fit.error)
-            self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1)])
-        self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
-        self.moments_ = moments
-        return self.restored()
 
     def _size(self, source: Source) -> int:
         return self._count(source) if isinstance(self.landmarks, str) else len(self.landmarks)
@@ -370,8 +357,7 @@ class HermiteRegressor(RegressionFunctions):
         )
 
     def _check_parameters(self, on_invalid: str) -> None:
-        if self.n_landmarks != "auto":
-            check_whole("n_landmarks", self.n_landmarks)
+        check_landmark_fit(self, on_invalid)
         least = 1 if self.n_landmarks == "auto" else int(self.n_landmarks)
         check_landmark_choice(self.landmarks, self.landmark_sample, least)
         if self.basis is not None:
@@ -381,7 +367,6 @@ class HermiteRegressor(RegressionFunctions):
         elif self.alpha is not None:
             check_amount("alpha", self.alpha)
         check_amount("gradient_weight", self.gradient_weight)
-        check_one_of("standardize", self.standardize, (True, False))
         check_periods(self.periods)
         periods = self.periods if self.basis is None else self.basis.periods or self.periods
         if self.standardize and periods is not None:
@@ -389,12 +374,7 @@ class HermiteRegressor(RegressionFunctions):
                 "standardize=True would change the units of X, and periods are in them; scale the columns of X before, "
                 "without standardize"
             )
-        check_one_of("dtype", self.dtype, ("float64", "float32"))
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        if self.rtol is not None:
-            check_number("rtol", self.rtol)
         resolve_ridge_cut(self.rtol, self.dtype)
-        check_random_state(self.random_state)
 
     def _check_against(self, source: Source, kernel: Kernel, operator: Regression) -> None:
         """Raise an error where parameters and data do not fit, as far as metadata tell, before any task is sent."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Self
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import FourierLattice, LandmarkBasis
 from daskspectral.data.source import Preparation
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.moments import Moments
-from daskspectral.passes.apply import shaped
-from daskspectral.passes.functions import SpanSlopes, SpanValues
+from daskspectral.moments.regression import RidgeProblem
+from daskspectral.operators.regression import Regression
+from daskspectral.passes.functions import SpanValues
+from daskspectral.solve.ridge import RidgeFit
 
 Array = NDArray[np.floating[Any]]
 
@@ -25,6 +24,20 @@ class RegressionFunctions(Regressor):
 
     moments_: Moments
     coef_: Array
+
+    fitted_attributes = (
+        "moments_",
+        "coef_",
+        "alpha_",
+        "choice_",
+        "cv_",
+        "cv_score_",
+        "cv_curve_",
+        "gcv_",
+        "gcv_curve_",
+        "rank_",
+        "degrees_of_freedom_",
+    )
 
     def restored(self) -> Self:
         moments = self.moments_
@@ -36,43 +49,20 @@ class RegressionFunctions(Regressor):
         self.n_features_in_ = int(moments.preparation["n_features_in"])
         return self
 
-    def predict(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
-        """f at the rows of X, (n,), or (n, m) for m targets, float64.
-
-        numpy gives numpy, dask gives dask, xarray gives xarray (lazy where X is), and a zarr array or a path gives a
-        lazy dask array. With `out`, (n, m) values are written to a new zarr array at that path or URL, which appears
-        whole or not at all, and None is returned. Invalid rows raise InvalidRowError, or become NaN with
-        on_invalid="skip". The other options are as in `SpectralDecomposition.transform`.
-        """
-        check_is_fitted(self)
-        result = self._rows(self._predictor()[0], X, out=out, **options)
-        return None if out is not None else shaped(result, "prediction", self.coef_.shape[1:], ("target",), {})
-
-    def predict_gradient(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
-        """The gradient of f at the rows of X, in the columns of X: (n, d), or (n, m, d) for m targets, float64.
-
-        It is 0 along columns that are not used. Containers and options are as in `predict`; `out` gets (n, m d).
-        Raises SmoothnessError where the kernel has no gradient.
-        """
-        check_is_fitted(self)
-        self.basis_.check_order(1, "predict_gradient")
-        width = self.n_features_in_
-        function = SpanSlopes(self.basis_, self._by_target(), width, preparation=self.preparation_)
-        result = self._rows(function, X, out=out, **options)
-        if out is not None:
-            return None
-        dims: tuple[str, ...] = ("feature",)
-        names = {}
-        if isinstance(X, xr.DataArray):
-            dims = (str(X.dims[1]),)
-            names = {name: c for name, c in X.coords.items() if c.dims == (X.dims[1],)}
-        extra = ("target",) if self.coef_.ndim == 2 else ()
-        return shaped(result, "gradient", (*self.coef_.shape[1:], width), (*extra, *dims), names)
+    def _with(self, moments: Moments, problem: RidgeProblem, fit: RidgeFit, coefficients: Array) -> Self:
+        """This estimator with the solution of these moments."""
+        assert isinstance(moments.operator, Regression)
+        self.coef_ = coefficients[:, 0] if moments.operator.targets is None else coefficients
+        self.alpha_, self.gcv_, self.gcv_curve_ = fit.alpha, fit.score, np.column_stack([fit.alphas, fit.scores])
+        self.cv_ = self.cv_score_ = self.cv_curve_ = None
+        if fit.errors is not None and fit.error is not None:
+            self.cv_, self.cv_score_ = fit.error, problem.explained(fit.error)
+            self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1)])
+        self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
+        self.moments_ = moments
+        return self.restored()
 
     def _predictor(self) -> tuple[SpanValues, int | None]:
-        function = SpanValues(self.basis_, self._by_target(), preparation=self.preparation_)
+        by_target = self.coef_.reshape(len(self.coef_), -1)
+        function = SpanValues(self.basis_, by_target, preparation=self.preparation_)
         return function, self.coef_.shape[1] if self.coef_.ndim == 2 else None
-
-    def _by_target(self) -> Array:
-        """The coefficients as columns (p, m)."""
-        return np.asarray(self.coef_.reshape(len(self.coef_), -1))

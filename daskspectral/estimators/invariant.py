@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 import os
-import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import HarmonicBasis, InvariantBasis
+from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.data.opening import open_regression
+from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
 from daskspectral.engine.checkpoint import leased
-from daskspectral.errors import FitWarning, renumbered
+from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
-from daskspectral.manifolds.base import MOST_FUNCTIONS
 from daskspectral.moments import Moments
-from daskspectral.moments.problem import checked_means
-from daskspectral.moments.regression import explained_by_means
+from daskspectral.moments.coverage import Coverage, Uniformity
+from daskspectral.moments.invariant import fit_invariant, regression_rows
 from daskspectral.operators.regression import Regression
-from daskspectral.passes.apply import shaped
+from daskspectral.passes.apply import Result
+from daskspectral.passes.equivariant import Output
 from daskspectral.passes.folds import checked_folds, continued_folds
-from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
+from daskspectral.passes.importance import importance_weights
+from daskspectral.passes.invariant import InvariantSpace
 from daskspectral.passes.networks import Training
-from daskspectral.passes.parameters import check_amount, check_number, check_one_of, check_whole
+from daskspectral.passes.parameters import check_amount, check_one_of, sobolev_order
+from daskspectral.passes.ranges import advise_appended
 from daskspectral.passes.sums import Discretisation
-from daskspectral.solve.invariant import InvariantProblem, InvariantSolver
+from daskspectral.passes.support import Support
+from daskspectral.passes.targets import levelled
+from daskspectral.solve.invariant import InvariantSolver
 
 Array = NDArray[np.floating[Any]]
-TOLERANCE = 1e-5  # how far points may lie off the manifold
 
 
 class InvariantRegressor(Regressor):
@@ -45,34 +51,67 @@ class InvariantRegressor(Regressor):
 
     Parameters
     ----------
-    manifold : Manifold
-        Where the points lie, such as Sphere(3); its `sample` is the density that "projection" assumes.
+    manifold : Manifold, optional
+        Where the points lie, such as Sphere(3). None: any columns of numbers, on the product of intervals over their
+        ranges in the fit, all of one length; far outliers are cut off, with a warning. New rows beyond an interval have
+        the values at its end, and are counted in a warning. Polynomials in more than some 8 columns have a low degree
+        or no products, which is told.
     group : Group, optional
-        Given by generators, such as Permutations(3); None: no invariance.
-    smoothness : float
+        Given by generators, such as Permutations(3), or by a Lie algebra, such as SpecialOrthogonal(3); None: no
+        invariance.
+    smoothness : float, optional
         s, above half the manifold's dimension: the Sobolev norm has the weights D_lambda^alpha,
-        alpha = 2 s / dimension, with D_lambda the number of eigenfunctions with an eigenvalue up to lambda.
+        alpha = 2 s / dimension, with D_lambda the number of eigenfunctions with an eigenvalue up to lambda. By default
+        2, and dimension / 2 + 1 where that is not above half the dimension.
     n_eigenfunctions : int, optional
-        D: as many whole levels as have at most D eigenfunctions, invariant or not. By default n^(1 / (1 + alpha)) for
-        "projection"; for "least_squares" cross-validation chooses among at most 1000, without a group at most n / 2.
-    solver : {"projection", "least_squares"}
-        Means of y u (Algorithm 1), or ridge least squares with the Sobolev norm as its penalty. Where the data
-        determine f, the relative error of least squares ends at the rounding of the sums, 1e-6 (squared, 1e-12).
+        D: as many whole levels as have at most D eigenfunctions, invariant or not. By default "least_squares" chooses
+        on the folds, as the penalty, among as many levels as do better than half of them on 3000 rows, with a margin,
+        and have up to 1000 invariant functions, half as many as rows, or as numbers with gradients (a value and the
+        manifold's dimension a row), and the first that are not constant in any case; "projection" takes
+        n^(1 / (1 + alpha)).
+    solver : {"least_squares", "projection"}
+        Ridge least squares with the Sobolev norm as its penalty, or means of y u (Algorithm 1), for uniform points.
+        Where the data determine f, the relative error of least squares ends at the rounding of the sums, 1e-6 (squared,
+        1e-12).
+    output : str, Representation or array (q, k, k), optional
+        How the k components of y change with the group, f(g x) = rho(g) f(x): "vector" for a dipole or a velocity,
+        "pseudovector", "determinant", a representation of `daskspectral.groups`, or the orthogonal matrices rho(g) of
+        the group's generators in their order. None: not at all. By default as many whole levels are then measured as
+        have at most 1500 eigenfunctions, and 1000 equivariant functions, half as many as numbers in y.
     alpha : float, optional
-        Weight of the penalty of "least_squares"; by default, with D, of least generalised cross-validation, which
-        counts rows, whatever their weight.
+        Weight of the penalty of "least_squares", which constants are free of; by default, with D, of least error on
+        folds that were left out. Without folds it is that of least generalised cross-validation, which sees the mean
+        leverage of the rows alone: keep the folds where rows are not uniform. Where it is given, D alone is chosen.
+    density : {"uniform", "estimated"}
+        "estimated" weighs the rows by 1 over their density on the manifold, averaged over the group: what "projection"
+        needs of rows that are not uniform. Least squares has no bias from the density, and with these weights counts
+        errors evenly over the manifold.
+    gradient_weight : float
+        Weight of a gradient against a value, 0 or more.
     folds : int, array (n,), "blocks" or None
         Into how many parts the sums are kept apart, for held-out values; as in `SpectralDecomposition`.
+    sample_dims, latitude : optional
+        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
-    coef_ : tuple of arrays (m,), or (m, k) for k targets, one for each eigenspace: coefficients of all its m
-        eigenfunctions
+    coef_ : tuple of arrays (m,), or (m, k) for k targets or components, one for each eigenspace: coefficients of all
+        its m eigenfunctions; of its invariant functions where it was not built (`InvariantBasis`)
     invariant_dimensions_ : (levels,), how many invariant functions each eigenspace has
     n_eigenfunctions_ : int, D of the levels used
-    alpha_, gcv_ : with "least_squares", the penalty and its cross-validation score; gcv_curve_ (levels, 3): D, penalty,
-        score
-    moments_, basis_, n_features_in_
+    manifold_ : the manifold, `Interval` with the ranges where none was given
+    smoothness_ : float, s
+    alpha_, gcv_ : with "least_squares", the penalty and its generalised cross-validation score; gcv_curve_ (levels, 3):
+        D, the best penalty, and its error on the folds, without folds its score
+    cv_ : float, the mean squared error on folds that were left out, summed over the targets, with gradients plus
+        gradient_weight times theirs; D and the penalty are those of all rows, chosen on the same folds. None without
+        folds
+    cv_score_ : float, the share of the targets' spread that was explained there: R^2 of values about their mean, with
+        gradients of both together; None without folds
+    cv_score_error_ : float, the standard error of cv_score_, from its spread over the folds; None without folds
+    uniformity_ : Uniformity, how far the (weighted) rows are from uniform on the manifold, by means of its functions;
+        None with an output
+    moments_, basis_, n_features_in_, feature_names_in_ (of a data frame)
 
     Examples
     --------
@@ -80,7 +119,7 @@ class InvariantRegressor(Regressor):
     >>> import daskspectral as dsp
     >>> sphere, group = dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)
     >>> x = sphere.sample(500, np.random.default_rng(0))
-    >>> f = dsp.InvariantRegressor(sphere, group, n_eigenfunctions=50, solver="least_squares").fit(x, x.prod(axis=1))
+    >>> f = dsp.InvariantRegressor(sphere, group, n_eigenfunctions=50).fit(x, x.prod(axis=1))
     >>> f.invariant_dimensions_  # of the harmonics of degree 0, 1, 2, 3, ...
     array([1, 1, 1, 2, 2, 2, 3])
     >>> bool(np.allclose(f.predict(x), x.prod(axis=1), atol=1e-4))
@@ -89,32 +128,56 @@ class InvariantRegressor(Regressor):
     True
     """
 
-    fitted_attributes = ("moments_", "levels_", "alpha_", "gcv_", "gcv_curve_", "_coefficients", "_targets")
+    fitted_attributes = (
+        "moments_",
+        "levels_",
+        "alpha_",
+        "gcv_",
+        "gcv_curve_",
+        "cv_",
+        "cv_score_",
+        "cv_score_error_",
+        "_coefficients",
+        "_targets",
+    )
 
     def __init__(
         self,
-        manifold: Manifold,
+        manifold: Manifold | None = None,
         group: Group | None = None,
-        smoothness: float = 2.0,
+        smoothness: float | None = None,
         n_eigenfunctions: int | None = None,
-        solver: str = "projection",
+        solver: str = "least_squares",
         *,
+        output: Any = None,
         alpha: float | None = None,
+        density: str = "uniform",
+        gradient_weight: float = 1.0,
         folds: Any = 10,
+        sample_dims: str | Sequence[str] | None = None,
+        latitude: str | None = None,
     ):
         self.manifold = manifold
         self.group = group
         self.smoothness = smoothness
         self.n_eigenfunctions = n_eigenfunctions
         self.solver = solver
+        self.output = output
         self.alpha = alpha
+        self.density = density
+        self.gradient_weight = gradient_weight
         self.folds = folds
+        self.sample_dims = sample_dims
+        self.latitude = latitude
 
+    @stored
+    @labelled
     @leased
     def fit(
         self,
         X: Any,
         y: Any,
+        gradients: Any = None,
         *,
         sample_weight: Any = None,
         on_invalid: str = "raise",
@@ -122,26 +185,59 @@ class InvariantRegressor(Regressor):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Measure the moments of X (n, d) and y, (n,) or (n, k), in one pass on the active dask scheduler, and solve.
 
-        X and y are numpy (also memory-mapped), dask, zarr or xarray arrays, or paths or URLs of zarr arrays.
-        `sample_weight` (n,) are for points that are not uniform: for "projection", 1 over their density. The other
+        `gradients` are the derivatives of y by the columns of X, (n, d), or (n, k, d); on an embedded manifold their
+        part along the normals is left out. With y=None they are fitted alone (forces, whose potential is then known up
+        to a constant: f has the mean 0). X, y and gradients are numpy (also memory-mapped), dask, zarr or xarray
+        arrays, or paths or URLs of zarr arrays. `sample_weight` (n,) are frequency weights: 2 is the row twice (exactly
+        so without folds, which may part equal rows, and up to 3000 rows, of which the functions are chosen). The other
         options are as in `SpectralDecomposition.fit`.
 
-        Raises ValueError or TypeError for a smoothness of half the dimension or less, D above n, a generator that is
-        not an isometry of the manifold, points off it (by more than 1e-5), y of another length; OSError for data that
-        are damaged or change meanwhile.
+        Raises ValueError or TypeError for a smoothness of half the dimension or less, more functions than rows, a
+        generator that is not an isometry of the manifold, points off it (by more than 1e-5, beyond an interval of its
+        width), y or gradients of another shape, gradients for "projection"; OSError for data that are damaged or change
+        meanwhile.
         """
         self._check_parameters(on_invalid)
         folds = checked_folds(self.folds)
         labels = None if folds is None else folds.labels
-        source, operator = open_regression(X, y, weight=sample_weight, fold=labels)
-        most = self._most(source)
-        self._check_first(source.allowing_missing(allow_missing))
+        source, operator = open_regression(
+            X, y, gradients=gradients, weight=sample_weight, fold=labels, slopes=gradients is not None
+        )
+        if self.manifold is None:
+            self._check_several(source)
+        self._keep_names(X)
+        if operator.gradients:
+            operator = replace(operator, manifold=self.manifold)
+        self._check_against(source, operator)
+        self._output.check_targets(operator)
+        self._space.check_first(source.allowing_missing(allow_missing))
+        operator = levelled(operator, source, shifted=self._output.representation is None)
 
         def lay(source: Source, training: Training) -> Discretisation:
-            return Discretisation(self._basis(most), source.preparation)
+            options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
+            levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)), **options)
+            measured = replace(operator, manifold=levels.manifold) if operator.gradients else operator
+            basis: InvariantBasis | EquivariantBasis
+            if self._output.representation is not None:
+                basis = self._output.basis(levels, self.n_eigenfunctions)
+            else:
+                basis = self._space.decided(
+                    levels,
+                    source,
+                    measured,
+                    solver=InvariantSolver.named(self.solver),
+                    gradient_weight=float(self.gradient_weight),
+                    folded=self.folds is not None,
+                    **options,
+                )
+            if self.density == "estimated":
+                found = importance_weights(levels, source, np.random.default_rng(0), **options)
+                measured = replace(measured, importance=found)
+            return Discretisation(basis, source.preparation, operator=None if measured == operator else measured)
 
         return self._fit_source(
             source,
@@ -155,166 +251,165 @@ class InvariantRegressor(Regressor):
             progress=progress,
         )
 
+    @stored
+    @labelled
     def update(
         self,
         X: Any,
         y: Any,
+        gradients: Any = None,
         *,
         sample_weight: Any = None,
         folds: Any = None,
         on_invalid: str = "raise",
         allow_missing: bool = False,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Fold in rows that were appended to X and y since they were fitted: only these are read. D stays.
+        """Fold in rows that were appended to the data since they were fitted: only these are read. The functions stay.
 
         `folds` are as in `SpectralDecomposition.update`. Raises ValueError where X has no more rows than before.
         """
         before: Moments = self.fitted().moments_
         found = continued_folds(before.folds, folds)
         labels = None if found is None else found.labels
-        source, operator = open_regression(X, y, weight=sample_weight, fold=labels)
-        if operator != before.operator:
+        source, operator = open_regression(
+            self._like_fit(X), y, gradients=gradients, weight=sample_weight, fold=labels, slopes=gradients is not None
+        )
+        measured = before.operator
+        assert isinstance(measured, Regression)
+        if operator != replace(measured, manifold=None, importance=None, origin=(), unit=1.0):
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
         options: dict[str, Any] = {"on_invalid": on_invalid, "allow_missing": allow_missing, "progress": progress}
-        return self._update_source(source, folds=found, **options)
+        rows = before.rows
+        updated = self._update_source(source, folds=found, **options)
+        if self.manifold is None:
+            reading = source.allowing_missing(allow_missing)
+            advise_appended(reading, rows, self.manifold_, on_invalid=on_invalid, progress=progress)
+        return updated
 
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, with this solver, penalty and smoothness; no data are touched.
 
-        Raises ValueError for moments of another kind, or of another manifold or group, moments that are not finite, or
-        weights that are all zero.
+        Raises ValueError for moments of another kind, or of another manifold, group or density, moments that are not
+        finite, or weights that are all zero.
         """
         self._check_parameters()
         basis, operator = moments.basis, moments.operator
-        if not isinstance(operator, Regression) or operator.gradients or not isinstance(basis, InvariantBasis):
+        if not isinstance(operator, Regression) or not isinstance(basis, (InvariantBasis, EquivariantBasis)):
             raise ValueError(
                 f"these are moments of {operator} with {basis.description}; measure them with InvariantRegressor.fit"
             )
-        found, wanted = _moves(basis.group), _moves(self.group)
-        same = found.shape == wanted.shape and np.allclose(found, wanted, rtol=0, atol=1e-12)
-        if not (same and basis.harmonic.manifold == self.manifold):
+        if not (self._space.made(basis.manifold, basis.group) and self._output.made(basis)):
             raise ValueError(
-                f"these are moments of {basis.group!r} on {basis.harmonic.manifold!r}, and this model has "
+                f"these are moments of {basis.group!r} on {basis.manifold!r}, and this model has "
                 f"{self.group!r} on {self.manifold!r}; measure them again, or give the model their manifold and group"
             )
-        means = checked_means(moments)
-        solution = InvariantSolver.named(self.solver).solve(
-            InvariantProblem(
-                means["gram"],
-                means["values"],
-                means["value_squares"],
-                int(moments.arrays["observed"][0]),
-                basis.cumulative,
-                self._exponent,
-                self.n_eigenfunctions,
-                self.alpha,
+        self._check_operator(operator)
+        density = "uniform" if operator.importance is None else "estimated"
+        if density != self.density:
+            raise ValueError(
+                f"these moments were measured with density={density!r}, and this model has density={self.density!r}; "
+                "measure them again, or give the model their density"
             )
+        if operator.importance is not None:  # by whose factors the sums are weighed: the first function is 1
+            moments = replace(moments, weight=float(moments.arrays["gram"][0, 0]))
+        found_fit = fit_invariant(
+            moments,
+            InvariantSolver.named(self.solver),
+            self._space.exponent(basis.manifold),
+            most=self.n_eigenfunctions,
+            alpha=self.alpha,
+            gradient_weight=float(self.gradient_weight),
         )
-        if solution.curve is None and self.n_eigenfunctions is None:
-            self._advise(moments, len(solution.coefficients), solution.most)
-        coefficients = np.zeros_like(means["values"])
-        coefficients[: len(solution.coefficients)] = solution.coefficients
-        self._coefficients = coefficients if operator.targets is not None else coefficients[:, :1]
-        self._targets = operator.targets
-        harmonic = basis.harmonic
-        self.levels_ = harmonic.manifold.levels_within(min(solution.most, harmonic.size))
-        self.alpha_, self.gcv_, self.gcv_curve_ = solution.alpha, solution.score, solution.curve
+        solution = found_fit.solution
+        coefficients = np.zeros((basis.size, solution.coefficients.shape[1]))
+        coefficients[: len(solution.coefficients)] = solution.coefficients * operator.unit
+        if operator.origin:
+            coefficients[0] += operator.origin  # of the constant 1
+        unit = operator.unit**2
+        self._coefficients, self._targets = coefficients, operator.targets
+        self.levels_ = int(np.count_nonzero(np.cumsum(basis.multiplicities) <= solution.most))
+        self.alpha_, self.gcv_ = solution.alpha, None if solution.score is None else solution.score * unit
+        self.gcv_curve_ = None if solution.curve is None else solution.curve * [1.0, 1.0, unit]
+        held_out = found_fit.held_out
+        self.cv_ = self.cv_score_ = self.cv_score_error_ = None
+        if held_out is not None:
+            self.cv_, self.cv_score_, self.cv_score_error_ = (
+                held_out.error * unit,
+                held_out.score,
+                held_out.standard_error,
+            )
         self.moments_ = moments
         return self.restored()
 
-    def _advise(self, moments: Moments, size: int, most: int) -> None:
-        """Warn where means of y u explain nothing of the folds that they are not taken over."""
-        explained = explained_by_means(moments, size)
-        if explained is None or explained > 0:
-            return
-        warnings.warn(
-            f"the {size} invariant functions among the first {most} eigenfunctions explain nothing of rows that were "
-            f'left out (R^2 = {explained:.2g} over {moments.count} rows): take solver="least_squares", which is more '
-            "exact for few rows and chooses its functions, give n_eigenfunctions, or more rows",
-            FitWarning,
-            stacklevel=3,
-        )
-
     def restored(self) -> Self:
         basis = self.moments_.basis
-        assert isinstance(basis, InvariantBasis)
+        assert isinstance(basis, (InvariantBasis, EquivariantBasis))
         self.basis_ = basis
+        self.manifold_ = basis.manifold
+        self.smoothness_ = sobolev_order(self.smoothness, self.manifold_)
         self.n_features_in_ = int(self.moments_.preparation["n_features_in"])
         levels = int(self.levels_)
         coefficients = self._coefficients if self._targets is not None else self._coefficients[:, 0]
         self.coef_ = basis.by_level(coefficients)[:levels]
-        self.invariant_dimensions_ = np.array([u.shape[1] for u in basis.vectors[:levels]])
-        self.n_eigenfunctions_ = sum(space.size for space in basis.harmonic.levels[:levels])
+        self.invariant_dimensions_ = basis.dimensions[:levels]
+        self.n_eigenfunctions_ = int(basis.multiplicities[:levels].sum())
+        rows = regression_rows(self.moments_)
+        self.uniformity_ = Uniformity.of(self.moments_, rows) if isinstance(basis, InvariantBasis) else None
+        coverage = Coverage.of(basis, self.moments_.mean("gram"), rows)
+        self._support = Support.of(basis.manifold, coverage)
         return self
 
-    def predict(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
-        """f at the rows of X, (n,), or (n, k) for k targets, float64; lazy for dask, zarr and xarray.
+    def leverage(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
+        """The leverage (n,) of new rows X among the rows of the fit: above 1 there are none near, at coarse resolution.
 
-        `out`, which gets (n, k) values, and the other options are as in `SpectralDecomposition.transform`. Raises
-        ValueError for points off the manifold.
+        u(x)^T G^(-1) u(x) / n, with the first invariant functions u (up to 100, each with 10 rows), G the mean of u u^T
+        over the rows of the fit; with an output of k components the largest eigenvalue of the matrix (k, k). Containers
+        and options are as in `predict`, which warns of such rows.
         """
         check_is_fitted(self)
-        function, targets = self._predictor()
-        found = self._rows(function, X, out=out, **options)
-        shape = () if targets is None else (targets,)
-        return None if out is not None else shaped(found, "prediction", shape, ("target",), {})
+        function = SpanLeverage(self.basis_, self._support)
+        return self._rows(function, X, output=Result("leverage", (), ()), out=out, **options)
 
-    def _predictor(self) -> tuple[SpanValues, int | None]:
-        return SpanValues(self.basis_, self._coefficients), self._targets
+    def _predictor(self) -> tuple[SpanValues | EquivariantValues, int | None]:
+        if isinstance(self.basis_, EquivariantBasis):
+            return EquivariantValues(self.basis_, self._coefficients, self._support), self._targets
+        return SpanValues(self.basis_, self._coefficients, support=self._support), self._targets
 
-    @property
-    def _exponent(self) -> float:
-        """alpha = 2 s / dimension."""
-        return 2 * float(self.smoothness) / self.manifold.dimension
-
-    def _most(self, source: Source) -> int:
-        """The number D of eigenfunctions to measure."""
-        manifold, n = self.manifold, source.n
-        if source.n_features_in != manifold.ambient:
-            raise ValueError(
-                f"X has {source.n_features_in} columns, and points of {manifold!r} have {manifold.ambient} coordinates"
-            )
+    def _check_against(self, source: Source, operator: Regression) -> None:
+        """Raise ValueError where parameters and data do not fit, as far as metadata tell."""
+        self._space.check_columns(source)
+        self._check_operator(operator)
         most = self.n_eigenfunctions
-        if most is not None and most > n:
-            raise ValueError(f"n_eigenfunctions={most} is more than the {n} rows of X; lower it")
-        if most is not None:
-            return most
-        return InvariantSolver.named(self.solver).default(n, self._exponent, self.group is not None)
+        if most is not None and not InvariantSolver.named(self.solver).penalised and most > source.n:
+            raise ValueError(f"n_eigenfunctions={most} is more than the {source.n} rows of X; lower it")
 
-    def _check_first(self, source: Source) -> None:
-        """Raise ValueError where the first rows are off the manifold, before the functions are made."""
-        first = np.asarray(source.readers["x"].read(0, min(1000, source.n)), dtype=float)
-        finite = np.flatnonzero(np.isfinite(first).all(axis=1))
-        with renumbered(lambda k: finite[k]):
-            self.manifold.check(first[finite], tolerance=TOLERANCE)
-
-    def _basis(self, most: int) -> InvariantBasis:
-        harmonic = HarmonicBasis(self.manifold, most, tolerance=TOLERANCE)
-        return InvariantBasis(harmonic, self.group) if self.group is not None else InvariantBasis.all_of(harmonic)
+    def _check_operator(self, operator: Regression) -> None:
+        """Raise ValueError for gradients that the solver does not take."""
+        solver = InvariantSolver.named(self.solver)
+        if operator.gradients and not solver.differentiable:
+            raise ValueError(
+                f"the solver {solver.name!r} takes means of y u, and gradients have no place in them; use "
+                'solver="least_squares", or leave out the gradients'
+            )
 
     def _check_parameters(self, on_invalid: str = "raise") -> None:
-        if not isinstance(self.manifold, Manifold):
-            raise TypeError(f"manifold must be one of daskspectral.manifolds, such as Sphere(3); got {self.manifold!r}")
-        if self.group is not None and not isinstance(self.group, Group):
-            raise TypeError(f"group must be one of daskspectral.groups, such as Permutations(3); got {self.group!r}")
-        check_number("smoothness", self.smoothness)
-        if not self.smoothness > self.manifold.dimension / 2:
-            raise ValueError(
-                f"smoothness must be above half the dimension of {self.manifold!r}, {self.manifold.dimension / 2:g}: "
-                f"only then are Sobolev functions continuous; it is {self.smoothness!r}"
-            )
-        if self.n_eigenfunctions is not None:
-            check_whole("n_eigenfunctions", self.n_eigenfunctions, most=MOST_FUNCTIONS)
+        self._space.check()
         InvariantSolver.named(self.solver)
+        check_one_of("density", self.density, ("uniform", "estimated"))
+        check_amount("gradient_weight", self.gradient_weight)
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         if self.alpha is not None:
             check_amount("alpha", self.alpha)
-        if self.group is not None:
-            self.group.check(self.manifold)
+        self._output.check(self.manifold, self.density)
 
+    @property
+    def _space(self) -> InvariantSpace:
+        """The functions that parameters ask for."""
+        return InvariantSpace(self.manifold, self.group, self.smoothness, self.n_eigenfunctions)
 
-def _moves(group: Group | None) -> Array:
-    """The generators that move something, [A, b] each, (k, d, d + 1)."""
-    generators = () if group is None else group.generators
-    return np.array([np.column_stack([g.matrix, g.shift]) for g in generators if not g.trivial])
+    @property
+    def _output(self) -> Output:
+        """How the values of f change with the group."""
+        return Output.of(self.output, self.group)

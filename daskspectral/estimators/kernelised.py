@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral import landmarks as choosing
+from daskspectral.data.containers import in_memory
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.source import in_memory, open_source
+from daskspectral.data.remote import stored
+from daskspectral.data.source import open_source
 from daskspectral.engine.memory import available
-from daskspectral.errors import RankWarning
-from daskspectral.estimators.base import Estimator
+from daskspectral.errors import RankWarning, warn_user
+from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Kernel, Matern
+from daskspectral.passes.bandwidth import check_bandwidth, chosen_bandwidth
 from daskspectral.passes.coordinates import Coordinates, read_points
 from daskspectral.passes.parameters import (
     check_number,
@@ -31,6 +34,7 @@ from daskspectral.solve.kernelised import RANGE_CUT, KernelisedProblem, LearnedK
 
 Array = NDArray[np.floating[Any]]
 Values = float | Array | Callable[[Array], Array] | None
+SAME = 1e-9  # relative difference of d at equal points that is rounding
 LARGEST_ERROR = 1e-4  # of |diag(B) - d| / d, beyond which there is no answer
 
 
@@ -49,7 +53,7 @@ class KernelCertificate(Registered):
     optimal: bool
 
 
-class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
+class KernelEmbedding(Transformer):
     """The kernelised SDP embedding: problem reg-kVP-n, equation (1.9), of Fanuel et al. 2022.
 
     It learns, among the Mercer kernels b in the space of a kernel k that have b(x_i, x_i) = d(x_i) at n points, the
@@ -57,16 +61,21 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
 
         Tr(K_bar B) / n^2 - regularization Tr(K^+ B),   K_bar = K - u u^T,   B_ij = b(x_i, x_j).
 
-    It is solved with a proof, by an interior-point method, in O(n^3) a step and about 100 n^2 bytes: n up to a few
-    thousand. Where K is numerically singular, as it is for smooth kernels (Gaussian), b is sought in its range, with a
-    RankWarning: the constraints are then nearly dependent, and `certificate_` tells what was reached.
+    It is solved with a proof, in O(n^3) a step and about 100 n^2 bytes: n up to a few thousand. A Newton method on a
+    factor of B takes seconds for 1000 points; equal points are one, counted. Where K is singular at distinct points, an
+    interior-point method takes its place, at some times the cost. Where K is numerically singular, as it is for smooth
+    kernels (Gaussian), b is sought in its range, with a RankWarning: the constraints are then nearly dependent, and
+    `certificate_` tells what was reached.
 
     Parameters
     ----------
-    kernel : Kernel, default Matern(1.5, "median")
-        k. The spaces of Matern kernels are Sobolev spaces.
+    kernel : Kernel, default Matern(1.5, "auto")
+        k. The spaces of Matern kernels are Sobolev spaces. A scale "auto" is bandwidth_ / sqrt 2, at which a Gaussian
+        kernel is exp(-r^2 / bandwidth_^2).
     regularization : number
         lambda, positive.
+    bandwidth : {"auto", "median", "local"} or number
+        In the units of X, or how it is chosen, as in `SDPEmbedding`; of a kernel whose scale is "auto".
     u : array (n,), callable or number, optional
         The values at the points of the function u that is taken off k; by default sum_i k(x_i, .) of unit norm.
     d : array (n,), callable or number, optional
@@ -76,7 +85,9 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     max_passes : int
         Steps at most; about 15 are needed.
     random_state : int, Generator or None
-        Decides the sample of a median distance.
+        Decides the rows from which a bandwidth, or the median distance, is taken.
+    sample_dims, latitude : optional
+        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
@@ -86,7 +97,8 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     objective_, dual_, certificate_ : the value, y (n,), and a KernelCertificate
     learned_kernel_ : b, a kernel: called with points (a, d) and (b, d), it gives the Gram matrix (a, b), so that
         SVC(kernel=est.learned_kernel_) and KernelPCA(kernel=est.learned_kernel_) take it
-    kernel_, n_passes_, n_features_in_
+    bandwidth_ : float, None where the kernel has a scale of its own
+    kernel_, n_passes_, n_features_in_, feature_names_in_ (of a data frame)
 
     Examples
     --------
@@ -110,6 +122,7 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         "dual_",
         "certificate_",
         "learned_kernel_",
+        "bandwidth_",
         "n_passes_",
         "n_features_in_",
     )
@@ -119,29 +132,47 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         kernel: Kernel | None = None,
         regularization: float = 1e-4,
         *,
+        bandwidth: str | float = "auto",
         u: Values = None,
         d: Values = None,
         tolerance: float = 1e-7,
         max_passes: int = 100,
         random_state: Any = None,
+        sample_dims: str | Sequence[str] | None = None,
+        latitude: str | None = None,
     ):
         self.kernel = kernel
         self.regularization = regularization
+        self.bandwidth = bandwidth
         self.u = u
         self.d = d
         self.tolerance = tolerance
         self.max_passes = max_passes
         self.random_state = random_state
+        self.sample_dims = sample_dims
+        self.latitude = latitude
 
-    def fit(self, X: Any, y: Any = None, *, allow_missing: bool = False, progress: bool | None = None) -> Self:
+    @stored
+    @labelled
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        allow_missing: bool = False,
+        progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Self:
         """Learn the kernel from the rows of X (n, d), in any container that `SpectralDecomposition.fit` takes.
 
-        Raises InvalidRowError for a row with NaN or infinity, ValueError for input that cannot work or where no kernel
-        in the range of K has the diagonal d, MemoryError where n^2 numbers do not fit.
+        Raises InvalidRowError for a row with NaN or infinity, ValueError for input that cannot work, where d differs at
+        equal points or no kernel in the range of K has the diagonal d, MemoryError where n^2 numbers do not fit.
         """
-        kernel = checked_kernel(Matern(1.5, "median") if self.kernel is None else self.kernel)
-        self._check_parameters()
+        kernel = checked_kernel(Matern(1.5, "auto") if self.kernel is None else self.kernel)
+        self._check_parameters(kernel)
         source = open_source(X)
+        self._check_several(source)
+        self._keep_names(X)
         if 100 * source.n**2 > available():
             raise MemoryError(
                 f"{source.n} rows need about {1e-7 * source.n**2:.1f} GB, and {1e-9 * available():.1f} GB are free: "
@@ -150,44 +181,60 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         snapshot = Snapshot(source.allowing_missing(allow_missing), allow_missing=allow_missing)
         points = read_points(source, "raise", progress)
         snapshot.check_unchanged()
+        rng = np.random.default_rng(self.random_state)
         if kernel.needs_median:
-            rng = np.random.default_rng(self.random_state)
             kernel = kernel.resolve(choosing.median_distance(kernel.embedded(points), rng))
-        gram = kernel.values(points, points)
-        u = _at(self.u, points, "u", lambda: gram.sum(axis=0) / np.sqrt(gram.sum()))
-        d = _at(self.d, points, "d", lambda: np.diag(gram) - u**2)
+        self.bandwidth_ = None
+        if kernel.has_scale("auto"):
+            rows = open_source(kernel.embedded(points))
+            self.bandwidth_ = chosen_bandwidth(rows, self.bandwidth, rng, on_invalid="raise", progress=progress)
+            kernel = kernel.resolve(self.bandwidth_ / math.sqrt(2), "auto")
+        distinct, first, group, counts = _distinct(points)
+        gram = kernel.values(distinct, distinct)
+        check_gram(kernel, gram)
+        masses = gram @ counts
+        u = _at(self.u, points, "u", lambda: (masses / np.sqrt(counts @ masses))[group])
+        d = _at(self.d, points, "d", lambda: np.diag(gram)[group] - u**2)
         if not d.min() > 0:
             raise ValueError(
                 f"d must be positive at every point; at row {int(d.argmin())} it is {d.min():.3g}"
                 + ("" if self.d is not None else ": k(x, x) - u(x)^2 vanishes there; give d, or a smaller u")
             )
-        problem = KernelisedProblem.of(gram, u, d, float(self.regularization))
-        if problem.rank < len(points):
-            warnings.warn(
-                f"the kernel's matrix is singular: of {len(points)} directions {problem.rank} are above {RANGE_CUT:g} "
-                "of its largest eigenvalue, and the learned kernel is sought among these; a rougher kernel (Matern) or "
-                "a smaller scale has more",
+        other = int(np.argmax(np.abs(d - d[first][group])))
+        if not abs(d[other] - d[first[group[other]]]) <= SAME * d[other]:
+            raise ValueError(
+                f"d must be the same at equal points: rows {first[group[other]]} and {other} of X are equal, and d is "
+                f"{d[first[group[other]]]:.6g} and {d[other]:.6g} there"
+            )
+        mean = np.bincount(group, u) / counts
+        problem = KernelisedProblem.of(gram, mean, d[first], float(self.regularization), counts)
+        if not problem.regular:
+            warn_user(
+                f"the kernel's matrix is singular: of {len(distinct)} directions {problem.rank} are above "
+                f"{RANGE_CUT:g} of its largest eigenvalue, and the learned kernel is sought among these; a rougher "
+                "kernel (Matern) or a smaller scale has more",
                 RankWarning,
-                stacklevel=2,
             )
         found = solve_kernelised(problem, tolerance=0.01 * self.tolerance, max_passes=self.max_passes)
         if found.error > LARGEST_ERROR:
             raise ValueError(
-                f"no kernel was found in the range of K, of {problem.rank} directions for {len(points)} points, with "
+                f"no kernel was found in the range of K, of {problem.rank} directions for {len(distinct)} points, with "
                 f"the diagonal d: the relative error is {found.error:.2g} at best. Give a smoother d, a rougher kernel "
                 "or a smaller scale, or raise max_passes"
             )
-        self.spectrum_, self.learned_kernel_ = LearnedKernel.of(kernel, points, problem, found)
+        self.spectrum_, self.learned_kernel_ = LearnedKernel.of(kernel, distinct, problem, found)
         self.embedding_ = self.learned_kernel_.features(points)
-        self.objective_, self.dual_, self.n_passes_ = found.objective, found.dual, found.passes
+        self.objective_, self.dual_, self.n_passes_ = found.objective, found.dual[group], found.passes
         error = float(np.abs(np.sum(self.embedding_**2, axis=1) / d - 1).max())  # of the columns that are kept
         self.certificate_ = KernelCertificate(found.least_eigenvalue, found.gap, error, found.merit <= self.tolerance)
         self.rank_, self.range_ = len(self.spectrum_), problem.rank
         self.kernel_, self.n_features_in_ = kernel, source.n_features_in
         return self
 
+    @stored
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit`, then `transform` of the same array."""
+        X = self._framed(X)
         return self.fit(X, y, **options).transform(X)
 
     def transform(self, X: Any, **options: Any) -> Any:
@@ -196,14 +243,25 @@ class KernelEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         Containers, `out` and the other options are as in `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
+        X = self._framed(X, options.get("out"))
         features = Coordinates(_Features(self.learned_kernel_))
-        return self._rows(features, X, coordinates={"eigenvalue": self.spectrum_}, **options)
+        return self._rows(features, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.spectrum_)
 
     def restored(self) -> Self:
         self.kernel_ = self.learned_kernel_.kernel
         return self
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self, kernel: Kernel) -> None:
+        check_bandwidth(self.bandwidth)
+        if self.bandwidth != "auto" and not kernel.has_scale("auto"):
+            raise ValueError(
+                f"bandwidth={self.bandwidth!r} is for a kernel whose scale is 'auto', such as Matern(1.5, 'auto'); "
+                f"{kernel!r} has its own: leave one of them out"
+            )
         for name in ("regularization", "tolerance"):
             check_number(name, getattr(self, name))
             if not getattr(self, name) > 0:
@@ -224,6 +282,29 @@ class _Features:
 
     def __call__(self, x: Array) -> Array:
         return self.kernel.features(x)
+
+
+def _distinct(points: Array) -> tuple[Array, NDArray[np.intp], NDArray[np.intp], Array]:
+    """The distinct points (m, d) in their order, the first row of each (m,), which one a row is (n,), their counts."""
+    _, first, group, counts = np.unique(points, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return points[first[order]], first[order], rank[group.reshape(-1)], counts[order].astype(float)
+
+
+def check_gram(kernel: Kernel, gram: Array) -> None:
+    """Raise ValueError where the kernel's matrix of different points (n, n) is not finite, or diagonal to rounding."""
+    if not np.isfinite(gram).all():
+        raise ValueError(
+            f"the kernel {kernel} is not finite at some of the points: change its scale, or scale the columns"
+        )
+    roots = np.sqrt(np.diag(gram))
+    if len(gram) > 1 and (np.abs(gram) - np.diag(np.diag(gram)) < 1e-8 * np.outer(roots, roots)).all():
+        raise ValueError(
+            f"the kernel {kernel} joins no two of the {len(gram)} different points: its values between them are 0. "
+            "Give a larger bandwidth, or scale"
+        )
 
 
 def _at(given: Values, points: Array, name: str, default: Callable[[], Array]) -> Array:

@@ -1,27 +1,80 @@
-"""What regressors share: R^2 on rows in any container, which are read chunk by chunk."""
+"""What regressors share: values, gradients and R^2 on rows in any container, which are read chunk by chunk."""
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from daskspectral.data.remote import stored
 from daskspectral.estimators.base import MeasuredEstimator
-from daskspectral.passes.functions import SpanValues
+from daskspectral.estimators.labelled import labelled
+from daskspectral.passes.apply import Result, slopes_of
+from daskspectral.passes.functions import EquivariantValues, SpanSlopes, SpanValues
 from daskspectral.passes.residuals import determination
 
 
 class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     """An estimator whose `predict` is a function in the span of a basis."""
 
-    n_features_in_: int
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     @abstractmethod
-    def _predictor(self) -> tuple[SpanValues, int | None]:
+    def _predictor(self) -> tuple[SpanValues | EquivariantValues, int | None]:
         """The fitted function, and the number of targets, None for one that was given as a vector."""
 
+    def predict(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
+        """f at the rows of X, (n,), or (n, m) for m targets, float64.
+
+        numpy gives numpy, dask gives dask, data with labels give an xarray.DataArray with the name and attributes of y
+        (lazy where they are not in memory), and a zarr array or the path of one gives a lazy dask array. With `out`,
+        the values are written to a new zarr group of one array and its coordinates at that path or URL, which appears
+        whole or not at all, and None is returned. Invalid rows raise InvalidRowError, or become NaN with
+        on_invalid="skip"; points off a manifold raise PointError. The other options are as in
+        `SpectralDecomposition.transform`.
+        """
+        check_is_fitted(self)
+        function, targets = self._predictor()
+        return self._rows(function, X, output=self._target(targets), out=out, **options)
+
+    def predict_gradient(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
+        """The gradient of f at the rows of X, in the columns of X: (n, d), or (n, m, d) for m targets, float64.
+
+        It is 0 along columns that are not used, and tangent to the manifold where there is one. Containers and options
+        are as in `predict`. By columns with labels it has their dimensions, and is by their values before weights, NaN
+        where they were left out. Raises SmoothnessError where a kernel has no gradient.
+        """
+        check_is_fitted(self)
+        values, targets = self._predictor()
+        values.basis.check_order(1, "predict_gradient")
+        width = self.n_features_in_
+        prepared, support = values.preparation, values.support
+        function = SpanSlopes(values.basis, values.coefficients, width, support, preparation=prepared)
+        layout = vars(self).get("layout_")
+        output = slopes_of(self._target(targets), layout, X, width)
+        return self._rows(function, X, output=output, out=out, **options)
+
+    def _target(self, targets: int | None) -> Result:
+        """The labels of predictions: those of what was fitted, where that had labels."""
+        layout = vars(self).get("layout_")
+        shape: tuple[int, ...] = () if targets is None else (targets,)
+        if layout is None or layout.target is None:
+            return Result("prediction", shape, ("target",)[: len(shape)])
+        target = layout.target
+        coords = {name: c.variable() for name, c in layout.target_coords.items()}
+        if targets is None or target.width != targets:
+            return Result(target.name or "prediction", shape, ("target",)[: len(shape)], attrs=target.attrs)
+        return Result(target.name or "prediction", target.sizes, target.dims, coords, target.attrs)
+
+    @stored
+    @labelled
     def score(
         self,
         X: Any,
@@ -31,6 +84,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         on_invalid: str = "raise",
         allow_missing: bool = False,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> float:
         """R^2 on rows X with targets y, 1 - sum w (y - f)^2 / sum w (y - mean)^2, averaged over the targets.
 
@@ -43,10 +97,9 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         return determination(
             function,
             targets,
-            X,
+            self._like_fit(X),
             y,
             sample_weight,
-            n_features=self.n_features_in_,
             on_invalid=on_invalid,
             allow_missing=allow_missing,
             progress=progress,

@@ -4,72 +4,80 @@ from __future__ import annotations
 
 import logging
 import os
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.source import Source, as_reader, open_source
+from daskspectral.data.remote import stored
+from daskspectral.data.source import Source, open_source
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.run import checkpoint_signals
-from daskspectral.errors import RankWarning
-from daskspectral.estimators.base import Estimator, identity_of
+from daskspectral.estimators.base import identity_of
+from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Gaussian
-from daskspectral.passes.embed_exact import embed_exact
-from daskspectral.passes.embed_lowrank import embed_low_rank
-from daskspectral.passes.embedding import Passes, check_scratch, plan_embedding
+from daskspectral.passes.bandwidth import chosen_bandwidth
+from daskspectral.passes.embed import FIRST, FURTHER, Embedding, Sizes, given_bounds, warn_embedding
+from daskspectral.passes.embed_checks import UNCOVERED, check_embedding, check_embedding_data
+from daskspectral.passes.embed_exact import Embedded
+from daskspectral.passes.embedding import Passes, plan_embedding
+from daskspectral.passes.extension import Extension
 from daskspectral.passes.landmarks import choose_landmarks
 from daskspectral.passes.parameters import (
-    check_landmark_choice,
-    check_number,
     check_one_of,
-    check_random_state,
-    check_whole,
-    given_landmarks,
 )
 from daskspectral.passes.scale import standardized
-from daskspectral.passes.sums import Discretisation, flops_of
-from daskspectral.solve.sdp import Problem, SDPSolution, SDPSolver
+from daskspectral.passes.sums import flops_of
+from daskspectral.solve.sdp import Certificate, Problem, SDPSolution, SDPSolver
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
-EXACT_ROWS = 20_000  # rows up to which "auto" takes all points: some minutes on two cores
-FURTHER = 1.5  # landmarks over n_landmarks, at most, once points that were not covered are landmarks too
-FREE = ("max_passes", "tolerance", "cache", "cache_path")  # parameters that may change from one start to the next
+FREE = ("max_passes", "tolerance", "cache", "cache_path", "on_uncovered")  # may change from one start to the next
 
 
-class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
+class SDPEmbedding(Transformer):
     """Positive semidefinite embedding (SDP and (1.5), Fanuel, Aspeel, Delvenne and Suykens 2022).
 
-    B = E E^T maximises Tr(Abar B) over positive semidefinite matrices with diag(B) <= d, where Abar is the kernel
+    B = E E^T maximises Tr(Abar B) over positive semidefinite matrices B with diag(B) <= d, where Abar is the kernel
     exp(-r^2 / bandwidth^2), normalised by its sums and without its first eigenvector (1.2). The lengths of the rows of
     E are bounded, so that no coordinate localises on a few outliers; the rank of B, a few, is the dimension.
 
     Parameters
     ----------
-    bandwidth : float
-        In the units of X, or of its standardised columns.
-    method : {"auto", "exact", "lowrank"}
-        "exact" takes the kernel between all n points, O(n^2) a pass; "lowrank" takes its Nystrom approximation at p
-        landmarks, O(n p) a pass over any number of chunks. "auto" is exact up to 20 000 rows; `method_` tells.
+    bandwidth : {"auto", "median", "local"} or float
+        In the units of X, or of its standardised columns. "auto": where the kernel just joins the rows; "local": 0.6
+        times the median distance of a row to its seventh neighbour; "median": the median distance of two rows. All are
+        chosen on 1000 rows, and `bandwidth_` is the number.
+    n_components : int, optional
+        How many columns; by default the rank of B. Beyond it, columns come in stages: each is the optimum for what the
+        stages before leave of the kernel, Abar - Abar E (E^T Abar E)^+ E^T Abar, with a certificate of its own.
+    method : {"auto", "exact", "sparse", "lowrank"}
+        "exact" takes the kernel between all n points, O(n^2) a pass; "sparse" the same without values below 1e-6, for
+        bandwidths at which most pairs are out of reach; "lowrank" takes the Nystrom approximation at p landmarks,
+        O(n p) a pass over any number of chunks. "auto" takes the landmarks that make E E^T exact to `accuracy`, from
+        1000 rows on; the sparse kernel where more than n / 5 would be needed; all pairs up to 20 000 rows where that
+        is not sparse either. `method_` tells.
+    accuracy : float
+        Relative error of the Gram matrix E E^T up to which landmarks stand for all points; `certificate_.approximation`
+        estimates it, and a TrustWarning tells where it is above.
     solver : {"accelerated", "power"}
         Quasi-Newton ascent that finds the rank on the way, or the paper's projected power method.
     tolerance : float
         Duality gap, relative to the objective, at which the solution counts as optimal.
     max_passes : int
         Products with the kernel after which the ascent ends, optimal or not.
-    n_landmarks, landmarks, landmark_sample
-        p and how the landmarks are chosen, or an array (p, n_features), as in `SpectralDecomposition`. Points that the
-        chosen landmarks do not cover become landmarks too, as long as there are no more than 1.5 p in all.
+    n_landmarks : int or "auto"
+        p of "lowrank"; "auto" doubles it from 100 until `accuracy` is reached.
+    landmarks, landmark_sample
+        How the landmarks are chosen, or an array (p, n_features), as in `SpectralDecomposition`. Points that the chosen
+        landmarks do not cover become landmarks too, as long as there are no more than 1.5 p in all.
     columns, standardize
         The columns used, and whether each is brought to mean 0 and standard deviation 1 first (ddof 0).
     cache : {"auto", "always", "never"}
@@ -77,24 +85,37 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         process's memory where they fit (1 GB at most, and twice that while they are made; never of a dask array, or on
         a cluster), or in a scratch array at `cache_path` where that is given. "always" raises where neither works.
     cache_path : path, optional
-        Where the scratch array goes, a zarr array that all workers see (or a URL). It is left there, and replaced by
-        the next fit; whatever else lies at the path is refused. It pays where X has hundreds of columns.
+        Where the scratch array goes, a zarr array that all workers see (or a URL), of "sparse" a zarr group. It is left
+        there, and replaced by the next fit; whatever else lies at the path is refused.
+    on_uncovered : {"nearest", "nan", "raise"}
+        What `transform` does with points that no row of the fit is within reach of: kernel mass below 1e-3, which a row
+        2.6 bandwidths away gives. They get the direction of their nearest row, or NaN, with a TrustWarning that counts
+        them; or a ValueError. It may be changed after `fit`.
+    warm_start : bool
+        Whether a further `fit` starts its ascent from the embedding of the last one, as in a sweep over bandwidths.
     random_state : int, Generator or None
         Decides the landmarks and the first point of the ascent.
+    sample_dims, latitude : optional
+        Rows, and weights by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
     embedding_ : (n, rank) E, columns by descending eigenvalue of B; with "lowrank" lazy where X is lazy: a dask or
-        zarr array, or a path. In each column the entry of largest magnitude is positive ("exact"), or the largest
-        coordinate in the whitened landmark functions ("lowrank").
-    spectrum_ : (rank,) eigenvalues of B, descending
-    rank_ : int
+        zarr array, or a path. In each column the entry of largest magnitude is positive ("exact" and "sparse"), or the
+        largest coordinate in the whitened landmark functions ("lowrank"). With `n_components`, that many columns, stage
+        by stage.
+    spectrum_ : eigenvalues of B, (rank,) descending; of each column's stage where there are more
+    rank_ : int, the rank of B
     objective_ : Tr(Abar B); with "lowrank", before it is optimal, a lower bound of it
-    certificate_ : `least_eigenvalue` of diag(y) - Abar, `gap`, `optimal`; with "lowrank", of the low-rank problem
+    certificate_ : `least_eigenvalue` of diag(y) - Abar, `gap`, `optimal`; with "lowrank", of the low-rank problem, and
+        `approximation`, an estimate of how far E E^T is from that of the full problem
+    certificates_ : the same for each stage
+    stages_ : (stages,) how many columns each stage has
     coverage_ : with "lowrank", least |psi(x)|^2 of a point, 1 where the landmarks span its kernel function
     n_passes_ : int, products with the kernel in the ascent
     objectives_ : the objective at each of them, also at steps that were not taken
-    method_, extension_, n_features_in_
+    bandwidth_ : float, the bandwidth taken
+    method_, extension_, n_features_in_, feature_names_in_ (of a data frame)
 
     Examples
     --------
@@ -113,31 +134,42 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
     True
     """
 
+    certificates_: tuple[Certificate, ...]
+    extension_: Extension
+
     @property
     def fitted_attributes(self) -> tuple[str, ...]:
         kept = ("embedding_",) if isinstance(getattr(self, "embedding_", None), np.ndarray) else ()  # a lazy one is not
-        described = ("spectrum_", "rank_", "objective_", "certificate_", "n_passes_", "objectives_", "method_")
-        return (*described, "extension_", "coverage_", "n_features_in_", *kept)
+        described = ("spectrum_", "rank_", "objective_", "certificates_", "n_passes_", "objectives_", "method_")
+        return (*described, "bandwidth_", "extension_", "coverage_", "n_features_in_", *kept)
 
     def __init__(
         self,
-        bandwidth: float,
+        bandwidth: str | float = "auto",
         *,
+        n_components: int | None = None,
         method: str = "auto",
+        accuracy: float = 1e-3,
         solver: str = "accelerated",
         tolerance: float = 1e-10,
         max_passes: int = 10_000,
-        n_landmarks: int = 500,
+        n_landmarks: int | str = "auto",
         landmarks: str | Any = "cholesky",
         landmark_sample: int | None = None,
         columns: Sequence[int] | None = None,
         standardize: bool = False,
         cache: str = "auto",
         cache_path: str | os.PathLike[str] | None = None,
+        on_uncovered: str = "nearest",
+        warm_start: bool = False,
         random_state: Any = None,
+        sample_dims: str | Sequence[str] | None = None,
+        latitude: str | None = None,
     ):
         self.bandwidth = bandwidth
+        self.n_components = n_components
         self.method = method
+        self.accuracy = accuracy
         self.solver = solver
         self.tolerance = tolerance
         self.max_passes = max_passes
@@ -148,8 +180,14 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         self.standardize = standardize
         self.cache = cache
         self.cache_path = cache_path
+        self.on_uncovered = on_uncovered
+        self.warm_start = warm_start
         self.random_state = random_state
+        self.sample_dims = sample_dims
+        self.latitude = latitude
 
+    @stored
+    @labelled
     @leased
     def fit(
         self,
@@ -162,6 +200,7 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Embed the rows of X (n, d) on the active dask scheduler, and certify.
 
@@ -171,173 +210,162 @@ class SDPEmbedding(TransformerMixin, Estimator):  # type: ignore[misc]
 
         Raises ValueError or TypeError for input that cannot work, for a bandwidth at which the kernel joins no two
         points or cannot tell any apart, and for points that the landmarks do not cover; MemoryError where a run would
-        not fit, OSError for data that are damaged or change meanwhile.
+        not fit, OSError for data that are damaged or change meanwhile. Warns where the solution is not proved optimal
+        (ConvergenceWarning), where landmarks are an approximation worse than `accuracy` (TrustWarning), and where the
+        kernel holds fewer columns than n_components (RankWarning).
         """
-        self._check_parameters(on_invalid)
+        check_embedding(self, on_invalid)
         source = open_source(X, columns=self.columns, diagonal=diagonal).allowing_missing(allow_missing)
-        method = self._checked_method(source, checkpoint, on_invalid)
+        self._check_several(source)
+        check_embedding_data(self, source, checkpoint, on_invalid)
+        self._keep_names(X)
         snapshot = Snapshot(source, allow_missing=allow_missing)
-        logger.info("method %s for %d rows", method, source.n)
-        self.method_, self.n_features_in_ = method, source.n_features_in
+        self.n_features_in_ = source.n_features_in
         rng = np.random.default_rng(self.random_state)
-        embedding = None
-        if method == "exact":
-            source = standardized(source, on_invalid=on_invalid, progress=progress) if self.standardize else source
-            run = Run(source, plan_rows(source, flops_of(source, 1)), None, on_invalid, progress, "read")
-            self.extension_, embedding = embed_exact(run, self._kernel, self._solve, rng)
+
+        def constants() -> dict[str, Any]:
+            laid = source
+            if self.standardize:
+                laid = standardized(source, on_invalid=on_invalid, progress=progress)
+            bandwidth = chosen_bandwidth(laid, self.bandwidth, rng, on_invalid=on_invalid, progress=progress)
+            return {"preparation": laid.preparation, "bandwidth": bandwidth, "seed": int(rng.integers(2**31))}
+
+        if checkpoint is None:
+            found = self._embedded(source, constants(), None, on_invalid, progress)
         else:
-
-            def constants() -> dict[str, Any]:
-                laid = self._discretised(source, rng, on_invalid=on_invalid, progress=progress)
-                return {"discretisation": laid, "seed": int(rng.integers(2**31))}
-
-            if checkpoint is None:
-                self._fit_low_rank(source, constants(), None, on_invalid, progress)
-            else:
-                params = {k: v for k, v in self.plain_params().items() if k not in FREE}
-                identity = identity_of(snapshot, params, on_invalid)
-                saved = Checkpoint.take_up(checkpoint, identity, constants, checkpoint_every)
-                self._fit_low_rank(source, saved.constants, saved, on_invalid, progress)
+            params = {k: v for k, v in self.plain_params().items() if k not in FREE}
+            saved = Checkpoint.take_up(
+                checkpoint, identity_of(snapshot, params, on_invalid), constants, checkpoint_every
+            )
+            found = self._embedded(source, saved.constants, saved, on_invalid, progress)
         snapshot.check_unchanged()
+        self._keep(found)
+        embedding = found.embedding
         if embedding is None or on_invalid == "skip":
-            embedding = self.transform(X, diagonal=diagonal, on_invalid=on_invalid, allow_missing=allow_missing)
+            embedding = self._extended(X, diagonal, on_invalid=on_invalid, allow_missing=allow_missing)
         self.embedding_ = embedding
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`embedding_`, after `fit`."""
+        X = self._framed(X)
         return self.fit(X, y, **options).embedding_
 
     def transform(self, X: Any, *, diagonal: Any = None, **options: Any) -> Any:
         """The embedding of the rows of X by the extension (1.5), (n, rank) float64; at the points of the fit, E itself.
 
         `diagonal` (n,) are the bounds at these points, where the fit was given bounds. Containers and options are as in
-        `SpectralDecomposition.transform`. Rows where the extension is undefined, far from every point of the fit,
-        raise ValueError, or become NaN with on_invalid="skip".
+        `SpectralDecomposition.transform`. Of points far from every row of the fit `on_uncovered` decides.
         """
         check_is_fitted(self)
+        return self._extended(self._framed(X, options.get("out")), diagonal, **options)
+
+    def _extended(self, X: Any, diagonal: Any, **options: Any) -> Any:
+        """The embedding of the rows of X, in X's container."""
         if (diagonal is None) == self.extension_.unit:
             needs = "needs diagonal, the bounds at these points" if self.extension_.unit else "takes no diagonal"
             raise ValueError(f"transform {needs}: the fit was given {'one' if self.extension_.unit else 'none'}")
         if diagonal is not None and options.get("out") is not None:
             raise ValueError("out takes no diagonal: write transform(X, diagonal=...) yourself, such as by to_zarr")
-        found = self._rows(self.extension_, X, coordinates={"eigenvalue": self.spectrum_}, **options)
+        check_one_of("on_uncovered", self.on_uncovered, UNCOVERED)
+        function = replace(self.extension_, uncovered=self.on_uncovered)
+        found = self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
         if diagonal is None:
             return found
-        return found * np.sqrt(_bounds(diagonal, found.shape[0], options.get("on_invalid", "raise")))[:, None]
+        return found * np.sqrt(given_bounds(diagonal, found.shape[0], options.get("on_invalid", "raise")))[:, None]
 
     @property
-    def _kernel(self) -> Gaussian:
-        return Gaussian(float(self.bandwidth) / np.sqrt(2))
+    def _n_features_out(self) -> int:
+        return len(self.spectrum_)
 
-    def _discretised(
-        self, source: Source, rng: np.random.Generator, *, on_invalid: str, progress: bool | None
-    ) -> Discretisation:
-        """The landmarks, and the scaling of columns."""
-        if self.standardize:
-            source = standardized(source, on_invalid=on_invalid, progress=progress)
-        with warnings.catch_warnings():
-            if isinstance(self.landmarks, str) and self.landmarks == "cholesky":
-                warnings.simplefilter(
-                    "ignore", RankWarning
-                )  # the landmarks span the kernel to rounding: no more are needed
-            points = choose_landmarks(
-                source,
-                self._kernel,
-                self.landmarks,
-                min(self.n_landmarks, source.n),
-                rng,
-                sample_size=self.landmark_sample,
-                on_invalid=on_invalid,
-                progress=progress,
-            ).points
-        return Discretisation(LandmarkBasis(self._kernel, points), source.preparation)
+    def restored(self) -> Self:
+        self.certificates_ = tuple(self.certificates_)
+        self.certificate_ = self.certificates_[0]
+        self.stages_ = np.array(self.extension_.stages)
+        return self
 
-    def _fit_low_rank(
+    def _embedded(
         self,
         source: Source,
         constants: Any,
         checkpoint: Checkpoint | None,
         on_invalid: str,
         progress: bool | None,
-    ) -> None:
-        laid: Discretisation = constants["discretisation"]
-        source = source.with_preparation(mean=laid.preparation.mean, scale=laid.preparation.scale)
-        plan = plan_embedding(source, laid.basis.size)
-        run = Run(source, plan.ranges, None, on_invalid, progress, "embed")
+    ) -> Embedded:
+        preparation, seed = constants["preparation"], int(constants["seed"])
+        source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
+        self.bandwidth_ = float(constants["bandwidth"])
+        kernel = Gaussian(self.bandwidth_ / np.sqrt(2))
+
+        def landmarks(p: int) -> LandmarkBasis:
+            return self._landmarks(source, kernel, p, seed, on_invalid, progress)
+
+        given = not isinstance(self.landmarks, str)
+        first = len(self.landmarks) if given else FIRST if self.n_landmarks == "auto" else int(self.n_landmarks)
+        plan = (
+            plan_embedding(source, first).ranges if self.method == "lowrank" else plan_rows(source, flops_of(source, 1))
+        )
         if checkpoint is not None:
-            checkpoint.agree(plan.ranges)
+            checkpoint.agree(plan)
+        embedding = Embedding(
+            Passes(Run(source, plan, None, on_invalid, progress, "embed"), checkpoint),
+            kernel,
+            self._solve,
+            landmarks,
+            seed=seed,
+            count=self.n_components,
+            cache=self.cache,
+            scratch=None if self.cache_path is None else os.fspath(self.cache_path),
+            before=self._last(source) if self.warm_start else None,
+        )
+        sizes = Sizes(first, 0 if given else int(FURTHER * first)) if given or self.n_landmarks != "auto" else None
         with checkpoint_signals(checkpoint):
-            assert isinstance(laid.basis, LandmarkBasis)
-            self.extension_, self.coverage_ = embed_low_rank(
-                Passes(run, checkpoint),
-                laid.basis,
-                self._solve,
-                seed=constants["seed"],
-                most=int(FURTHER * self.n_landmarks) if isinstance(self.landmarks, str) else 0,
-                cache=self.cache,
-                scratch=None if self.cache_path is None else os.fspath(self.cache_path),
-            )
+            if self.method == "auto":
+                found = embedding.chosen(self.accuracy, sizes)
+            elif self.method == "lowrank":
+                found = embedding.low_rank(self.accuracy, sizes)
+            else:
+                found = embedding.exact(sparse=self.method == "sparse")
         if checkpoint is not None:
             checkpoint.write()
+        return found
+
+    def _last(self, source: Source) -> Extension | None:
+        """The extension of the fit before, where it is of points like these."""
+        last: Extension | None = getattr(self, "extension_", None)
+        return last if last is not None and last.points.shape[1] == source.dimension else None
+
+    def _landmarks(
+        self, source: Source, kernel: Gaussian, p: int, seed: int, on_invalid: str, progress: bool | None
+    ) -> LandmarkBasis:
+        points = choose_landmarks(
+            source,
+            kernel,
+            self.landmarks,
+            min(p, source.n),
+            np.random.default_rng([seed, 0]),
+            at_most=isinstance(self.landmarks, str) and self.landmarks == "cholesky",  # fewer span the kernel
+            sample_size=self.landmark_sample,
+            on_invalid=on_invalid,
+            progress=progress,
+        ).points
+        return LandmarkBasis(kernel, points)
 
     def _solve(self, problem: Problem, start: Array) -> SDPSolution:
-        solver = SDPSolver.named(self.solver)
-        solution = solver.solve(problem, start, tolerance=self.tolerance, max_passes=self.max_passes)
-        if not solution.certificate.optimal:
-            warnings.warn(
-                f"the embedding is not proved optimal: the relative duality gap is up to "
-                f"{solution.certificate.gap / solution.objective:.1e}, above tolerance={self.tolerance:g}, after "
-                f"{solution.passes} passes; raise max_passes, or widen the bandwidth if few points reach one another",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        self.spectrum_, self.rank_ = solution.eigenvalues, len(solution.eigenvalues)
-        self.objective_, self.certificate_ = solution.objective, replace(solution.certificate, direction=None)
-        self.n_passes_, self.objectives_ = solution.passes, np.array(solution.objectives)
-        return solution
+        return SDPSolver.named(self.solver).solve(problem, start, tolerance=self.tolerance, max_passes=self.max_passes)
 
-    def _checked_method(self, source: Source, checkpoint: Any, on_invalid: str) -> str:
-        if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
-            raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
-        if not isinstance(self.landmarks, str):
-            given_landmarks(self.landmarks, source.n_features_in, columns=source.preparation.columns)
-        method = self.method
-        if method == "auto":
-            method = "exact" if source.n <= EXACT_ROWS else "lowrank"
-        if self.cache_path is not None:
-            check_scratch(self.cache_path, source)
-            if on_invalid == "skip":
-                raise ValueError("cache_path keeps every row: mend the data and take on_invalid='raise'")
-        if method == "exact" and checkpoint is not None:
-            raise ValueError("a checkpoint is of the passes over chunks: give method='lowrank', or no checkpoint")
-        return method
-
-    def _check_parameters(self, on_invalid: str) -> None:
-        for name in ("bandwidth", "tolerance"):
-            check_number(name, getattr(self, name))
-            if not 1e-100 < getattr(self, name) < 1e100:
-                raise ValueError(f"{name} must be positive, 1e-100 to 1e100; it is {getattr(self, name)!r}")
-        for name in ("n_landmarks", "max_passes"):
-            check_whole(name, getattr(self, name))
-        check_one_of("method", self.method, ("auto", "exact", "lowrank"))
-        SDPSolver.named(self.solver)
-        check_one_of("cache", self.cache, ("auto", "always", "never"))
-        if self.cache_path is not None and (
-            not isinstance(self.cache_path, (str, os.PathLike)) or not os.fspath(self.cache_path)
-        ):
-            raise ValueError(f"cache_path must be a path or None; it is {self.cache_path!r}")
-        if self.cache_path is not None and self.cache == "never":
-            raise ValueError("cache='never' keeps nothing at cache_path: leave one of them out")
-        check_one_of("standardize", self.standardize, (True, False))
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        check_landmark_choice(self.landmarks, self.landmark_sample, self.n_landmarks)
-        check_random_state(self.random_state)
-
-
-def _bounds(diagonal: Any, n: int, on_invalid: str) -> Array:
-    reader = as_reader(diagonal, "diagonal")
-    bounds = np.asarray(reader.read(0, n), dtype=float) if reader.shape == (n,) else np.empty(0)
-    if bounds.shape != (n,) or not ((bounds > 0) | (np.isnan(bounds) & (on_invalid == "skip"))).all():
-        raise ValueError(f"diagonal must be {n} positive numbers, a bound for each row; it has shape {reader.shape}")
-    return bounds
+    def _keep(self, found: Embedded) -> None:
+        """The attributes of a fit, and the warnings that its answer calls for."""
+        solutions = [stage.solution for stage in found.stages]
+        first, *others = [replace(solution.certificate, direction=None) for solution in solutions]
+        first = replace(first, approximation=found.approximation, full_eigenvalue=found.probed)
+        self.certificates_ = (first, *others)
+        self.method_, self.extension_ = found.method, found.extension
+        if found.coverage is not None:
+            self.coverage_ = found.coverage
+        self.spectrum_ = np.concatenate([solution.eigenvalues for solution in solutions])[: found.extension.kept]
+        self.rank_, self.objective_ = len(solutions[0].eigenvalues), solutions[0].objective
+        self.n_passes_ = sum(solution.passes for solution in solutions)
+        self.objectives_ = np.concatenate([solution.objectives for solution in solutions])
+        self.restored()
+        warn_embedding(found, tolerance=self.tolerance, accuracy=self.accuracy, columns=self.n_components)

@@ -10,15 +10,20 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
-from daskspectral.data.source import in_memory
+from daskspectral.data.containers import in_memory
+from daskspectral.data.source import open_source
+from daskspectral.data.tables import is_frame
 from daskspectral.engine.memory import available
+from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.groups import Group, Isometry
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
-from daskspectral.passes.parameters import check_amount, check_number, check_one_of, check_whole
+from daskspectral.passes.parameters import check_amount, check_one_of, check_whole, sobolev_order
+from daskspectral.passes.ranges import ranges_of
+from daskspectral.passes.support import FAR
 from daskspectral.solve.ridge import GRID, ROBUST
 from daskspectral.solve.sections import sections
 
@@ -39,12 +44,13 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    manifold : Manifold
-        Where the points lie, such as Sphere(3).
+    manifold : Manifold, optional
+        Where the points lie, such as Sphere(3). None: on the product of intervals over the ranges of the columns in the
+        fit, as in `InvariantRegressor`.
     group : Group, optional
         Enumerated from its generators; None: no invariance.
-    smoothness : float
-        s, above half the manifold's dimension.
+    smoothness : float, optional
+        s, above half the manifold's dimension; by default 2, and dimension / 2 + 1 where that is not above.
     symmetrize : {"average", "augment", "none"}
         The kernel averaged over the group; or the data repeated for every element, which gives the same f in |G|^3
         times the time; or no use of the group.
@@ -62,9 +68,10 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     alpha_, gcv_ : the penalty's weight and its cross-validation score
+    manifold_ : the manifold, `Interval` with the ranges where none was given
     n_elements_ : int, elements visited
     dual_coef_ : (n,) or (n, k) for k targets, coefficients of the kernel at the rows, copies among them
-    n_features_in_
+    n_features_in_, feature_names_in_ (of a data frame)
 
     Examples
     --------
@@ -81,9 +88,9 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        manifold: Manifold,
+        manifold: Manifold | None = None,
         group: Group | None = None,
-        smoothness: float = 2.0,
+        smoothness: float | None = None,
         symmetrize: str = "average",
         *,
         n_eigenfunctions: int = 2000,
@@ -108,14 +115,16 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         than `max_rows` rows.
         """
         self._check_parameters()
-        X, y = in_memory(X, "X"), in_memory(y, "y")
-        x, targets = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        if x.shape[1] != self.manifold.ambient:
+        x, targets = in_memory(X, "X"), in_memory(y, "y")
+        x, targets = check_X_y(x, targets, dtype=np.float64, multi_output=True, y_numeric=True, estimator=self)
+        validate_data(self, X, skip_check_array=True)
+        if self.manifold is not None and x.shape[1] != self.manifold.ambient:
             raise ValueError(
                 f"X has {x.shape[1]} columns, and points of {self.manifold!r} have {self.manifold.ambient} coordinates"
             )
         self._check_rows(len(x))
-        self.manifold.check(x, tolerance=TOLERANCE)
+        self.manifold_ = self._ranges(x) if self.manifold is None else self.manifold
+        x = self._on_manifold(x)
         visited = self._elements()
         values = np.asarray(targets, dtype=float).reshape(len(x), -1)
         copies = len(visited) if self.symmetrize == "augment" else 1
@@ -123,8 +132,8 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._check_rows(copies * len(x), f", {len(x)} for each of {copies} elements of {self.group!r}")
             x, values = np.concatenate([g(x) for g in visited]), np.tile(values, (copies, 1))
             visited = visited[:1]
-        exponent = 2 * float(self.smoothness) / self.manifold.dimension
-        self._sections = sections(self.manifold, self.n_eigenfunctions, exponent, x, visited, room=available())
+        exponent = 2 * sobolev_order(self.smoothness, self.manifold_) / self.manifold_.dimension
+        self._sections = sections(self.manifold_, self.n_eigenfunctions, exponent, x, visited, room=available())
         problem = _KernelRidge.of(self._sections.gram(), values, copies)
         self.alpha_ = problem.best() if self.alpha is None else float(self.alpha)
         self.gcv_ = problem.score(self.alpha_)
@@ -136,15 +145,51 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """f at the rows of X, (n,), or (n, k) for k targets. Raises ValueError for points off the manifold."""
         check_is_fitted(self)
-        x = validate_data(self, in_memory(X, "X"), dtype=np.float64, reset=False)
-        self.manifold.check(x, tolerance=TOLERANCE)
+        x = in_memory(X, "X")
+        if not is_frame(X):
+            X = x = check_array(x, dtype=np.float64, estimator=self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        x = self._on_manifold(check_array(x, dtype=np.float64, estimator=self))
         found = self._sections.combined(x, self.dual_coef_.reshape(len(self.dual_coef_), -1))
         return found if self.dual_coef_.ndim == 2 else found[:, 0]
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _ranges(self, x: Array) -> Manifold:
+        """The product of the intervals over the ranges of the columns."""
+        if len(x) < 2:
+            raise ValueError("X has 1 row (n_samples = 1), and its columns no ranges; give 2 or more, or a manifold")
+        group = None if self.symmetrize == "none" else self.group
+        return ranges_of(open_source(x), group, on_invalid="raise", progress=False)
+
+    def _on_manifold(self, x: Array) -> Array:
+        """The rows, those beyond intervals that were not given at their ends."""
+        if self.manifold is not None:
+            self.manifold.check(x, tolerance=TOLERANCE)
+            return x
+        ends = self.manifold_.ends
+        points: Array = np.clip(x, *ends)
+        far = int(np.any(np.abs(points - x) > FAR * np.ptp(ends, axis=0), axis=1).sum())
+        if far:
+            warn_user(
+                f"{far} of {len(x)} rows lie beyond the end of an interval by more than {FAR:.0%} of its width, and "
+                "have the value at the end: `manifold_` has the ends",
+                TrustWarning,
+            )
+        return points
+
     def _elements(self) -> list[Isometry]:
         if self.group is None or self.symmetrize == "none":
-            return [Isometry(np.eye(self.manifold.ambient))]
-        found = elements(self.group, self.manifold, self.max_elements)
+            return [Isometry(np.eye(self.manifold_.ambient))]
+        found = elements(self.group, self.manifold_, self.max_elements)
+        if found is None and self.group.algebra:
+            raise ValueError(
+                f"{self.group!r} is continuous, and averaging visits every element; use InvariantRegressor, which "
+                "needs the generators and the algebra alone"
+            )
         if found is None:
             size = "" if self.group.order is None else f" ({self.group.order:.3g})"
             raise ValueError(
@@ -161,16 +206,12 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.manifold, Manifold):
+        if self.manifold is not None and not isinstance(self.manifold, Manifold):
             raise TypeError(f"manifold must be one of daskspectral.manifolds, such as Sphere(3); got {self.manifold!r}")
         if self.group is not None and not isinstance(self.group, Group):
             raise TypeError(f"group must be one of daskspectral.groups, such as Permutations(3); got {self.group!r}")
-        check_number("smoothness", self.smoothness)
-        if not self.smoothness > self.manifold.dimension / 2:
-            raise ValueError(
-                f"smoothness must be above half the dimension of {self.manifold!r}, {self.manifold.dimension / 2:g}: "
-                f"only then is there a kernel; it is {self.smoothness!r}"
-            )
+        if self.manifold is not None:
+            sobolev_order(self.smoothness, self.manifold)
         check_one_of("symmetrize", self.symmetrize, ("average", "augment", "none"))
         check_whole("n_eigenfunctions", self.n_eigenfunctions, most=MOST_FUNCTIONS)
         check_whole("max_rows", self.max_rows)

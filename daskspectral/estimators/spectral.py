@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,29 +11,23 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
 from daskspectral.data.opening import open_appended, open_data
+from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
 from daskspectral.engine.checkpoint import leased
+from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.spectral_functions import SpectralFunctions
 from daskspectral.kernels import Kernel
-from daskspectral.moments import Moments
-from daskspectral.moments.lattice import on_lattice
-from daskspectral.moments.solution import solve_moments
-from daskspectral.moments.trust import UNCERTAIN, advise_update, excess, uncertainty
+from daskspectral.moments.trust import UNCERTAIN, advise_update, uncertainty
 from daskspectral.operators import Operator
-from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
 from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import (
     check_amount,
-    check_number,
+    check_landmark_fit,
     check_one_of,
-    check_random_state,
     check_whole,
     checked_operator,
-    resolve_support,
 )
-from daskspectral.passes.prior import solve_on_lattice
-from daskspectral.passes.side import is_automatic
 from daskspectral.passes.sides import Choice, choose_functions
 from daskspectral.passes.sums import PassPlan, plan_sums
 from daskspectral.solve import resolve_cut
@@ -119,6 +113,14 @@ class SpectralDecomposition(SpectralFunctions):
     random_state : int, Generator or None
         Decides the pilot and the landmarks, with the global order of the rows, and for the pilot of more than 256
         chunks with these.
+    sample_dims : str or sequence of str, optional
+        Of data with labels (a DataArray or Dataset of xarray, a zarr group, NetCDF files): the dimensions whose entries
+        are rows, such as ("time",) or ("time", "lat", "lon"); all others are stacked to columns, variable by variable.
+        The first dimension by default. Parameters travel with `clone`, through pipelines and searches; arguments of
+        `fit` by the same names take their place for its data.
+    latitude : str, optional
+        A coordinate of such data in degrees. Where it belongs to the columns, these are multiplied by the square root
+        of its cosine; where it belongs to the rows, the cosine is a sample weight.
 
     Attributes
     ----------
@@ -145,7 +147,8 @@ class SpectralDecomposition(SpectralFunctions):
     support_, right_support_ : (p,), (q,) effective points under each basis function
     density_ : Density, the estimate that was divided out, where the operator asks for one: its centres, counts,
         bandwidth, floor, and the share `clipped` of the rows below it
-    moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_
+    layout_ : Layout of data with labels, which tells the names and places of the columns; right_layout_ of y in Cross
+    moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_, feature_names_in_ (of a data frame)
 
     Examples
     --------
@@ -189,6 +192,8 @@ class SpectralDecomposition(SpectralFunctions):
         rtol: float | None = None,
         dtype: str = "float64",
         random_state: Any = None,
+        sample_dims: str | Sequence[str] | None = None,
+        latitude: str | None = None,
     ):
         self.operator = operator
         self.kernel = kernel
@@ -214,7 +219,11 @@ class SpectralDecomposition(SpectralFunctions):
         self.rtol = rtol
         self.dtype = dtype
         self.random_state = random_state
+        self.sample_dims = sample_dims
+        self.latitude = latitude
 
+    @stored
+    @labelled
     @leased
     def fit(
         self,
@@ -228,31 +237,39 @@ class SpectralDecomposition(SpectralFunctions):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Measure the moments of X (n, d) in one pass on the active dask scheduler, and solve.
 
-        X is a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array; a tuple of
-        them, row by row, for an operator between views, fit((x, y)); for Transfer one trajectory, or a list of several
-        with lists of weights and fields. `fields` are the further arrays that the operator reads, by name, with a row
-        for each row of X: fields={"potential": v}. `y` is ignored. `sample_weight` (n,) are frequency weights. A
-        row with NaN or infinity raises InvalidRowError for the lowest one, or with on_invalid="skip" is dropped and
-        counted. A missing zarr chunk raises OSError unless `allow_missing` says that fill values are meant. With
-        `checkpoint`, a local directory, the sums are kept there every `checkpoint_every` seconds, by one live run at a
-        time, and the same call goes on from them after a stop, to the same bits. `progress` None: on a terminal only.
+        X is a numpy (also memory-mapped), dask, zarr or xarray array, a data frame of numbers (pandas, polars, Arrow),
+        or the path or URL of a zarr array; a tuple of them, row by row, for an operator between views, fit((x, y)); for
+        Transfer one trajectory, or a list of several with lists of weights and fields. `fields` are the further arrays
+        that the operator reads, by name, with a row for each row of X: fields={"potential": v}. `y` is ignored.
+        `sample_weight` (n,) are frequency weights. A row with NaN or infinity raises InvalidRowError for the lowest
+        one, or with on_invalid="skip" is dropped and counted.
+
+        X may have labels: an xarray DataArray of any dimensions or Dataset, a zarr group, NetCDF files (a path, a
+        pattern with *, a list) or Parquet files, which are read lazily. `sample_dims` and `latitude` tell its rows and
+        weights, in place of the parameters; weights and fields with labels are brought to its rows. With
+        on_invalid="skip" columns that are NaN in all rows (land) are left out first, and NaN in what has the layout of
+        X; where the first rows have such columns, X is read once more to find them.
+
+        A missing zarr chunk raises OSError unless `allow_missing` says that fill values are meant. With `checkpoint`, a
+        directory or URL, the sums are kept there every `checkpoint_every` seconds, by one live run at a time, and the
+        same call goes on from them after a stop, to the same bits. `progress` None: on a terminal only.
+        `storage_options` are fsspec's for all URLs of the call, such as {"endpoint_url": ...} or {"anon": True};
+        credentials among them are refused, and taken from the environment.
 
         Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
         the pass is sent, and OSError for data that are damaged or change meanwhile, or a checkpoint in use.
         """
         source, choice, folds = self._opened(X, fields, sample_weight, on_invalid)
+        self._check_several(source)
+        self._keep_names(X, alike=choice.operator.lag is not None)
 
         def lay(source: Source, training: Training) -> Any:
-            return choice.discretise(
-                source,
-                self.random_state,
-                on_invalid=on_invalid,
-                progress=progress,
-                training=training,
-            )
+            options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
+            return choice.discretise(source, self.random_state, training=training, **options)
 
         self._fit_source(
             source,
@@ -274,7 +291,16 @@ class SpectralDecomposition(SpectralFunctions):
         self.choice_.advise(certain=doubt <= UNCERTAIN)
         return self
 
-    def plan(self, X: Any, *, fields: Mapping[str, Any] | None = None, sample_weight: Any = None) -> PassPlan:
+    @stored
+    @labelled
+    def plan(
+        self,
+        X: Any,
+        *,
+        fields: Mapping[str, Any] | None = None,
+        sample_weight: Any = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> PassPlan:
         """The tasks and the peak memory of `fit` on these data, before it starts.
 
         Nothing is read but metadata, and labels of folds. Raises ValueError, TypeError or FileNotFoundError for input
@@ -282,16 +308,14 @@ class SpectralDecomposition(SpectralFunctions):
         """
         source, choice, folds = self._opened(X, fields, sample_weight)
         folds = None if folds is None else folds.counted(source)
-        apart = choice.apart(source)
-        choosing = choice.choosing(source)
         return plan_sums(
             source,
             choice.operator,
             choice.sizes,
             self.dtype,
             folds=folds,
-            apart=apart,
-            choosing=choosing,
+            apart=choice.apart(source),
+            choosing=choice.choosing(source),
             lattice=choice.lattice,
         )
 
@@ -305,11 +329,13 @@ class SpectralDecomposition(SpectralFunctions):
         labels = None if folds is None else folds.labels
         source = open_data(operator, X, columns=self.columns, weight=weight, fields=fields, fold=labels)
         if self.n_landmarks == "auto":
-            choice = choice.fitted_to(source.n)
+            choice = choice.fitted_to(source)
         choice = choice.in_dimension(source)
         choice.check_against(source)
         return source, choice, folds
 
+    @stored
+    @labelled
     def update(
         self,
         X: Any,
@@ -320,6 +346,7 @@ class SpectralDecomposition(SpectralFunctions):
         on_invalid: str = "raise",
         allow_missing: bool = False,
         progress: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Fold in rows that were appended to X since it was fitted: only these are read, and the rest is solved anew.
 
@@ -331,97 +358,24 @@ class SpectralDecomposition(SpectralFunctions):
         before = self.fitted().moments_
         found = continued_folds(before.folds, folds)
         labels = None if found is None else found.labels
+        X = self._rows_like_fit(X)
         source = open_appended(before, X, weight=sample_weight, fields=fields, fold=labels)
         known = self._excess()
         self._update_source(source, folds=found, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
         advise_update(known, self._excess())
         return self
 
-    def _excess(self) -> float:
-        """How far held-out values exceed fitted ones."""
-        values, solver = getattr(self, self.solver_.values), self.solver_
-        return excess(values, self.held_out_, two_sided=solver.two_sided)
-
-    def fit_moments(self, moments: Moments) -> Self:
-        """Solve moments measured before, by this or another run; no data are touched.
-
-        Raises ValueError for moments of a regression, or of another operator than this estimator's, and where every
-        basis function vanishes, the sums are not finite, or the weights are all zero.
-        """
-        if isinstance(moments.operator, Regression):
-            raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
-        if self.operator is not None and not checked_operator(self.operator).agrees(moments.operator):
-            raise ValueError(
-                f"these are moments of {moments.operator}, and the operator of this estimator is {self.operator}: "
-                "leave the operator out, or fit it to the data"
-            )
-        if on_lattice(moments):
-            return self._fit_modes(moments)
-        solution = solve_moments(
-            moments,
-            count=self.n_components,
-            rtol=self.rtol,
-            ridge=self.ridge,
-            min_support=resolve_support(self.min_support, self.solver),
-            penalty=self._penalty(moments),
-            compared=is_automatic(self.kernel) and not isinstance(self.basis, Basis),
-        )
-        known = vars(self).get("moments_")
-        kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
-        return self._with(moments, solution, kept)
-
-    def _fit_modes(self, moments: Moments) -> Self:
-        """Solve modes on a Fourier lattice, for the kernel that is given or chosen by their folds."""
-        found = solve_on_lattice(
-            moments,
-            kernel=self.kernel,
-            penalty=self._prior_penalty(moments),
-            basis=self.basis,
-            count=self.n_components,
-            rtol=self.rtol,
-            ridge=self.ridge,
-        )
-        fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
-        selection = found.selection.with_parameters({**self.given_params(), **fixed})
-        return self._with(moments, {**found.attributes, "choice_": selection}, set())
-
-    def _with(self, moments: Moments, solution: Mapping[str, Any], kept: Set[str]) -> Self:
-        """This estimator with a solution of these moments, and what is `kept` of another."""
-        for name in [name for name in vars(self) if name.endswith("_") and name not in kept]:
-            delattr(self, name)  # of an earlier fit, perhaps by another solver
-        for name, value in solution.items():
-            setattr(self, name, value)
-        self.moments_ = moments
-        return self.restored()
-
-    def _prior_penalty(self, moments: Moments) -> float | str | None:
-        """c of the penalised solution of modes; "auto" where it is left to their folds."""
-        if self.solver == "cut" or self.penalty != "auto":
-            return self._penalty(moments)
-        return "auto" if moments.penalty is None else moments.penalty
-
-    def _penalty(self, moments: Moments) -> float | None:
-        """c of the penalised solution: the given one, or the one chosen for these moments; None for a rank cut."""
-        if self.solver == "cut":
-            return None
-        if self.penalty != "auto":
-            return float(self.penalty)
-        return 1.0 if moments.penalty is None else moments.penalty
-
-    @property
-    def fitted_attributes(self) -> tuple[str, ...]:
-        return ("moments_", "choice_", *self.moments_.operator.solver.attributes)
-
+    @stored
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit`, then `transform` of the same array. Raises ValueError for views and lists of trajectories."""
         if isinstance(X, (tuple, list)) and len(checked_operator(self.operator).views) > 1:
             raise ValueError("fit_transform takes one array: call fit, then transform of the array that is wanted")
+        X = self._framed(X)
         return self.fit(X, y, **options).transform(X)
 
     def _check_parameters(self, operator: Operator, on_invalid: str) -> None:
         check_whole("n_components", self.n_components)
-        if self.n_landmarks != "auto":
-            check_whole("n_landmarks", self.n_landmarks)
+        check_landmark_fit(self, on_invalid)
         for name in ("basis", "right_basis"):
             if isinstance(getattr(self, name), str):
                 check_one_of(name, getattr(self, name), ("auto",))
@@ -429,17 +383,11 @@ class SpectralDecomposition(SpectralFunctions):
         for name in ("penalty", "spread"):
             if getattr(self, name) != "auto":
                 check_amount(name, getattr(self, name))
-        check_one_of("dtype", self.dtype, ("float64", "float32"))
         check_one_of("constant", self.constant, (None, True, False))
-        check_one_of("standardize", self.standardize, (True, False))
         check_one_of("exclude_landmarks", self.exclude_landmarks, (None, True, False))
-        check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         check_amount("ridge", self.ridge)
         if self.min_support is not None:
             check_amount("min_support", self.min_support)
-        if self.rtol is not None:
-            check_number("rtol", self.rtol)
         resolve_cut(self.rtol, self.dtype)
-        check_random_state(self.random_state)
-        if self.ridge and not operator.solver.needs_symmetry:
+        if self.ridge and (operator.solver.by_norm or not operator.solver.needs_symmetry):
             raise ValueError(f"ridge is for symmetric operators, and {operator.name} is solved by {operator.solver!r}")

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, Self
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import LandmarkBasis
+from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.data.remote import stored
 from daskspectral.data.source import Preparation
-from daskspectral.estimators.base import MeasuredEstimator
+from daskspectral.estimators.base import LAYOUTS, MeasuredEstimator
+from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.model_dataset import COMPONENT, in_the_field, model_dataset
+from daskspectral.estimators.transformer import Transformer
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
+from daskspectral.moments.patterns import Patterns, patterns_of
+from daskspectral.moments.solution import solve_moments
+from daskspectral.moments.trust import excess
 from daskspectral.operators import Operator
+from daskspectral.operators.regression import Regression
 from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.parameters import checked_operator, resolve_penalty, resolve_support
+from daskspectral.passes.prior import solve_on_lattice
 from daskspectral.passes.score import measure_score
+from daskspectral.passes.side import is_automatic
 from daskspectral.passes.variance import VarianceBound, variance_bound
 from daskspectral.solve import Solver
 
@@ -35,10 +46,14 @@ def _shows(attribute: str) -> Callable[[Any], bool]:
     return check
 
 
-class SpectralFunctions(TransformerMixin, MeasuredEstimator):  # type: ignore[misc]
+class SpectralFunctions(Transformer, MeasuredEstimator):
     """The functions of a solution, which `moments_` and the attributes of the operator's solver hold."""
 
     moments_: Moments
+
+    @property
+    def fitted_attributes(self) -> tuple[str, ...]:
+        return ("moments_", "choice_", *self.moments_.operator.solver.attributes)
 
     def restored(self) -> Self:
         moments = self.moments_
@@ -59,24 +74,142 @@ class SpectralFunctions(TransformerMixin, MeasuredEstimator):  # type: ignore[mi
             self.n_right_features_in_ = int(right["n_features_in"])
         return self
 
+    def _with(self, moments: Moments, solution: Mapping[str, Any], kept: Set[str]) -> Self:
+        """This estimator with a solution of these moments, and what is `kept` of another."""
+        known = {*kept, *LAYOUTS, "feature_names_in_"}
+        for name in [name for name in vars(self) if name.endswith("_") and name not in known]:
+            delattr(self, name)  # of an earlier fit, perhaps by another solver
+        for name, value in solution.items():
+            setattr(self, name, value)
+        self.moments_ = moments
+        return self.restored()
+
+    def fit_moments(self, moments: Moments) -> Self:
+        """Solve moments measured before, by this or another run; no data are touched.
+
+        Raises ValueError for moments of a regression, or of another operator than this estimator's, and where every
+        basis function vanishes, the sums are not finite, or the weights are all zero.
+        """
+        if isinstance(moments.operator, Regression):
+            raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
+        if self.operator is not None and not checked_operator(self.operator).agrees(moments.operator):
+            raise ValueError(
+                f"these are moments of {moments.operator}, and the operator of this estimator is {self.operator}: "
+                "leave the operator out, or fit it to the data"
+            )
+        if on_lattice(moments):
+            return self._fit_modes(moments)
+        solution = solve_moments(
+            moments,
+            count=self.n_components,
+            rtol=self.rtol,
+            ridge=self.ridge,
+            min_support=resolve_support(self.min_support, self.solver),
+            penalty=resolve_penalty(self.penalty, self.solver, 1.0 if moments.penalty is None else moments.penalty),
+            compared=is_automatic(self.kernel) and not isinstance(self.basis, Basis),
+        )
+        known = vars(self).get("moments_")
+        kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
+        return self._with(moments, solution, kept)
+
+    def _fit_modes(self, moments: Moments) -> Self:
+        """Solve modes on a Fourier lattice, for the kernel that is given or chosen by their folds."""
+        found = solve_on_lattice(
+            moments,
+            kernel=self.kernel,
+            penalty=resolve_penalty(self.penalty, self.solver, "auto" if moments.penalty is None else moments.penalty),
+            basis=self.basis,
+            count=self.n_components,
+            rtol=self.rtol,
+            ridge=self.ridge,
+        )
+        fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
+        selection = found.selection.with_parameters({**self.given_params(), **fixed})
+        return self._with(moments, {**found.attributes, "choice_": selection}, set())
+
     @property
     def solver_(self) -> Solver:
         """The solver of the fitted operator; it decides which attributes there are."""
         found: Solver = self.fitted().moments_.operator.solver
         return found
 
+    def _excess(self) -> float:
+        """How far held-out values exceed fitted ones."""
+        values, solver = getattr(self, self.solver_.values), self.solver_
+        return excess(values, self.held_out_, two_sided=solver.two_sided)
+
     def transform(self, X: Any, **options: Any) -> Any:
         """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L2(rho) norm.
 
-        They are float64, or complex128 for an operator solved by "eigen". numpy gives numpy, dask gives dask, xarray
-        gives xarray (lazy where X is), and a zarr array or a path gives a lazy dask array. With `out`, they are written
-        to a new zarr array at that path or URL, which appears whole or not at all (an existing one is replaced with
-        `overwrite`), and None is returned.
+        They are float64, or complex128 for an operator solved by "eigen". numpy gives numpy, dask gives dask, data with
+        labels (xarray, a zarr group, NetCDF) give an xarray.DataArray with the dimensions and coordinates of their
+        rows, lazy where they are not in memory, and a zarr array or the path of one gives a lazy dask array; rows in
+        memory give a data frame where scikit-learn's `set_output` asks for one. With `out`, they are written to a new
+        zarr group at that path or URL, which plain `xarray.open_zarr` opens: one array with its coordinates, the values
+        with their intervals, and what made it as attributes. It appears whole or not at all (an existing one is
+        replaced with `overwrite`), and None is returned.
         Invalid rows raise InvalidRowError, or become NaN with on_invalid="skip"; a missing chunk raises OSError unless
-        `allow_missing`: fill values are meant. `progress` None shows a bar on a terminal only.
+        `allow_missing`: fill values are meant. `progress` None shows a bar on a terminal only. `storage_options` are
+        as in `fit`, for all URLs of the call.
         """
         check_is_fitted(self)
+        X = self._framed(X, options.get("out"))
         return self._functions("", self.coefficients_, X, **options)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.coefficients_.shape[1])
+
+    @property
+    def patterns_(self) -> Patterns:
+        """What the columns of X do where a function is large: their regression on the functions of `transform`.
+
+        In the units of X, 0 in columns that were left out; see `Patterns` for the arrays that it holds. Raises
+        ValueError where the pass did not sum what it takes: on a Fourier lattice, and for several views of a row.
+        """
+        found = patterns_of(self.fitted().moments_, self.coefficients_)
+        own = self.preparation_
+        return found.in_columns(self.n_features_in_, own.columns, own.mean, own.scale)
+
+    def to_xarray(self, X: Any = None) -> xr.Dataset:
+        """The model as a Dataset: values with errors, functions, what each explains, and regression maps.
+
+        Along `component` are the values, with `_lower` and `_upper`, `standard_error`, `held_out`, `group`,
+        `trusted`, `function_error`, the `coefficients`, and `explained_variance_ratio`, the share of the variance of
+        all columns that each function explains alone. `<variable>_pattern` is the regression of each variable of the
+        data on each function, in its own dimensions, coordinates and units (`x` for data without labels), and
+        `<variable>_mean` its mean. With rows X, `eigenfunction` are the values there. Patterns are missing where the
+        pass did not sum what they take (`patterns_`).
+        """
+        return model_dataset(self.fitted(), X)
+
+    def inverse_transform(self, F: Any) -> Any:
+        """The rows X (n, d) that values F (n, k) of the functions tell of: the regression of X on the functions.
+
+        By least squares over the rows of the fit, from sums of the same pass; with `Covariance()` and all components it
+        gives X back. Columns that were left out are NaN. A DataArray F (..., component) of a model of labelled data
+        gives these again, in their own dimensions and units: a DataArray, or a Dataset of several variables. Raises
+        ValueError for F of another shape, and where `patterns_` does.
+        """
+        patterns = self.patterns_
+        if isinstance(F, xr.DataArray) and COMPONENT in F.dims:
+            F = F.transpose(..., COMPONENT)
+        values = np.asarray(F)
+        labelled = isinstance(F, xr.DataArray) and "layout_" in vars(self)
+        if (values.ndim != 2 and not labelled) or values.shape[-1] != len(patterns.maps):
+            raise ValueError(
+                f"F holds values of the {len(patterns.maps)} functions, one row each, as transform gives them: shape "
+                f"(n, {len(patterns.maps)}); its shape is {values.shape}"
+            )
+        found = patterns.reconstructed(values)
+        columns = self.preparation_.columns
+        if columns is not None:
+            found[..., np.setdiff1d(np.arange(found.shape[-1]), columns)] = np.nan
+        if not labelled:
+            return found
+        coords = {name: c for name, c in F.coords.items() if COMPONENT not in c.dims}
+        field = in_the_field(self, found, F.dims[:-1], coords)
+        return field if len(field) > 1 else field[next(iter(field))]
 
     @available_if(_shows("right_coefficients_"))  # type: ignore[untyped-decorator]
     def transform_right(self, X: Any, **options: Any) -> Any:
@@ -92,21 +225,35 @@ class SpectralFunctions(TransformerMixin, MeasuredEstimator):  # type: ignore[mi
 
     def _functions(self, side: str, coefficients: Array, X: Any, **options: Any) -> Any:
         moments, basis = self.moments_, self.basis_
-        preparation, width = self.preparation_, self.n_features_in_
+        preparation, width = self.preparation_, None
         if side:
             basis = basis if moments.right_basis is None else moments.right_basis
             if moments.operator.own_right_basis:
                 preparation, width = self.right_preparation_, self.n_right_features_in_
         means = moments.mean(f"{side}first") @ coefficients if moments.operator.center else None
-        values = self.solver_.values
         return self._rows(
             SpanValues(basis, coefficients, means, preparation=preparation),
             X,
             n_features=width,
-            coordinates={values.removesuffix("s_"): getattr(self, values)},
+            coordinates=self._labels(),
+            side=side if moments.operator.own_right_basis else "",
             **options,
         )
 
+    def _labels(self) -> dict[str, Array]:
+        """The values of the functions, (k,), with the ends of their intervals and their standard errors."""
+        solver = self.solver_
+        name, found = solver.values.removesuffix("s_"), {}
+        found[name] = getattr(self, solver.values)
+        errors = vars(self).get(solver.errors)
+        if errors is not None:
+            found |= {f"{name}_lower": errors[:, 0], f"{name}_upper": errors[:, 1]}
+        if "standard_errors_" in vars(self):
+            found["standard_error"] = self.standard_errors_
+        return found
+
+    @stored
+    @labelled
     def score(
         self,
         X: Any,
@@ -114,6 +261,7 @@ class SpectralFunctions(TransformerMixin, MeasuredEstimator):  # type: ignore[mi
         *,
         fields: Mapping[str, Any] | None = None,
         sample_weight: Any = None,
+        storage_options: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> float:
         """How good the first `n_components` functions are on rows X that they were not fitted to; larger is better.
@@ -127,9 +275,19 @@ class SpectralFunctions(TransformerMixin, MeasuredEstimator):  # type: ignore[mi
         `options` are on_invalid, allow_missing and progress, as in `fit`. Raises ValueError for no more rows than
         functions, and for rows of other columns than those of the fit.
         """
-        return measure_score(self.fitted(), X, fields=fields, sample_weight=sample_weight, **options).score
+        rows = self.fitted()._rows_like_fit(X)
+        return measure_score(self, rows, fields=fields, sample_weight=sample_weight, **options).score
 
-    def variance_bound(self, X: Any, *, delta: float = 0.05, **options: Any) -> VarianceBound:
+    def _rows_like_fit(self, X: Any) -> Any:
+        """X as `_like_fit` has it, where the operator reads one array."""
+        operator = self.moments_.operator
+        return self._like_fit(X) if operator.lag is None and len(operator.views) == 1 else X
+
+    @stored
+    @labelled
+    def variance_bound(
+        self, X: Any, *, delta: float = 0.05, storage_options: Mapping[str, Any] | None = None, **options: Any
+    ) -> VarianceBound:
         """Bounds of the error from the rows of X, in one pass: the variance term of Theorem 1, and a sharper one.
 
         The theorem's is vacuous on most data; error bars for use are those of the fit, `eigenvalue_errors_`. X are the

@@ -1,4 +1,4 @@
-"""What every group offers: generators, never its elements."""
+"""What every group offers: generators and a Lie algebra, never its elements."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from daskspectral.manifolds import Isometry, Manifold
+from daskspectral.manifolds import Isometry, KillingField, Manifold
 from daskspectral.registry import Registered
 
 
 class Group(Registered, ABC):
     """A group that acts on points x (c, d) by isometries, given by a few generators; nothing enumerates it.
 
-    A continuous function that is invariant under the generators is invariant under the whole group, and under its
-    closure if it is infinite.
+    Continuous groups have generators of their Lie algebra too, the velocities of one-parameter groups. A continuous
+    function that is invariant under the generators and along the fields of the algebra is invariant under the whole
+    group, and under its closure if it is infinite.
 
     Examples
     --------
@@ -37,7 +38,12 @@ class Group(Registered, ABC):
     @property
     @abstractmethod
     def generators(self) -> tuple[Isometry, ...]:
-        """Isometries whose products and inverses are the group."""
+        """Isometries whose products and inverses, with the flows of `algebra`, are the group."""
+
+    @property
+    @abstractmethod
+    def algebra(self) -> tuple[KillingField, ...]:
+        """Fields that generate the Lie algebra; none for groups given by isometries alone."""
 
     @property
     @abstractmethod
@@ -46,7 +52,10 @@ class Group(Registered, ABC):
 
     @final
     def check(self, manifold: Manifold) -> None:
-        """Raise ValueError, naming the generator and saying why, unless all are isometries of the manifold."""
+        """Raise ValueError, naming the generator and saying why, unless all are isometries of the manifold.
+
+        Elements of the algebra must be Killing fields of it whose flows close at 2 pi (`Manifold.check_killing`).
+        """
         if self.dimension != manifold.ambient:
             raise ValueError(
                 f"{manifold!r} has {manifold.ambient} coordinates, and {self!r} acts on {self.dimension}; give a group "
@@ -57,16 +66,38 @@ class Group(Registered, ABC):
                 manifold.check_isometry(g)
             except ValueError as error:
                 raise ValueError(f"generator {number} of {self!r} does not act: {error}") from None
+        for number, field in enumerate(self.algebra):
+            try:
+                manifold.check_killing(field)
+            except ValueError as error:
+                raise ValueError(f"element {number} of the algebra of {self!r} does not act: {error}") from None
 
     @final
     def word(self, rng: np.random.Generator, length: int = 20) -> Isometry:
-        """A random product of `length` generators and inverses: an element, uniform only as the length grows."""
-        generators = self.generators
+        """A random product of `length` generators, inverses and flows: an element, uniform only as the length grows."""
+        letters: list[Isometry | KillingField] = [*self.generators, *self.algebra]
         result = Isometry(np.eye(self.dimension))
-        for _ in range(length if generators else 0):
-            g = generators[rng.integers(len(generators))]
+        for _ in range(length if letters else 0):
+            letter = letters[rng.integers(len(letters))]
+            g = letter.flow(rng.uniform(0, 2 * np.pi)) if isinstance(letter, KillingField) else letter
             result = (g.inverse if rng.random() < 0.5 else g) @ result
         return result
+
+
+class FinitelyGenerated(Group, ABC):
+    """A group given by finitely many isometries alone, without an algebra.
+
+    Examples
+    --------
+    >>> from daskspectral.groups import Permutations, SpecialOrthogonal
+    >>> isinstance(Permutations(3), FinitelyGenerated), isinstance(SpecialOrthogonal(3), FinitelyGenerated)
+    (True, False)
+    """
+
+    @final
+    @property
+    def algebra(self) -> tuple[KillingField, ...]:
+        return ()
 
 
 @final
@@ -112,6 +143,10 @@ class Generated(Group):
     @property
     def generators(self) -> tuple[Isometry, ...]:
         return tuple(g for p in self.parts for g in (p.generators if isinstance(p, Group) else (p,)))
+
+    @property
+    def algebra(self) -> tuple[KillingField, ...]:
+        return tuple(x for p in self.parts if isinstance(p, Group) for x in p.algebra)
 
     @property
     def order(self) -> None:

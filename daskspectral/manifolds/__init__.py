@@ -3,16 +3,19 @@
 On a submanifold the gradient of the surrounding space is biased, because it sees basis functions change across the
 manifold. `Laplacian(manifold)` takes only the part along the manifold (the tangential form), and its eigenvalues tend
 to the manifold's own. A row farther than 1e-5 from the manifold raises an error. `InvariantRegressor` and
-`HarmonicBasis` use the eigenspaces, which `Implicit` does not have. In a shell, `box` is for `daskspectral invariant`.
+`HarmonicBasis` use the eigenspaces, which `Implicit` does not have; those of an `Interval` are not the Laplacian's. In
+a shell, `box` and `interval` are for `daskspectral invariant`.
 
     manifold                     points                                                       in a shell
     Sphere(d)                    the unit sphere S^(d-1), in d columns                        sphere
     Circle()                     the unit circle, in 2 columns                                circle
     FlatTorus(m)                 (cos t1, sin t1, ..., cos tm, sin tm)                        torus
-    Box(lower, upper)            a box with periodic sides, in its own coordinates: m angles  box:LOWER:UPPER
-                                 are Box([0] * m, [2 * pi] * m)
+    PeriodicBox(lower, upper)    a box with periodic sides, in its own coordinates: m angles  box:LOWER:UPPER
+                                 are PeriodicBox([0] * m, [2 * pi] * m)
+    PeriodicCell(vectors)        the cell of a lattice, oblique or not, in Cartesian coordinates
+    Interval(lower, upper)       lower <= x <= upper, in one column or in m: radii, times     interval:LOWER:UPPER
     SO3()                        rotation matrices, row by row in 9 columns
-    Product(a, b)                a point of each, side by side
+    Product(a, b)                a point of each, side by side; equal factors may be exchanged
     Implicit(normals, ambient)   your own: normals(x (c, d)) -> (c, d), or (m, c, d) for m orthonormal normals
 
 An example, with the eigenvalues l (l + 1) of the sphere, each 2 l + 1 times:
@@ -27,24 +30,30 @@ An example, with the eigenvalues l (l + 1) of the sphere, each 2 l + 1 times:
 """
 
 from daskspectral.manifolds.base import Manifold
-from daskspectral.manifolds.box import Box
 from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.implicit import Implicit
+from daskspectral.manifolds.interval import Interval
 from daskspectral.manifolds.invariants import invariant_coefficients
 from daskspectral.manifolds.isometry import Isometry
+from daskspectral.manifolds.killing import KillingField
+from daskspectral.manifolds.periodic_box import PeriodicBox
+from daskspectral.manifolds.periodic_cell import PeriodicCell
 from daskspectral.manifolds.product import Product
 from daskspectral.manifolds.rotations import SO3
 from daskspectral.manifolds.sphere import Circle, Sphere
 from daskspectral.manifolds.torus import FlatTorus
 
 __all__ = [
-    "Box",
     "Circle",
     "Eigenspace",
     "FlatTorus",
     "Implicit",
+    "Interval",
     "Isometry",
+    "KillingField",
     "Manifold",
+    "PeriodicBox",
+    "PeriodicCell",
     "Product",
     "SO3",
     "Sphere",

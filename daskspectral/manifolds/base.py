@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from daskspectral.errors import PointError
 from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
+from daskspectral.manifolds.killing import KillingField
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
@@ -20,9 +21,10 @@ MOST_FUNCTIONS = 10**6  # eigenfunctions whose levels `levels_within` counts
 
 
 class Manifold(Registered, ABC):
-    """A compact submanifold of R^d without boundary, as a frozen value.
+    """A compact submanifold of R^d, as a frozen value; without boundary, but for `Interval` and products with it.
 
-    Points are rows x (c, d); their floating type is kept. A hook returns None for a quantity that is not known in
+    Points are rows x (c, d); their floating type is kept. Eigenfunctions are of the Laplace-Beltrami operator, on an
+    `Interval` of another operator that isometries commute with. A hook returns None for a quantity that is not known in
     closed form; the public method then raises ValueError.
 
     Examples
@@ -89,6 +91,26 @@ class Manifold(Registered, ABC):
         """The period of each coordinate, (d,); None for a coordinate that is not periodic."""
         return (None,) * self.ambient
 
+    @property
+    def lattice(self) -> NDArray[np.float64]:
+        """Translations of the coordinates, (r, d), that lead to the same point, with their sums all of them."""
+        return np.zeros((0, self.ambient))
+
+    @final
+    @property
+    def oblique(self) -> bool:
+        """Whether points are the same along translations that are no multiples of `periods` of single coordinates."""
+        return len(self.lattice) > len(self.periods) - self.periods.count(None)
+
+    @property
+    def ends(self) -> NDArray[np.float64]:
+        """The least and the largest value of each coordinate on an interval, (2, d); infinite for other coordinates."""
+        return np.repeat([[-np.inf], [np.inf]], self.ambient, axis=1)
+
+    def _departure(self, x: Array) -> Array | None:
+        """The distance in units of the manifold's size, (c,), for a checked x."""
+        return self._distance(x)
+
     @final
     @property
     def codimension(self) -> int:
@@ -124,18 +146,21 @@ class Manifold(Registered, ABC):
     def check(self, x: ArrayLike, *, tolerance: float = 1e-6) -> None:
         """Raise PointError, a ValueError, unless the rows of x (c, d) lie on the manifold to within ``tolerance``.
 
-        The error names the row that is farthest off (or not finite). Where `distance` is unknown only the
-        shape is checked.
+        The tolerance is a distance, beyond the ends of an interval a part of its width. The error names the row that is
+        farthest off (or not finite). Where `distance` is unknown only the shape is checked.
         """
-        distance = self.known_distance(x)
-        if distance is None or not distance.size:
+        points = self._points(x)
+        departure = self._departure(points)
+        if departure is None or not departure.size:
             return
-        worst = int(np.argmax(distance))  # NaN counts as the largest
-        if not distance[worst] <= tolerance:
+        worst = int(np.argmax(departure))  # NaN counts as the largest
+        if not departure[worst] <= tolerance:
+            distance = self.distance(points[worst : worst + 1])[0]
+            widen = ", or widen the interval" if np.isfinite(self.ends).any() else ""
             raise PointError(
                 f"expected points on {self!r} to within {tolerance:g}, received",
                 worst,
-                f" at distance {distance[worst]:.3g}; project the rows onto the manifold",
+                f" at distance {distance:.3g}; project the rows onto the manifold{widen}",
             )
 
     @final
@@ -205,6 +230,36 @@ class Manifold(Registered, ABC):
             raise ValueError(f"expected an isometry of {self!r}: {fault}")
 
     @final
+    def check_killing(self, field: KillingField) -> None:
+        """Raise ValueError, saying why, unless the flow of a field are isometries of the manifold, closed at s = 2 pi.
+
+        The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2 pi b a sum of whole periods
+        (vectors of the `lattice`), both to 1e-6. On an embedded manifold the field must be tangential.
+        """
+        if field.size != self.ambient:
+            raise ValueError(
+                f"{self!r} has {self.ambient} coordinates, and the field acts on {field.size}; give one that acts on "
+                f"{self.ambient}"
+            )
+        fault = field.fault
+        if fault is None and (moved := self._fault(field.flow(1.0))) is not None:
+            fault = f"its flow at s = 1 is no isometry: {moved}"
+        fault = fault or self._open(field)
+        if fault is not None:
+            raise ValueError(f"expected a Killing field of {self!r}: {fault}")
+
+    @final
+    def _open(self, field: KillingField) -> str | None:
+        """Why translations along a field do not close at s = 2 pi, or None."""
+        turns = 2 * np.pi * field.shift @ np.linalg.pinv(self.lattice)
+        if np.abs(turns - np.rint(turns)).max(initial=0.0) <= 1e-6:
+            return None
+        return (
+            "2 pi b must be a sum of whole periods, so that translations close; it is "
+            f"{turns.round(9) + 0.0} of them; take a vector between two copies of one point"
+        )
+
+    @final
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent points (n, d), uniform for the Riemannian volume."""
         return self._known(self._sample(_natural(n, "n"), rng), "uniform samples of")
@@ -227,6 +282,14 @@ class Manifold(Registered, ABC):
         if points.dtype.kind not in "fiub":
             raise ValueError(f"expected real coordinates for {self!r}, received {points.dtype}; convert them")
         return points if points.dtype.kind == "f" else points.astype(np.float64)
+
+
+def axes(x: Array) -> Array:
+    """The tangents (d, c, d) of a manifold whose coordinates x (c, d) are Cartesian."""
+    d = x.shape[1]
+    frame = np.zeros((d, *x.shape), dtype=x.dtype)
+    frame[np.arange(d), :, np.arange(d)] = 1
+    return frame
 
 
 def embedded_fault(manifold: Manifold, g: Isometry) -> str | None:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from daskspectral.manifolds.isometry import Isometry
+from daskspectral.manifolds.killing import KillingField
 
 Array = NDArray[np.floating[Any]]
 Matrix = Array | csr_array
@@ -40,19 +41,11 @@ def dense(action: Action) -> Array:
     return action if isinstance(action, np.ndarray) else action @ np.eye(action.size)
 
 
-class Eigenspace(ABC):
-    """One eigenspace of -Laplace-Beltrami: m functions phi, orthonormal for the uniform probability.
+class Functions(ABC):
+    """m functions of one eigenvalue of -Laplace-Beltrami, orthonormal for the uniform probability.
 
     They are linear combinations phi = T r of raw functions r (zonal functions, waves) that are cheap to evaluate, so
-    that combinations U^T phi cost one product, (U^T T) r. An isometry g acts by an orthogonal matrix D(g):
-    phi(g x) = D(g) phi(x) and D(g h) = D(g) D(h). A function a^T phi is invariant under g iff D(g) a = a.
-
-    Examples
-    --------
-    >>> from daskspectral.manifolds import Sphere
-    >>> space = Sphere(3).eigenfunctions(1)
-    >>> float(np.sum(space.values([[0.0, 0.0, 1.0]]) ** 2).round(9))  # at every point the multiplicity
-    3.0
+    that combinations U^T phi cost one product, (U^T T) r.
     """
 
     @property
@@ -68,11 +61,11 @@ class Eigenspace(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """The number m of functions: the multiplicity."""
+        """The number m of functions."""
 
     @property
     @abstractmethod
-    def transform(self) -> Array | None:
+    def transform(self) -> Matrix | None:
         """T (m, q), or None for the identity."""
 
     @abstractmethod
@@ -82,15 +75,6 @@ class Eigenspace(ABC):
     @abstractmethod
     def raw_along(self, x: Array, direction: Array) -> Array:
         """direction(x_k) . grad r(x_k), (q, c), for directions (c, d)."""
-
-    @abstractmethod
-    def action(self, g: Isometry) -> Action:
-        """D(g), (m, m), of an isometry of the manifold; dense unless it is sparse or m is above `DENSE_LIMIT`."""
-
-    @abstractmethod
-    def closed_form(self, isometries: Sequence[Isometry]) -> Matrix | None:
-        """An orthonormal basis (m, r) of the coefficients invariant under the isometries where one is cheaper to write
-        down than to solve for (orbits of frequencies on a torus), otherwise None."""
 
     @abstractmethod
     def points(self) -> tuple[NDArray[np.float64], ...]:
@@ -114,3 +98,32 @@ class Eigenspace(ABC):
         if points.ndim != 2 or points.shape[1] != self.ambient:
             raise ValueError(f"expected points (c, {self.ambient}), received shape {points.shape}")
         return points
+
+
+class Eigenspace(Functions, ABC):
+    """One eigenspace of -Laplace-Beltrami: all m functions phi, orthonormal for the uniform probability.
+
+    An isometry g acts by an orthogonal matrix D(g): phi(g x) = D(g) phi(x) and D(g h) = D(g) D(h). A function a^T phi
+    is invariant under g iff D(g) a = a. A Killing field X acts by an antisymmetric matrix, the derivative dD(X) of
+    D(exp(s X)) at s = 0: a^T phi is invariant under its flow iff dD(X) a = 0.
+
+    Examples
+    --------
+    >>> from daskspectral.manifolds import Sphere
+    >>> space = Sphere(3).eigenfunctions(1)
+    >>> float(np.sum(space.values([[0.0, 0.0, 1.0]]) ** 2).round(9))  # at every point the multiplicity
+    3.0
+    """
+
+    @abstractmethod
+    def action(self, g: Isometry) -> Action:
+        """D(g), (m, m), of an isometry of the manifold; dense unless it is sparse or m is above `DENSE_LIMIT`."""
+
+    @abstractmethod
+    def derived_action(self, field: KillingField) -> Matrix:
+        """dD(X), (m, m), of a Killing field of the manifold."""
+
+    @abstractmethod
+    def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> Matrix | None:
+        """An orthonormal basis (m, r) of the coefficients invariant under isometries and flows where one is cheaper to
+        write down than to solve for (orbits of frequencies on a torus), otherwise None."""

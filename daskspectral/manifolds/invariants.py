@@ -1,4 +1,4 @@
-"""Invariant functions of one eigenspace, from the generators of a group alone."""
+"""Invariant functions of one eigenspace, from the generators of a group and of its Lie algebra alone."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Eigenspace, Matrix, dense
 from daskspectral.manifolds.isometry import Isometry
+from daskspectral.manifolds.killing import KillingField
 
 Array = NDArray[np.floating[Any]]
 
@@ -19,13 +20,16 @@ _ROUNDING = 1e-11  # times the size: singular values up to this may be zeros
 _GAP = 100.0  # the least ratio between the smallest singular value kept and the largest zero
 
 
-def invariant_coefficients(space: Eigenspace, isometries: Sequence[Isometry]) -> Matrix:
-    """An orthonormal basis U (m, r) of {a : D(g) a = a for every generator g}; U^T phi are invariant functions.
+def invariant_coefficients(
+    space: Eigenspace, isometries: Sequence[Isometry], algebra: Sequence[KillingField] = ()
+) -> Matrix:
+    """An orthonormal basis U (m, r) of {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}.
 
-    On tori it comes from the orbits of frequencies, and is sparse. Otherwise it spans the null space of B, the matrices
-    D(g) - I on top of each other; with more than `DENSE_LIMIT` functions these matrices are not formed
-    (`fixed_by_products`). The projection of a onto the invariant coefficients, a - B^+ B a (Proposition 6, Soleymani et
-    al. 2025), is U U^T a. Raises ValueError where no gap separates zero singular values from the others.
+    U^T phi are invariant functions. On tori U comes from the orbits of frequencies, and is sparse. Otherwise it spans
+    the null space of B, the matrices D(g) - I and dD(X) on top of each other; with more than `DENSE_LIMIT` functions
+    these matrices are not formed (`fixed_by_products`). The projection of a onto the invariant coefficients,
+    a - B^+ B a (Proposition 6, Soleymani et al. 2025), is U U^T a. Raises ValueError where no gap separates zero
+    singular values from the others.
 
     Examples
     --------
@@ -35,32 +39,45 @@ def invariant_coefficients(space: Eigenspace, isometries: Sequence[Isometry]) ->
     (5, 1)
     """
     isometries = [g for g in isometries if not g.trivial]
-    if not isometries:
+    algebra = [field for field in algebra if not field.trivial]
+    if not isometries and not algebra:
         return np.eye(space.size)
-    found = space.closed_form(isometries)
+    found = space.closed_form(isometries, algebra)
     if found is not None:
         return found
     if space.size > DENSE_LIMIT:
-        return fixed_by_products(space, isometries, np.random.default_rng(0))
-    return null_space([dense(space.action(g)) for g in isometries])
+        return fixed_by_products(space, isometries, np.random.default_rng(0), algebra=algebra)
+    return null_space(
+        [dense(space.action(g)) for g in isometries], [dense(space.derived_action(field)) for field in algebra]
+    )
 
 
-def null_space(actions: Sequence[Array]) -> Array:
-    """The vectors fixed by every one of the orthogonal matrices (m, m): an orthonormal basis (m, r).
+def null_space(actions: Sequence[Array], derived: Sequence[Array] = (), within: Array | None = None) -> Array:
+    """The vectors that orthogonal matrices D (m, m) fix and antisymmetric ones dD (m, m) take to 0: an orthonormal
+    basis (m, r), of all vectors, or of those in the span of orthonormal columns `within` (m, q).
 
-    By the singular values of B = [D_1 - I; D_2 - I; ...], taken from its triangular factor; B^T B would square small
-    ones away. The cut is at the widest gap below 1e-6. Raises ValueError for a gap of less than a factor of 100: the
-    matrices are then not orthogonal, or almost the identity.
+    The first dD has eigenvalues i times integers: the eigenvalues of dD^T dD are 0, 1, 4, ..., and its null space, of
+    those below 1/4, is exact to rounding. Within it the others are solved for by the singular values of
+    B = [D_1 - I; D_2 - I; ...; dD_2; ...], taken from its triangular factor; B^T B would square small ones away. The
+    cut is at the widest gap below 1e-6. Raises ValueError for a gap of less than a factor of 100: the matrices D are
+    then not orthogonal, or almost the identity.
     """
-    m = len(actions[0])
+    if within is None and derived:
+        within, derived = _still(derived[0]), derived[1:]
+    if within is not None and not (within.shape[1] and (actions or derived)):
+        return within
+    start = np.eye(len([*actions, *derived][0])) if within is None else within
+    m = start.shape[1]
     factor: Array = np.zeros((0, m))
     for action in actions:
-        factor = np.asarray(np.linalg.qr(np.concatenate([factor, action - np.eye(m)]), mode="r"))
-    _, values, rows = scipy.linalg.svd(factor, lapack_driver="gesdd")
+        factor = _stacked(factor, action @ start - start)
+    for each in derived:
+        factor = _stacked(factor, each @ start)
+    values, rows = _singular(factor)
     values = np.maximum(values[::-1], 64 * np.finfo(float).eps * m)  # ascending; below, all is rounding
     candidates = np.flatnonzero(values <= _ZERO)
     if not len(candidates):
-        return np.zeros((m, 0))
+        return start[:, :0]
     ratios = np.append(values, max(1.0, values[-1]))[candidates + 1] / values[candidates]
     rank = int(ratios.argmax()) + 1
     if ratios[rank - 1] < _GAP or values[rank - 1] > _ROUNDING * m:
@@ -69,21 +86,51 @@ def null_space(actions: Sequence[Array]) -> Array:
             f"{values[rank - 1]:.3g} and then {values[min(rank, m - 1)]:.3g}; the generators are not orthogonal to "
             "rounding, or are so near the identity that invariance under them cannot be told"
         )
-    return np.ascontiguousarray(rows[::-1][:rank].T)
+    null = np.ascontiguousarray(rows[::-1][:rank].T)
+    return null if within is None else np.asarray(within @ null)
 
 
-def random_elements(isometries: Sequence[Isometry], count: int, rng: np.random.Generator) -> list[Isometry]:
-    """Elements of the group that isometries generate, nearly uniform: words of 64 * 2^6 letters.
+def _still(derived: Array) -> Array:
+    """The null space (m, r) of an antisymmetric matrix with eigenvalues i times integers."""
+    values, vectors = scipy.linalg.eigh(derived.T @ derived, subset_by_value=(-np.inf, 0.25))
+    if values.max(initial=0) > _ZERO:
+        raise ValueError(
+            f"expected a Killing field whose flow closes at 2 pi, with eigenvalues i times integers; received i times "
+            f"{np.sqrt(values.max()):.3g}; `Manifold.check_killing` tells what is wrong with it"
+        )
+    return np.ascontiguousarray(vectors)
 
-    Letters are generators, inverses and pauses; long words are products of shorter ones that they share. Matrices are
-    kept orthogonal to rounding.
+
+def _singular(factor: Array) -> tuple[Array, Array]:
+    """The singular values, descending, and right singular vectors, as rows."""
+    try:
+        _, values, rows = scipy.linalg.svd(factor, lapack_driver="gesdd")
+    except scipy.linalg.LinAlgError:  # many equal values can defeat divide and conquer, and not in another order
+        _, values, rows = scipy.linalg.svd(factor[:, ::-1], lapack_driver="gesdd")
+        rows = rows[:, ::-1]
+    return values, rows
+
+
+def _stacked(factor: Array, below: Array) -> Array:
+    """The triangular factor of one matrix on top of another."""
+    return np.asarray(np.linalg.qr(np.concatenate([factor, below]), mode="r"))
+
+
+def random_elements(
+    isometries: Sequence[Isometry], count: int, rng: np.random.Generator, algebra: Sequence[KillingField] = ()
+) -> list[Isometry]:
+    """Elements of the group that isometries and flows generate, nearly uniform: words of 64 * 2^6 letters.
+
+    Letters are generators, inverses, pauses, and 4 uniform times of each flow; long words are products of shorter ones
+    that they share. Matrices are kept orthogonal to rounding.
     """
-    d = isometries[0].size
-    letters = np.zeros((2 * len(isometries) + 1, d + 1, d + 1))
+    flows = [field.flow(s) for field in algebra for s in rng.uniform(0, 2 * np.pi, 4)]
+    pairs = [(g, g.inverse) for g in [*isometries, *flows]]
+    d = pairs[0][0].size
+    letters = np.zeros((2 * len(pairs) + 1, d + 1, d + 1))
     letters[-1] = np.eye(d + 1)  # without pauses all words would be of even length
-    for i, g in enumerate(isometries):
-        for letter, each in ((letters[2 * i], g), (letters[2 * i + 1], g.inverse)):
-            letter[:d, :d], letter[:d, d], letter[d, d] = each.matrix, each.shift, 1
+    for letter, each in zip(letters, [g for pair in pairs for g in pair], strict=False):
+        letter[:d, :d], letter[:d, d], letter[d, d] = each.matrix, each.shift, 1
     words = letters[rng.integers(len(letters), size=count)]
     for _ in range(63):
         words = words @ letters[rng.integers(len(letters), size=count)]
@@ -95,9 +142,14 @@ def random_elements(isometries: Sequence[Isometry], count: int, rng: np.random.G
 
 
 def fixed_by_products(
-    space: Eigenspace, isometries: Sequence[Isometry], rng: np.random.Generator, width: int = 8
+    space: Eigenspace,
+    isometries: Sequence[Isometry],
+    rng: np.random.Generator,
+    width: int = 8,
+    *,
+    algebra: Sequence[KillingField] = (),
 ) -> Array:
-    """The vectors fixed by every D(g), (m, r), from products of D with blocks of vectors alone.
+    """The vectors fixed by every D(g) and D(exp(s X)), (m, r), from products of D with blocks of vectors alone.
 
     x <- (x + D(h) x) / 2 for a random element h leaves invariant vectors as they are and halves the expected square of
     the rest, whatever the group: 128 steps make a projection to rounding. A block of random vectors shows the
@@ -108,14 +160,15 @@ def fixed_by_products(
     while True:
         width = min(width, m)
         x = rng.standard_normal((m, width))
-        for h in random_elements(isometries, 128, rng):
+        for h in random_elements(isometries, 128, rng, algebra):
             x = (x + space.action(h) @ x) / 2
         vectors, values, _ = scipy.linalg.svd(x, full_matrices=False)
         found = vectors[:, values > 1e-6]
         if found.shape[1] < width or width == m:
             break
         width *= 4
-    off = max(float(np.abs(space.action(g) @ found - found).max(initial=0)) for g in isometries)
+    tried = [*isometries, *(field.flow(s) for field in algebra for s in (1.0, 2.0))]
+    off = max(float(np.abs(space.action(g) @ found - found).max(initial=0)) for g in tried)
     if off > 1e-10:
         raise ValueError(
             f"expected random products of the generators to settle on invariant functions, received vectors that "

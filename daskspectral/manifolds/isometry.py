@@ -73,9 +73,9 @@ class Isometry(Registered):
         """The inverse of a map whose matrix is orthogonal."""
         return Isometry(self.matrix.T, -self.matrix.T @ self.shift)
 
-    def block(self, part: slice) -> Isometry:
-        """The map of some of the coordinates, where it does not mix them with the others."""
-        return Isometry(self.matrix[part, part], self.shift[part])
+    def block(self, part: NDArray[np.int64]) -> Isometry:
+        """The map of some of the coordinates, by their numbers, where it does not mix them with the others."""
+        return Isometry(self.matrix[np.ix_(part, part)], self.shift[part])
 
 
 def orthogonal_fault(g: Isometry) -> str | None:

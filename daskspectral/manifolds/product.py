@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
+from math import prod
 from typing import Any, ClassVar, final
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse import csr_array
 
 from daskspectral.manifolds.base import Array, Manifold
-from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Eigenspace, Matrix, dense
-from daskspectral.manifolds.invariants import invariant_coefficients
+from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.isometry import Isometry
+from daskspectral.manifolds.product_space import FactorMove, Levels, ProductSpace
 
 _TOGETHER = 1e-9  # sums of eigenvalues that agree to this are one level
+_MARGIN = 1 + _TOGETHER
 
 
 @final
@@ -26,13 +28,13 @@ class Product(Manifold):
     """The product of two manifolds: rows hold the coordinates of a point of `first`, then of one of `second`.
 
     The eigenvalues are the sums l + m of an eigenvalue of each factor (sums that agree to a relative 1e-9 are one
-    level), with eigenfunctions phi_i(x) psi_j(y). Isometries are pairs, block diagonal matrices; maps that exchange
-    equal factors are refused. Three factors are Product(Product(a, b), c).
+    level), with eigenfunctions phi_i(x) psi_j(y). Three factors are Product(Product(a, b), c). Isometries are those of
+    the factors side by side, block diagonal matrices, and exchanges of equal factors (`groups.Exchange`).
 
     Examples
     --------
-    >>> from daskspectral.manifolds import Box, Sphere
-    >>> Product(Sphere(3), Box([0], [2 * np.pi])).eigenvalues(6).round(9)
+    >>> from daskspectral.manifolds import PeriodicBox, Sphere
+    >>> Product(Sphere(3), PeriodicBox([0], [2 * np.pi])).eigenvalues(6).round(9)
     array([0., 1., 1., 2., 2., 2.])
     """
 
@@ -58,6 +60,27 @@ class Product(Manifold):
     def periods(self) -> tuple[float | None, ...]:
         return self.first.periods + self.second.periods
 
+    @property
+    def lattice(self) -> NDArray[np.float64]:
+        return scipy.linalg.block_diag(self.first.lattice, self.second.lattice)
+
+    @property
+    def ends(self) -> NDArray[np.float64]:
+        return np.concatenate([self.first.ends, self.second.ends], axis=1)
+
+    @property
+    def factors(self) -> tuple[Manifold, ...]:
+        """The manifolds that are multiplied, none of them a product, in the order of their coordinates."""
+        return tuple(
+            leaf
+            for factor in (self.first, self.second)
+            for leaf in (factor.factors if isinstance(factor, Product) else (factor,))
+        )
+
+    def terms(self, level: int) -> tuple[Levels, ...]:
+        """The tuples of levels of the factors whose eigenvalues sum to that of a level, in lexicographic order."""
+        return _terms(self.factors, level)[1]
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {"first": self.first, "second": self.second}
 
@@ -75,9 +98,16 @@ class Product(Manifold):
         first, second = self.first.known_distance(x[:, :cut]), self.second.known_distance(x[:, cut:])
         return None if first is None or second is None else np.hypot(first, second)
 
+    def _departure(self, x: Array) -> Array | None:
+        cut = self.first.ambient
+        first, second = self.first._departure(x[:, :cut]), self.second._departure(x[:, cut:])
+        return None if first is None or second is None else np.hypot(first, second)
+
     def _level(self, level: int) -> tuple[float, int]:
-        value, pairs = _pairs(self, level)
-        return value, sum(self.first.multiplicity(i) * self.second.multiplicity(j) for i, j in pairs)
+        value, terms = _terms(self.factors, level)
+        return value, sum(
+            prod(factor.multiplicity(i) for factor, i in zip(self.factors, levels, strict=True)) for levels in terms
+        )
 
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         return np.concatenate([self.first.sample(n, rng), self.second.sample(n, rng)], axis=1)
@@ -89,21 +119,25 @@ class Product(Manifold):
         return self._together(level, points)
 
     def _together(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
-        value, pairs = _pairs(self, level)
-        spaces = [
-            ProductSpace(self.first.eigenfunctions(i, points), self.second.eigenfunctions(j, points)) for i, j in pairs
-        ]
-        return SumSpace(tuple(spaces), value)
+        value, terms = _terms(self.factors, level)
+        return ProductSpace(
+            {
+                levels: tuple(factor.eigenfunctions(i, points) for factor, i in zip(self.factors, levels, strict=True))
+                for levels in terms
+            },
+            value,
+        )
 
     def _fault(self, g: Isometry) -> str | None:
-        cut = self.first.ambient
-        if g.matrix[:cut, cut:].any() or g.matrix[cut:, :cut].any():
-            return f"it mixes the first {cut} coordinates with the others; isometries of a product are pairs"
-        for factor, part in ((self.first, slice(cut)), (self.second, slice(cut, None))):
-            try:
-                factor.check_isometry(g.block(part))
-            except ValueError as error:
-                return str(error)
+        factors = self.factors
+        try:
+            move = FactorMove.of(g, [factor.ambient for factor in factors])
+            for i, (factor, j, part) in enumerate(zip(factors, move.order, move.parts, strict=True)):
+                if factor != factors[j]:
+                    return f"it takes factor {j}, {factors[j]!r}, to factor {i}, {factor!r}; only equal ones exchange"
+                factor.check_isometry(part)
+        except ValueError as error:
+            return str(error)
         return None
 
 
@@ -115,186 +149,30 @@ def _side_by_side(first: Array, second: Array) -> Array:
     return frame
 
 
-@lru_cache(maxsize=256)
-def _pairs(product: Product, level: int) -> tuple[float, tuple[tuple[int, int], ...]]:
-    """The eigenvalue of a level, and the pairs of levels of the factors that make it."""
-    bound = max(product.first.eigenvalue(1), product.second.eigenvalue(1))
-    while True:
-        sums = [
-            (a + b, i, j)
-            for i, a in enumerate(_up_to(product.first, bound))
-            for j, b in enumerate(_up_to(product.second, bound - a))
-        ]
-        sums.sort()
-        values = np.array([s for s, _, _ in sums])
-        starts = np.flatnonzero(np.diff(values, prepend=-1.0) > _TOGETHER * values)
-        if len(starts) > level + 1:  # the last one may lack pairs beyond the bound
-            group = sums[starts[level] : starts[level + 1]]
-            return group[0][0], tuple(sorted((i, j) for _, i, j in group))
-        bound *= 2
+def _terms(factors: tuple[Manifold, ...], level: int) -> tuple[float, tuple[Levels, ...]]:
+    """The eigenvalue of a level, and the tuples of levels of the factors that make it, in lexicographic order."""
+    doublings = 0
+    while level + 1 >= len(_sums(factors, doublings)):  # the last one may lack terms beyond the bound
+        doublings += 1
+    return _sums(factors, doublings)[level]
+
+
+@lru_cache(maxsize=32)
+def _sums(factors: tuple[Manifold, ...], doublings: int) -> list[tuple[float, tuple[Levels, ...]]]:
+    """What `_terms` gives for all levels up to a bound that is doubled so many times."""
+    bound = max(factor.eigenvalue(1) for factor in factors) * 2.0**doublings
+    sums: list[tuple[float, Levels]] = [(0.0, ())]
+    for factor in factors:
+        own = _up_to(factor, bound)
+        sums = [(s + a, (*levels, i)) for s, levels in sums for i, a in enumerate(own) if s + a <= bound * _MARGIN]
+    sums.sort()
+    values = np.array([s for s, _ in sums])
+    starts = [*np.flatnonzero(np.diff(values, prepend=-1.0) > _TOGETHER * values).tolist(), len(sums)]
+    return [(sums[a][0], tuple(sorted(levels for _, levels in sums[a:b]))) for a, b in pairwise(starts)]
 
 
 def _up_to(manifold: Manifold, bound: float) -> list[float]:
     found: list[float] = []
-    while (value := manifold.eigenvalue(len(found))) <= bound * (1 + _TOGETHER):
+    while (value := manifold.eigenvalue(len(found))) <= bound * _MARGIN:
         found.append(value)
     return found
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ProductSpace(Eigenspace):
-    """phi_i(x) psi_j(y) for two eigenspaces, j fastest; D((g, h)) is the Kronecker product of D(g) and D(h)."""
-
-    first: Eigenspace
-    second: Eigenspace
-
-    @property
-    def ambient(self) -> int:
-        return self.first.ambient + self.second.ambient
-
-    @property
-    def eigenvalue(self) -> float:
-        return self.first.eigenvalue + self.second.eigenvalue
-
-    @property
-    def size(self) -> int:
-        return self.first.size * self.second.size
-
-    @property
-    def transform(self) -> None:
-        return None
-
-    def raw(self, x: Array) -> Array:
-        left, right = x[:, : self.first.ambient], x[:, self.first.ambient :]
-        return _products(self.first.values(left), self.second.values(right))
-
-    def raw_along(self, x: Array, direction: Array) -> Array:
-        cut = self.first.ambient
-        (left, right), (u, v) = ((z[:, :cut], z[:, cut:]) for z in (x, direction))
-        first = _products(self.first.derivatives(left, u), self.second.values(right))
-        return first + _products(self.first.values(left), self.second.derivatives(right, v))
-
-    def action(self, g: Isometry) -> Action:
-        cut = self.first.ambient
-        left, right = self.first.action(g.block(slice(cut))), self.second.action(g.block(slice(cut, None)))
-        if isinstance(left, csr_array) and isinstance(right, csr_array):
-            return csr_array(sparse.kron(left, right))
-        if self.size > DENSE_LIMIT:
-            return _KroneckerProducts(left, right, (self.first.size, self.second.size))
-        return np.asarray(np.kron(dense(left), dense(right)))
-
-    def closed_form(self, isometries: Sequence[Isometry]) -> Matrix | None:
-        """Products of the factors' invariant functions where each generator moves one factor only, otherwise None."""
-        cut = self.first.ambient
-        lefts, rights = ([g.block(part) for g in isometries] for part in (slice(cut), slice(cut, None)))
-        if any(not (a.trivial or b.trivial) for a, b in zip(lefts, rights, strict=True)):
-            return None
-        left = invariant_coefficients(self.first, [g for g in lefts if not g.trivial])
-        right = invariant_coefficients(self.second, [g for g in rights if not g.trivial])
-        if isinstance(left, csr_array) or isinstance(right, csr_array):
-            return csr_array(sparse.kron(left, right))
-        return np.asarray(np.kron(left, right))
-
-    def points(self) -> tuple[NDArray[np.float64], ...]:
-        return self.first.points() + self.second.points()
-
-
-def _products(left: Array, right: Array) -> Array:
-    """All products of values (c, m) and (c, n) at the same point, (m n, c)."""
-    return np.asarray((left.T[:, None] * right.T[None]).reshape(-1, len(left)))
-
-
-@dataclass(frozen=True, eq=False)
-class _KroneckerProducts:
-    """A kron B by products with A and B."""
-
-    left: Action
-    right: Action
-    shape: tuple[int, int]
-
-    @property
-    def size(self) -> int:
-        return self.shape[0] * self.shape[1]
-
-    def __matmul__(self, x: Array) -> Array:
-        (m, n), k = self.shape, x.shape[1]
-        half = np.asarray(self.left @ x.reshape(m, n * k))
-        swapped = half.reshape(m, n, k).transpose(1, 0, 2).reshape(n, m * k)
-        whole = np.asarray(self.right @ swapped)
-        return whole.reshape(n, m, k).transpose(1, 0, 2).reshape(m * n, k)
-
-
-def block_diagonal(parts: Sequence[Array]) -> Array:
-    """Matrices (m_i, r_i), which may be empty, along a diagonal."""
-    rows, columns = np.cumsum([0, *(len(p) for p in parts)]), np.cumsum([0, *(p.shape[1] for p in parts)])
-    whole = np.zeros((rows[-1], columns[-1]))
-    for i, part in enumerate(parts):
-        whole[rows[i] : rows[i + 1], columns[i] : columns[i + 1]] = part
-    return whole
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class SumSpace(Eigenspace):
-    """Several eigenspaces of one eigenvalue side by side; isometries keep each."""
-
-    spaces: tuple[Eigenspace, ...]
-    value: float
-
-    @property
-    def ambient(self) -> int:
-        return self.spaces[0].ambient
-
-    @property
-    def eigenvalue(self) -> float:
-        return self.value
-
-    @property
-    def size(self) -> int:
-        return sum(space.size for space in self.spaces)
-
-    @property
-    def transform(self) -> None:
-        return None
-
-    def raw(self, x: Array) -> Array:
-        return np.concatenate([space.values(x).T for space in self.spaces])
-
-    def raw_along(self, x: Array, direction: Array) -> Array:
-        return np.concatenate([space.derivatives(x, direction).T for space in self.spaces])
-
-    def action(self, g: Isometry) -> Action:
-        parts = [space.action(g) for space in self.spaces]
-        whole = [part for part in parts if isinstance(part, csr_array)]
-        if len(whole) == len(parts):
-            return csr_array(sparse.block_diag(whole))
-        if self.size > DENSE_LIMIT:
-            return _BlockProducts(parts, [space.size for space in self.spaces])
-        return block_diagonal([dense(part) for part in parts])
-
-    def closed_form(self, isometries: Sequence[Isometry]) -> Matrix:
-        """The invariant functions of the parts."""
-        parts = [invariant_coefficients(space, isometries) for space in self.spaces]
-        if any(isinstance(part, csr_array) for part in parts):
-            return csr_array(sparse.block_diag([csr_array(part) for part in parts]))
-        return block_diagonal([dense(part) for part in parts])
-
-    def points(self) -> tuple[NDArray[np.float64], ...]:
-        return tuple(array for space in self.spaces for array in space.points())
-
-
-@dataclass(frozen=True, eq=False)
-class _BlockProducts:
-    """A block diagonal matrix by products with its blocks."""
-
-    parts: Sequence[Action]
-    sizes: Sequence[int]
-
-    @property
-    def size(self) -> int:
-        return sum(self.sizes)
-
-    def __matmul__(self, x: Array) -> Array:
-        pieces = np.split(x, np.cumsum(self.sizes)[:-1])
-        return np.concatenate([np.asarray(p @ piece) for p, piece in zip(self.parts, pieces, strict=True)])

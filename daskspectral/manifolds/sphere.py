@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Manifold, embedded_fault
 from daskspectral.manifolds.eigenspace import Eigenspace
+from daskspectral.manifolds.frequencies import shell
 from daskspectral.manifolds.isometry import Isometry
 from daskspectral.manifolds.torus import CircleChart
-from daskspectral.manifolds.waves import WaveSpace, shell
+from daskspectral.manifolds.waves import WaveSpace
 from daskspectral.manifolds.zonal import SphereKernel, ZonalSpace
 
 

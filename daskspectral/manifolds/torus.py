@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Manifold, embedded_fault
 from daskspectral.manifolds.eigenspace import Eigenspace
+from daskspectral.manifolds.frequencies import shell, sums_of_squares
 from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.waves import Chart, WaveSpace, shell, sums_of_squares
+from daskspectral.manifolds.waves import Chart, WaveSpace
 
 
 @final
@@ -24,7 +25,7 @@ class FlatTorus(Manifold):
 
     -Laplace-Beltrami has the eigenvalues |k|^2 over k in Z^m, with eigenfunctions exp(i k.t): level by level,
     the sums n of m squares, with multiplicity r_m(n), the number of such k. Isometries are orthogonal matrices
-    (2m, 2m) that take circles to circles. Where the data are the angles themselves, use `Box`.
+    (2m, 2m) that take circles to circles. Where the data are the angles themselves, use `PeriodicBox`.
 
     Examples
     --------

@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import isqrt, sqrt
-from typing import Any, final
+from math import sqrt
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from daskspectral.manifolds.eigenspace import Array, Eigenspace
 from daskspectral.manifolds.isometry import Isometry
+from daskspectral.manifolds.killing import KillingField
 
 Integers = NDArray[np.int64]
 
@@ -49,7 +49,7 @@ class WaveSpace(Eigenspace):
     """sqrt(2) cos(k.t), then sqrt(2) sin(k.t), over one frequency of each pair k, -k; the function 1 for k = 0.
 
     With t -> A t + b, exp(i k.t) becomes exp(i k.b) exp(i (A^T k).t): D(g) is sparse, and invariant functions are
-    read off the orbits of frequencies.
+    read off the orbits of frequencies. Along t' = w, exp(i k.t) is multiplied by i k.w.
     """
 
     chart: Chart
@@ -104,19 +104,30 @@ class WaveSpace(Eigenspace):
         where = np.concatenate([rows, rows, rows + h, rows + h]), np.concatenate([k, k + h, k, k + h])
         return csr_array((entries, where), shape=(2 * h, 2 * h))
 
-    def closed_form(self, isometries: Sequence[Isometry]) -> csr_array:
+    def derived_action(self, field: KillingField) -> csr_array:
+        if self.constant:
+            return csr_array((1, 1))
+        h, speed = len(self.frequencies), self._speed(field)
+        rows = np.arange(h)
+        where = np.concatenate([rows, rows + h]), np.concatenate([rows + h, rows])
+        return csr_array((np.concatenate([-speed, speed]), where), shape=(2 * h, 2 * h))
+
+    def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
         """One function, or two conjugate ones, for each orbit of frequencies whose phases close up; sparse.
 
-        c_(A^T k) = c_k exp(i k.b) is carried along the orbit; where two ways disagree, the orbit has no function.
+        c_(A^T k) = c_k exp(i k.b) is carried along the orbit; where two ways disagree, the orbit has no function, nor
+        where k.w is not 0 for a flow.
         """
         if self.constant:
             return csr_array(np.ones((1, 1)))
         h = len(self.frequencies)
         moves = [self._moved(g) for g in isometries]
-        orbit, phase = _propagate(2 * h, moves)
+        orbit, phase = propagate(2 * h, moves)
         closed = np.ones(orbit.max() + 1, dtype=bool)
         for target, shift in moves:
             closed[orbit[np.abs(np.exp(1j * (phase + shift - phase[target])) - 1) > _TRIVIAL]] = False
+        for field in algebra:
+            closed[orbit[np.tile(self._speed(field) != 0, 2)]] = False
         mirror = np.empty_like(closed, dtype=np.int64)  # the orbit of -k
         mirror[orbit] = np.roll(orbit, h)
         size = np.bincount(orbit)
@@ -143,6 +154,11 @@ class WaveSpace(Eigenspace):
     def points(self) -> tuple[NDArray[np.float64], ...]:
         return ()
 
+    def _speed(self, field: KillingField) -> Array:
+        """k.w of each frequency (r,), whole numbers, as a flow closes at 2 pi."""
+        time = 1 / (1 + float(np.abs(field.matrix).sum(axis=1).max()))  # no angle turns by pi
+        return np.asarray(np.rint(self.frequencies @ self.chart.affine(field.flow(time))[1] / time))
+
     def _moved(self, g: Isometry) -> tuple[Integers, Array]:
         """Where each of the frequencies (k, then -k) goes, A^T k, and its phase k.b."""
         matrix, shift = self.chart.affine(g)
@@ -154,7 +170,7 @@ class WaveSpace(Eigenspace):
         return target, signed @ shift
 
 
-def _propagate(count: int, moves: Sequence[tuple[Integers, Array]]) -> tuple[Integers, Array]:
+def propagate(count: int, moves: Sequence[tuple[Integers, Array]]) -> tuple[Integers, Array]:
     """The orbit of each of `count` frequencies, and its phase carried from the first of the orbit."""
     sources = np.tile(np.arange(count), len(moves))
     targets = np.concatenate([target for target, _ in moves]) if moves else sources
@@ -173,60 +189,3 @@ def _propagate(count: int, moves: Sequence[tuple[Integers, Array]]) -> tuple[Int
             reached.append(target[fresh])
         front = np.concatenate(reached) if reached else front[:0]
     return found, phase
-
-
-@lru_cache(maxsize=64)
-def sums_of_squares(m: int, limit: int) -> tuple[tuple[int, int], ...]:
-    """Return (n, r_m(n)) for the n <= limit with r_m(n) > 0: coefficients of (sum_k z^(k^2))^m, exact."""
-    counts = np.zeros(limit + 1, dtype=object)
-    counts[0] = 1
-    for _ in range(m):
-        total = counts.copy()
-        for k in range(1, isqrt(limit) + 1):
-            total[k * k :] += 2 * counts[: limit + 1 - k * k]
-        counts = total
-    return tuple((n, int(r)) for n, r in enumerate(counts) if r)
-
-
-@lru_cache(maxsize=8)
-def lattice(weights: tuple[float, ...], radius: float, tolerance: float = 1e-9) -> tuple[Integers, Array]:
-    """The k in Z^m with sum_i weights_i k_i^2 <= radius, (r, m), one of each pair k, -k, by ascending sums (r,).
-
-    Sums that agree to a relative `tolerance` are one: the mean of their group.
-    """
-    vectors, sums = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
-    radius *= 1 + tolerance
-    for weight in weights:
-        reach = int(sqrt(radius / weight))
-        parts = []
-        for k in range(-reach, reach + 1):
-            rows = np.flatnonzero(sums + weight * k * k <= radius)
-            parts.append((np.column_stack([vectors[rows], np.full(len(rows), k)]), sums[rows] + weight * k * k))
-        vectors, sums = np.concatenate([v for v, _ in parts]), np.concatenate([s for _, s in parts])
-    leading = vectors[np.arange(len(vectors)), (vectors != 0).argmax(axis=1)] if vectors.size else np.zeros(0)
-    vectors, sums = vectors[leading >= 0], sums[leading >= 0]
-    order = np.argsort(sums, kind="stable")
-    vectors, sums = vectors[order], sums[order]
-    fresh = np.diff(sums, prepend=-1.0) > tolerance * sums
-    starts, group = np.flatnonzero(fresh), np.cumsum(fresh) - 1
-    mean = np.add.reduceat(sums, starts) / np.bincount(group)
-    return vectors[np.lexsort((*vectors.T[::-1], group))], mean[group]
-
-
-def shell(m: int, n: int) -> Integers:
-    """The k in Z^m with |k|^2 = n, one of each pair k, -k: (r, m), in lexicographic order."""
-    vectors, rest = np.zeros((1, 0), dtype=np.int64), np.full(1, n)
-    for _ in range(m - 1):
-        parts = []
-        for k in range(-isqrt(n), isqrt(n) + 1):
-            rows = np.flatnonzero(rest >= k * k)
-            parts.append((np.column_stack([vectors[rows], np.full(len(rows), k)]), rest[rows] - k * k))
-        vectors, rest = np.concatenate([v for v, _ in parts]), np.concatenate([r for _, r in parts])
-    last = np.rint(np.sqrt(rest)).astype(np.int64)
-    square = last * last == rest
-    vectors, last = vectors[square], last[square]
-    signed = last != 0
-    vectors = np.concatenate([np.column_stack([vectors, last]), np.column_stack([vectors, -last])[signed]])
-    leading: Any = vectors[np.arange(len(vectors)), (vectors != 0).argmax(axis=1)]
-    vectors = vectors[leading >= 0]
-    return np.asarray(vectors[np.lexsort(vectors.T[::-1])])

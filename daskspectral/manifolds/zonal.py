@@ -16,6 +16,7 @@ from scipy.linalg.lapack import dpstrf
 from daskspectral.errors import PointError
 from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Array, Eigenspace
 from daskspectral.manifolds.isometry import Isometry
+from daskspectral.manifolds.killing import KillingField
 
 _ROWS = 1024  # of a block of zonal functions at the points moved by an isometry
 
@@ -173,7 +174,7 @@ def gegenbauer(d: int, degree: int, t: Array) -> Array:
 class ZonalSpace(Eigenspace):
     """phi(x) = C^(-1) Z(V x), Z(V V^T) = C C^T, at fundamental points V (m, d): orthonormal, exact, any degree.
 
-    D(g) = C^(-1) Z(V g V^T) C^(-T).
+    D(g) = C^(-1) Z(V g V^T) C^(-T), and dD(X) = C^(-1) [Z'(v_i . v_j) (v_i^T X v_j)] C^(-T).
     """
 
     kernel: ZonalKernel
@@ -227,7 +228,13 @@ class ZonalSpace(Eigenspace):
             return _ZonalProducts(self, moved)
         return np.asarray(self.inverse @ self.kernel.profile(moved @ self.fundamental.T) @ self.inverse.T)
 
-    def closed_form(self, isometries: Sequence[Isometry]) -> None:
+    def derived_action(self, field: KillingField) -> Array:
+        v = self.fundamental
+        slope = self.kernel.slope(v @ v.T)
+        slope *= v @ field.matrix @ v.T
+        return np.asarray(self.inverse @ slope @ self.inverse.T)
+
+    def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> None:
         return None
 
     def points(self) -> tuple[NDArray[np.float64], ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.basis.base import Arena
+from daskspectral.basis.evaluation import Arena
 from daskspectral.modes.base import ModeSum
 from daskspectral.modes.tensor import Array, ComplexArray
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from daskspectral.basis.base import Arena
+from daskspectral.basis.evaluation import Arena
 from daskspectral.modes.base import ModeSum
 from daskspectral.modes.matmul import MatmulSum
 from daskspectral.modes.nufft import DIMENSIONS, UPSAMPLING, NufftSum

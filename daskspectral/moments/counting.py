@@ -8,10 +8,13 @@ Such data count as n_e rows, whatever the unit of the weights.
 from __future__ import annotations
 
 import math
+from typing import Any
+
+from numpy.typing import NDArray
 
 from daskspectral.errors import WeightWarning, warn_user
 from daskspectral.moments.moments import Moments
-from daskspectral.operators.weights import effective_rows
+from daskspectral.operators.weights import banded_squares, effective_rows
 
 FEW = 0.5  # total weight over effective rows, below which weights are no frequencies
 UNEVEN = 4.0  # total weight over effective rows, above which weights of mean 1 say more than they know
@@ -25,6 +28,12 @@ def counted_rows(moments: Moments) -> float:
     """
     effective = _effective(moments)
     return moments.weight if effective is None else max(moments.weight, effective)
+
+
+def counted_weight(weight: NDArray[Any]) -> float:
+    """The same of weights (n,) themselves; 0 for none that is positive."""
+    total = float(weight.sum())
+    return max(total, effective_rows(total, banded_squares(weight.ravel()))) if total > 0 else 0.0
 
 
 def advise_weights(moments: Moments) -> None:

@@ -28,9 +28,9 @@ def name_in(group: int | str, name: str) -> str:
 class Folds(Registered):
     """The sums of moments by group of rows; the groups add up to the whole.
 
-    `arrays` has for every name in `Moments.arrays` the sums (G, ...) of each group, `weight` and `count` (G,) are the
-    total weight and the number of rows of each group. With `landmarks`, the last group holds the rows that coincide
-    with landmarks, which are in no fold.
+    `arrays` has the sums (G, ...) of each group for every name in `Moments.arrays` but those of products with columns;
+    `weight` and `count` (G,) are the total weight and the number of rows of each group. With `landmarks`, the last
+    group holds the rows that coincide with landmarks, which are in no fold.
 
     Of more modes on a Fourier lattice than 5000 functions need, the groups have those of the lower frequencies alone.
 
@@ -123,7 +123,7 @@ def gathered(sums: MutableMapping[str, Any], groups: int, **rule: Any) -> tuple[
         for g in list(parts):
             arrays[name][g] = parts.pop(g)
     folds = Folds(arrays, weight, count.astype(np.int64), **rule)
-    return folds, whole or folds.total()
+    return folds, folds.total() | whole
 
 
 def _widened(values: Any, groups: int) -> Any:

@@ -184,7 +184,11 @@ def _held_out(posed: Posed, parts: list[_Part]) -> Array:
         eye = np.eye(k)
         return ritz_singular(eye, eye, form, *grams)
     sign = -1 if operator.descending else 1
-    form, gram = total("form", "right", "right", left, left), total("gram", "right", "right", left, left)
+    form = total("form", "right", "right", left, left)
+    if operator.solver.by_norm:
+        gram = sum(part.weight / weight * part.right.T @ left.norm @ part.right for part in parts)
+    else:
+        gram = total("gram", "right", "right", left, left)
     values = sign * ritz(np.eye(k), sign * form, gram).real
     return np.asarray(values)
 

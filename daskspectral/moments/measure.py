@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Basis, Block, Evaluation
-from daskspectral.basis.base import pair_with_field
+from daskspectral.basis.pairing import pair_with_field
 from daskspectral.errors import renumbered
 from daskspectral.forms import Atom, Form, Functional, Pairing, Product
 from daskspectral.operators import Operator
@@ -22,6 +22,9 @@ Sides = tuple[str, str]
 
 NUMBER = "row number"
 """The field of a batch that holds the numbers of its rows in the data; no form can read a field of this name."""
+
+UNFOLDED = frozenset({"points", "point sums", "point squares"})
+"""The sums that folds do not keep apart."""
 
 MODERATE = 30  # powers of two by which the roots of weights may differ from 1 in float32 without being rescaled
 
@@ -61,19 +64,22 @@ class Measure:
         return measurement.result()
 
     @property
+    def patterns(self) -> bool:
+        """Whether columns and their squares are summed, beside products of functions and columns."""
+        return "points" in self.functionals
+
+    @property
     def block_rows(self) -> int:
         """Rows of a block."""
         return self.rows or block_rows(max(self.left.size, self.right.size))
 
     def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
         """A batch cut into blocks, with the fields that the operator derives."""
-        for start in range(0, max(1, len(batch["x"])), self.block_rows):
-            block = block_of({k: v[start : start + self.block_rows] for k, v in batch.items()}, self.dtype, arena)
-            yield of_operator(block, self.operator)
+        return blocks_of(batch, self.block_rows, self.operator, self.dtype, arena)
 
     def by_fold(self, sums: dict[str, Array]) -> dict[str, Array]:
-        """The sums of a group of rows as folds keep them: whole."""
-        return sums
+        """The sums of a group of rows as folds keep them: without what no fold is judged by."""
+        return {name: values for name, values in sums.items() if name not in UNFOLDED}
 
     def started(self, arena: Arena) -> Measurement:
         """The sums of one group of rows, none added yet."""
@@ -247,6 +253,14 @@ def of_operator(block: Block, operator: Operator | None) -> Block:
         return replace(block, fields=fields)
     roots = np.sqrt(factors)
     return replace(block, fields=fields, scale=roots if block.scale is None else roots * block.scale)
+
+
+def blocks_of(
+    batch: Mapping[str, Array], rows: int, operator: Operator | None, dtype: str, arena: Arena
+) -> Iterator[Block]:
+    """A batch in blocks of so many rows, with the fields that the operator derives; an empty batch is one block."""
+    for start in range(0, max(1, len(batch["x"])), rows):
+        yield of_operator(block_of({k: v[start : start + rows] for k, v in batch.items()}, dtype, arena), operator)
 
 
 def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:

@@ -14,7 +14,7 @@ from daskspectral.basis import Arena, Block, FourierLattice
 from daskspectral.modes import ModeWeight, pairing_terms_of, terms_of
 from daskspectral.modes.matrices import truncated
 from daskspectral.modes.sums import ModeSum, mode_sum, rows_at_once
-from daskspectral.moments.measure import block_of, numbered, of_operator
+from daskspectral.moments.measure import blocks_of, numbered
 from daskspectral.moments.moments import Moments
 from daskspectral.operators import Operator
 
@@ -76,6 +76,7 @@ class ModeMeasure:
     weights: tuple[ModeWeight, ...]
     operator: Operator | None = None
     dtype: str = "float64"
+    patterns = False
     gathers = True
     """Rows wait until they fill a block: a transform of few rows costs as much as one of many."""
 
@@ -96,9 +97,7 @@ class ModeMeasure:
 
     def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
         """A batch cut into blocks, with the fields that the operator derives."""
-        for start in range(0, max(1, len(batch["x"])), self.block_rows):
-            block = block_of({k: v[start : start + self.block_rows] for k, v in batch.items()}, self.dtype, arena)
-            yield of_operator(block, self.operator)
+        return blocks_of(batch, self.block_rows, self.operator, self.dtype, arena)
 
     def by_fold(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums of a group of rows as folds keep them: of the lower frequencies, where there are many."""

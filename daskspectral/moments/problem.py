@@ -75,6 +75,7 @@ class Posed:
                 ranking=operator.ranking,
                 penalty=penalty,
                 span=span,
+                norm=left.norm if solver.by_norm else None,
             )
         )
 
@@ -105,7 +106,7 @@ class Posed:
     @property
     def nulls(self) -> int:
         """The number of leading functions that a symmetric form kills whatever the data: constants."""
-        if not self.operator.solver.needs_symmetry:
+        if not self.operator.solver.needs_symmetry or self.operator.solver.by_norm:
             return 0
         form = self.left.among(self.means["form"], self.left)
         return int(np.count_nonzero((form == 0).all(axis=0)))
@@ -122,7 +123,7 @@ class Posed:
         not symmetric.
         """
         operator, left, right, c = self.operator, self.left, self.right, self.c
-        if c is None:
+        if c is None or operator.solver.by_norm:
             return None
         gram = left.among(means["gram"], left)
         norm = left.norm
@@ -142,7 +143,7 @@ class Posed:
 def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
     """The means of all sums over the rows. Raises ValueError where they are not finite, or the weights sum to 0."""
     if moments.weight <= 0:
-        raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a positive weight")
+        raise ValueError(f"the total sample weight is {moments.weight:g}; some row needs a weight above zero")
     if not math.isfinite(moments.weight):
         raise ValueError("the sample weights sum to infinity; give them in another unit")
     means = {name: moments.mean(name) for name in moments.arrays if name not in moments.operator.counts}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,22 +38,11 @@ class RidgeProblem:
         """Raises ValueError for moments that are not finite, or weights that are all zero."""
         means = checked_means(moments)
         rows = int(moments.arrays["observed"][0])
-        kinds = {"values": (1.0, rows)}
-        if gradient_weight and "dirichlet" in moments.arrays:
-            kinds["gradients"] = (gradient_weight, rows * moments.basis.dimension)
+        observed = observed_in(moments, means, gradient_weight, rows, moments.basis.dimension)
         folds = moments.folds
-        observed = []
-        for kind, (weight, count) in kinds.items():
-            names = KINDS[kind]
-            parts = None
-            if folds is not None:
-                form, target, squares = (folds.arrays[name][: folds.number] for name in names)
-                parts = FoldSums(form, target, squares, weight / moments.weight)
-            form, target, squares = (weight * means[name] for name in names)
-            observed.append(Observed(form, target, squares, count, parts))
         shares = None if folds is None else folds.weight[: folds.number] / moments.weight
         spread = _spread(moments) + sum(float(kind.squares.sum()) for kind in observed[1:])
-        return cls(tuple(observed), moments.basis.norm(means["gram"]), shares, spread)
+        return cls(observed, moments.basis.norm(means["gram"]), shares, spread)
 
     def curve(self, alpha: float | None, cut: float) -> Curve:
         """How all penalties do, or the one that is given."""
@@ -67,24 +57,69 @@ class RidgeProblem:
         return 1 - error / self.spread if self.spread > 0 else 0.0
 
 
-def explained_by_means(moments: Moments, size: int) -> float | None:
-    """The share of the values' spread that the means of y u of the first `size` functions u explain on other folds.
+def observed_in(
+    moments: Moments, means: Mapping[str, Array], gradient_weight: float, rows: float, dimension: int
+) -> tuple[Observed, ...]:
+    """Values, and gradients where they have a weight, that count as so many `rows`, with their sums by fold.
 
-    None without two folds of rows, and for values without a spread.
+    A gradient has `dimension` entries. Without values gradients have the weight 1: there is nothing to weigh against.
     """
-    folds, spread = moments.folds, _spread(moments)
-    if folds is None or not spread > 0:
+    kinds = {"values": (1.0, rows)} if "values" in moments.arrays else {}
+    if "dirichlet" in moments.arrays and (gradient_weight or not kinds):
+        kinds["gradients"] = (gradient_weight if kinds else 1.0, rows * dimension)
+    folds = moments.folds
+    observed = []
+    for kind, (weight, count) in kinds.items():
+        names = KINDS[kind]
+        parts = None
+        if folds is not None:
+            form, target, squares = (folds.arrays[name][: folds.number] for name in names)
+            parts = FoldSums(form, target, squares, weight / moments.weight)
+        form, target, squares = (weight * means[name] for name in names)
+        observed.append(Observed(form, target, squares, count, parts))
+    return tuple(observed)
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """The mean squared `error` on folds that were left out, the `score` 1 - error / spread, and its standard error."""
+
+    error: float
+    score: float
+    standard_error: float
+
+
+def cross_validate(
+    moments: Moments, observed: Sequence[Observed], refit: Callable[[int, float], Array]
+) -> CrossValidation | None:
+    """How well coefficients (k, m) of the first functions do on each fold that they were fitted without.
+
+    `refit` takes a fold and its share of the weight. The standard error is that of a ratio of sums over folds. None
+    without two folds of rows, and where nothing is spread.
+    """
+    folds = moments.folds
+    if folds is None:
         return None
-    gram, target, squares = (folds.arrays[name] for name in KINDS["values"])
-    missed = judged = 0.0
-    for k in range(folds.number):
-        rest = moments.weight - folds.weight[k]
-        if folds.weight[k] > 0 and rest > 0:
-            a = (moments.arrays["values"][:size] - target[k, :size]) / rest
-            image = gram[k, :size, :size] @ a
-            missed += float(np.sum(squares[k]) - np.sum(a * (2 * target[k, :size] - image)))
-            judged += folds.weight[k]
-    return 1 - missed / judged / spread if judged else None
+    shares = folds.weight[: folds.number] / moments.weight
+    judged = [k for k in range(folds.number) if 0 < shares[k] < 1]
+    if len(judged) < 2:
+        return None
+    spreads = _spreads_by_fold(moments)
+    errors, total = np.zeros(len(judged)), np.zeros(len(judged))
+    for i, k in enumerate(judged):
+        a, total[i] = refit(k, float(shares[k])), spreads[k] / moments.weight
+        size = len(a)
+        for kind in observed:
+            assert kind.folds is not None
+            form, target, squares = kind.folds.of(k)
+            missed = float(squares.sum() - np.sum(a * (2 * target[:size] - form[:size, :size] @ a)))
+            errors[i] += max(missed, 0.0)
+            total[i] += float(squares.sum()) if kind is not observed[0] or "values" not in moments.arrays else 0.0
+    if not total.sum() > 0:
+        return None
+    ratio, count = errors.sum() / total.sum(), len(judged)
+    deviation = np.sqrt(count / (count - 1) * np.sum((errors - ratio * total) ** 2)) / total.sum()
+    return CrossValidation(float(errors.sum() / shares[judged].sum()), float(1 - ratio), float(deviation))
 
 
 def _spread(moments: Moments) -> float:
@@ -93,15 +128,29 @@ def _spread(moments: Moments) -> float:
     folds = moments.folds
     if folds is None:
         return max(float(np.sum(squares - first**2 / weight)), 0.0) / weight
-    total = judged = 0.0
+    own = folds.weight[: folds.number]
+    judged = float(own[(own > 0) & (weight - own > 0)].sum())
+    return float(sum(_spreads_by_fold(moments))) / judged if judged else 0.0
+
+
+def _spreads_by_fold(moments: Moments) -> list[float]:
+    """The sum of squares of the values of each fold about their mean over the rows of all other folds.
+
+    0 for folds without rows or without others, and where there are no values.
+    """
+    folds = moments.folds
+    assert folds is not None
+    found = [0.0] * folds.number
+    if "value_sums" not in moments.arrays:
+        return found
     for k in range(folds.number):
-        own, rest = folds.weight[k], weight - folds.weight[k]
+        own, rest = folds.weight[k], moments.weight - folds.weight[k]
         if own > 0 and rest > 0:
             here = folds.arrays["value_sums"][k]
-            mean = (first - here) / rest
-            total += max(float(np.sum(folds.arrays["value_squares"][k] - 2 * mean * here + mean**2 * own)), 0.0)
-            judged += own
-    return total / judged if judged else 0.0
+            mean = (moments.arrays["value_sums"] - here) / rest
+            squares = folds.arrays["value_squares"][k] - 2 * mean * here + mean**2 * own
+            found[k] = max(float(np.sum(squares)), 0.0)
+    return found
 
 
 def advise_offset(moments: Moments) -> None:

@@ -20,7 +20,7 @@ Functions = NDArray[np.inexact[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class SpanScore:
     """How k functions do on new rows.
 
     `values` (k,) are the Ritz values of the operator on their span, in the order of its eigenvalues, or the singular
@@ -34,7 +34,7 @@ class HeldOut:
     rows: int
 
 
-def held_out(operator: Operator, moments: Moments, functions: Mapping[str, Functions], wanted: int) -> HeldOut:
+def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Functions], wanted: int) -> SpanScore:
     """The score of functions fitted for `operator`, from moments of `operator.scoring` on new rows, in the same bases.
 
     `functions` are coefficients, "right" (p, k), and "left" where the solver has both; the first `wanted` count.
@@ -45,12 +45,14 @@ def held_out(operator: Operator, moments: Moments, functions: Mapping[str, Funct
       eigenvalues of the operator's symmetric part (Ky Fan). These are the real parts of its own eigenvalues where it is
       normal; elsewhere eigenfunctions need not have the largest sum, and the score compares bases for the symmetric
       part, the dissipation.
+    - Variances (Covariance): their sum for functions of unit norm, the variance that the functions explain of the new
+      rows, about the means of the rows of the fit.
     - Values that descend by size (Transfer, Cross): the sum of the squared singular values, VAMP-2. For the eigenvalues
       of Transfer, the functions of the present are the right eigenfunctions, which span the range of their sum
       sum_i lambda_i g_i <f_i, .>, and the functions of the future the left ones. A pair of conjugate functions counts
       as its real and imaginary parts do.
 
-    All three depend on the span of the functions alone, and need many more rows than functions: of n independent rows,
+    All depend on the span of the functions alone, and need many more rows than functions: of n independent rows,
     VAMP-2 comes out too large by about k^2 / n. The first two are -inf for fewer functions than wanted, since
     fewer have a larger sum, and where the new rows do not determine a direction, with a RankWarning. Raises ValueError
     for moments that are not finite, weights that are all zero, and for no more rows than functions.
@@ -66,8 +68,9 @@ def held_out(operator: Operator, moments: Moments, functions: Mapping[str, Funct
         centred = (means["first"], means[f"{own}first"]) if operator.center else None
         grams = means["gram"], means[f"{own}gram"]
         values: Functions = ritz_singular(left, right, means["form"], *grams, centred, dtype=moments.dtype)
-        return HeldOut(float(np.sum(values**2)), values, "singular value", moments.count)
-    values = ritz(right, means["form"], means["gram"], symmetric=operator.symmetric, dtype=moments.dtype)
+        return SpanScore(float(np.sum(values**2)), values, "singular value", moments.count)
+    metric = moments.basis.norm(means["gram"]) if operator.solver.by_norm else means["gram"]
+    values = ritz(right, means["form"], metric, symmetric=operator.symmetric, dtype=moments.dtype)
     descends = operator.descending or operator.solver.largest_first
     if descends and operator.symmetric:
         known = np.count_nonzero(~np.isnan(values))
@@ -82,7 +85,7 @@ def held_out(operator: Operator, moments: Moments, functions: Mapping[str, Funct
             RankWarning,
         )
     score = total if not lost and len(values) == wanted else -math.inf
-    return HeldOut(score, values, "Ritz value", moments.count)
+    return SpanScore(score, values, "Ritz value", moments.count)
 
 
 def check_rows(count: int, functions: int, has: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import LandmarkBasis
+from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.kernels import Linear
 from daskspectral.moments.advice import advise_manifold, advise_rank
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
@@ -17,6 +18,13 @@ from daskspectral.moments.trust import Solved
 
 Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
+
+
+def _is_approximate(basis: Basis) -> bool:
+    """Whether more landmarks would give more functions of the kernel."""
+    if not isinstance(basis, LandmarkBasis):
+        return False
+    return not (isinstance(basis.kernel, Linear) and np.linalg.matrix_rank(basis.landmarks) == basis.dimension)
 
 
 def solve_moments(
@@ -48,7 +56,7 @@ def solve_moments(
     advise_rank(spectrum, left.basis, count, right=right.basis)
     errors = errors_of(posed, moments.folds, spectrum)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
-    halved = [b for b in moments.basis.parts if isinstance(b.core, LandmarkBasis) and b.size >= LEAST_HALVED]
+    halved = [b for b in moments.basis.parts if _is_approximate(b.core) and b.size >= LEAST_HALVED]
     approximation = np.full(len(spectrum.values), np.nan)
     fewer: Posed | None = None
     if half is not None:

@@ -15,6 +15,7 @@ from daskspectral.moments.folds import ALL, COUNT, WEIGHT, name_in
 from daskspectral.moments.measure import Measure, numbered
 from daskspectral.moments.modes import ModeMeasure
 from daskspectral.moments.order import ORDER, Runs, RunSums
+from daskspectral.moments.patterns import SQUARES, SUMS
 from daskspectral.operators import Operator
 
 Array = NDArray[Any]
@@ -66,8 +67,8 @@ class SumTask:
             found = parts.pop(group).result()
             kept = self.measure.by_fold(found)
             sums |= {name_in(group, name): values for name, values in kept.items()}
-            if kept is not found:  # of many modes folds keep some, and all are kept once
-                for name, values in found.items():
+            for name, values in found.items():  # of many modes folds keep some, and all are kept once
+                if kept.get(name) is not values:
                     key = name_in(ALL, name)
                     sums[key] = sums[key] + values if key in sums else values
         return sums
@@ -105,10 +106,20 @@ class _Part:
 
     def _sum(self, rows: Rows) -> None:
         more = self._task.operator.statistics(rows)
+        if self._task.measure.patterns:
+            more = more | _columns(rows)
         before = self._statistics
         self._statistics = {k: before[k] + v if k in before else v for k, v in more.items()}
         for block in self._task.measure.blocks(rows, self._arena):
             self._measurement.add(block)
+
+
+def _columns(rows: Rows) -> dict[str, Array]:
+    """The weighted sums of the columns of points and of their squares, (d,)."""
+    x = np.asarray(rows["x"], dtype=float)
+    if "weight" in rows:
+        return {SUMS: rows["weight"] @ x, SQUARES: rows["weight"] @ x**2}
+    return {SUMS: x.sum(axis=0), SQUARES: np.einsum("nd,nd->d", x, x)}
 
 
 def _joined(parts: list[Rows]) -> Rows:

@@ -108,7 +108,8 @@ class Solved:
         kernels = [b.core.kernel for b in posed.left.basis.parts if isinstance(b.core, LandmarkBasis)]
         inner = [kernel.kernel if isinstance(kernel, Periodic) else kernel for kernel in kernels]
         rank, size = self.spectrum.rank, int(np.count_nonzero(posed.left.kept))
-        if isinstance(rank, tuple) or not posed.operator.solver.needs_symmetry or not inner or k < posed.count:
+        solver = posed.operator.solver
+        if isinstance(rank, tuple) or not solver.needs_symmetry or solver.by_norm or not inner or k < posed.count:
             return ""  # fewer values than were wanted are told already
         if rank >= min(LOW_RANK * size, FEW_DIRECTIONS * k) or not all(isinstance(q, RadialKernel) for q in inner):
             return ""

@@ -29,6 +29,8 @@ Arrays that it reads besides the points go to `fit(x, fields={"name": array})`, 
                                            solver="eigen"
     Cross(center=False)                  f(x) g(y)
                                            fit((x, y)); singular values
+    Covariance()                         cov(f, g), against the norm of the function space: principal components
+                                           x; variances, descending
     Augmentation(views)                  the mean of (f(xi) - f(xi'))(g(xi) - g(xi')), equation (20)
                                            fit((x, x1, ...)); eigenvalues, ascending
     SymmetricForm(form)                  your own, symmetric: see `daskspectral.forms`
@@ -69,6 +71,7 @@ Two views of the same rows, as in CLIP, may have kernels of their own; `center=T
 """
 
 from daskspectral.operators.base import Operator
+from daskspectral.operators.covariance import Covariance
 from daskspectral.operators.custom import BilinearForm, SymmetricForm
 from daskspectral.operators.differential import DifferentialOperator, PartialDerivative, TangentPropagation
 from daskspectral.operators.diffusion import AnisotropicDiffusion, Generator, Schroedinger
@@ -80,6 +83,7 @@ __all__ = [
     "AnisotropicDiffusion",
     "Augmentation",
     "BilinearForm",
+    "Covariance",
     "Cross",
     "DifferentialOperator",
     "Generator",

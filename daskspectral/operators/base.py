@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
+from daskspectral.kernels import Kernel
 from daskspectral.operators.density import Density
 from daskspectral.operators.weights import banded_squares, unit_squares
 from daskspectral.registry import Registered
@@ -106,8 +107,15 @@ class Operator(Registered, ABC):
 
         That is one with a variational principle: a symmetric one, or a two-sided one without derivatives.
         """
+        if self.solver.by_norm:
+            return None
         if self.solver.needs_symmetry or (self.solver.two_sided and self.derivative_order == 0):
             return self
+        return None
+
+    @property
+    def default_kernel(self) -> Kernel | None:
+        """The kernel taken where none is given; None where the data choose."""
         return None
 
     @property
@@ -146,6 +154,11 @@ class Operator(Registered, ABC):
         return {"first": first_moment} | right
 
     @property
+    def has_patterns(self) -> bool:
+        """Whether products of functions and columns are summed, for the regression of points on functions."""
+        return True
+
+    @property
     def counts(self) -> frozenset[str]:
         """The sums of `statistics` that are never divided by the total weight, by name."""
         return frozenset({"weight_squares"})
@@ -181,6 +194,11 @@ class Operator(Registered, ABC):
     def periods(self) -> tuple[float | None, ...] | None:
         """The period of each column (None for a column without), where kernels at landmarks have to be periodic."""
         return None
+
+    @property
+    def oblique(self) -> bool:
+        """Whether functions have to be periodic along directions between the columns, as on an oblique cell."""
+        return False
 
     @property
     def exponent(self) -> float:

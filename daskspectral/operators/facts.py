@@ -32,7 +32,7 @@ def units_of(operator: Operator) -> str:
     """
     if isinstance(operator, Generator) and isinstance(operator.diffusion, float):
         return f"has diffusion={operator.diffusion:g} in them"
-    if operator.periods is not None:
+    if operator.periods is not None or operator.oblique:
         return "has periods in them"
     for form in operator.forms.values():
         parts = [part for product in form.products for _, part, _ in product.expanded]

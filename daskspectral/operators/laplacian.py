@@ -37,7 +37,7 @@ class Laplacian(Operator):
     Examples
     --------
     >>> import daskspectral as dsp
-    >>> box = dsp.manifolds.Box([0], [2 * np.pi])
+    >>> box = dsp.manifolds.PeriodicBox([0], [2 * np.pi])
     >>> x = box.sample(5000, np.random.default_rng(0))
     >>> model = dsp.SpectralDecomposition(Laplacian(box), dsp.kernels.Gaussian(1.0), n_components=5, n_landmarks=20)
     >>> model.set_params(random_state=0).fit(x).eigenvalues_.round()
@@ -106,6 +106,10 @@ class Laplacian(Operator):
     def periods(self) -> tuple[float | None, ...] | None:
         periods = () if self.manifold is None else self.manifold.periods
         return periods if any(periods) else None
+
+    @property
+    def oblique(self) -> bool:
+        return self.manifold is not None and self.manifold.oblique
 
     @property
     def exponent(self) -> float:

@@ -1,41 +1,173 @@
-"""Operators by name, as they are written in the shell: `laplacian`, `transfer:10`."""
+"""Operators by name, as they are written in the shell: `laplacian`, `transfer:10`, `generator:reversible`."""
 
 from __future__ import annotations
 
-from daskspectral.manifolds import Circle, FlatTorus, Sphere
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from daskspectral.errors import nearest
 from daskspectral.operators.base import Operator
+from daskspectral.operators.covariance import Covariance
+from daskspectral.operators.differential import DifferentialOperator, PartialDerivative, TangentPropagation
+from daskspectral.operators.diffusion import AnisotropicDiffusion, Generator, Schroedinger
 from daskspectral.operators.laplacian import Laplacian
-from daskspectral.operators.paired import Transfer
+from daskspectral.operators.paired import Augmentation, Cross, Transfer
 
 
-def parse(name: str, manifold: str | None, dimension: int, density: float = 0.0) -> Operator:
-    """An operator of one array by name: `laplacian` or `transfer[:lag[:solver]]`, as in transfer:10:eigen.
+@dataclass(frozen=True)
+class Named:
+    """An operator with a name: its `usage`, the options that it reads, and how it is made of words and options."""
 
-    The Laplacian may be on a manifold, `sphere`, `circle` or `torus`, in data of `dimension` columns, and without the
-    power `density` of the sampling density. Raises ValueError with the valid names.
+    usage: str
+    make: Callable[..., Operator]
+    options: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> int:
+        """How many words after the name are understood, at most."""
+        return self.usage.count(":")
+
+
+def parse(text: str, **options: Any) -> Operator:
+    """The operator of a name, `name[:word...]` as in `transfer:10:eigen`, and of the options that it reads.
+
+    Options that are None count as not given: `manifold` (a Manifold) and `density` of laplacian, `lag` of transfer,
+    `diffusion` (a number) of generator, `coefficients` of differential (texts for `parse_coefficients`), `views` (how
+    many) of augmentation. Arrays that the operator reads have the names of its `data_fields`.
+
+    Raises ValueError for a name that is none, with the nearest and the valid ones, for words and options that
+    the operator does not read, and where one is missing.
+
+    Examples
+    --------
+    >>> parse("transfer:10:eigen")
+    Transfer(lag=10, solver='eigen')
+    >>> parse("generator", diffusion=0.5).data_fields
+    frozenset({'drift'})
     """
-    head, *values = name.split(":")
-    if head not in ("laplacian", "transfer") or len(values) > (2 if head == "transfer" else 0):
-        raise ValueError(f"there is no operator {name!r}; the operators are laplacian, transfer[:lag[:solver]]")
-    if head == "transfer":
-        if manifold is not None:
-            raise ValueError(f"the manifold {manifold!r} is for the laplacian; a transfer operator takes none")
-        if density:
-            raise ValueError(f"density={density:g} is for the laplacian; a transfer operator takes none")
-        lag, solver = [*values, *("1", "singular")[len(values) :]]
-        if not lag.isdecimal():
+    head, *words = text.split(":")
+    named = NAMES.get(head)
+    if named is None or len(words) > named.words:
+        usages = ", ".join(known.usage for known in NAMES.values())
+        raise ValueError(f"there is no operator {text!r}{nearest(head, NAMES)}; the operators are {usages}")
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in named.options:
+            raise ValueError(not_read(name, head))
+    return named.make(*words, **given)
+
+
+def not_read(option: str, name: str) -> str:
+    """What is said of an option that the operator of this name does not read."""
+    readers = [other for other, named in NAMES.items() if option in named.options]
+    return f"{option} is for the operator {' or '.join(readers) or 'of another kind'}; {name} does not read it"
+
+
+def parse_coefficients(texts: Iterable[str]) -> dict[Any, float | str]:
+    """Coefficients of a DifferentialOperator from texts `ALPHA:BETA=C`, C a number or the name of a field.
+
+    Raises ValueError for other texts, and for a pair given twice.
+
+    Examples
+    --------
+    >>> parse_coefficients(["1,0:1,0=2", "0,0:0,0=potential"])
+    {((1, 0), (1, 0)): 2.0, ((0, 0), (0, 0)): 'potential'}
+    """
+    found: dict[Any, float | str] = {}
+    for text in texts:
+        pair, equals, value = text.partition("=")
+        try:
+            alpha, beta = (tuple(int(order) for order in side.split(",")) for side in pair.split(":"))
+        except ValueError:
+            equals = ""
+        if not equals or not value:
             raise ValueError(
-                f"the lag of a transfer operator is a whole number of rows, as in transfer:10; got {name!r}"
+                "a coefficient is written ALPHA:BETA=C, orders of derivatives of f and g by column, and a number "
+                f"or the name of a field, as in 1,0:1,0=2.0; got {text!r}"
             )
-        return Transfer(int(lag), solver)
-    if manifold is None:
-        return Laplacian(density=density)
-    if manifold == "sphere":
-        return Laplacian(Sphere(dimension), density)
-    if manifold == "circle":
-        return Laplacian(Circle(), density)
-    if manifold == "torus":
-        if dimension % 2:
-            raise ValueError(f"a flat torus has cos and sin of each angle, an even number of columns; got {dimension}")
-        return Laplacian(FlatTorus(dimension // 2), density)
-    raise ValueError(f"there is no manifold {manifold!r}; the manifolds are sphere, circle, torus")
+        if (alpha, beta) in found:
+            raise ValueError(f"the coefficient of {pair} is given twice; add them")
+        found[alpha, beta] = _number(value)
+    return found
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _flag(word: str, owner: str) -> Callable[[str | None], bool]:
+    def read(given: str | None) -> bool:
+        if given not in (None, word):
+            raise ValueError(f"{owner} takes the word {word} or none, as in {owner}:{word}; got {owner}:{given}")
+        return given is not None
+
+    return read
+
+
+def _whole(text: str, what: str, example: str, got: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{what}, as in {example}; got {got!r}")
+    return int(text)
+
+
+def _transfer(word: str | None = None, solver: str = "singular", *, lag: int | None = None) -> Operator:
+    if word is None:
+        return Transfer(1 if lag is None else lag, solver)
+    if lag is not None:
+        raise ValueError(f"the lag is given twice: transfer:{word} and lag={lag}")
+    got = f"transfer:{word}" + ("" if solver == "singular" else f":{solver}")
+    return Transfer(
+        _whole(word, "the lag of a transfer operator is a whole number of rows", "transfer:10", got), solver
+    )
+
+
+def _partial(axis: str | None = None, solver: str = "singular") -> Operator:
+    got = "partial" if axis is None else f"partial:{axis}"
+    return PartialDerivative(
+        _whole(axis or "", "the axis of a partial derivative is the number of a column", "partial:0", got), solver
+    )
+
+
+def _differential(solver: str | None = None, *, coefficients: Iterable[str] = ()) -> Operator:
+    return DifferentialOperator(parse_coefficients(coefficients), solver)
+
+
+def _generator(word: str | None = None, *, diffusion: float | None = None) -> Operator:
+    reversible = _flag("reversible", "generator")(word)
+    return Generator(reversible=reversible) if diffusion is None else Generator("drift", diffusion, reversible)
+
+
+def _anisotropic(word: str | None = None) -> Operator:
+    return AnisotropicDiffusion(factored=_flag("factored", "anisotropic")(word))
+
+
+def _cross(word: str | None = None) -> Operator:
+    return Cross(_flag("center", "cross")(word))
+
+
+def _augmentation(*, views: int = 2) -> Operator:
+    return Augmentation(views)
+
+
+def _laplacian(*, manifold: Any = None, density: float = 0.0) -> Operator:
+    return Laplacian(manifold, density)
+
+
+NAMES: Mapping[str, Named] = {
+    "laplacian": Named("laplacian", _laplacian, ("manifold", "density")),
+    "covariance": Named("covariance", Covariance),
+    "schroedinger": Named("schroedinger", Schroedinger),
+    "anisotropic": Named("anisotropic[:factored]", _anisotropic),
+    "tangent": Named("tangent", TangentPropagation),
+    "differential": Named("differential[:solver]", _differential, ("coefficients",)),
+    "partial": Named("partial:axis[:solver]", _partial),
+    "generator": Named("generator[:reversible]", _generator, ("diffusion",)),
+    "transfer": Named("transfer[:lag[:solver]]", _transfer, ("lag",)),
+    "cross": Named("cross[:center]", _cross),
+    "augmentation": Named("augmentation", _augmentation, ("views",)),
+}
+"""The operators that have a name. `SymmetricForm` and `BilinearForm`, of a user's own functions, have none."""

@@ -170,6 +170,10 @@ class Augmentation(Operator):
         return gram
 
     @property
+    def has_patterns(self) -> bool:
+        return False  # a row is several points
+
+    @property
     def functionals(self) -> dict[str, Functional]:
         @functional
         def first_moment(f: Any, x: Any) -> Any:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from daskspectral.forms import Field, Form, Functional, along, dirichlet, form, functional, grad, gram, inner
+from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
+from daskspectral.operators.sampling import ImportanceWeights
+from daskspectral.operators.weights import banded_squares, unit_squares
 
 
 @form
@@ -19,7 +22,7 @@ def values_and_gradients(f: Any, g: Any, x: Any) -> Any:
 
 
 @functional
-def values(f: Any, x: Any) -> Any:
+def products(f: Any, x: Any) -> Any:
     """<f, y>, one column for each target."""
     return inner(f, x.y)
 
@@ -36,18 +39,30 @@ def slopes(target: int) -> Functional:
 
 @dataclass(frozen=True)
 class Regression(Operator):
-    """D* D of regression with Df = f, or (f, grad f) with `gradients`.
+    """D* D of regression with Df = f, or (f, grad f) with `gradients`, or grad f alone without `values`.
 
     `targets` is the number m of targets, None for one that is given as a vector. Values and gradients are measured
-    apart, so that their weights can be chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d).
+    apart, so that their weights can be chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d), of which the
+    part tangent to the `manifold` counts, where one is given, and nothing along an interval beyond its ends.
+    `importance` are factors of the sample weights. Of the values the `origin` (m,) is subtracted, 0 where it is empty,
+    and they and the gradients are divided by the `unit`.
     """
+
+    expects: ClassVar = {"manifold": Manifold, "importance": ImportanceWeights}
 
     gradients: bool = False
     targets: int | None = None
+    values: bool = True
+    manifold: Manifold | None = None
+    importance: ImportanceWeights | None = None
+    origin: tuple[float, ...] = ()
+    unit: float = 1.0
     name: str = field(default="regression", init=False, repr=False)
 
     @property
     def form(self) -> Form:
+        if not self.values:
+            return dirichlet
         return values_and_gradients if self.gradients else gram
 
     @property
@@ -57,35 +72,74 @@ class Regression(Operator):
     @property
     def functionals(self) -> dict[str, Functional]:
         count = (self.targets or 1) if self.gradients else 0
-        return {"values": values} | {f"slopes {j}": slopes(j) for j in range(count)}
+        first = {"values": products} if self.values else {}
+        return first | {f"slopes {j}": slopes(j) for j in range(count)}
+
+    @property
+    def has_patterns(self) -> bool:
+        return False
 
     @property
     def counts(self) -> frozenset[str]:
-        return frozenset({"observed"})
+        return frozenset({"observed", "weight_squares"})
+
+    def numbers(self, gradient_weight: float) -> tuple[bool, bool]:
+        """Whether values count, and whether gradients do at this weight against a value."""
+        return self.values, self.gradients and (not self.values or gradient_weight > 0)
 
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
-        """Targets (c, m), and gradients (c, m, d) brought from the raw columns of X to its scaled ones (chain rule)."""
+        """Targets (c, m), and gradients (c, m, d) brought from the raw columns of X to its scaled ones (chain rule).
+
+        Gradients lose their part along the normals of the manifold, and weights are multiplied by their importance.
+        """
         found = {name: values for name, values in fields.items() if name not in ("y", "gradients")}
-        found["y"] = np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1)
+        if self.values:
+            found["y"] = self._levelled(np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1))
         if "gradients" in fields:
             t = np.asarray(fields["gradients"], dtype=float)
-            t = t.reshape(*found["y"].shape, t.shape[-1])
+            t = t.reshape(len(t), self.targets or 1, t.shape[-1])
             t = t if columns is None else t[:, :, list(columns)]
-            found["gradients"] = t if scale is None else t * scale
+            t = t if self.unit == 1 else t / self.unit
+            found["gradients"] = self._tangential(fields["x"], t if scale is None else t * scale)
+        if self.importance is not None:
+            factors = self.importance(fields["x"])
+            found["weight"] = factors * fields["weight"] if "weight" in fields else factors
         return found
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
-        """Sums and squares (m,) of values, squares of gradients, and `observed`, the rows of positive weight."""
-        y = fields["y"]
-        w = np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(y))
-        observed = np.array([np.count_nonzero(w)], dtype=float)
-        with np.errstate(over="ignore"):  # infinity is refused later
-            squares = {"value_sums": w @ y, "value_squares": w @ y**2, "observed": observed}
+        """Sums and squares (m,) of values, squares of gradients and of weights, and the rows of positive weight."""
+        w = np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(fields["x"]))
+        found = {"observed": np.array([np.count_nonzero(w)], dtype=float)}
+        found["weight_squares"] = banded_squares(w) if "weight" in fields else unit_squares(len(w))
+        if self.values:
+            y = fields["y"]
+            with np.errstate(over="ignore"):  # infinity is refused later
+                found |= {"value_sums": w @ y, "value_squares": w @ y**2}
         if "gradients" in fields:
-            squares["slope_squares"] = np.einsum("k,kjd,kjd->j", w, fields["gradients"], fields["gradients"])
-        return squares
+            found["slope_squares"] = np.einsum("k,kjd,kjd->j", w, fields["gradients"], fields["gradients"])
+        return found
 
     def together(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums with the right-hand sides of all targets side by side, (p, m)."""
         slopes = [sums.pop(name) for name in self.functionals if name != "values" and name in sums]
         return sums | ({"slopes": np.column_stack(slopes)} if slopes else {})
+
+    def _levelled(self, y: Array) -> Array:
+        y = y - np.asarray(self.origin) if self.origin else y
+        return y if self.unit == 1 else y / self.unit
+
+    def _tangential(self, x: Array, t: Array) -> Array:
+        """Vectors t (c, m, d) at x (c, d) without their part along the normals of the manifold.
+
+        Beyond the end of an interval functions are constant along it, and so is what gradients tell of them.
+        """
+        if self.manifold is None:
+            return t
+        lower, upper = self.manifold.ends
+        beyond = (x < lower) | (x > upper)
+        if beyond.any():
+            t = np.where(beyond[:, None], 0.0, t)
+        if not self.manifold.codimension:
+            return t
+        normals = self.manifold.normals(np.asarray(x, dtype=float))
+        return np.asarray(t - np.einsum("kcm,kcd->cmd", np.einsum("kcd,cmd->kcm", normals, t), normals))

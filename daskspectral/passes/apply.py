@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dask.array as da
@@ -13,14 +14,21 @@ import numpy as np
 import xarray as xr
 import zarr
 from numpy.typing import NDArray
-from zarr.storage import LocalStore
 
 from daskspectral.data.batches import first_invalid
-from daskspectral.data.readers import ZarrReader, refuse_input
+from daskspectral.data.containers import DaskReader
+from daskspectral.data.dataset import Grid, chunk_rows, create_dataset
+from daskspectral.data.integrity import Snapshot
+from daskspectral.data.labelled import ROW
+from daskspectral.data.layout import Layout, RowLabels, placed
+from daskspectral.data.readers import ArrayReader, ZarrReader, refuse_input
 from daskspectral.data.source import Source, open_source
-from daskspectral.data.writer import create_array, default_chunk_rows, refuse_existing
+from daskspectral.data.stacking import lazy_rows
+from daskspectral.data.writer import refuse_existing
 from daskspectral.engine import Plan, Run, plan_rows
-from daskspectral.errors import InvalidRowError, renumbered
+from daskspectral.engine.scheduler import warn_from_task
+from daskspectral.engine.tasks import Counted
+from daskspectral.errors import InvalidRowError, TrustWarning, renumbered, warn_user
 from daskspectral.moments import NUMBER
 from daskspectral.passes.rows import RowFunction
 
@@ -32,10 +40,12 @@ class _MapRows:
     """A row function as a task of the engine, which has checked and prepared the rows."""
 
     function: RowFunction
+    output: Result | None = None
 
-    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
+    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Counted:
         with renumbered(batch[NUMBER].__getitem__):
-            return self.function.of_prepared(batch["x"])
+            values, tally = self.function.of_prepared(batch["x"])
+        return Counted(values if self.output is None else self.output(values), tally)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,121 +66,192 @@ class _LazyRows:
                     start + bad.row,
                 )
         with renumbered(lambda k: start + k):
-            return self.function(rows)
+            values, found = self.function(rows)
+        if found.count:
+            block = f"rows {start} to {start + len(rows)}: {self.function.doubt(found, len(rows))}"
+            warn_from_task(block, TrustWarning)
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The shape behind the rows, and the labels, of the values (n, columns) of a function.
+
+    `name` is the result's, `dims` are its dimensions behind the rows, `coords` their coordinates as xarray takes them,
+    `attrs` its attributes. `finish` brings values (c, columns) to (c, *shape) where that is more than a reshaping.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+    coords: Mapping[Any, Any] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    finish: Callable[[Array], Array] | None = None
+
+    def __call__(self, values: Array) -> Array:
+        return (values if self.finish is None else self.finish(values)).reshape(len(values), *self.shape)
+
+    def lazily(self, values: da.Array) -> da.Array:
+        """The values of a dask array (n, columns) of whole rows."""
+        chunks = (values.chunks[0], *((size,) for size in self.shape))
+        meta = np.empty((0,) * len(chunks), values.dtype)
+        drop = 1 if not self.shape else None
+        new = list(range(2, 1 + len(self.shape))) or None
+        found: da.Array = da.map_blocks(
+            self, values, dtype=values.dtype, chunks=chunks, meta=meta, drop_axis=drop, new_axis=new, token="labels"
+        )
+        return found
 
 
 def apply_rows(
     function: RowFunction,
     x: Any,
     *,
-    n_features: int,
-    coordinates: Mapping[str, Array],
-    out: str | os.PathLike[str] | None,
-    overwrite: bool,
-    progress: bool | None,
+    output: Result,
+    rows: RowLabels | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
     allow_missing: bool = False,
 ) -> Any:
-    """The values (n, columns) of a function at every row of x (n, n_features).
+    """The values of a function at every row of x, (n, *shape) of the `output`.
 
-    numpy gives numpy, a dask array a dask array, an xarray object the same (lazy where x is), with `coordinates`
-    (columns,) along its dimension "component"; a zarr array or the path of one gives a lazy dask array. With `out`,
-    values are written to a new zarr array at that path or URL, and None is returned.
+    Rows at which the values are a guess give a TrustWarning with their number, block by block where results are lazy.
 
-    Raises ValueError for another number of columns, InvalidRowError for an invalid row unless the function makes
-    it NaN, OSError for a missing chunk of a zarr array unless `allow_missing`, and FileExistsError for an `out`
-    that exists unless `overwrite`. Lazy results raise when they are computed.
+    numpy gives numpy, a dask array a dask array, a zarr array or the path of one a lazy dask array. With `rows`, the
+    labels of the rows of x, the result is an xarray.DataArray with their dimensions and coordinates, lazy where x is
+    not in memory. With `out`, values are written to a new zarr group at that path or URL, of one array and its
+    coordinates with the `provenance` as attributes, and None is returned.
+
+    Raises InvalidRowError for an invalid row unless the function makes it NaN, OSError for a missing chunk of a zarr
+    array unless `allow_missing`, FileExistsError for an `out` that exists unless `overwrite`, and ValueError for rows
+    along a dimension of the result. Lazy results raise when they are computed.
     """
+    source = open_source(x).allowing_missing(allow_missing)
+    source = replace(source, preparation=function.preparation)
+    labels = RowLabels((ROW,), (source.n,)) if rows is None else rows
+    if taken := {*output.dims} & {*labels.dims}:
+        raise ValueError(f"X has rows along a dimension {taken.pop()!r}, which the result's columns have: rename it")
     if out is not None:
         refuse_existing(out, overwrite)
-    source = open_source(x).allowing_missing(allow_missing)
-    if source.n_features_in != n_features:
-        raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {n_features}")
-    source = replace(source, preparation=function.preparation)
-    if out is not None:
         reader = source.readers["x"]
         refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
-        return _write(function, source, os.fspath(out), overwrite, progress)
-    if isinstance(x, xr.DataArray):
-        return _xarray(function, x, source, coordinates)
-    if isinstance(x, da.Array):
-        return _lazy(function, source.dask_fields["x"])
-    if isinstance(x, (str, os.PathLike, zarr.Array)):
-        reader = source.readers["x"]
-        edges = reader.edges
-        rows = tuple(np.diff(edges).tolist())
-        array = da.from_array(_Slices(reader), chunks=(rows, n_features), asarray=False, meta=np.empty((0, 0)))
-        return _lazy(function, array)
-    run = Run(source, _plan(source, function), None, "keep" if function.nan_rows else "raise", progress, "transform")
-    return run.map(_MapRows(function))
+        return _write(function, source, output, labels, provenance or {}, os.fspath(out), overwrite, progress)
+    reader = source.readers["x"]
+    if isinstance(reader, ArrayReader) and not isinstance(x, (zarr.Array, str, os.PathLike)):
+        invalid = "keep" if function.nan_rows else "raise"
+        run = Run(source, _plan(source, function), None, invalid, progress, "transform")
+        found = run.map(_MapRows(function))
+        assert found is not None
+        values: Any = output(found)
+        _tell(function, run)
+    else:
+        lazy = reader.array if isinstance(reader, DaskReader) else lazy_rows(reader)
+        values = output.lazily(_lazy(function, lazy))
+    return values if rows is None else _labelled(values, output, rows)
 
 
-@dataclass(frozen=True, eq=False)
-class _Slices:
-    """A reader as something that dask can slice."""
-
-    reader: Any
-    ndim: int = 2
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.reader.shape)
-
-    @property
-    def dtype(self) -> Any:
-        return self.reader.dtype
-
-    def __getitem__(self, key: tuple[slice, slice]) -> Array:
-        rows, columns = key
-        start, stop, _ = rows.indices(self.shape[0])
-        block: Array = self.reader.read(start, stop)
-        return block[:, columns]
+def _labelled(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
+    shaped = values if len(rows.dims) == 1 else values.reshape(*rows.sizes, *output.shape)
+    coords = {**output.coords, **{k: c for k, c in rows.coords.items() if k not in output.dims}}
+    attrs = {**rows.attrs, **output.attrs}
+    return xr.DataArray(shaped, dims=(*rows.dims, *output.dims), coords=coords, name=output.name, attrs=attrs)
 
 
 def _lazy(function: RowFunction, x: da.Array) -> da.Array:
     chunks = (x.chunks[0], (function.columns,))
     meta = np.empty((0, 0), function.dtype)
-    result: da.Array = da.map_blocks(_LazyRows(function), x, dtype=function.dtype, chunks=chunks, meta=meta)
+    result: da.Array = da.map_blocks(
+        _LazyRows(function), x, dtype=function.dtype, chunks=chunks, meta=meta, token="apply"
+    )
     return result
-
-
-def _xarray(function: RowFunction, x: xr.DataArray, source: Source, coordinates: Mapping[str, Array]) -> xr.DataArray:
-    rows = x.dims[0]
-    if rows == "component":
-        raise ValueError("X has rows along a dimension 'component', which the result's columns have: rename it")
-    lazy = source.dask_fields.get("x")
-    data = _LazyRows(function)(np.asarray(x.data)) if lazy is None else _lazy(function, lazy)
-    kept = {name: c for name, c in x.coords.items() if set(c.dims) <= {rows}}
-    extra = {name: ("component", values) for name, values in coordinates.items()}
-    coords: dict[Any, Any] = {**extra, **kept, "component": np.arange(function.columns)}
-    return xr.DataArray(data, dims=(rows, "component"), coords=coords, name="eigenfunction")
 
 
 def _plan(source: Source, function: RowFunction) -> Any:
     return plan_rows(source, 2000.0 * function.columns, row_bytes=8 * max(source.n_features_in, function.columns))
 
 
-def _write(function: RowFunction, source: Source, out: str, overwrite: bool, progress: bool | None) -> None:
-    """Write to a zarr array with one chunk a task, so that no two tasks write to the same chunk."""
-    shape = (source.n, function.columns)
-    rows = min(source.n, default_chunk_rows((source.n, max(function.columns, source.n_features_in)), function.dtype))
+def _write(
+    function: RowFunction,
+    source: Source,
+    output: Result,
+    rows: RowLabels,
+    provenance: Mapping[str, Any],
+    out: str,
+    overwrite: bool,
+    progress: bool | None,
+) -> None:
+    """Write to a zarr group with one chunk a task, so that no two tasks write to the same chunk."""
+    behind, edges = int(np.prod(rows.sizes[1:], dtype=int)), source.edges
+    count, unit = chunk_rows(source.n, max(function.columns, source.n_features_in), function.dtype), 1
+    if not source.dask_fields and len(edges) > 2:  # whole chunks of the input, so that each is read once
+        unit = max(1, int(edges[1]) // behind)
+    grid = Grid.of(rows.sizes, count, unit)
+    plan = Plan(tuple(grid.ranges))
+    fingerprint = data_fingerprint(source)
     if source.dask_fields:
-        blocks = open_source(source.dask_fields["x"].rechunk({0: rows}))
+        lengths = tuple(stop - start for start, stop in plan.ranges)
+        blocks = open_source(source.dask_fields["x"].rechunk({0: lengths}))
         source = replace(blocks, preparation=function.preparation)
-    elif len(source.edges) > 2:  # whole chunks of the input, so that each is read once
-        chunk = int(source.edges[1])
-        rows = chunk * max(1, round(rows / chunk))
-    cuts = [*range(0, source.n, rows), source.n]
-    plan = Plan(tuple(pairwise(cuts)))
-    with create_array(out, shape, function.dtype, chunk_rows=rows, overwrite=overwrite) as array:
-        target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
+    coords = {**output.coords, **{k: c for k, c in rows.coords.items() if k not in output.dims}}
+    attributes = {**rows.attrs, **provenance, "data_fingerprint": fingerprint}
+    with create_dataset(
+        out,
+        output.name,
+        xr.Dataset(coords=coords, attrs=attributes),
+        (*rows.dims, *output.dims),
+        (*rows.sizes, *output.shape),
+        function.dtype,
+        grid=grid,
+        attributes=output.attrs,
+        overwrite=overwrite,
+    ) as target:
         run = Run(source, plan, None, "keep" if function.nan_rows else "raise", progress, "transform")
-        run.map(_MapRows(function), out=target)
+        run.map(_MapRows(function, output), out=target)
+        _tell(function, run)
 
 
-def shaped(result: Any, name: str, shape: tuple[int, ...], dims: tuple[str, ...], coords: Mapping[Any, Any]) -> Any:
-    """Rows (n, width) as (n, *shape) in the same container; `name`, `dims` and `coords` are for an xarray object."""
-    if not isinstance(result, xr.DataArray):
-        return result.reshape(len(result), *shape)
-    kept = {key: c for key, c in result.coords.items() if "component" not in (key, *c.dims)}
-    data = result.data.reshape(len(result), *shape)
-    return xr.DataArray(data, dims=(result.dims[0], *dims[: len(shape)]), coords={**kept, **coords}, name=name)
+def data_fingerprint(source: Source) -> str:
+    """A digest of what tells these rows from others: metadata and files, or in memory the contents."""
+    identity = Snapshot(source, allow_missing=True).identity
+    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+def _tell(function: RowFunction, run: Run) -> None:
+    if run.counted.count:
+        warn_user(function.doubt(run.counted, run.source.n), TrustWarning)
+
+
+def slopes_of(target: Result, layout: Layout | None, x: Any, width: int) -> Result:
+    """Gradients (n, *targets, d) by the columns of x of a function with this output.
+
+    With a layout they are by the columns of the data before weights, and NaN by those that are left out; columns of one
+    array have its dimensions.
+    """
+    rows = layout is None and isinstance(x, xr.DataArray) and x.ndim == 2
+    if layout is None:
+        dims: tuple[str, ...] = (str(x.dims[1]),) if rows else ("feature",)
+        names = {name: c for name, c in x.coords.items() if c.dims == (x.dims[1],)} if rows else {}
+        return Result("gradient", (*target.shape, width), (*target.dims, *dims), {**target.coords, **names})
+    single = len(layout.variables) == 1
+    sizes, dims = (layout.variables[0].sizes, layout.variables[0].dims) if single else ((layout.size,), ("feature",))
+    whole = replace(layout, kept=None)
+    coords = {k: c.variable() for k, c in layout.coords.items()} if single else {"feature": whole.names}
+    finish = None if layout.kept is None and layout.weights is None else Slopes(layout)
+    return Result(
+        "gradient", (*target.shape, *sizes), (*target.dims, *dims), {**target.coords, **coords}, finish=finish
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Derivatives (c, m d) by the weighted columns of a layout, as derivatives (c, m size) by all columns."""
+
+    layout: Layout
+
+    def __call__(self, values: Array) -> Array:
+        found = values.reshape(len(values), -1, self.layout.width)
+        if self.layout.weights is not None:
+            found = found * self.layout.weights
+        return found if self.layout.kept is None else placed(found, self.layout.kept)

@@ -63,7 +63,7 @@ class Embed:
     function: Coordinates
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        return self.function(batch["x"])
+        return self.function(batch["x"])[0]
 
 
 @dataclass(frozen=True)

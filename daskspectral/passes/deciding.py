@@ -271,16 +271,13 @@ def _advise_distinct(pilot: Pilot) -> None:
 
 def _median(points: Array, rng: np.random.Generator) -> float:
     """The median distance, of distinct points where most of them coincide. Raises ValueError where all are equal."""
-    try:
-        return choosing.median_distance(points, rng)
-    except ValueError:
-        distinct = np.unique(points, axis=0)
-        if len(distinct) < 2:
-            raise ValueError(
-                f"expected rows that differ, received {len(points)} that are all {points[0].tolist()}: a constant has "
-                "no spectrum; choose other columns or rows"
-            ) from None
-        return choosing.median_distance(distinct, rng)
+    found = choosing.median_of_distinct(points, rng)
+    if found == 0:
+        raise ValueError(
+            f"expected rows that differ, received {len(points)} that are all {points[0].tolist()}: a constant has "
+            "no spectrum; choose other columns or rows"
+        )
+    return found
 
 
 def _plain(kernel: Kernel, given: Any) -> Kernel:

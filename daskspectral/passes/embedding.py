@@ -6,7 +6,7 @@ import hashlib
 import logging
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from typing import Any
@@ -18,26 +18,28 @@ from zarr.storage import LocalStore
 
 from daskspectral.basis import Arena, Block, LandmarkBasis
 from daskspectral.basis.base import VALUE
+from daskspectral.data.containers import points_reader
 from daskspectral.data.readers import ZarrReader, refuse_input
-from daskspectral.data.source import Preparation, Source, open_source, points_reader
+from daskspectral.data.remote import store_at
+from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.data.writer import create_array, default_chunk_rows, local_path, refuse_existing
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
-from daskspectral.kernels import Gaussian, Kernel
+from daskspectral.kernels import Kernel
 from daskspectral.moments import block_rows
 from daskspectral.passes.extension import COVERED
 from daskspectral.passes.sums import PassPlan, flops_of
 from daskspectral.solve.extremes import Largest, Smallest
-from daskspectral.solve.sdp import Frame, Prove, Pull
+from daskspectral.solve.sdp import Frame, Problem, Prove, Pull, SDPSolution
 
 Array = NDArray[np.floating[Any]]
+Solve = Callable[[Problem, Array], SDPSolution]
 logger = logging.getLogger("daskspectral")
 ASKED = "asked"
 BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
-ROUNDING = 1e-7  # of the kernel's exponent, for points far from the middle: 20 000 bandwidths
 KEPT = 1 << 30  # bytes of kernel values that are kept in memory, at most
 SCRATCH = "daskspectral_scratch"
 """Attribute of the array of kernel values that a fit leaves at its cache_path."""
@@ -99,19 +101,20 @@ class CoverTask:
 
     |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the pseudo-inverse of k(Y, Y), is 1 where the landmarks span k(x, .). Of
     the sums, `uncovered` is the number of rows that are not covered and `missed` holds the first of them; `farthest`
-    is the largest 1 - |psi|^2, `heaviest` and `lightest` are the largest and the smallest mass, and `unbounded` is the
-    number of rows whose bound on the diagonal is not positive.
+    is the largest 1 - |psi|^2, `heaviest` and `lightest` are the largest and the smallest mass, `unbounded` is the
+    number of rows whose bound on the diagonal is not positive, and `rows` that of all valid rows.
     """
 
     features: Features
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
-        uncovered, unbounded, least, missed = 0, 0, 1.0, First(())
+        uncovered, unbounded, least, missed, rows_seen = 0, 0, 1.0, First(()), 0
         lightest, heaviest = np.inf, 0.0
         for batch in batches:
             for start, (k, bound) in zip(count(0, BLOCK_ROWS), self.features.blocks([batch]), strict=False):
                 cover = np.square(state.whitening.T @ k).sum(axis=0)
                 m = k.T @ state.masses
+                rows_seen += len(m)
                 lightest, heaviest = min(lightest, float(m.min())), max(heaviest, float(m.max()))
                 rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
                 uncovered += len(rows)
@@ -121,6 +124,7 @@ class CoverTask:
         return {
             "uncovered": np.array(uncovered),
             "unbounded": np.array(unbounded),
+            "rows": np.array(rows_seen),
             "farthest": Largest(1 - least),
             "heaviest": Largest(heaviest),
             "lightest": Smallest(lightest),
@@ -238,7 +242,7 @@ def check_scratch(path: str | os.PathLike[str], source: Source) -> None:
 def _is_scratch(path: str | os.PathLike[str]) -> bool:
     local = local_path(path)
     try:
-        node = zarr.open(os.fspath(path) if local is None else str(local), mode="r")
+        node = zarr.open(store_at(path, read_only=True) if local is None else str(local), mode="r")
     except (OSError, KeyError, ValueError):  # no zarr store, or one that cannot be read
         return False
     return node.attrs.get(SCRATCH) is True
@@ -269,7 +273,7 @@ class _RowTask:
         return np.concatenate(fields, axis=1)
 
 
-def gathered(run: Run) -> tuple[Array, Array | None]:
+def points_in_memory(run: Run) -> tuple[Array, Array | None]:
     """All valid points (n, d) in memory, and the bounds on the diagonal (n,), None where none are given."""
     rows = run.map(_RowTask())
     if rows is None:
@@ -344,38 +348,3 @@ def positive(columns: Array) -> Array:
     size = np.abs(columns)
     first = (size >= (1 - 1e-6) * size.max(axis=0)).argmax(axis=0)
     return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
-
-
-def check_reach(kernel: Gaussian, points: Array) -> None:
-    """Raise ValueError where one of the points (n, d) is so far off that distances between the others lose digits."""
-    bandwidth = float(kernel.scale) * np.sqrt(2)
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
-    farthest = int(np.argmax(squares))
-    apart = not squares[farthest] <= 1e4 * np.median(squares)  # otherwise it is the bandwidth that is small
-    if apart and not np.finfo(float).eps * squares[farthest] <= ROUNDING * bandwidth**2:
-        raise ValueError(
-            f"the point {points[farthest, :4].tolist()}{' and so on' if points.shape[1] > 4 else ''} is "
-            f"{np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths away from the middle of the others, whose "
-            "distances would lose their digits: leave such points out, or widen the bandwidth"
-        )
-
-
-def check_masses(kernel: Gaussian, lightest: float, heaviest: float, total: float, n: int) -> None:
-    """Raise ValueError where the kernel matrix of n points is the identity, or of rank one, to rounding.
-
-    Masses are its row sums: the smallest, the largest, and their total.
-    """
-    bandwidth = float(kernel.scale) * np.sqrt(2)
-    if n == 1:
-        raise ValueError("X has 1 row; an embedding needs 2 points at least")
-    if heaviest - 1 < 1e-8:
-        raise ValueError(
-            f"at bandwidth {bandwidth:g} the kernel is the identity: no two points are within reach of each other. "
-            "Give a larger bandwidth"
-        )
-    if 1 - lightest**2 / total < 1e-7:
-        raise ValueError(
-            f"at bandwidth {bandwidth:g} the kernel is of rank one: it cannot tell any two points apart. Give a "
-            "smaller bandwidth, or points that differ"
-        )

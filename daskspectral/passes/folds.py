@@ -13,7 +13,8 @@ import xarray as xr
 import zarr
 from numpy.typing import NDArray
 
-from daskspectral.data.source import Source, in_memory
+from daskspectral.data.containers import in_memory
+from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
 from daskspectral.moments.dealing import FOLD, Blocked, Dealing, Dealt, Hashed, Labelled, Ranked, hashed

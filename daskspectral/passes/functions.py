@@ -10,14 +10,20 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Arena, Basis, Block, FourierLattice, LandmarkBasis
+from daskspectral.basis import Arena, Basis, Block, EquivariantBasis, FourierLattice, LandmarkBasis
 from daskspectral.basis.base import VALUE
 from daskspectral.basis.gradient import SpanGradient
+from daskspectral.engine.tasks import Tally
+from daskspectral.forms import Atom
+from daskspectral.kernels.base import unit_index
+from daskspectral.manifolds import Eigenspace
 from daskspectral.modes.functions import NUFFT_ROWS, LatticeValues
 from daskspectral.moments import block_rows
-from daskspectral.passes.rows import RowFunction
+from daskspectral.passes.rows import Guessed, RowFunction
+from daskspectral.passes.support import Support
 
 Array = NDArray[Any]
+EVERYWHERE = Support()
 
 
 @final
@@ -27,12 +33,14 @@ class SpanValues(RowFunction):
 
     Rows outside the box of a lattice have the values of its nearest point, and the derivative 0 along the way there.
 
-    `coefficients` (p, k), real or complex, decide the dtype; the `means` (k,), where given, are subtracted.
+    `coefficients` (p, k), real or complex, decide the dtype; the `means` (k,), where given, are subtracted. Rows
+    outside the `support` are told; those beyond the ends of an interval have the values there.
     """
 
     basis: Basis
     coefficients: Array
     means: Array | None = None
+    support: Support = EVERYWHERE
 
     @property
     def columns(self) -> int:
@@ -50,17 +58,99 @@ class SpanValues(RowFunction):
     def _lattice(self) -> LatticeValues | None:
         return LatticeValues(self.basis.orders, self.coefficients) if isinstance(self.basis, FourierLattice) else None
 
-    def block(self, x: Array, out: Array) -> None:
+    def block(self, x: Array, out: Array) -> Guessed | None:
+        guessed = None
         if self._lattice is not None and isinstance(self.basis, FourierLattice):
             out[:] = self._lattice(self.basis.angles(self.basis.nearest(x)[0]))
         else:
-            self._dense(x, out)
+            feature = _features(self.basis, self.support.nearest(x))
+            out[:] = feature.T @ self.coefficients
+            guessed = self.support.guessed(x, _leverage(self.support, feature))
         if self.means is not None:
             out -= self.means
+        return guessed
 
-    def _dense(self, x: Array, out: Array) -> None:
-        feature = self.basis.at(Block({"x": x}, np.dtype(float), Arena()), [VALUE]).feature(VALUE)
-        out[:] = feature.T @ self.coefficients
+    def doubt(self, found: Tally, count: int) -> str:
+        return self.support.doubt(found, count, "values")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SpanLeverage(RowFunction):
+    """The leverage (c, 1) of rows among those of a fit, of a `support` with a coverage."""
+
+    basis: Basis
+    support: Support
+
+    @property
+    def columns(self) -> int:
+        return 1
+
+    @property
+    def rows(self) -> int:
+        return _rows(self.basis)
+
+    def block(self, x: Array, out: Array) -> None:
+        assert self.support.coverage is not None
+        out[:, 0] = self.support.coverage.leverage(
+            _features(self.basis, self.support.nearest(x)), self.basis.components
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EquivariantValues(RowFunction):
+    """The values at rows, (c, k), of the combination of equivariant functions with `coefficients` (r, 1).
+
+    They are A^T phi for the matrices A (m, k) of each level, whatever the number of functions. Rows outside the
+    `support` are told; those beyond the ends of an interval have the values there.
+    """
+
+    basis: EquivariantBasis
+    coefficients: Array
+    support: Support = EVERYWHERE
+
+    @property
+    def columns(self) -> int:
+        return self.basis.components
+
+    @property
+    def rows(self) -> int:
+        return _rows(self.basis)
+
+    @cached_property
+    def _levels(self) -> list[tuple[Eigenspace, Array]]:
+        """Each level, with A^T in its raw functions, (k, q)."""
+        found = []
+        for space, a in zip(self.basis.harmonic.levels, self.basis.by_level(self.coefficients), strict=True):
+            if a.any():
+                found.append((space, np.ascontiguousarray(a.T if space.transform is None else a.T @ space.transform)))
+        return found
+
+    @cached_property
+    def _first(self) -> EquivariantBasis | None:
+        """The functions by which rows are judged."""
+        coverage = self.support.coverage
+        if coverage is None:
+            return None
+        return self.basis.leading(sum(part.stop <= len(coverage.whitening) for part in self.basis.slices))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_levels", "_first")}
+
+    def block(self, x: Array, out: Array) -> Guessed | None:
+        points = self.support.nearest(x)
+        self.basis.check(points)
+        out[:] = 0
+        for space, a in self._levels:
+            out += (a @ space.raw(points)).T
+        leverage = None
+        if self._first is not None:
+            leverage = _leverage(self.support, _features(self._first, points), self.basis.components)
+        return self.support.guessed(x, leverage)
+
+    def doubt(self, found: Tally, count: int) -> str:
+        return self.support.doubt(found, count, "values")
 
 
 @final
@@ -69,12 +159,13 @@ class SpanSlopes(RowFunction):
     """The gradients at rows of m functions in the span of a basis of p functions, with coefficients (p, m).
 
     They are (c, m n_features), function by function, by the raw columns of X; columns that are not used have
-    derivative 0.
+    derivative 0, and columns beyond the ends of an interval too. Rows outside the `support` are told.
     """
 
-    basis: LandmarkBasis | FourierLattice
+    basis: Basis
     coefficients: Array
     n_features: int
+    support: Support = EVERYWHERE
 
     @property
     def columns(self) -> int:
@@ -85,7 +176,8 @@ class SpanSlopes(RowFunction):
         return _rows(self.basis)
 
     @cached_property
-    def _gradient(self) -> Callable[[Array], Array]:
+    def _gradient(self) -> Callable[[Array], Array] | None:
+        """The gradients (c, m, d) at points by what a basis has of its own; None without."""
         basis = self.basis
         if isinstance(basis, FourierLattice):
             values, factors = LatticeValues(basis.orders, self.coefficients), 2 * np.pi / basis.period
@@ -98,17 +190,41 @@ class SpanSlopes(RowFunction):
                 return found
 
             return gradient
-        return SpanGradient(basis, self.coefficients)
+        return SpanGradient(basis, self.coefficients) if isinstance(basis, LandmarkBasis) else None
+
+    def _partials(self, x: Array) -> tuple[Array, Guessed | None]:
+        """The same from the partial derivatives of any basis, and where they are guesses."""
+        d = self.basis.dimension
+        atoms = [Atom("partial", alpha=unit_index(axis, d)) for axis in range(d)]
+        points = self.support.nearest(x)
+        judged = [] if self.support.coverage is None else [VALUE]
+        evaluation = self.basis.at(Block({"x": points}, np.dtype(float), Arena()), [*atoms, *judged])
+        found = np.stack([evaluation.feature(atom).T @ self.coefficients for atom in atoms], axis=2)
+        leverage = _leverage(self.support, evaluation.feature(VALUE)) if judged else None
+        return np.where((points == x)[:, None], found, 0.0), self.support.guessed(x, leverage)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_gradient"}
 
-    def block(self, x: Array, out: Array) -> None:
+    def block(self, x: Array, out: Array) -> Guessed | None:
         columns, scale = self.preparation.columns, self.preparation.scale
         slopes = np.zeros((len(x), self.coefficients.shape[1], self.n_features))
-        found = self._gradient(x)
+        found, guessed = self._partials(x) if self._gradient is None else (self._gradient(x), None)
         slopes[:, :, slice(None) if columns is None else list(columns)] = found if scale is None else found / scale
         out[:] = slopes.reshape(len(x), -1)
+        return guessed
+
+    def doubt(self, found: Tally, count: int) -> str:
+        return self.support.doubt(found, count, "gradients", ", 0 along its column")
+
+
+def _features(basis: Basis, points: Array) -> Array:
+    """The values (p, c) of the functions at points, (p, k c) of functions with k components."""
+    return basis.at(Block({"x": points}, np.dtype(float), Arena()), [VALUE]).feature(VALUE)
+
+
+def _leverage(support: Support, feature: Array, components: int = 1) -> Array | None:
+    return None if support.coverage is None else support.coverage.leverage(feature, components)
 
 
 def _rows(basis: Basis) -> int:

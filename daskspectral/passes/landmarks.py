@@ -14,13 +14,14 @@ from daskspectral import landmarks as choosing
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import RankWarning, warn_user
-from daskspectral.kernels import Kernel
+from daskspectral.kernels import Kernel, Linear
 from daskspectral.passes.parameters import given_landmarks
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 MEDIAN_SAMPLE = 1000
 MOST_LANDMARKS = 500  # by default
+MOST_SPANNING = 2000  # columns, or rows, of which a linear kernel takes all
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,8 @@ def choose_landmarks(
     rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     raw: Array = np.empty((0, source.width(view)))
     if wanted:
-        rows, raw = draw_rows(source, wanted, rng, view=view, on_invalid=on_invalid, progress=progress, raw=True)
+        options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress, "raw": True}
+        rows, raw = draw_rows(source, wanted, rng, view=view, description="landmarks", **options)
         if not len(raw):
             raise ValueError("no rows are left: every row is invalid; mend the data")
     points = preparation(raw)
@@ -95,6 +97,25 @@ def choose_landmarks(
             RankWarning,
         )
     return Landmarks(kernel, points[chosen], raw[chosen], rows[chosen])
+
+
+def spanning_landmarks(
+    source: Source, rng: np.random.Generator, *, view: str, on_invalid: str, progress: bool | None
+) -> Landmarks:
+    """Landmarks of the linear kernel that span all its functions on the data: unit vectors, or all rows where fewer.
+
+    The rows are taken less their mean, so that what they have in common does not hide how they differ.
+    """
+    preparation, width, d = source.preparations[view], source.width(view), source.dimension_at(view)
+    if d <= source.n:
+        points = np.eye(d)
+        return Landmarks(Linear(), points, preparation.inverse(points, width), None)
+    _, raw = draw_rows(source, source.n, rng, view=view, on_invalid=on_invalid, progress=progress, raw=True)
+    if not len(raw):
+        raise ValueError("no rows are left: every row is invalid; mend the data")
+    points = preparation(raw).astype(float)
+    points -= points.mean(axis=0)
+    return Landmarks(Linear(), points, preparation.inverse(points, width), None)
 
 
 def default_sample(p: int) -> int:

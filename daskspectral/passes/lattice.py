@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -15,68 +14,18 @@ from daskspectral.basis import FourierLattice
 from daskspectral.basis.lattice import Interval
 from daskspectral.basis.prior import check_stationary
 from daskspectral.data.source import Source
-from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import Memory, resident
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.modes.sums import best_method, rows_at_once
-from daskspectral.moments.measure import NUMBER
 from daskspectral.moments.modes import weights_of
 from daskspectral.operators import Operator
+from daskspectral.passes.extent import Extent, extent_of
 from daskspectral.passes.parameters import checked_kernel
 from daskspectral.passes.periods import Periods
 
 Array = NDArray[np.floating[Any]]
-SAMPLE = 50_000
-TAIL = 1e-3
 REGRESSION_MARGIN = 0.3
-FAR = 3.0  # full width over the width between quantiles, beyond which it is cut
-BEYOND = 0.25  # of the width between quantiles, by which a box that is cut goes beyond them on each side
 LEAST_WAVES = 0.6  # shortest wavelengths across the gap between opposite edges, below which these are neighbours
-
-
-@dataclass(frozen=True, eq=False)
-class _Extent:
-    """The least and the largest value of each column over some rows, and sampled rows (s, d)."""
-
-    lower: Array
-    upper: Array
-    sample: Array
-
-    def __add__(self, other: _Extent) -> _Extent:
-        return _Extent(
-            np.minimum(self.lower, other.lower),
-            np.maximum(self.upper, other.upper),
-            np.concatenate([self.sample, other.sample]),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _ExtentTask:
-    """The extent of the rows of one range; of the rows with the sorted `numbers`, the points too."""
-
-    numbers: NDArray[np.int64]
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
-        total: _Extent | None = None
-        for batch in batches:
-            x, rows = batch["x"], batch[NUMBER]
-            if "weight" in batch:  # rows of weight 0 count as absent
-                counted = np.flatnonzero(batch["weight"])
-                x, rows = x[counted], rows[counted]
-                if not len(rows):
-                    continue
-            wanted = self.numbers[slice(*np.searchsorted(self.numbers, [rows[0], rows[-1] + 1]))]
-            if len(rows) == rows[-1] - rows[0] + 1:
-                chosen = wanted - rows[0]
-            else:
-                places = np.minimum(np.searchsorted(rows, wanted), len(rows) - 1)
-                chosen = places[rows[places] == wanted]
-            columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times quicker
-            part = _Extent(
-                columns.min(axis=1).astype(float), columns.max(axis=1).astype(float), x[chosen].astype(float)
-            )
-            total = part if total is None else total + part
-        return {} if total is None else {"extent": total}
 
 
 def boxed(
@@ -99,7 +48,7 @@ def boxed(
     lattice = lattice.laid(source.dimension, None, periods)
     own, given = lattice.periods or (None,) * source.dimension, lattice.box or (None,) * source.dimension
     if any(not p and side is None for p, side in zip(own, given, strict=True)):
-        extent = _extent(source, rng, on_invalid=on_invalid, progress=progress)
+        extent = extent_of(source, rng, on_invalid=on_invalid, progress=progress)
         box = [
             None if p else side or _interval(axis, extent, source)
             for axis, (p, side) in enumerate(zip(own, given, strict=True))
@@ -122,13 +71,13 @@ def regression_lattice(basis: FourierLattice, dimension: int, periods: Periods |
 
 def pilot_box(points: Array, periods: Periods | None) -> FourierLattice | None:
     """The lattice of the usual frequencies on the box of a few rows (m, d); None where a column is constant in them."""
-    extent = _Extent(points.min(axis=0), points.max(axis=0), points)
+    extent = Extent(points.min(axis=0), points.max(axis=0), points)
     box: list[Interval | None] = []
     for axis in range(points.shape[1]):
         if periods is not None and periods[axis]:
             box.append(None)
             continue
-        ends = _ends(extent, axis)
+        ends = extent.trimmed(axis)
         if ends is None:
             return None
         box.append(ends)
@@ -169,6 +118,11 @@ def check_lattice(lattice: FourierLattice, operator: Operator, dimension: int) -
             f"{operator.name} {what}, and products of functions at two points are no modes of the data: a Fourier "
             "lattice gains nothing. Use a kernel at landmarks (basis=None)"
         )
+    if operator.solver.by_norm:
+        raise ValueError(
+            f"{operator.name} holds variances against the norm of a kernel's functions, and a Fourier lattice chooses "
+            "its prior afterwards: use a kernel at landmarks (basis=None)"
+        )
     weights_of(operator, dimension)
 
 
@@ -206,23 +160,7 @@ def _version() -> str | None:
         return None
 
 
-def _extent(source: Source, rng: np.random.Generator, *, on_invalid: str, progress: bool | None) -> _Extent:
-    size = min(SAMPLE, source.n)
-    numbers = np.sort(rng.integers(0, source.n, size)) if size < source.n else np.arange(size)
-    run = Run(
-        source,
-        plan_rows(source, 50.0 * source.row_bytes),
-        on_invalid=on_invalid,
-        progress=progress,
-        description="box",
-    )
-    found: _Extent | None = run.reduce(_ExtentTask(np.unique(numbers))).sums.get("extent")
-    if found is None:
-        raise ValueError("the total sample weight is 0; some row needs a positive weight")
-    return found
-
-
-def _interval(axis: int, extent: _Extent, source: Source) -> Interval:
+def _interval(axis: int, extent: Extent, source: Source) -> Interval:
     """The box of one column, (lower, upper)."""
     lower, upper = float(extent.lower[axis]), float(extent.upper[axis])
     column = _column(axis, source)
@@ -231,8 +169,8 @@ def _interval(axis: int, extent: _Extent, source: Source) -> Interval:
             f"column {column} is {lower:g} in every row, and functions of it are constant: choose other columns "
             "(columns=)"
         )
-    low, high = np.quantile(extent.sample[:, axis], [TAIL, 1 - TAIL])
-    cut = _ends(extent, axis)
+    low, high = extent.quantiles(axis)
+    cut = extent.trimmed(axis)
     if cut is None:
         raise ValueError(
             f"column {column} is {low:g} in nearly every row, and goes from {lower:g} to {upper:g}: give the box of "
@@ -248,18 +186,6 @@ def _interval(axis: int, extent: _Extent, source: Source) -> Interval:
         TrustWarning,
     )
     return cut
-
-
-def _ends(extent: _Extent, axis: int) -> Interval | None:
-    """The ends of the box of one column, cut where few rows lie far out; None where nearly all rows are equal."""
-    lower, upper = float(extent.lower[axis]), float(extent.upper[axis])
-    low, high = np.quantile(extent.sample[:, axis], [TAIL, 1 - TAIL])
-    if not high > low:
-        return None
-    if upper - lower <= FAR * (high - low):
-        return lower, upper
-    reach = BEYOND * (high - low)
-    return max(lower, float(low - reach)), min(upper, float(high + reach))
 
 
 def _column(axis: int, source: Source) -> int:

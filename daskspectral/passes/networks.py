@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Trainable
-from daskspectral.basis.base import Arena
+from daskspectral.basis.evaluation import Arena
+from daskspectral.data.folder import Folder
 from daskspectral.data.source import Source
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_fields
+from daskspectral.engine.scheduler import active_report
 from daskspectral.moments.dealing import FOLD, Dealing, mixed
 from daskspectral.moments.measure import NUMBER, block_of, of_operator
 from daskspectral.neural import Loss, Networks, State, Trainer, optax
@@ -31,6 +31,7 @@ JUDGED = 4000  # rows held out, and as many of the others, on which functions ar
 HELD_OUT = 10  # of so many rows one is held out of the training
 RESERVED = 2  # folds that no network sees
 LEAST_ROWS = 100
+TRAINING = ".training"  # the store of a training's state, in the folder of a checkpoint
 
 
 def reserved_folds(number: int) -> tuple[int, ...]:
@@ -126,14 +127,14 @@ class Judge:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Where the state of a training is kept, in the directory of a checkpoint, for the run of this `identity`."""
+    """Where the state of a training is kept, in the folder of a checkpoint, for the run of this `identity`."""
 
-    directory: Path
+    directory: Folder
     identity: Mapping[str, Any]
 
     @property
-    def path(self) -> Path:
-        return self.directory / ".training"
+    def path(self) -> str:
+        return self.directory.place(TRAINING)
 
     def read(self) -> State | None:
         """The state of this run's training; None where there is none. Raises ValueError for another run's."""
@@ -151,13 +152,13 @@ class Kept:
 
     def write(self, state: State) -> None:
         """Write a state, which appears whole or not at all."""
-        self.directory.mkdir(exist_ok=True)
+        self.directory.make()
         found = {"identity": self._identity(), "state": encode(dict(vars(state)))}
         write_state(self.path, "training", found, overwrite=True)
 
     def clear(self) -> None:
         """Delete what is kept: the networks are trained."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        self.directory.delete_store(TRAINING)
 
     def _identity(self) -> Any:
         return json.loads(json.dumps(self.identity, sort_keys=True, default=str))
@@ -235,7 +236,7 @@ def train_on(
         None if right is None else started(right, judge.right_view, outputs, seed + 1),
         shared,
     )
-    bar, done = Progress(left.steps, "training", progress, unit=" steps"), [0]
+    bar, done = Progress(left.steps, "training", progress, "steps", active_report()), [0]
 
     def tell(step: int, loss: float) -> None:
         bar.advance(step - done[0], loss=f"{loss:.4g}")
@@ -255,8 +256,6 @@ def train_on(
         tell=tell,
         **({} if kept is None else {"watch": kept.write}),
     )
-    try:
+    with bar:
         found = trainer.run(None if kept is None else kept.read())
-    finally:
-        bar.close()
     return found.left, found.right

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.source import in_memory
+from daskspectral.data.containers import in_memory
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.names import NAMES
 from daskspectral.landmarks import METHODS
+from daskspectral.manifolds import Manifold
 from daskspectral.operators import Laplacian, Operator
 
 Array = NDArray[np.floating[Any]]
+Penalty = TypeVar("Penalty", float, float | str)
+SMOOTHNESS = 2.0  # of Sobolev functions, where it is above half the dimension
 LEAST_SUPPORT = 10.0  # effective points under a function, for a solution by rank cut
 
 
@@ -45,6 +48,23 @@ def check_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}; it is {value!r}")
 
 
+def sobolev_order(smoothness: Any, manifold: Manifold) -> float:
+    """The smoothness s of Sobolev functions on a manifold; None is 2, or dimension / 2 + 1 where 2 is too little.
+
+    Raises ValueError for half the dimension or less.
+    """
+    half = manifold.dimension / 2
+    if smoothness is None:
+        return SMOOTHNESS if half < SMOOTHNESS else half + 1
+    check_number("smoothness", smoothness)
+    if not smoothness > half:
+        raise ValueError(
+            f"smoothness must be above half the dimension of {manifold!r}, {half:g}: only then are Sobolev functions "
+            f"continuous; it is {smoothness!r}"
+        )
+    return float(smoothness)
+
+
 def check_random_state(value: Any) -> None:
     """Raise ValueError for a value that `numpy.random.default_rng` does not take."""
     try:
@@ -61,6 +81,18 @@ def check_landmark_choice(landmarks: Any, sample: Any, count: int) -> None:
         check_one_of("landmarks", landmarks, METHODS)
         if landmarks != "uniform" and sample is not None:
             check_whole("landmark_sample", sample, count)
+
+
+def check_landmark_fit(estimator: Any, on_invalid: str) -> None:
+    """Raise ValueError for a wrong value of `on_invalid`, or of a parameter that every fit at landmarks has."""
+    if estimator.n_landmarks != "auto":
+        check_whole("n_landmarks", estimator.n_landmarks)
+    check_one_of("standardize", estimator.standardize, (True, False))
+    check_one_of("dtype", estimator.dtype, ("float64", "float32"))
+    check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+    if estimator.rtol is not None:
+        check_number("rtol", estimator.rtol)
+    check_random_state(estimator.random_state)
 
 
 def given_landmarks(landmarks: Any, n_features: int, of: str = "X", columns: tuple[int, ...] | None = None) -> Array:
@@ -107,6 +139,13 @@ def resolve_support(min_support: float | None, solver: str) -> float:
     if min_support is None:
         return LEAST_SUPPORT if solver == "cut" else 0.0
     return float(min_support)
+
+
+def resolve_penalty(penalty: Any, solver: str, chosen: Penalty) -> float | Penalty | None:
+    """c of the penalised solution: the given one, or the one that was `chosen` for "auto"; None for a rank cut."""
+    if solver == "cut":
+        return None
+    return chosen if penalty == "auto" else float(penalty)
 
 
 def checked_kernel(value: Any) -> Kernel:

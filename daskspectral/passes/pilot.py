@@ -50,12 +50,21 @@ class Pilot:
 
         Folds are contiguous `blocks` of them, labels where the source has some, else random.
 
-        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), ValueError where no row is valid.
+        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), ValueError where no row is valid or has
+        weight.
         """
         numbers, fields = draw_fields(source, halves * ROWS, rng, on_invalid=on_invalid, progress=progress)
-        m = len(numbers)
-        if not m:
+        if not len(numbers):
             raise ValueError("no rows are left: every row is invalid; mend the data")
+        if "weight" in fields:  # rows without weight tell nothing, and may leave a half of the rows without any
+            heavy = fields["weight"] > 0
+            fields = {name: values[heavy] for name, values in fields.items()}
+        m = len(fields["x"])
+        if not m:
+            raise ValueError(
+                f"the total sample weight is 0 over {len(numbers)} rows that the choice would be made on; some row "
+                "needs a weight above zero"
+            )
         raw = {view: fields[view] for view in source.preparations}
         fields |= {view: np.asarray(prepare(raw[view])) for view, prepare in source.preparations.items()}
         folds = min(halves * FOLDS, m)

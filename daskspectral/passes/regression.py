@@ -96,7 +96,7 @@ def decide_regression(
     families = (wanted.kernel,) if wanted.kernel is not None else families_of(operator, wanted.periods)
     points = pilot.points("x")
     embedded = families[0].embedded(points)
-    median = _median(embedded, rng)
+    median = choosing.median_of_distinct(embedded, rng) or 1.0  # any scale does where all points are equal
     if isinstance(wanted.landmarks, str):
         method = "kmeans++" if wanted.landmarks in choosing.BY_KERNEL else wanted.landmarks
         rows = choosing.choose(method, embedded, min(wanted.count, pilot.rows), rng)
@@ -222,12 +222,3 @@ class _Search:
         totals = curve.errors.sum(axis=1)
         place = int(np.argmin(totals))
         return _Found(curve.errors[place], best_penalty(curve.alphas, totals), problem.explained(float(totals[place])))
-
-
-def _median(points: Array, rng: np.random.Generator) -> float:
-    """The median distance, of distinct points where most of them coincide; 1 where all are equal."""
-    try:
-        return choosing.median_distance(points, rng)
-    except ValueError:
-        distinct = np.unique(points, axis=0)
-        return choosing.median_distance(distinct, rng) if len(distinct) > 1 else 1.0

@@ -73,7 +73,7 @@ class _Compare:
                 continue
             weights = np.asarray(batch["weight"], dtype=float) if "weight" in batch else np.ones(len(y))
             with renumbered(batch[NUMBER].__getitem__):
-                part = Variation.of(y, self.function.of_prepared(batch["x"]), weights)
+                part = Variation.of(y, self.function.of_prepared(batch["x"])[0], weights)
             total = part if total is None else total + part
         return {} if total is None else {"variation": total}
 
@@ -85,21 +85,18 @@ def determination(
     y: Any,
     sample_weight: Any = None,
     *,
-    n_features: int,
     on_invalid: str = "raise",
     allow_missing: bool = False,
     progress: bool | None = None,
 ) -> float:
     """R^2 of a function's values (n, m) against y, (n,) for `targets` None or (n, m), averaged over the targets.
 
-    Rows are read once, chunk by chunk. Raises ValueError where X has not `n_features` columns or y not the targets of
-    the fit, for a single row, and for weights that sum to 0; InvalidRowError for the lowest invalid row, unless
-    on_invalid="skip" leaves such rows out; OSError where the data changed meanwhile.
+    Rows are read once, chunk by chunk. Raises ValueError where y has not the targets of the fit, for a single row, and
+    for weights that sum to 0; InvalidRowError for the lowest invalid row, unless on_invalid="skip" leaves such rows
+    out; OSError where the data changed meanwhile.
     """
     check_one_of("on_invalid", on_invalid, ("raise", "skip"))
     source, operator = open_regression(X, y, columns=function.preparation.columns, weight=sample_weight)
-    if source.n_features_in != n_features:
-        raise ValueError(f"X has {source.n_features_in} columns, and the model was fitted on {n_features}")
     if (operator.targets or 1) != (targets or 1):
         raise ValueError(f"y has {operator.targets or 1} columns, and the model was fitted on {targets or 1} targets")
     if source.n < 2:
@@ -113,6 +110,6 @@ def determination(
     if total.count < 2:
         raise ValueError(f"R^2 compares with the spread of y, and {total.count} of {source.rows} is left; give more")
     if not total.weight > 0:
-        raise ValueError(f"the total sample weight is {total.weight:g}; some row needs a positive weight")
+        raise ValueError(f"the total sample weight is {total.weight:g}; some row needs a weight above zero")
     found: Variation = total.sums["variation"]
     return found.explained

@@ -73,7 +73,7 @@ def standardized(source: Source, *, on_invalid: str, progress: bool | None) -> S
     for view in views:
         spread = spreads[view]
         if spread.weight <= 0:
-            raise ValueError(f"the total sample weight is {spread.weight:g}; some row needs a positive weight")
+            raise ValueError(f"the total sample weight is {spread.weight:g}; some row needs a weight above zero")
         deviation = np.sqrt(spread.squares / spread.weight)
         if not np.isfinite(deviation).all():
             raise ValueError(f"the squares of the columns overflow; divide {label_of(view)} by a constant first")

@@ -12,7 +12,7 @@ from daskspectral.data.opening import check_widths, open_data
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import DENSE, dense, lattice_of, on_lattice
 from daskspectral.moments.lattice_large import of_functions
-from daskspectral.moments.score import HeldOut, check_rows, held_out
+from daskspectral.moments.score import SpanScore, check_rows, score_span
 from daskspectral.passes.parameters import check_one_of, check_whole
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.solve import Solver
@@ -37,7 +37,7 @@ def measure_score(
     on_invalid: str = "raise",
     allow_missing: bool = False,
     progress: bool | None = None,
-) -> HeldOut:
+) -> SpanScore:
     """How a fitted model's functions do on the rows of X, in one pass; the options are as in its `score`.
 
     Raises ValueError for data that do not fit the model and for no more rows than functions, InvalidRowError for the
@@ -67,5 +67,5 @@ def measure_score(
     )
     if on_lattice(moments) and lattice_of(moments).size > DENSE:
         span = of_functions(moments, lattice_of(moments), functions["right"])
-        return held_out(fitted.operator, span, {"right": np.eye(least)}, model.n_components)
-    return held_out(fitted.operator, dense(moments), functions, model.n_components)
+        return score_span(fitted.operator, span, {"right": np.eye(least)}, model.n_components)
+    return score_span(fitted.operator, dense(moments), functions, model.n_components)

@@ -21,11 +21,11 @@ from daskspectral.basis import (
 )
 from daskspectral.data.source import Source, label_of
 from daskspectral.errors import renumbered
-from daskspectral.kernels import Kernel, Periodic, RadialKernel
+from daskspectral.kernels import Kernel, Linear, Periodic, RadialKernel
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Operator
 from daskspectral.passes.edges import check_edges
-from daskspectral.passes.landmarks import choose_landmarks, moved
+from daskspectral.passes.landmarks import MOST_SPANNING, choose_landmarks, moved, spanning_landmarks
 from daskspectral.passes.lattice import boxed, check_lattice, check_lattice_choice
 from daskspectral.passes.parameters import (
     check_one_of,
@@ -43,7 +43,7 @@ class Side:
     The functions are a `basis`, or a `kernel` at `landmarks`: an array, or the method that chooses `count` of
     `sample` rows. `view` is the field of points on which they are evaluated; `constant` adds the constant function.
     `vanishing` is a Vanishing("landmarks", ...) into which the kernel at landmarks goes. `periods` are the periods of
-    columns of X by their numbers.
+    columns of X by their numbers. The landmarks of a linear kernel that are `spanning` give all its functions.
     """
 
     prefix: str
@@ -57,6 +57,7 @@ class Side:
     spread: float = 0.0
     vanishing: Vanishing | None = None
     periods: Mapping[Any, Any] | None = None
+    spanning: bool = False
 
     @property
     def automatic(self) -> bool:
@@ -127,6 +128,14 @@ class Side:
                 "whose functions are the same on both sides; leave right_basis out"
             )
 
+    def fitted_to(self, count: int, source: Source) -> Side:
+        """The same with `count` landmarks, or with as many as span all functions of a linear kernel."""
+        if self.drawn and type(self.kernel) is Linear and self.periods is None and self.vanishing is None:
+            least = min(source.n, source.dimension_at(self.view))
+            if least <= MOST_SPANNING:
+                return replace(self, count=least, spanning=True)
+        return replace(self, count=count)
+
     def in_dimension(self, source: Source, operator: Operator) -> Side:
         """The same for these data: a lattice of so many variables. Raises ValueError for more than four."""
         if not isinstance(self.basis, FourierLattice):
@@ -172,16 +181,19 @@ class Side:
             return boxed(self.basis, source, operator, rng, periods=self.periods_in(source, operator), **options), None
         if self.basis is not None:
             return self.basis, None
-        found = choose_landmarks(
-            source,
-            self._kernel(operator, source),
-            self.landmarks,
-            self.count,
-            rng,
-            view=self.view,
-            sample_size=self.sample,
-            **options,
-        )
+        if self.spanning:
+            found = spanning_landmarks(source, rng, view=self.view, **options)
+        else:
+            found = choose_landmarks(
+                source,
+                self._kernel(operator, source),
+                self.landmarks,
+                self.count,
+                rng,
+                view=self.view,
+                sample_size=self.sample,
+                **options,
+            )
         rows = found.rows
         if rows is not None and not self.prefix:
             with renumbered(lambda k: rows[k]):
@@ -201,7 +213,15 @@ class Side:
         return basis if self.vanishing is None else self.vanishing.of(basis)
 
     def periods_in(self, source: Source, operator: Operator) -> Periods | None:
-        """The period of each prepared column; None where none has one. Raises ValueError for two that differ."""
+        """The period of each prepared column; None where none has one.
+
+        Raises ValueError for two that differ, and for an operator on an oblique cell.
+        """
+        if operator.oblique:
+            raise ValueError(
+                f"{operator} is on an oblique cell, and kernels, lattices and densities are periodic along columns "
+                "only; give functions that are periodic, such as basis=HarmonicBasis(manifold, 100)"
+            )
         given = None if self.periods is None else periods_of(self.periods, source, self.view)
         if given is not None and operator.periods is not None and operator.periods != given:
             raise ValueError(

@@ -53,15 +53,16 @@ class Choice:
         """The numbers of functions wanted: p left, and q right ones where they differ, else None."""
         return self.left.size, None if self.right is None else self.right.size
 
-    def fitted_to(self, n: int) -> Choice:
+    def fitted_to(self, source: Source) -> Choice:
         """The same with the number of landmarks that n rows bear: a quarter of them, and no more than by default.
 
         Of few rows half become landmarks, up to `FEW_LANDMARKS`: more would be most of the rows at which functions are
-        measured, and functions are flat at their own landmarks.
+        measured, and functions are flat at their own landmarks. A linear kernel takes as many as span its functions.
         """
+        n = source.n
         count = min(MOST_LANDMARKS, max(n // 4, min(n // 2, FEW_LANDMARKS), 1))
-        right = None if self.right is None else replace(self.right, count=count)
-        return replace(self, left=replace(self.left, count=count), right=right)
+        right = None if self.right is None else self.right.fitted_to(count, source)
+        return replace(self, left=self.left.fitted_to(count, source), right=right)
 
     def in_dimension(self, source: Source) -> Choice:
         """The same for these data: a lattice of so many variables. Raises ValueError where it has no such lattice."""
@@ -273,6 +274,8 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     shared = {"count": count, "sample": estimator.landmark_sample}
     own = _functions(estimator, operator, estimator.basis)
     kernel = "auto" if estimator.kernel is None and own["basis"] is None else estimator.kernel
+    if isinstance(kernel, str) and kernel == "auto" and own["basis"] is None and operator.default_kernel is not None:
+        kernel = operator.default_kernel
     spread = 0.0 if estimator.spread == "auto" else float(estimator.spread)
     left = Side(
         "",

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, FourierLattice, LandmarkBasis
 from daskspectral.data.batches import READ_BYTES
+from daskspectral.data.containers import DaskReader
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import Reader, ZarrReader
-from daskspectral.data.source import DaskReader, Preparation, Source
+from daskspectral.data.source import Preparation, Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release, resident
@@ -26,6 +27,7 @@ from daskspectral.moments.dealing import Dealing, Dealt, Groups
 from daskspectral.moments.folds import gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
 from daskspectral.moments.order import ORDER, Runs
+from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, dealt_plan
@@ -237,7 +239,7 @@ def measure(
     apart = touching if rows == "apart" and dealing is not None else None
     prepared = discretisation.preparation
     groups = None if dealing is None else Groups(dealing, apart)
-    measured = measure_of(basis, right, operator, dtype)
+    measured = measure_of(basis, right, operator, dtype, patterns=True)
     runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
     release()
@@ -284,14 +286,21 @@ def chunk_bytes(source: Source, rows: int) -> int:
     return sum(max(_part_bytes(part, rows) for part in reader.parts) for reader in source.readers.values())
 
 
-def measure_of(basis: Basis, right: Basis | None, operator: Operator, dtype: str) -> Measure | ModeMeasure:
-    """The sums of an operator's forms and functionals; `right` is None where the left functions are the right ones."""
+def measure_of(
+    basis: Basis, right: Basis | None, operator: Operator, dtype: str, *, patterns: bool = False
+) -> Measure | ModeMeasure:
+    """The sums of an operator's forms and functionals; `right` is None where the left functions are the right ones.
+
+    With `patterns` those of products of functions and columns, too, where the operator has such.
+    """
     if isinstance(basis, FourierLattice) and right is None:
         return ModeMeasure(basis, weights_of(operator, basis.dimension), operator, dtype)
     forms, functionals = operator.forms, operator.functionals
     if right is not None and "right_gram" not in forms:  # other functions, of the same space
         forms |= {"right_gram": forms["gram"]}
         functionals |= {"right_first": functionals["first"]}
+    if patterns and operator.has_patterns:
+        functionals |= MEASURED
     return Measure(basis, basis if right is None else right, forms, functionals, operator, dtype)
 
 

@@ -132,7 +132,7 @@ def variance_bound(
     if not isinstance(delta, (float, np.floating)) or not 0 < delta < 1:
         raise ValueError(f"delta is the probability of being wrong, between 0 and 1; it is {delta!r}")
     check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-    if not operator.solver.needs_symmetry:
+    if operator.solver.by_norm or not operator.solver.needs_symmetry:
         raise ValueError(
             f"the variance is bounded for symmetric operators, and {operator.name} is solved by {operator.solver!r}"
         )
@@ -161,7 +161,7 @@ def variance_bound(
     total = run.reduce(_InUnits(task, exponent))
     snapshot.check_unchanged()
     if total.weight <= 0:
-        raise ValueError(f"the total sample weight is {total.weight:g}; some row needs a positive weight")
+        raise ValueError(f"the total sample weight is {total.weight:g}; some row needs a weight above zero")
     unit, n, r = math.ldexp(total.weight, -exponent) / total.count, moments.count, len(energy.values)
     theorem, rows = theorem_term(energy.inverse, r, total.sums["largest"].value / unit, n, delta)
     second = float(np.linalg.norm(total.sums["second"], 2)) / total.count / unit**2

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
 
-from daskspectral.data.writer import refuse_unwritable
+from daskspectral.data.folder import Prefix
+from daskspectral.data.remote import connect, reaching, stored
+from daskspectral.data.writer import local_path, refuse_unwritable
 from daskspectral.plot.common import require_matplotlib
 
 if TYPE_CHECKING:
@@ -18,16 +22,32 @@ Location = str | os.PathLike[str]
 SUFFIXES = (".png", ".pdf", ".svg")
 
 
-def save_figure(figure: Figure, path: Location, *, overwrite: bool = False, dpi: float = 150) -> None:
+@stored
+def save_figure(
+    figure: Figure,
+    path: Location,
+    *,
+    overwrite: bool = False,
+    dpi: float = 150,
+    storage_options: Mapping[str, Any] | None = None,
+) -> None:
     """Write a figure in the format that the path's ending names, .png, .pdf or .svg; it appears whole or not at all.
 
-    Raises ValueError or OSError, as `refuse_picture` does, for a path where it cannot be written.
+    `storage_options` are fsspec's for a URL (see `daskspectral.save`). Raises ValueError or OSError, as
+    `refuse_picture` does, for a path where it cannot be written.
     """
     refuse_picture(path, overwrite)
-    target = Path(path)
+    target, suffix = local_path(path), _suffix(path)
+    if target is None:
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=suffix.removeprefix("."), dpi=dpi)
+        files, root = connect(path)
+        with reaching(path, writing=True, files=files):
+            files.pipe_file(root, drawn.getvalue())
+        return
     staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
-        figure.savefig(staging, format=target.suffix.lower().removeprefix("."), dpi=dpi)
+        figure.savefig(staging, format=suffix.removeprefix("."), dpi=dpi)
         staging.replace(target)
     finally:
         staging.unlink(missing_ok=True)
@@ -36,17 +56,33 @@ def save_figure(figure: Figure, path: Location, *, overwrite: bool = False, dpi:
 def refuse_picture(path: Location, overwrite: bool) -> None:
     """Raise an error for a picture that could not be written, before the work is done that it would show.
 
-    Raises ImportError without matplotlib, ValueError for a URL or an ending other than .png, .pdf and .svg,
-    FileExistsError for a path that exists (with `overwrite`: and is not a file), and another OSError for a directory
-    that is missing or cannot be written.
+    Raises ImportError without matplotlib, ValueError for an ending other than .png, .pdf and .svg, FileExistsError for
+    a path that exists (with `overwrite`: and is not a file), and another OSError for a directory or bucket that is
+    missing or cannot be written.
     """
     require_matplotlib()
-    if "://" in os.fspath(path):
-        raise ValueError(f"a picture is a local file, not a URL; got {os.fspath(path)}. Draw it here, then copy it")
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
+    if _suffix(path) not in SUFFIXES:
         raise ValueError(f"a picture's name must end in {', '.join(SUFFIXES)}; it is {os.fspath(path)!r}")
+    target = local_path(path)
+    if target is None:
+        _refuse_object(os.fspath(path), overwrite)
+        return
     refuse_unwritable(target.parent, target.name)
     if target.exists() and not (overwrite and target.is_file()):
         remedy = ", or replace it with overwrite=True (--overwrite in the shell)" if target.is_file() else ""
         raise FileExistsError(f"{os.fspath(path)} exists: choose another path{remedy}.")
+
+
+def _refuse_object(url: str, overwrite: bool) -> None:
+    """Raise an error for a picture that cannot be written at a URL."""
+    parent, _, name = url.rpartition("/")
+    folder = Prefix(parent)
+    if folder.holds(name) and not overwrite:
+        raise FileExistsError(
+            f"{url} exists: choose another path, or replace it with overwrite=True (--overwrite in the shell)."
+        )
+    folder.refuse_unwritable()
+
+
+def _suffix(path: Location) -> str:
+    return PurePosixPath(os.fspath(path)).suffix.lower()

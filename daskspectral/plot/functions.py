@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import KDTree
 
+from daskspectral.data.labelled import lay_out
+from daskspectral.data.remote import stored
 from daskspectral.data.source import open_source
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.plot.common import (
@@ -69,8 +71,15 @@ def eigenfunctions(
     return _draw_embedding(estimator, points, shown)
 
 
+@stored
 def save_eigenfunctions(
-    estimator: Estimator, X: Any, path: Location, *, overwrite: bool = False, **options: Any
+    estimator: Estimator,
+    X: Any,
+    path: Location,
+    *,
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> None:
     """Draw the eigenfunctions, with the options of `eigenfunctions`, into a file, as `save_figure` does."""
     refuse_picture(path, overwrite)
@@ -191,7 +200,8 @@ def _draw_embedding(estimator: Estimator, points: Array, shown: range) -> Figure
 
 def _draw(estimator: Estimator, X: Any, size: int, random_state: Any) -> Array:
     """Valid rows of X, drawn at random: the columns that the estimator uses, in the units of X (m, d)."""
-    source = open_source(X)
+    laid = lay_out(X, sample_dims=getattr(estimator, "sample_dims", None), layout=vars(estimator).get("layout_"))
+    source = open_source(X if laid is None else laid.reader)
     if source.n_features_in != estimator.n_features_in_:
         raise ValueError(f"X has {source.n_features_in} columns, the model was fitted on {estimator.n_features_in_}")
     source = source.with_preparation(columns=preparation_of(estimator).columns)

@@ -4,6 +4,7 @@ from daskspectral.solve.diffusion import DiffusionFunctions
 from daskspectral.solve.eigen import Eigen
 from daskspectral.solve.kernelised import LearnedKernel
 from daskspectral.solve.penalised import Penalty, Pencil
+from daskspectral.solve.principal import Principal
 from daskspectral.solve.ridge import RidgeFit, solve_ridge
 from daskspectral.solve.ritz import explained, ritz, ritz_singular
 from daskspectral.solve.sdp import Certificate
@@ -19,6 +20,7 @@ __all__ = [
     "LearnedKernel",
     "Pencil",
     "Penalty",
+    "Principal",
     "Problem",
     "RidgeFit",
     "Singular",

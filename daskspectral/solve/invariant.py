@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -10,37 +11,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.registry import Named
-from daskspectral.solve.ridge import Observed, solve_ridge
+from daskspectral.solve.diagonal import (
+    best_generalised,
+    best_on_folds,
+    generalised,
+    held_out,
+    judges,
+    leading,
+    solve_diagonal,
+)
+from daskspectral.solve.ridge import Observed
 
 Array = NDArray[np.floating[Any]]
-MOST = 1000  # eigenfunctions of "least_squares", unless told
-CUT = 1e-13  # of directions of the Gram matrix: harmonics of n points are well conditioned, or not determined at all
+SMALL = 100  # functions, of which all penalties are tried: those of more are near the best of fewer
 
 
 @dataclass(frozen=True, eq=False)
 class InvariantProblem:
-    """Means over `count` observed rows: `gram` (r, r), `target` (r, m), `squares` (m,); functions ordered by level.
+    """Means over the rows of what is fitted, functions ordered by level.
 
-    `cumulative` (r,) is D_lambda of each function, `exponent` the power alpha of the weights D_lambda^alpha. `most` is
-    D and `alpha` the penalty, each None where the solver chooses.
+    `observed` are values, gradients or both, with forms (r, r). `cumulative` (r,) is D_lambda of each function,
+    `exponent` the power alpha of the weights D_lambda^alpha. `most` is D and `alpha` the penalty, each None where the
+    solver chooses; `rows` is how many the data count as. `shares` (K,) are the folds' shares of the weight, None
+    without folds.
     """
 
-    gram: Array
-    target: Array
-    squares: Array
-    count: int
+    observed: tuple[Observed, ...]
     cumulative: NDArray[np.int64]
     exponent: float
     most: int | None
     alpha: float | None
+    rows: int
+    shares: Array | None = None
+
+    @property
+    def penalty(self) -> Array:
+        """D_lambda^alpha (r,), the weights of the Sobolev norm, but 0 for constants: an offset of y costs nothing."""
+        weights = self.cumulative.astype(float) ** self.exponent
+        return np.asarray(np.where(self.cumulative > 1, weights, 0.0))
+
+    @property
+    def ends(self) -> list[int]:
+        """How many functions whole levels have, of levels that the sums see: gradients see no constant."""
+        ends = [int(np.count_nonzero(self.cumulative <= total)) for total in np.unique(self.cumulative)]
+        seen = [end for end in ends if any(np.trace(kind.form[:end, :end]) > 0 for kind in self.observed)]
+        return seen or ends
+
+    def without(self, fold: int, share: float, size: int) -> list[tuple[Array, Array]]:
+        """Form and target of each kind among the first `size` functions, means over the other folds.
+
+        `share` is the share of the fold in the weight.
+        """
+        found: list[tuple[Array, Array]] = []
+        for kind in self.observed:
+            assert kind.folds is not None
+            form, target, _ = kind.folds.of(fold)
+            others = kind.form[:size, :size] - form[:size, :size]
+            found.append((others / (1 - share), (kind.target[:size] - target[:size]) / (1 - share)))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class InvariantSolution:
     """Coefficients (k, m) of the leading functions: the levels with at most `most` harmonics together.
 
-    `alpha` is the penalty, `score` its cross-validation, `curve` (g, 3) the D, penalty and score of each candidate;
-    None for a solver without cross-validation.
+    `alpha` is the penalty, `score` its generalised cross-validation. `curve` (g, 3) has the D, penalty and score of
+    each candidate, where there are folds its error on these. None for a solver without cross-validation.
     """
 
     coefficients: Array
@@ -55,14 +91,93 @@ class InvariantSolver(Named, ABC):
 
     penalised: ClassVar[bool] = False
     """Whether it has the penalty alpha."""
+    differentiable: ClassVar[bool] = False
+    """Whether it takes gradients."""
 
     @abstractmethod
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
         """The coefficients."""
 
     @abstractmethod
-    def default(self, count: int, exponent: float, grouped: bool) -> int:
-        """The D up to which functions are measured for `count` rows, unless it is given."""
+    def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
+        """The coefficients (k, m) of the same functions, with the same penalty, without one fold."""
+
+    @abstractmethod
+    def default(self, rows: int, exponent: float) -> int | None:
+        """The D for so many rows, unless it is given; None where it is chosen by the data."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The first functions with one penalty, and what it scores: the error on folds, without these its estimate."""
+
+    size: int
+    alpha: float
+    score: float
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class LeastSquares(InvariantSolver):
+    """Ridge least squares over the first levels; cross-validation chooses their number and the penalty.
+
+    The rows of high leverage, at the ends of a range or where rows are few, decide which functions can be fitted. Folds
+    that are left out have their share of them; generalised cross-validation, without folds, sees their mean alone.
+    """
+
+    name: ClassVar[str] = "least_squares"
+    penalised: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = True
+
+    def solve(self, problem: InvariantProblem) -> InvariantSolution:
+        count = sum(kind.count for kind in problem.observed)
+        ends = problem.ends
+        if problem.most is not None:
+            ends = [end for end in ends if problem.cumulative[end - 1] <= problem.most][-1:] or ends[:1]
+        ends = [ends[i] for i in _spread(len(ends))]
+        found = self.candidates(problem, [end for end in ends if end <= count] or ends[:1])
+        best = min(found, key=lambda candidate: candidate.score)
+        part = [leading(kind, best.size) for kind in problem.observed]
+        penalty = problem.penalty[: best.size]
+        form, target = (np.sum(parts, axis=0) for parts in ([k.form for k in part], [k.target for k in part]))
+        return InvariantSolution(
+            solve_diagonal(form, target, best.alpha * penalty),
+            int(problem.cumulative[best.size - 1]),
+            best.alpha,
+            generalised(part, penalty, best.alpha),
+            np.array([(float(problem.cumulative[c.size - 1]), c.alpha, c.score) for c in found]),
+        )
+
+    def candidates(self, problem: InvariantProblem, ends: Sequence[int]) -> list[Candidate]:
+        """So many first functions each, ascending, with the best penalty unless it is given.
+
+        More functions than observations say nothing that fewer do not.
+        """
+        found: list[Candidate] = []
+        shares = problem.shares
+        for end in ends:
+            part, penalty = [leading(kind, end) for kind in problem.observed], problem.penalty[:end]
+            alpha = problem.alpha
+            if shares is not None and judges(shares):
+                if alpha is None:
+                    start = min(found, key=lambda c: c.score).alpha if found and end > SMALL else None
+                    alpha = best_on_folds(part, shares, penalty, start)
+                score = held_out(part, shares, penalty, alpha)
+            else:
+                alpha = best_generalised(part, penalty) if alpha is None else alpha
+                score = generalised(part, penalty, alpha)
+            found.append(Candidate(end, alpha, score))
+        return found
+
+    def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
+        size, alpha = len(solution.coefficients), solution.alpha
+        assert alpha is not None
+        parts = problem.without(fold, share, size)
+        form = np.sum([form for form, _ in parts], axis=0)
+        return solve_diagonal(form, np.sum([target for _, target in parts], axis=0), alpha * problem.penalty[:size])
+
+    def default(self, rows: int, exponent: float) -> None:
+        return None
 
 
 @final
@@ -73,50 +188,22 @@ class Projection(InvariantSolver):
     name: ClassVar[str] = "projection"
 
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
-        most = problem.most or self.default(problem.count, problem.exponent, False)
-        if most > problem.count:
+        most = problem.most or self.default(problem.rows, problem.exponent)
+        if most > problem.rows:
             raise ValueError(
-                f"n_eigenfunctions={most} is more than the {problem.count} rows of positive weight; lower it"
+                f"n_eigenfunctions={most} is more than the {problem.rows} rows of positive weight; lower it"
             )
         kept = int(np.count_nonzero(problem.cumulative <= most))
-        return InvariantSolution(problem.target[:kept], most)
+        return InvariantSolution(problem.observed[0].target[:kept], most)
 
-    def default(self, count: int, exponent: float, grouped: bool) -> int:
+    def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
+        return problem.without(fold, share, len(solution.coefficients))[0][1]
+
+    def default(self, rows: int, exponent: float) -> int:
         """n^(1 / (1 + alpha)), rounded down but for rounding."""
-        return max(1, int(count ** (1 / (1 + exponent)) + 1e-9))
+        return max(1, int(rows ** (1 / (1 + exponent)) + 1e-9))
 
 
-@final
-@dataclass(frozen=True, repr=False)
-class LeastSquares(InvariantSolver):
-    """Ridge least squares over the first levels; cross-validation chooses their number and the penalty."""
-
-    name: ClassVar[str] = "least_squares"
-    penalised: ClassVar[bool] = True
-
-    def solve(self, problem: InvariantProblem) -> InvariantSolution:
-        cumulative = problem.cumulative
-        penalty = cumulative.astype(float) ** problem.exponent
-        ends = [int(np.count_nonzero(cumulative <= total)) for total in np.unique(cumulative)]
-        free = problem.most is None and problem.alpha is None
-        curve, best = [], None
-        for end in [ends[i] for i in _spread(len(ends))] if free else ends[-1:]:
-            if best is not None and end > problem.count:
-                break  # more functions than observations say nothing that fewer do not
-            part = Observed(problem.gram[:end, :end], problem.target[:end], problem.squares, problem.count)
-            fit = solve_ridge([part], np.diag(penalty[:end]), alpha=problem.alpha, cut=CUT)
-            curve.append((float(cumulative[end - 1]), fit.alpha, fit.score))
-            if best is None or fit.score < best.score:
-                best = fit
-        assert best is not None
-        size = len(best.coefficients)
-        return InvariantSolution(best.coefficients, int(cumulative[size - 1]), best.alpha, best.score, np.array(curve))
-
-    def default(self, count: int, exponent: float, grouped: bool) -> int:
-        """1000, of which a group leaves few functions; without a group at most n / 2."""
-        return MOST if grouped else max(1, min(count // 2, MOST))
-
-
-def _spread(count: int) -> list[int]:
+def _spread(count: int) -> Sequence[int]:
     """Numbers below `count`: the first ones, then ever sparser, and the last one; not many more than 40."""
     return sorted({min(count - 1, k) for k in range(16)} | set(np.geomspace(1, count, 30).astype(int) - 1))

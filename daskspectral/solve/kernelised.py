@@ -5,9 +5,12 @@ With K = k(X, X) = Phi^T Phi, Phi (q, n) from the eigenvectors of K with eigenva
     maximise Tr(C B) over B psd (q, q) with Phi_i^T B Phi_i = d_i,   C = Phi K_bar Phi^T / n^2 - lambda I.
 
 The objective is Tr((K_bar - lambda n^2 K^+) B') / n^2 for B' = Phi^T B Phi, a matrix (n, n) in the range of K with
-diagonal d. The dual minimises d.y over y (n,), of any sign, with Z = Phi diag(y) Phi^T - C psd. Both are solved by a
-primal-dual interior-point method (Helmberg, Rendl, Vanderbei and Wolkowicz 1996), so that both bounds come with the
-answer. A singular K, where the rows of a factor of B' are not free, needs no special care.
+diagonal d. The dual minimises d.y over y (n,), of any sign, with Z = Phi diag(y) Phi^T - C psd. A point that occurs w
+times is one column sqrt(w) Phi_i of Phi, with w d_i: Phi diag(y) Phi^T and C are the same.
+
+Where K is regular at the distinct points, the rows of a factor E of B' = E E^T are free but for their lengths, and
+`ascend` finds it and y. Where K is singular, or that y proves nothing, both problems are solved by a primal-dual
+interior-point method (Helmberg, Rendl, Vanderbei and Wolkowicz 1996).
 """
 
 from __future__ import annotations
@@ -21,45 +24,64 @@ from numpy.typing import NDArray
 
 from daskspectral.kernels import Kernel
 from daskspectral.kernels.base import MultiIndex, ParameterKernel
+from daskspectral.solve.factored import RANK, ascend
 from daskspectral.solve.signs import fix_signs
 
 Array = NDArray[np.floating[Any]]
 
 RANGE_CUT = 1e-10  # share of the largest eigenvalue of K below which a direction is outside its numerical range
 RANK_CUT = 1e-9  # share of the largest eigenvalue of B' below which a direction is a remnant of the interior point
-_SYSTEM_CUT = 1e-15
-_PATIENCE = 6  # steps without progress: rounding
+_NEAR = 1e-8  # a merit at which rounding may end an ascent, and another method would not do better
+_DAMPING = 1e-13  # of a unit diagonal: above the rounding of products of matrices
+_PATIENCE = 2  # steps, one after the other, without a gain: rounding
+_GAIN = 0.9  # share of the best merit so far, below which a step is a gain
 _STEP = 0.98  # of the way to the border of the cone
 
 
 @dataclass(frozen=True, eq=False)
 class KernelisedProblem:
-    """(1.9) in the range of K: `roots` (q,) of its eigenvalues, descending, `vectors` (n, q); `u`, `d` (n,); lambda."""
+    """(1.9) in the range of K: `roots` (q,) of its eigenvalues, descending, `vectors` (m, q); `u`, `d` (m,); lambda.
+
+    All rows are of the m distinct points, times the root of how often each occurs, `counts` (m,); d times the count.
+    """
 
     vectors: Array
     roots: Array
     u: Array
     d: Array
     regularization: float
+    counts: Array
 
     @classmethod
-    def of(cls, gram: Array, u: Array, d: Array, regularization: float, cut: float = RANGE_CUT) -> KernelisedProblem:
-        """The problem for K = `gram` (n, n). Raises ValueError where K is not positive semi-definite."""
-        values, vectors = scipy.linalg.eigh(0.5 * (gram + gram.T))
+    def of(
+        cls, gram: Array, u: Array, d: Array, regularization: float, counts: Array | None = None
+    ) -> KernelisedProblem:
+        """The problem for K = `gram` (m, m), `u` and `d` (m,) at distinct points, each of which occurs `counts` times.
+
+        Raises ValueError where K is not positive semi-definite.
+        """
+        counts = np.ones(len(d)) if counts is None else np.asarray(counts, dtype=float)
+        weights = np.sqrt(counts)
+        values, vectors = scipy.linalg.eigh(0.5 * (gram + gram.T) * np.outer(weights, weights))
         if values[0] < -1e-8 * max(values[-1], 0.0) or not values[-1] > 0:
             raise ValueError(
                 f"expected a positive semi-definite kernel, received eigenvalues from {values[0]:.3g} to "
                 f"{values[-1]:.3g} on these points; correct the kernel"
             )
-        kept = values > cut * values[-1]
+        kept = values > RANGE_CUT * values[-1]
         values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1].copy()
         fix_signs(vectors)
-        return cls(vectors, np.sqrt(values), u, d, regularization)
+        return cls(vectors, np.sqrt(values), weights * u, counts * d, regularization, counts)
 
     @property
     def n(self) -> int:
         """The number of points."""
-        return len(self.vectors)
+        return int(self.counts.sum())
+
+    @property
+    def regular(self) -> bool:
+        """Whether K is regular at the distinct points."""
+        return self.rank == len(self.counts)
 
     @property
     def rank(self) -> int:
@@ -68,7 +90,7 @@ class KernelisedProblem:
 
     @property
     def features(self) -> Array:
-        """Phi^T (n, q)."""
+        """Phi^T (m, q)."""
         return self.vectors * self.roots
 
     @property
@@ -77,6 +99,13 @@ class KernelisedProblem:
         at = self.roots * (self.vectors.T @ self.u)
         part = np.diag(self.roots**4) - np.outer(at, at)
         return np.asarray(part / self.n**2 - self.regularization * np.eye(self.rank))
+
+    @property
+    def outer_cost(self) -> Array:
+        """K_bar / n^2 - lambda K^+ (m, m), with u in the range of K."""
+        values, u = self.roots**2, self.vectors @ (self.vectors.T @ self.u)
+        part = values / self.n**2 - self.regularization / values
+        return np.asarray((self.vectors * part) @ self.vectors.T - np.outer(u, u) / self.n**2)
 
     def slack(self, y: Array) -> Array:
         """Z = Phi diag(y) Phi^T - C (q, q)."""
@@ -88,7 +117,7 @@ class KernelisedProblem:
 class KernelisedSolution:
     """An answer with its proof.
 
-    `inner` is B (q, q), `dual` y (n,), `objective` Tr(C B), `least_eigenvalue` the least one of
+    `inner` is B (q, q), `dual` y (m,), `objective` Tr(C B), `least_eigenvalue` the least one of
     diag(y) - (K_bar / n^2 - lambda K^+) in the range of K. The optimum is above the objective by no more than `gap` =
     Tr(Z B) + |(d - diag B').y| + max(0, -least_eigenvalue) sum(d); `relative_gap` is gap / max(|Tr(C B)|, |d.y|).
     `error` is the largest |diag(B') - d| / d, `passes` the number of steps taken.
@@ -112,109 +141,133 @@ class KernelisedSolution:
 def solve_kernelised(
     problem: KernelisedProblem, *, tolerance: float = 1e-9, max_passes: int = 100
 ) -> KernelisedSolution:
-    """The answer with relative gap and error below the tolerance, or the best that rounding or `max_passes` allow.
+    """The answer with relative gap and error below the tolerance, or the best that rounding or `max_passes` allow."""
+    found = None
+    if problem.regular:
+        found = _by_factor(problem, tolerance, max_passes)
+        if found.merit <= max(tolerance, _NEAR) or found.passes >= max_passes:
+            return found
+    other = _by_interior_point(problem, tolerance, max_passes)
+    return other if found is None or other.merit < found.merit else found
 
-    A step solves (P o Q) dy = mu diag(P) - d with P = Phi^T Z^-1 Phi, Q = Phi^T B Phi, (n, n): O(n^3).
-    """
+
+def _by_factor(problem: KernelisedProblem, tolerance: float, max_passes: int) -> KernelisedSolution:
+    """From the leading eigenvectors of K, a factor E of B' and its proof."""
+    start = problem.features[:, :RANK]
+    e, y, passes = ascend(problem.outer_cost, problem.d, start, residual=0.1 * tolerance, max_passes=max_passes)
+    inner = (problem.vectors / problem.roots).T @ e
+    return _judged(problem, inner @ inner.T, y, passes)
+
+
+def _by_interior_point(problem: KernelisedProblem, tolerance: float, max_passes: int) -> KernelisedSolution:
+    """A step solves (P o Q) dy = mu diag(P) - d with P = Phi^T Z^-1 Phi, Q = Phi^T B Phi, (m, m): O(m^3)."""
     phi, d = problem.features, problem.d
-    n, q = phi.shape
-    y = np.full(n, 1.1 * float(problem.roots[0]) ** 2 / n**2)
+    q = problem.rank
+    y = np.full(len(d), 1.1 * float(problem.roots[0]) ** 2 / problem.n**2)
     z = problem.slack(y)
-    inverse = _inverse(z)
-    assert inverse is not None  # lambda I and more
+    first = _Cone.of(z)
+    assert first is not None  # lambda I and more
+    inverse = first.inverse()
     b = inverse * (d.sum() / np.einsum("nq,nq->", phi @ inverse, phi))
     best: KernelisedSolution | None = None
+    since = 0
     for step in range(max_passes + 1):
-        now = _judged(problem, b, y, step)
+        now = _judged(problem, b, y, step, least=0.0)  # Z has a Cholesky factor
+        since = 0 if best is None or now.merit < _GAIN * best.merit else since + 1
         best = now if best is None or now.merit < best.merit else best
-        if best.merit <= tolerance or best.passes < step - _PATIENCE:
+        inside, outside = _Cone.of(b), _Cone.of(z)
+        if best.merit <= tolerance or since > _PATIENCE or inside is None or outside is None:
             break
-        inverse = _inverse(z)
-        if inverse is None:
-            break
-        p, diagonals = phi @ inverse @ phi.T, phi @ b @ phi.T
+        inverse = outside.inverse()
+        half, lengths = outside.divided(phi.T), phi @ inside.lower
+        system = _System.of((half.T @ half) * (lengths @ lengths.T))
         mu = float(np.vdot(z, b)) / q
-        system = _System.of(p * diagonals)
-        shift, change = _direction(phi, inverse, b, system.solve(-d), -b)
-        affine = _length(b, change), _length(z, shift)
+        shift = (phi.T * system.solve(-d)) @ phi
+        turned = inverse @ shift
+        change = -b - _symmetric(turned @ b)
+        affine = inside.length(change), outside.length(shift)
         after = float(np.vdot(z + affine[1] * shift, b + affine[0] * change)) / q
         target = mu * min(1.0, max(after / mu, 1e-9) ** max(1.0, 3 * min(affine) ** 2))
-        corrected = target * inverse - _symmetric(inverse @ shift @ change)
+        corrected = target * inverse - _symmetric(turned @ change)
         dy = system.solve(np.einsum("nq,nq->n", phi @ corrected, phi) - d)
-        shift, change = _direction(phi, inverse, b, dy, corrected - b)
-        primal, dual = _length(b, change), _length(z, shift)
+        shift = (phi.T * dy) @ phi
+        change = corrected - b - _symmetric(inverse @ shift @ b)
+        primal, dual = inside.length(change), outside.length(shift)
         b = b + primal * change
         y = y + dual * dy
-        z = problem.slack(y)
+        z = z + dual * shift
     assert best is not None
-    return best
+    return _judged(problem, best.inner, best.dual, best.passes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cone:
+    """A positive definite matrix (q, q), by its lower Cholesky factor."""
+
+    lower: Array
+
+    @classmethod
+    def of(cls, matrix: Array) -> _Cone | None:
+        """None where the matrix is not positive definite."""
+        try:
+            return cls(scipy.linalg.cholesky(matrix, lower=True, check_finite=False))
+        except np.linalg.LinAlgError:
+            return None
+
+    def inverse(self) -> Array:
+        """The matrix inverted."""
+        below = np.tril(scipy.linalg.lapack.dpotri(self.lower, lower=1)[0])
+        return np.asarray(below + np.tril(below, -1).T)
+
+    def divided(self, right: Array) -> Array:
+        """L^-1 R, whose squared columns are r.M^-1 r."""
+        return np.asarray(scipy.linalg.solve_triangular(self.lower, right, lower=True, check_finite=False))
+
+    def length(self, change: Array) -> float:
+        """The step, 1 at most, by which the matrix moves along a change and remains positive definite."""
+        moved = scipy.linalg.lapack.dsygst(change, self.lower, itype=1, lower=1)[0]
+        least = float(scipy.linalg.eigvalsh(moved, lower=True, subset_by_index=(0, 0), check_finite=False)[0])
+        return 1.0 if least > -_STEP else _STEP / -least
 
 
 @dataclass(frozen=True, eq=False)
 class _System:
-    """A psd matrix (n, n) scaled to unit diagonal, in its Cholesky factor, or where it is numerically singular in
-    scaled eigenvectors without its null space.
+    """A psd matrix (n, n) scaled to unit diagonal, in the Cholesky factor of itself and a little of the identity.
+
+    Constraints that are nearly dependent leave directions in which the right side is rounding; they are damped.
     """
 
     scale: Array
-    lower: Array | None
-    roots: Array
+    lower: Array
 
     @classmethod
     def of(cls, matrix: Array) -> _System:
         scale = 1 / np.sqrt(np.diag(matrix))
         scaled = scale[:, None] * matrix * scale
-        try:
-            return cls(scale, scipy.linalg.cholesky(scaled, lower=True), np.empty((0, 0)))
-        except np.linalg.LinAlgError:
-            values, vectors = scipy.linalg.eigh(scaled)
-            kept = values > _SYSTEM_CUT * values[-1]
-            return cls(scale, None, vectors[:, kept] / np.sqrt(values[kept]))
+        damping = _DAMPING
+        while True:
+            scaled.flat[:: len(scaled) + 1] = 1 + damping
+            try:
+                return cls(scale, scipy.linalg.cholesky(scaled, lower=True, check_finite=False))
+            except np.linalg.LinAlgError:
+                damping *= 10
 
     def solve(self, right: Array) -> Array:
-        """The solution of least scaled norm."""
-        right = self.scale * right
-        if self.lower is None:
-            return np.asarray(self.scale * (self.roots @ (self.roots.T @ right)))
-        return np.asarray(self.scale * scipy.linalg.cho_solve((self.lower, True), right))
-
-
-def _direction(phi: Array, inverse: Array, b: Array, dy: Array, rest: Array) -> tuple[Array, Array]:
-    """The changes of Z and of B: Phi diag(dy) Phi^T, and the rest less the symmetric part of Z^-1 dZ B."""
-    shift = (phi.T * dy) @ phi
-    return shift, rest - _symmetric(inverse @ shift @ b)
+        """The solution for a right side (n,)."""
+        solved = scipy.linalg.cho_solve((self.lower, True), self.scale * right, check_finite=False)
+        return np.asarray(self.scale * solved)
 
 
 def _symmetric(matrix: Array) -> Array:
     return np.asarray(0.5 * (matrix + matrix.T))
 
 
-def _inverse(z: Array) -> Array | None:
-    """Z^-1, None where Z is not positive definite."""
-    try:
-        factor = scipy.linalg.cho_factor(z)
-    except np.linalg.LinAlgError:
-        return None
-    inverse = scipy.linalg.cho_solve(factor, np.eye(len(z)))
-    return _symmetric(inverse)
-
-
-def _length(matrix: Array, change: Array) -> float:
-    """The step, 1 at most, that leaves the matrix positive definite."""
-    try:
-        lower = scipy.linalg.cholesky(matrix, lower=True)
-    except np.linalg.LinAlgError:
-        return 0.0
-    half = scipy.linalg.solve_triangular(lower, change, lower=True)
-    inside = scipy.linalg.solve_triangular(lower, half.T, lower=True)
-    least = float(scipy.linalg.eigvalsh(0.5 * (inside + inside.T), subset_by_index=(0, 0))[0])
-    return 1.0 if least > -_STEP else _STEP / -least
-
-
-def _judged(problem: KernelisedProblem, b: Array, y: Array, step: int) -> KernelisedSolution:
+def _judged(
+    problem: KernelisedProblem, b: Array, y: Array, step: int, *, least: float | None = None
+) -> KernelisedSolution:
     d, objective = problem.d, float(np.vdot(problem.cost, b))
     diagonal = np.einsum("nq,nq->n", problem.features @ b, problem.features)
-    least = least_eigenvalue(problem, y)
+    least = least_eigenvalue(problem, y) if least is None else least
     off = abs(float((d - diagonal) @ y)) + max(0.0, -least) * float(d.sum())
     gap = max(0.0, float(diagonal @ y) - objective) + off
     scale = max(abs(objective), abs(float(d @ y)), np.finfo(float).tiny)
@@ -244,8 +297,9 @@ def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
 class LearnedKernel(ParameterKernel):
     """The Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = F^T Phi(x) and Phi(x) = S^-1/2 V^T k(X, x).
 
-    This is k_x^T K^+ B' K^+ k_y; `points` X (n, d), `whitening` V S^-1/2 (n, q), `factor` F (q, r). Called with points
-    (a, d) and (b, d) it returns the Gram matrix (a, b), with two single points a number. It is as smooth as k.
+    This is k_x^T K^+ B' K^+ k_y; `points` X (m, d), distinct, `whitening` V S^-1/2 (m, q), `factor` F (q, r). Called
+    with points (a, d) and (b, d) it returns the Gram matrix (a, b), with two single points a number. It is as smooth
+    as k.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -273,15 +327,16 @@ class LearnedKernel(ParameterKernel):
     def of(
         cls, kernel: Kernel, points: Array, problem: KernelisedProblem, solution: KernelisedSolution
     ) -> tuple[Array, LearnedKernel]:
-        """The eigenvalues of B' (r,), descending, and the kernel of the solution."""
+        """The eigenvalues of B' (r,), descending, and the kernel of the solution, from the distinct points (m, d)."""
         outer = problem.roots[:, None] * solution.inner * problem.roots
         values, vectors = scipy.linalg.eigh(0.5 * (outer + outer.T))
         values, vectors = values[::-1], vectors[:, ::-1]
         rank = int(np.count_nonzero(values > RANK_CUT * values[0]))
-        coordinates = problem.vectors @ vectors[:, :rank]
+        weights = np.sqrt(problem.counts)[:, None]
+        coordinates = problem.vectors @ vectors[:, :rank] / weights
         factor = vectors[:, :rank] * np.sqrt(values[:rank]) / problem.roots[:, None]
         fix_signs(coordinates, factor)
-        return values[:rank].copy(), cls(kernel, points, problem.vectors / problem.roots, factor)
+        return values[:rank].copy(), cls(kernel, points, weights * problem.vectors / problem.roots, factor)
 
     @property
     def order(self) -> float:

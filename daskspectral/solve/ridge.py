@@ -36,7 +36,7 @@ class Observed:
     form: Array
     target: Array
     squares: Array
-    count: int
+    count: float
     folds: FoldSums | None = None
 
 
@@ -166,7 +166,7 @@ class _Kind:
     form: Array
     target: Array  # Z.T b (r, m)
     squares: float
-    count: int
+    count: float
     floor: float
 
     @cached_property

@@ -12,7 +12,8 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from daskspectral.groups import Isometry
-from daskspectral.manifolds import SO3, Eigenspace, Manifold, Sphere
+from daskspectral.manifolds import SO3, Eigenspace, Interval, Manifold, Sphere
+from daskspectral.manifolds.interval import LegendreSpace
 from daskspectral.manifolds.zonal import RotationKernel, SphereKernel, ZonalKernel
 
 Array = NDArray[np.floating[Any]]
@@ -55,6 +56,9 @@ def sections(
             "n_eigenfunctions, or give fewer rows"
         )
     spaces = tuple(manifold.eigenfunctions(level) for level in levels)
+    if isinstance(manifold, Interval):  # the polynomials of all degrees at once, by one recurrence
+        degrees = np.concatenate([space.degrees for space in spaces if isinstance(space, LegendreSpace)])
+        spaces = (LegendreSpace(manifold, degrees, np.nan),)
     features, scale = np.zeros((sum(multiplicities), len(centres))), np.sqrt(np.repeat(weights, multiplicities))
     for rows in _blocks(len(centres), len(features), _PANEL):
         for g in elements:

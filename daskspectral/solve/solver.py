@@ -27,6 +27,7 @@ class Problem:
     diagonal. With a `penalty` the solution is sought among the leading functions of the penalised problem, else among
     all directions above the cut. `descending` takes the largest eigenvalues first; `ranking` orders complex ones, by
     "real" part or by "modulus". A symmetric problem is solved in a `span` of orthonormal functions where one is given.
+    `norm` (p, p) is the squared norm of the function space, for solvers that hold values against it.
     """
 
     form: Array
@@ -40,6 +41,7 @@ class Problem:
     ranking: str = "real"
     penalty: Penalty | None = None
     span: Whitening | None = None
+    norm: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,8 @@ class Solver(Named, ABC):
     """Whether left and right functions have a Gram matrix each; the estimator then shows both sides."""
     needs_symmetry: ClassVar[bool] = False
     """Whether the form must be symmetric."""
+    by_norm: ClassVar[bool] = False
+    """Whether values are held against the squared norm of the function space, in place of the Gram matrix."""
     largest_first: ClassVar[bool] = False
     """Whether values descend, whatever the operator says."""
 

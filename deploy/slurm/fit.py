@@ -96,7 +96,7 @@ def lifetime(walltime: str) -> int | None:
 @click.option("--tls/--no-tls", default=True, show_default=True, help="Encrypt the traffic, and let nobody else in.")
 @click.option("--patience", type=float, default=3600.0, show_default=True, help="Seconds to wait without any worker.")
 @click.option("--logs", default="slurm-logs", show_default=True, help="A shared folder for what the workers print.")
-@click.option("--checkpoint", required=True, help="A directory for the sums so far; the same command goes on from it.")
+@click.option("--checkpoint", required=True, help="A folder or URL for the sums so far; the same command goes on.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, required=True)
 def main(arguments: tuple[str, ...], checkpoint: str, **options: Any) -> None:
     """Run `daskspectral fit ARGUMENTS` on SLURM jobs that this process submits, replaces and ends.
@@ -106,7 +106,8 @@ def main(arguments: tuple[str, ...], checkpoint: str, **options: Any) -> None:
     if options["workers_min"] > options["workers_max"]:
         raise click.UsageError("--workers-min is more than --workers-max")
     with cluster(options):
-        cli.main(["--verbose", "fit", *arguments, "--checkpoint", os.path.abspath(checkpoint)])
+        where = checkpoint if "://" in checkpoint else os.path.abspath(checkpoint)
+        cli.main(["--verbose", "fit", *arguments, "--checkpoint", where])
 
 
 if __name__ == "__main__":

@@ -181,12 +181,14 @@ def machine() -> dict[str, Any]:
     }
 
 
-def report(title: str, rows: Rows, json_path: Path | None, notes: Sequence[str] = (), **more: Any) -> None:
+def report(
+    title: str, rows: Rows, json_path: Path | None, notes: Sequence[str] = (), *, markdown: bool = False, **more: Any
+) -> None:
     """Print the rows as a table with the notes below; write all of it, and the machine, as JSON where asked."""
     info = machine()
     blas = ", ".join(f"{b['internal_api']} {b['version']} ({b['architecture']})" for b in info["blas"])
     click.echo(f"{title}\n{info['processor']}, {info['cores']} cores; numpy {np.__version__}; {blas}\n")
-    click.echo(table(rows))
+    click.echo(table(rows, markdown))
     for note in notes:
         click.echo(note)
     if json_path is not None:
@@ -196,16 +198,21 @@ def report(title: str, rows: Rows, json_path: Path | None, notes: Sequence[str] 
         click.echo(f"\nwritten to {json_path}", err=True)
 
 
-def table(rows: Rows) -> str:
-    """The rows as aligned columns, headed by the keys of the row that has the most."""
+def table(rows: Rows, markdown: bool = False) -> str:
+    """The rows as aligned columns, headed by the keys of the row that has the most; in markdown with bars between."""
     heading = list(max(rows, key=len)) if rows else []
     cells = [heading, *([_text(row.get(k)) for k in heading] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(heading))]
     numeric = [all(not isinstance(row.get(k), str) for row in rows) for k in heading]
     lines = [
-        "  ".join(c.rjust(w) if right else c.ljust(w) for c, w, right in zip(line, widths, numeric, strict=True))
+        (" | " if markdown else "  ").join(
+            c.rjust(w) if right else c.ljust(w) for c, w, right in zip(line, widths, numeric, strict=True)
+        )
         for line in cells
     ]
+    if markdown:
+        rule = " | ".join("-" * (w - right) + ":" * right for w, right in zip(widths, numeric, strict=True))
+        return "\n".join(f"| {line} |" for line in [lines[0], rule, *lines[1:]])
     return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
 
 

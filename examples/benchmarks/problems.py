@@ -19,7 +19,7 @@ import numpy as np
 import spectra
 from scipy.signal import lfilter
 
-from daskspectral.data.samples import SAMPLES
+from daskspectral.data.distributions import SAMPLES
 
 Array = np.ndarray
 

@@ -208,7 +208,7 @@ def rate(case: Case, levels: int, folder: Path) -> RateRow:
     for trial in range(trials):
         here = slice(trial * n, (trial + 1) * n)
         data = (points, values) if n == len(x) else (x[here], y[here])
-        model = InvariantRegressor(case.sphere, case.group, case.smoothness)
+        model = InvariantRegressor(case.sphere, case.group, case.smoothness, solver="projection")
         start = perf_counter()
         model.fit(*data, progress=False)
         seconds.append(perf_counter() - start)

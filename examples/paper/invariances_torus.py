@@ -23,7 +23,7 @@ import numpy as np
 from daskspectral import InvariantRegressor, SobolevRidge, plot
 from daskspectral.groups import Permutations, SignFlips
 from daskspectral.groups.elements import elements
-from daskspectral.manifolds import Box, Sphere
+from daskspectral.manifolds import PeriodicBox, Sphere
 from daskspectral.solve.sections import sections
 
 PICTURE = "invariances_torus.png"
@@ -33,7 +33,7 @@ SMOOTHNESS = 6.0  # the least whole number above d / 2
 SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228)
 ALL, HALF, FEW = 10, 5, 3  # numbers of seeds, fewer for slow runs
 MODELS: dict[str, Callable[[int], Any]] = {
-    "projection": lambda n: InvariantRegressor(TORUS, SignFlips(D), SMOOTHNESS),
+    "projection": lambda n: InvariantRegressor(TORUS, SignFlips(D), SMOOTHNESS, solver="projection"),
     "least squares": lambda n: InvariantRegressor(TORUS, SignFlips(D), SMOOTHNESS, solver="least_squares"),
     "least squares, D = 4541": lambda n: InvariantRegressor(
         TORUS, SignFlips(D), SMOOTHNESS, n_eigenfunctions=4541, solver="least_squares"
@@ -41,7 +41,7 @@ MODELS: dict[str, Callable[[int], Any]] = {
     "kernel ridge": lambda n: SobolevRidge(TORUS, smoothness=SMOOTHNESS),
     "averaged kernel ridge": lambda n: SobolevRidge(TORUS, SignFlips(D), SMOOTHNESS),
 }
-TORUS = Box([-1] * D, [1] * D)
+TORUS = PeriodicBox([-1] * D, [1] * D)
 RANGES = {  # least and most rows of each, and the rows from which few seeds are run
     "projection": (0, 10**6, 10**5),
     "least squares": (0, 10**6, 10**5),

@@ -30,7 +30,7 @@ from daskspectral.groups import (
     SignFlips,
     Translations,
 )
-from daskspectral.manifolds import SO3, Box, Circle, FlatTorus, Implicit, Manifold, Sphere
+from daskspectral.manifolds import SO3, Circle, FlatTorus, Implicit, Manifold, PeriodicBox, Sphere
 from daskspectral.manifolds import Product as ProductManifold
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
@@ -55,24 +55,24 @@ PAIRS: dict[str, tuple[Manifold, Group, int]] = {
     "sphere in 10, cyclic": (Sphere(10), Cyclic(10), 300),
     "sphere in 10, permutations": (Sphere(10), Permutations(10), 300),
     "torus, rotations": (FlatTorus(2), Rotations(3, 4, plane=(2, 3)), 200),
-    "box, sign flips": (Box([-1] * 10, [1] * 10), SignFlips(10), 1161),
+    "box, sign flips": (PeriodicBox([-1] * 10, [1] * 10), SignFlips(10), 1161),
     "box, everything": (
-        Box([-1] * 4, [1] * 4),
+        PeriodicBox([-1] * 4, [1] * 4),
         Generated([SignFlips(4), Permutations(4), Translations([[2 / 3] * 4])]),
         2000,
     ),
     "box, a screw": (
-        Box([0] * 3, [1] * 3),
+        PeriodicBox([0] * 3, [1] * 3),
         Generated([Isometry([[0, -1, 0], [1, 0, 0], [0, 0, 1]], [0, 0.5, 0.25])]),
         500,
     ),
-    "box, automorphism": (Box([0, 0], [2, 2]), Automorphisms([[[0, 1], [-1, 0]]]), 60),
-    "uneven box": (Box([0, 0, 0], [1, 1, 2]), Product(Permutations(2), SignFlips(1)), 200),
+    "box, automorphism": (PeriodicBox([0, 0], [2, 2]), Automorphisms([[[0, 1], [-1, 0]]]), 60),
+    "uneven box": (PeriodicBox([0, 0, 0], [1, 1, 2]), Product(Permutations(2), SignFlips(1)), 200),
     "rotations, conjugation": (SO3(), Orthogonal([np.kron(a, a) for a in CUBIC]), 165),
     "rotations, left": (SO3(), Orthogonal([np.kron(a, np.eye(3)) for a in CUBIC]), 455),
     "product": (ProductManifold(Sphere(3), Circle()), Product(Cyclic(3), Rotations(4)), 300),
     "product, tied": (
-        ProductManifold(Sphere(3), Box([0], [1])),
+        ProductManifold(Sphere(3), PeriodicBox([0], [1])),
         Generated([Isometry(np.diag([-1.0, 1, 1, 1]), [0, 0, 0, 0.5])]),
         120,
     ),
@@ -122,7 +122,15 @@ def test_invariant_functions_are_those_of_the_projection(name: str) -> None:
 
 @pytest.mark.parametrize(
     "manifold",
-    [Sphere(3), Sphere(6), Circle(), FlatTorus(2), Box([0, 0], [1, 2]), SO3(), ProductManifold(Sphere(3), Circle())],
+    [
+        Sphere(3),
+        Sphere(6),
+        Circle(),
+        FlatTorus(2),
+        PeriodicBox([0, 0], [1, 2]),
+        SO3(),
+        ProductManifold(Sphere(3), Circle()),
+    ],
     ids=repr,
 )
 def test_harmonics_pass_the_checks_of_a_basis(manifold: Manifold) -> None:

@@ -26,7 +26,7 @@ from daskspectral.kernels import (
     Radial,
 )
 from daskspectral.testing import check_basis
-from tests.common import copied
+from tests.common import copied, named
 
 LATTICES = [
     FourierLattice(4, box=[(-2, 3)]),
@@ -235,7 +235,7 @@ def reproduced(kernel: Any, lattice: FourierLattice) -> tuple[Any, Any]:
         (Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)]), LINE, 1e-10),
         (Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)]) + Gaussian(2.0), PLANE, 1e-8),
     ],
-    ids=lambda v: str(v)[:50],
+    ids=named,
 )
 def test_a_prior_reproduces_its_kernel(kernel: Any, lattice: FourierLattice, tolerance: float) -> None:
     found, wanted = reproduced(kernel, lattice)
@@ -285,7 +285,7 @@ def test_weights_do_not_depend_on_the_unit(kernel: Any, scale: float, unit: floa
         "auto",
         None,
     ],
-    ids=str,
+    ids=named,
 )
 def test_kernels_that_are_no_function_of_the_difference(kernel: Any) -> None:
     with pytest.raises(TypeError, match=r"prior of its coefficients, and a function of \|x - y\|"):

@@ -32,7 +32,7 @@ from daskspectral.basis.edges import Edge, GivenEdge
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import along, dirichlet, form, gram, inner, partial
 from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Periodic, Polynomial
-from daskspectral.manifolds import Box
+from daskspectral.manifolds import PeriodicBox
 from daskspectral.moments import Measure
 from daskspectral.testing import check_basis
 from tests.basis.common import triple_loop
@@ -55,7 +55,7 @@ BASES: dict[str, Basis] = {
     "periodic": LandmarkBasis(Periodic(Gaussian(0.5), (1.0, None)), Y),
     "fourier": FourierBasis.draw(Gaussian(0.5), 2, 6, 0),
     "monomials": MonomialBasis(2, 3),
-    "harmonics": HarmonicBasis(Box([0, 0], [1, 1]), 4),
+    "harmonics": HarmonicBasis(PeriodicBox([0, 0], [1, 1]), 4),
     "constant": ConstantBasis(2),
     "callable": CallableBasis(lambda x: np.sin(x).T, lambda x: np.cos(x).T[:, :, None] * np.eye(2)[:, None], d=2),
     "concatenated": Concatenated((ConstantBasis(2), LandmarkBasis(Gaussian(0.5), Y), MonomialBasis(2, 2))),

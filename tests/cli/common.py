@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner, Result
 
@@ -19,6 +21,16 @@ def done(*words: str) -> str:
     if result.exception is not None:
         raise result.exception
     return result.output
+
+
+def facts(*words: str) -> dict[str, Any]:
+    """What the command prints with --json."""
+    result = call(*words, "--json") if len(words) > 1 else call(f"{words[0]} --json")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.stdout.count("\n") == 1
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
 
 
 def everything() -> list[tuple[str, int]]:

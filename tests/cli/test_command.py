@@ -21,7 +21,7 @@ from distributed import LocalCluster
 import daskspectral as dsp
 from daskspectral.cli import main
 from tests.cli.common import done, everything
-from tests.common import local_cluster
+from tests.common import local_cluster, written
 
 pytestmark = pytest.mark.usefixtures("folder")
 PROGRAM = [sys.executable, "-c", "from daskspectral.cli import main; main()"]
@@ -52,7 +52,7 @@ def test_the_main_job() -> None:
     assert done("transform", "model.zarr", "points.zarr", "--out", "embedding.zarr") == (
         "embedding: embedding.zarr, 2000 rows, 5 components\n"
     )
-    embedding = zarr.open_array("embedding.zarr", mode="r")[:]
+    embedding = written("embedding.zarr")
     np.testing.assert_allclose(embedding, model.transform(x[:]), rtol=1e-9, atol=1e-12)
     described = done("info", "model.zarr")
     assert described in table
@@ -127,14 +127,14 @@ def test_columns_with_gaps_need_not_be_valid() -> None:
     zarr.create_array("points.zarr", data=x, chunks=(100, 3))
     done("fit", "points.zarr", *FIT, "--columns", "0,2", "--out", "model.zarr")
     done("transform", "model.zarr", "points.zarr", "--out", "embedding.zarr")
-    assert np.isfinite(zarr.open_array("embedding.zarr", mode="r")[:]).all()
+    assert np.isfinite(written("embedding.zarr")).all()
 
 
 def test_invalid_rows() -> None:
     x = points("whole.zarr")
     x[[250, 17, 301], 1] = np.nan
     zarr.create_array("points.zarr", data=x, chunks=(100, 2))
-    with pytest.raises(dsp.InvalidRowError, match="row 17 is the first that cannot be used: X holds nan in column 1"):
+    with pytest.raises(dsp.InvalidRowError, match="row 17 is the first that cannot be used: X holds NaN in column 1"):
         done("fit", "points.zarr", *FIT, "--out", "model.zarr")
     done("fit", "points.zarr", *FIT, "--on-invalid", "skip", "--out", "model.zarr")
     assert "3 invalid ones left out" in done("info", "model.zarr")
@@ -142,7 +142,7 @@ def test_invalid_rows() -> None:
         done("transform", "model.zarr", "points.zarr", "--out", "e.zarr")
     assert not Path("e.zarr").exists()
     done("transform", "model.zarr", "points.zarr", "--on-invalid", "skip", "--out", "e.zarr")
-    missing = np.isnan(zarr.open_array("e.zarr", mode="r")[:]).all(axis=1)
+    missing = np.isnan(written("e.zarr")).all(axis=1)
     np.testing.assert_array_equal(np.flatnonzero(missing), [17, 250, 301])
 
 

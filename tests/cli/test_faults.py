@@ -40,7 +40,7 @@ def failed(arguments: list[str], error: BaseException, monkeypatch: pytest.Monke
     def fail(path: str, trusted: object = ()) -> None:
         raise error
 
-    monkeypatch.setattr("daskspectral.cli.using.load", fail)
+    monkeypatch.setattr("daskspectral.store.load", fail)
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 1
@@ -70,10 +70,10 @@ def test_a_terminal_that_goes_away_ends_a_run_as_sigterm_does(tmp_path: Path) ->
     zarr.create_array(tmp_path / "x.zarr", data=np.zeros((10, 2)), chunks=(10, 2))
     code = (
         "import os, signal, sys, time\n"
-        "import daskspectral.cli as cli, daskspectral.cli.using as using\n"
+        "import daskspectral.cli as cli, daskspectral.store as store\n"
         "def load(path, trusted=()):\n"
         "    open('started', 'w').close(); time.sleep(30)\n"
-        "using.load = load\n"
+        "store.load = load\n"
         "try:\n"
         "    cli.main(['info', 'm.zarr'])\n"
         "except SystemExit as error:\n"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,18 +14,31 @@ import click
 import pytest
 
 import daskspectral as dsp
-from daskspectral.cli import command
+from daskspectral import kernels, landmarks, plot
+from daskspectral.cli import choices, command
 from daskspectral.data.convert import convert
+from daskspectral.data.distributions import SAMPLES
 from daskspectral.data.samples import write_sample
+from daskspectral.passes import bandwidth, embed_checks
 from daskspectral.passes.score import measure_score
+from daskspectral.solve.invariant import InvariantSolver
+from tests.cli.common import call
 
 BEHIND: dict[str, list[Callable[..., Any]]] = {
     "fit": [dsp.SpectralDecomposition, dsp.SpectralDecomposition.fit, dsp.operators.Laplacian],
     "update": [dsp.SpectralDecomposition.update, dsp.HermiteRegressor.update],
     "merge": [dsp.save],
-    "embed": [dsp.SDPEmbedding, dsp.SDPEmbedding.fit, dsp.DiffusionMap, dsp.DiffusionMap.fit],
+    "embed": [
+        *(dsp.SDPEmbedding, dsp.SDPEmbedding.fit, dsp.DiffusionMap, dsp.DiffusionMap.fit),
+        *(dsp.KernelEmbedding, dsp.KernelEmbedding.fit),
+    ],
+    "graph": [dsp.GraphLaplacian, dsp.GraphLaplacian.fit],
+    "plan": [],
+    "plot": [plot.eigenfunctions],
+    "verify": [],
     "regress": [dsp.HermiteRegressor, dsp.HermiteRegressor.fit],
     "invariant": [dsp.InvariantRegressor, dsp.InvariantRegressor.fit],
+    "classify": [dsp.InvariantClassifier, dsp.InvariantClassifier.fit],
     "transform": [dsp.SpectralDecomposition.transform, dsp.SDPEmbedding.transform],
     "predict": [dsp.HermiteRegressor.predict],
     "score": [measure_score, dsp.HermiteRegressor.score],
@@ -35,6 +51,8 @@ OTHER_NAMES = {
     "landmark_method": "landmarks",
     "components": "n_components",
     "functions": "n_eigenfunctions",
+    "sampling": "density",
+    "neighbours": "n_neighbors",
     "weights": "sample_weight",
 }
 # a command is to be repeatable, has a bar unless told otherwise, and asks for these: the command's own
@@ -61,6 +79,8 @@ def behind(name: str, option: click.Option) -> list[Any]:
     """The defaults of the parameters that an option is passed on as."""
     assert option.name is not None
     parameter = OTHER_NAMES.get(option.name, option.name)
+    special = {("embed", "density"): "alpha", ("plot", "components"): "count"}
+    parameter = special.get((name, option.name), parameter)
     if option.name == "method" and name in ("fit", "regress"):
         parameter = "landmarks"
     signatures = [inspect.signature(function).parameters for function in BEHIND[name]]
@@ -79,12 +99,18 @@ PASSED_ON = [(n, o) for n, o in options() if behind(n, o) and o.name not in OF_T
 
 @pytest.mark.parametrize(("name", "option"), PASSED_ON, ids=lambda v: v if isinstance(v, str) else v.name)
 def test_help_says_the_default_in_force(name: str, option: click.Option) -> None:
-    text = shown(option)
-    for default in behind(name, option):
+    text, defaults = shown(option), behind(name, option)
+    if len(set(defaults)) > 1:  # two estimators: each default is named
+        record = option.get_help_record(click.Context(command))
+        assert record is not None
+        assert all(str(default) in record[1] for default in defaults if default is not None)
+        return
+    for default in defaults:
         if default is None or isinstance(default, bool):
             assert text is None or isinstance(as_number(text), str), f"help says {text}, and the default is {default}"
         elif default is not inspect.Parameter.empty:
-            assert as_number(text) == as_number(default)
+            spelled = default.replace("_", "-") if isinstance(default, str) else default
+            assert as_number(text) == as_number(spelled)
     if isinstance(option.default, (str, int, float)) and not option.is_flag:
         assert as_number(text) == as_number(option.default)
 
@@ -108,5 +134,105 @@ def test_every_number_in_the_help_is_compared() -> None:
 def test_the_default_kernel_is_that_of_the_estimators() -> None:
     for name, option in options():
         if option.name == "kernel":
-            assert name in ("fit", "regress")
-            assert behind(name, option) == [option.default]
+            assert name in ("fit", "regress", "graph", "embed")
+            if name == "graph":  # None stands for it
+                assert kernels.parse(option.default) == dsp.kernels.Gaussian("median")
+            elif name == "embed":
+                named = re.search(r"(\S+) by default", option.help or "")
+                assert named is not None
+                assert kernels.parse(named[1]) == dsp.kernels.Matern(1.5, "auto")
+            else:
+                assert behind(name, option) == [option.default]
+
+
+def meaning(option: click.Option) -> str:
+    """The help of an option up to its first comma, colon, semicolon or full stop."""
+    assert option.help, f"{option.opts[0]} has no help"
+    return re.split(r"[,:;.(]", option.help)[0].strip()
+
+
+def test_an_option_means_the_same_in_every_command() -> None:
+    meanings: dict[str, dict[str, list[str]]] = {}
+    for name, option in options():
+        for spelled in option.opts:
+            meanings.setdefault(spelled, {}).setdefault(meaning(option), []).append(name)
+    assert {spelled: found for spelled, found in meanings.items() if len(found) > 1} == {}
+
+
+def test_every_command_has_the_options_that_all_share_and_examples() -> None:
+    for name, subcommand in command.commands.items():
+        assert {"--config", "--json", "--quiet", "--log-file"} <= {o for p in subcommand.params for o in p.opts}, name
+        text = call(name, "--help").output
+        assert f"  daskspectral {name} " in text.partition("Examples:")[2], name
+
+
+def in_a_process(code: str, **environment: str) -> str:
+    program = [sys.executable, "-c", code]
+    settings = {**os.environ, **environment}
+    return subprocess.run(program, capture_output=True, text=True, timeout=60, check=True, env=settings).stdout
+
+
+LOADED = """
+import atexit, sys
+from daskspectral.cli import main
+heavy = "sklearn dask distributed xarray zarr matplotlib pandas scipy numpy fsspec tqdm asyncio".split()
+atexit.register(lambda: print("loaded:", [name for name in heavy if name in sys.modules]))
+"""
+
+
+def test_no_help_loads_what_a_command_works_with() -> None:
+    every = "\n".join(
+        f"try: main([{name!r}, '--help'])\nexcept SystemExit as stop: assert not stop.code" for name in command.commands
+    )
+    said = in_a_process(f"{LOADED}\nmain(['--help'])\n{every}")
+    assert said.count("Usage:") == 1 + len(command.commands)
+    assert said.splitlines()[-1] == "loaded: []"
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    said = in_a_process(f"{LOADED}\nmain(['--help'])\nprint([m for m in sys.modules if m.startswith('daskspectral.')])")
+    assert all(f"\n  {name} " in said for name in command.commands)
+    assert "daskspectral.cli.lazy" in said
+    for module in ("spectral", "embedding", "regression", "using", "data", "options"):
+        assert f"daskspectral.cli.{module}'" not in said
+
+
+def test_a_list_shows_a_whole_line_of_each_command() -> None:
+    text = command.get_help(click.Context(command, info_name="daskspectral", terminal_width=80))
+    names = text.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in names] == sorted(command.commands)
+    assert all(line.endswith(".") and not line.endswith("...") for line in names)
+
+
+def test_words_of_options_are_those_of_the_package() -> None:
+    assert choices.LANDMARKS == landmarks.METHODS
+    assert choices.BANDWIDTHS == bandwidth.WORDS
+    assert choices.EMBEDDINGS == embed_checks.METHODS
+    assert choices.UNCOVERED == embed_checks.UNCOVERED
+    assert tuple(SAMPLES) == choices.SAMPLES
+    assert set(choices.PLANNED) <= set(command.commands)
+    assert tuple(name.replace("_", "-") for name in InvariantSolver.family()) == choices.INVARIANT_SOLVERS
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("daskspectral tr", {"transform"}),
+        ("daskspectral --ver", {"--version", "--verbose"}),
+        ("daskspectral fit --landmark-s", {"--landmark-sample"}),
+        ("daskspectral embed --map d", {"diffusion"}),
+        ("daskspectral sample two", {"two-moons"}),
+    ],
+)
+def test_the_tab_key_completes_commands_options_and_words(typed: str, wanted: set[str]) -> None:
+    typing = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    said = in_a_process(LOADED + "main()", _DASKSPECTRAL_COMPLETE="bash_complete", **typing)
+    *found, loaded = said.splitlines()
+    assert {line.partition(",")[2] for line in found} == wanted
+    assert loaded == "loaded: []"
+
+
+def test_a_mistyped_command_names_the_nearest() -> None:
+    result = call("transfom x.zarr")
+    assert result.exit_code == 2
+    assert "No such command 'transfom'. Did you mean 'transform'?" in result.output

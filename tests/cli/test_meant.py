@@ -49,7 +49,7 @@ def test_a_density_and_a_period() -> None:
     ("options", "message"),
     [
         (["--density", "2"], "density is the power of the sampling density"),
-        (["--density", "1", "--operator", "transfer", "--lag", "1"], "--density is for --operator laplacian"),
+        (["--density", "1", "--operator", "transfer", "--lag", "1"], "--density is for the operator laplacian"),
         (["--periods", "0"], "'0' is not a list of columns with their periods such as 0:6.283185"),
         (["--periods", "0:-1"], "a period is a positive number"),
         (["--periods", "4:1"], "periods names the column 4"),

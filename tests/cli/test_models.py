@@ -6,16 +6,19 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 
 import daskspectral as dsp
-from daskspectral.cli import describe, main
-from tests.cli.common import done, everything
+from daskspectral.cli import main
+from daskspectral.cli.describing import describe
+from tests.cli.common import call, done, everything
 
 RNG = np.random.default_rng(0)
 PLANE = RNG.uniform(-2, 2, (300, 2))
@@ -41,7 +44,12 @@ def arrays(folder: Path) -> None:
 
 
 def array(path: str) -> np.ndarray:
-    return np.asarray(zarr.open_array(path, mode="r")[:])
+    """An array, or the main array of a group of results."""
+    node = zarr.open(path, mode="r")
+    if isinstance(node, zarr.Group):
+        node = node[node.attrs["main_array"]]
+        return np.asarray(node[:]).reshape(node.shape[0], -1)
+    return np.asarray(node[:])
 
 
 @pytest.mark.parametrize("method", ["exact", "lowrank"])
@@ -90,7 +98,7 @@ def test_an_embedding_that_is_not_proved_says_so() -> None:
 
 def test_a_diffusion_map() -> None:
     done(
-        "embed arc.zarr --bandwidth 0.5 --map diffusion --components 3 --time 2 --alpha 1 --out m.zarr "
+        "embed arc.zarr --bandwidth 0.5 --map diffusion --components 3 --time 2 --density 1 --out m.zarr "
         "--embedding e.zarr --no-progress --threads 1"
     )
     again = dsp.DiffusionMap(0.5, n_components=3, time=2, alpha=1, random_state=0).fit(ARC)
@@ -98,6 +106,14 @@ def test_a_diffusion_map() -> None:
     described = done("info m.zarr")
     assert "method      exact, all 120 points\nbandwidth   0.5" in described
     assert f"{again.spectrum_[0]:.6g}" in described
+
+
+@pytest.mark.parametrize(("words", "bandwidth"), [("", "auto"), ("--bandwidth local", "local")])
+def test_a_bandwidth_that_is_chosen(words: str, bandwidth: str) -> None:
+    text = done(f"embed arc.zarr {words} --map diffusion --out m.zarr --no-progress")
+    again = dsp.DiffusionMap(bandwidth, random_state=0).fit(ARC)
+    assert dsp.load("m.zarr").bandwidth_ == again.bandwidth_
+    assert f"bandwidth   {again.bandwidth_:g}, {bandwidth}\n" in text
 
 
 def test_a_stopped_embedding_goes_on_from_its_checkpoint() -> None:
@@ -158,10 +174,56 @@ def test_invariant_regression() -> None:
     np.testing.assert_array_equal(degrees[:, 2], [2 * k + 1 for k in range(7)])
 
 
+def test_invariant_regression_on_gradients() -> None:
+    """Its default solver, the held-out score with its error, gradients in and out, rows appended."""
+    x = ARRAYS["sphere"]
+    zarr.save_array("cubic.zarr", 4 * x**3)
+    options = "--manifold sphere --group permutations+signflips --gradients cubic.zarr --gradient-weight 0.5"
+    table = done(f"invariant sphere.zarr quartic.zarr {options} --sampling estimated --out m.zarr")
+    assert "solver      least squares\n" in table
+    assert re.search(r"held out    1 \+- \S+ of values and gradients explained, squared error ", table)
+    model = dsp.load("m.zarr")
+    assert (model.gradient_weight, model.density, model.smoothness_) == (0.5, "estimated", 2.0)
+    done("predict m.zarr sphere.zarr --gradient --out g.zarr")
+    np.testing.assert_allclose(array("g.zarr"), model.predict_gradient(x), atol=1e-12)
+    normal = x * np.sum(4 * x**4, axis=1, keepdims=True)
+    np.testing.assert_allclose(array("g.zarr"), 4 * x**3 - normal, atol=1e-4)
+    for name in ("sphere", "quartic", "cubic"):
+        zarr.save_array(f"more-{name}.zarr", np.concatenate([array(f"{name}.zarr"), array(f"{name}.zarr")[:50]]))
+    found = done("update m.zarr more-sphere.zarr --targets more-quartic.zarr --gradients more-cubic.zarr --out n.zarr")
+    assert f"rows        {len(x) + 50}\n" in found
+
+
+def test_classes() -> None:
+    """Labels of text; probabilities, the score, and what they are refused for."""
+    names = np.where(np.abs(SPHERE).max(axis=1) > 0.9, "axis", "other")
+    zarr.save_array("names.zarr", names, zarr_format=2)
+    line = "classify sphere.zarr names.zarr --manifold sphere --group permutations+signflips"
+    table = done(f"{line} --functions 100 --smoothness 1.5 --alpha 1e-5 --out m.zarr")
+    model = dsp.load("m.zarr")
+    assert (model.smoothness, model.alpha, model.n_eigenfunctions_) == (1.5, 1e-5, 100)
+    assert "classes     2, shares axis" in table
+    assert f"{done('info m.zarr')}model: m.zarr\n" == table
+    echoed = done("predict m.zarr sphere.zarr --out p.zarr")
+    assert echoed == "probabilities: p.zarr, 300 rows, of the classes axis, other\n"
+    np.testing.assert_allclose(array("p.zarr"), model.predict_proba(SPHERE), rtol=0, atol=1e-12)
+    found = np.mean(model.classes_[array("p.zarr").argmax(axis=1)] == names)
+    assert done("score m.zarr sphere.zarr --targets names.zarr") == f"score       {found:.6g}\n"
+    assert found > 0.95
+    for line, message in (
+        ("predict m.zarr sphere.zarr --gradient --out o.zarr", "--gradient is for regressors, and m.zarr is none"),
+        ("score m.zarr sphere.zarr", "m.zarr is a classifier: --targets is missing"),
+        ("classify sphere.zarr ones.zarr --out o.zarr", "y has one class, 1"),
+    ):
+        refused = call(*line.split())
+        assert message in refused.output + str(refused.exception)
+
+
 @pytest.mark.parametrize(
     ("manifold", "points", "expected"),
     [
-        ("box:-2:2", "plane", dsp.manifolds.Box([-2, -2], [2, 2])),
+        ("box:-2:2", "plane", dsp.manifolds.PeriodicBox([-2, -2], [2, 2])),
+        ("interval:-9:9", "plane", dsp.manifolds.Interval([-9, -9], [9, 9])),
         ("sphere", "sphere", dsp.manifolds.Sphere(3)),
     ],
 )
@@ -170,10 +232,21 @@ def test_invariant_regression() -> None:
 )
 def test_manifolds_and_groups(manifold: str, points: str, expected: Any, group: str | None, order: str | None) -> None:
     option = "" if group is None else f"--group {group}"
-    table = done(f"invariant {points}.zarr values.zarr --manifold {manifold} {option} --functions 9 --out m.zarr")
+    solver = "--solver least-squares --functions 9"
+    table = done(f"invariant {points}.zarr values.zarr --manifold {manifold} {option} {solver} --out m.zarr")
     assert f"manifold    {expected}" in table
     assert f"group       {'none' if order is None else order}" in table
     assert dsp.load("m.zarr").manifold == expected
+
+
+def test_columns_without_a_manifold_are_intervals() -> None:
+    table = done("invariant plane.zarr values.zarr --group permutations --solver least-squares --out m.zarr")
+    lower, upper = ARRAYS["plane"].min(), ARRAYS["plane"].max()
+    model = dsp.load("m.zarr")
+    assert model.manifold is None
+    np.testing.assert_array_equal(model.manifold_.ends, [[lower] * 2, [upper] * 2])
+    assert f"manifold    {model.manifold_}" in table
+    assert "smoothness  2\n" in table
 
 
 def test_every_kind_of_model_is_described() -> None:
@@ -226,13 +299,17 @@ ERRORS = [
     ("transform moments.zarr arc.zarr --out o.zarr", "holds moments, not a model"),
     ("predict r.zarr plane.zarr --out plane.zarr --overwrite", "would replace the input"),
     ("update d.zarr arc.zarr --out o.zarr", "DiffusionMap, which cannot be updated"),
+    (
+        "update i.zarr sphere.zarr --targets quartic.zarr --gradients sphere.zarr --out o.zarr",
+        r"the data are for Regression\(gradients=True",
+    ),
     ("merge d.zarr r.zarr --out o.zarr", "d.zarr holds DiffusionMap, which has no moments to add"),
     ("merge r.zarr d.zarr --out o.zarr", "d.zarr holds DiffusionMap, which has no moments to add"),
     ("embed arc.zarr --bandwidth -1 --out o.zarr", "bandwidth must be positive"),
     ("embed arc.zarr --bandwidth 1 --out arc.zarr --overwrite", "would replace the input"),
     ("embed arc.zarr --bandwidth 1 --out o.zarr --embedding arc.zarr --overwrite", "would replace the input"),
     ("embed arc.zarr --bandwidth 1 --out o.zarr --embedding d.zarr", "d.zarr exists"),
-    ("embed arc.zarr --bandwidth 1e-9 --out o.zarr", "Give a larger bandwidth"),
+    ("embed arc.zarr --bandwidth 1e-9 --out o.zarr", "widen the bandwidth"),
     ("embed no.zarr --bandwidth 1 --out o.zarr", "there is no zarr array at no.zarr"),
     ("regress plane.zarr arc.zarr --out o.zarr", "y has 120 rows and X has 300"),
     ("regress plane.zarr values.zarr --out values.zarr --overwrite", "would replace the input"),
@@ -241,7 +318,10 @@ ERRORS = [
     ("regress plane.zarr values.zarr --kernel rbf --out o.zarr", "there is no kernel 'rbf'"),
     ("invariant sphere.zarr quartic.zarr --manifold ball --out o.zarr", "no manifold 'ball'; the manifolds are sphere"),
     ("invariant sphere.zarr quartic.zarr --manifold torus --out o.zarr", "an even number of columns; got 3"),
-    ("invariant sphere.zarr quartic.zarr --manifold box:a:b --out o.zarr", "the bounds of a box are numbers"),
+    (
+        "invariant sphere.zarr quartic.zarr --manifold box:a:b --out o.zarr",
+        "the bounds of a box or an interval are num",
+    ),
     (
         "invariant sphere.zarr quartic.zarr --manifold sphere --group all --out o.zarr",
         "no group 'all'; the groups are p",
@@ -264,7 +344,9 @@ def test_errors(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 USAGE = [
-    ("embed arc.zarr --bandwidth 1 --components 2 --out o.zarr", "--components is for --map diffusion"),
+    ("embed arc.zarr --bandwidth 1 --time 2 --out o.zarr", "--time is for --map diffusion"),
+    ("embed arc.zarr --map diffusion --method sparse --out o.zarr", "--method sparse and --landmarks auto are for"),
+    ("transform d.zarr arc.zarr --out o.zarr --on-uncovered nan", "--on-uncovered is for models of"),
     ("embed arc.zarr --bandwidth 1 --map diffusion --standardize --out o.zarr", "--standardize is for --map sdp"),
     ("embed arc.zarr --bandwidth 1 --map diffusion --checkpoint c --out o.zarr", "--checkpoint is for --map sdp"),
     ("embed arc.zarr --bandwidth 1 --out o.zarr --embedding o.zarr/e", "--embedding o.zarr/e need places"),
@@ -275,15 +357,15 @@ USAGE = [
         "'features.zarr' is not one of 'auto'",
     ),
     ("embed arc.zarr --bandwidth 1 --map diffusion --cache never --out o.zarr", "--cache is for --map sdp"),
-    ("embed arc.zarr --out o.zarr", "Missing option '--bandwidth'"),
+    ("embed arc.zarr --bandwidth wide --out o.zarr", "'wide' is not a number, nor one of auto, median, local"),
     ("embed arc.zarr --bandwidth 1", "Missing option '--out'"),
     ("regress plane.zarr values.zarr --gradient-weight 2 --out o.zarr", "--gradient-weight is for --gradients"),
-    ("invariant sphere.zarr quartic.zarr --out o.zarr", "Missing option '--manifold'"),
-    ("invariant sphere.zarr quartic.zarr --manifold sphere --alpha 1 --out o.zarr", "for --solver least-squares"),
-    ("predict i.zarr sphere.zarr --gradient --out o.zarr", "--gradient is for models of `daskspectral regress`"),
+    (
+        "invariant sphere.zarr quartic.zarr --manifold sphere --alpha 1 --solver projection --out o.zarr",
+        "for --solver least-squares",
+    ),
     ("transform d.zarr arc.zarr --right --out o.zarr", "d.zarr holds DiffusionMap"),
     ("update r.zarr plane.zarr --out o.zarr", "r.zarr is a regressor: --targets is missing"),
-    ("update i.zarr sphere.zarr --targets quartic.zarr --gradients sphere.zarr --out o.zarr", "and i.zarr is none"),
 ]
 
 
@@ -304,3 +386,31 @@ def test_the_package_runs_as_a_module() -> None:
     shown = subprocess.run(run, capture_output=True, text=True, check=True, timeout=60).stdout
     for name in ("embed", "regress", "invariant", "predict", "transform", "update"):
         assert re.search(rf"^  {name} ", shown, re.MULTILINE)
+
+
+def test_a_labelled_field_from_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NetCDF file and a zarr group give the model of the Python interface; land stays empty in what comes out."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    coords = {"lat": [-60.0, -20.0, 20.0, 60.0], "lon": [0.0, 90.0, 180.0]}
+    field = xr.DataArray(rng.standard_normal((150, 4, 3)), coords, ("time", "lat", "lon"), name="t")
+    field[:, 3, 0] = np.nan
+    field.to_netcdf("t.nc", engine="h5netcdf")
+    field.to_dataset().to_zarr("t.zarr", zarr_format=2)
+    options = {"sample_dims": ("time",), "latitude": "lat"}
+    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=3, random_state=0, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = model.fit(field, on_invalid="skip")
+        for source in ("t.nc", "t.zarr"):
+            line = f"fit {source} --operator covariance --sample-dims time --latitude lat --on-invalid skip"
+            done = call(f"{line} --components 3 --out m.zarr --overwrite")
+            assert done.exit_code == 0, done.output
+            found = dsp.load("m.zarr")
+            np.testing.assert_array_equal(found.eigenvalues_, wanted.eigenvalues_)
+            assert found.layout_.sample_dims == ("time",)
+            assert call(f"transform m.zarr {source} --out f.zarr --overwrite").exit_code == 0
+            functions = xr.open_zarr("f.zarr")["eigenfunction"]
+            assert functions.dims == ("time", "component")
+            np.testing.assert_allclose(functions, wanted.transform(field), rtol=1e-12)
+    assert "'latitude'" in str(call("fit t.nc --latitude latitude --on-invalid skip --out n.zarr").exception)

@@ -82,7 +82,10 @@ def test_a_regressor() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("score m.zarr new.zarr --targets targets.zarr", "--targets is for regressors, and m.zarr is none"),
+        (
+            "score m.zarr new.zarr --targets targets.zarr",
+            "--targets is for regressors and classifiers, and m.zarr",
+        ),
         ("score r.zarr new.zarr", "r.zarr is a regressor: --targets is missing"),
         ("score d.zarr new.zarr", "d.zarr holds DiffusionMap, which has no score"),
         ("score moments.zarr new.zarr", "holds moments, not a model"),

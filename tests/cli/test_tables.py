@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 import daskspectral as dsp
-from daskspectral.cli import describe
+from daskspectral.cli.describing import describe
 from tests.cli.common import done
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -17,7 +17,8 @@ from distributed import Client
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.data.source import as_reader, open_source
+from daskspectral.data.containers import as_reader
+from daskspectral.data.source import open_source
 from daskspectral.data.trajectories import open_trajectories
 
 RNG = np.random.default_rng(7)
@@ -89,7 +90,7 @@ def test_masked_entries_of_parameters_are_refused() -> None:
 
 def test_masked_and_remote_rows_of_a_sobolev_ridge_are_refused() -> None:
     """Where rows are wanted in memory, masks would be dropped and collections fetched by numpy, unseen."""
-    ridge, y = dsp.SobolevRidge(dsp.manifolds.Box([-9.0, -9.0], [9.0, 9.0]), n_eigenfunctions=20), X[:, 0]
+    ridge, y = dsp.SobolevRidge(dsp.manifolds.PeriodicBox([-9.0, -9.0], [9.0, 9.0]), n_eigenfunctions=20), X[:, 0]
     fitted = clone(ridge).fit(X[:50], y[:50])
     for x in (hidden(), in_blocks(hidden())):
         with pytest.raises(ValueError, match="X is a masked array with 2 masked entries"):

@@ -227,7 +227,7 @@ def test_an_invalid_row_has_its_true_number(trajectory: int, row: int, as_kind: 
 def test_the_number_of_a_trajectory_alone_is_left_out() -> None:
     broken = TRAJECTORIES[2].copy()
     broken[50] = np.nan
-    with pytest.raises(dsp.InvalidRowError, match=r"^row 50 cannot be used: future holds nan in column 0"):
+    with pytest.raises(dsp.InvalidRowError, match=r"^row 50 cannot be used: future holds NaN in column 0"):
         run(open_trajectories(broken, 20))
 
 
@@ -238,7 +238,7 @@ def test_columns_that_are_not_used_may_hold_anything() -> None:
     assert run(source).count == 55
     np.testing.assert_array_equal(read(source)["future"], broken[5:, 1:])
     broken[9, 1] = np.nan
-    with pytest.raises(dsp.InvalidRowError, match=r"row 9 cannot be used: future holds nan in column 1"):
+    with pytest.raises(dsp.InvalidRowError, match=r"row 9 cannot be used: future holds NaN in column 1"):
         run(source)
 
 

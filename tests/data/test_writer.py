@@ -12,9 +12,8 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskspectral.data.readers import open_zarr
 from daskspectral.data.writer import (
-    COMPLETE,
-    check_complete,
     create_array,
     create_group,
     default_chunk_rows,
@@ -206,21 +205,26 @@ def test_a_store_that_cannot_be_deleted_is_named(tmp_path: Path, monkeypatch: py
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "x.zarr", mode="r")[:], 0.0)
 
 
-def test_url_is_marked_complete_last() -> None:
+def test_nothing_loads_from_a_url_before_the_last_byte() -> None:
     url = "memory://test_writer/x.zarr"
     with create_array(url, (3,), "float64", attributes={"a": 1}, overwrite=True) as array:
         array[:] = 1.0
-        with pytest.raises(ValueError, match="left unfinished"):
-            check_complete(zarr.open_array(url, mode="r").attrs, url)
+        with pytest.raises(FileNotFoundError):
+            zarr.open_array(url, mode="r")
+        with pytest.raises(FileNotFoundError, match=rf"unfinished: another run: process {os.getpid()} on "):
+            open_zarr(url)
+        with pytest.raises(OSError, match=rf"the output memory://.* is in use by another run: process {os.getpid()} "):
+            refuse_existing(url, True)
     opened = zarr.open_array(url, mode="r")
-    assert opened.attrs.asdict() == {"a": 1, COMPLETE: True}
-    check_complete(opened.attrs, url)
+    assert opened.attrs.asdict() == {"a": 1}
+    np.testing.assert_array_equal(opened[:], 1.0)
     with pytest.raises(FileExistsError, match="a zarr store"):
         refuse_existing(url, False)
-    with pytest.raises(KeyboardInterrupt), create_group(url, overwrite=True):
-        raise KeyboardInterrupt
-    with pytest.raises(ValueError, match="left unfinished"):
-        check_complete(zarr.open_group(url, mode="r").attrs, url)
+    with pytest.raises(TypeError), create_group(url, overwrite=True) as group:
+        group.create_array("x", data=np.ones(3), chunks=object())  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError, match=r"there is no zarr array at memory://test_writer/x\.zarr$"):
+        open_zarr(url)
+    refuse_existing(url, False)  # nothing is left
 
 
 def test_url_of_other_objects_is_never_replaced() -> None:
@@ -230,7 +234,3 @@ def test_url_of_other_objects_is_never_replaced() -> None:
         file.write("1")
     with pytest.raises(FileExistsError, match="other objects, not a zarr store"):
         refuse_existing("memory://test_writer/papers", True)
-
-
-def test_complete_when_the_attribute_is_absent() -> None:
-    check_complete({}, "x.zarr")

@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.engine import lease as leasing
+from daskspectral.data import lease as leasing
+from daskspectral.data.folder import Directory
+from daskspectral.data.lease import Lease
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.engine.lease import Lease
 from daskspectral.engine.tasks import Total
 
 X = np.random.default_rng(5).standard_normal((40_000, 2))
@@ -80,7 +81,7 @@ def test_a_second_live_run_is_refused_and_a_killed_one_goes_on_at_once(points: P
 def test_every_estimator_holds_the_lease_and_releases_it(estimator: object, tmp_path: Path) -> None:
     run, x = tmp_path / "run.zarr", X[:300] / np.linalg.norm(X[:300], axis=1, keepdims=True)
     targets = [Y[:300]] if isinstance(estimator, dsp.HermiteRegressor | dsp.InvariantRegressor) else []
-    holder = Lease.take(run, 60.0)
+    holder = Lease.take(Directory(run), 60.0)
     with pytest.raises(OSError, match=rf"in use by another run: process {os.getpid()} on "):
         estimator.fit(x, *targets, checkpoint=run)  # type: ignore[attr-defined]
     holder.release()
@@ -115,25 +116,25 @@ def elsewhere(directory: Path, **changes: object) -> None:
 
 def test_a_lease_of_another_host_is_alive_for_three_intervals(tmp_path: Path) -> None:
     run = tmp_path / "run.zarr"
-    mine = Lease.take(run, 20.0)
+    mine = Lease.take(Directory(run), 20.0)
     elsewhere(run, pid=1)
     silent = time.time() - 59
     os.utime(run / ".lease", (silent, silent))
     with pytest.raises(OSError, match=r"process 1 on far\.example, since .* its hold ends 60 s after its last sign"):
-        Lease.take(run, 20.0)
+        Lease.take(Directory(run), 20.0)
     os.utime(run / ".lease", (silent - 2, silent - 2))
-    Lease.take(run, 20.0).release()
+    Lease.take(Directory(run), 20.0).release()
     mine.release()
 
 
 def test_a_lease_is_renewed_while_an_epoch_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leasing, "SHORTEST", 0.1)
-    lease = Lease.take(tmp_path / "run.zarr", 0.0)
+    lease = Lease.take(Directory(tmp_path / "run.zarr"), 0.0)
     try:
         old = time.time() - 100
-        os.utime(lease.directory / ".lease", (old, old))
+        os.utime(tmp_path / "run.zarr" / ".lease", (old, old))
         until = time.monotonic() + 10
-        while (lease.directory / ".lease").stat().st_mtime < old + 50:
+        while (tmp_path / "run.zarr" / ".lease").stat().st_mtime < old + 50:
             assert time.monotonic() < until
             time.sleep(0.01)
     finally:
@@ -142,7 +143,7 @@ def test_a_lease_is_renewed_while_an_epoch_lasts(tmp_path: Path, monkeypatch: py
 
 def test_a_run_whose_lease_was_taken_over_writes_no_more(tmp_path: Path) -> None:
     run = tmp_path / "run.zarr"
-    lease = Lease.take(run, 0.0)
+    lease = Lease.take(Directory(run), 0.0)
     checkpoint = Checkpoint.start(run, {}, {}, 0.0)
     elsewhere(run)
     with pytest.raises(OSError, match=r"taken over by another run: process \d+ on far\.example"):
@@ -154,9 +155,9 @@ def test_a_run_whose_lease_was_taken_over_writes_no_more(tmp_path: Path) -> None
 
 def test_a_process_number_that_was_given_again_is_another_process(tmp_path: Path) -> None:
     run = tmp_path / "run.zarr"
-    lease = Lease.take(run, 60.0)
+    lease = Lease.take(Directory(run), 60.0)
     elsewhere(run, host=json.loads((run / ".lease").read_text())["host"], started="1")
-    taken = Lease.take(run, 60.0)
+    taken = Lease.take(Directory(run), 60.0)
     assert json.loads((run / ".lease").read_text())["token"] == taken.token != lease.token
     taken.release()
     lease.release()
@@ -166,7 +167,7 @@ def test_a_process_number_that_was_given_again_is_another_process(tmp_path: Path
 def test_a_lease_that_was_not_written_to_its_end_blocks_nobody(text: str, tmp_path: Path) -> None:
     (tmp_path / "run.zarr").mkdir()
     (tmp_path / "run.zarr" / ".lease").write_text(text)
-    Lease.take(tmp_path / "run.zarr", 60.0).release()
+    Lease.take(Directory(tmp_path / "run.zarr"), 60.0).release()
     assert list((tmp_path / "run.zarr").iterdir()) == []
 
 
@@ -179,7 +180,7 @@ def test_one_of_many_takers_gets_the_lease(tmp_path: Path) -> None:
 
     def take() -> None:
         try:
-            taken.append(Lease.take(run, 60.0))
+            taken.append(Lease.take(Directory(run), 60.0))
         except OSError as error:
             refused.append(str(error))
 
@@ -205,7 +206,7 @@ def test_one_of_several_runs_takes_a_dead_lease_over(tmp_path: Path) -> None:
         def take(directory: Path = directory, start: threading.Barrier = start, held: list[Lease] = held) -> None:
             start.wait()
             with contextlib.suppress(OSError):
-                held.append(Lease.take(directory, 1.0))
+                held.append(Lease.take(Directory(directory), 1.0))
 
         threads = [threading.Thread(target=take) for _ in range(6)]
         for thread in threads:
@@ -220,7 +221,7 @@ def test_one_of_several_runs_takes_a_dead_lease_over(tmp_path: Path) -> None:
 def test_a_lease_that_says_nothing_counts_for_none(wrong: dict[str, object], tmp_path: Path) -> None:
     whole = {"token": "t", "host": "h", "system": "", "pid": 1, "started": "1", "since": "s", "interval": 1.0}
     (tmp_path / leasing.NAME).write_text(json.dumps(whole | wrong))
-    taken = Lease.take(tmp_path, 1.0)
+    taken = Lease.take(Directory(tmp_path), 1.0)
     assert json.loads((tmp_path / leasing.NAME).read_text())["token"] == taken.token
     taken.release()
     assert list(tmp_path.iterdir()) == []

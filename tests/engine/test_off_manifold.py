@@ -82,18 +82,19 @@ def test_an_off_manifold_row_after_rows_that_are_left_out(tmp_path: Path) -> Non
     x = OFF.copy()
     x[100:ROW:17] = np.nan
     for points in (x, da.from_array(x, chunks=(700, 3))):
-        with named():
-            tangential().fit(points, on_invalid="skip")
-        with named():
-            regressor().fit(points, Y, on_invalid="skip")
+        for model, y in (tangential(), ()), (regressor(), (Y,)):
+            with named() as caught:
+                model.fit(points, *y, on_invalid="skip")
+            assert caught.value.row == ROW
 
 
 def test_an_off_manifold_row_among_the_first_and_among_the_landmarks() -> None:
     x = X.copy()
     x[:40] = np.nan
     x[57] *= 2
-    with named(57):
+    with named(57) as caught:
         regressor().fit(x, Y, on_invalid="skip")
+    assert caught.value.row == 57
     sample = dsp.SpectralDecomposition(
         dsp.operators.Laplacian(Sphere(3)), Gaussian(1.0), landmarks="uniform", n_landmarks=200, random_state=0
     )
@@ -101,14 +102,19 @@ def test_an_off_manifold_row_among_the_first_and_among_the_landmarks() -> None:
     landmark = int(np.flatnonzero((sample.basis_.parts[-1].landmarks[50] == X).all(axis=1))[0])
     x = X.copy()
     x[landmark] *= 2
-    with named(landmark):
+    with named(landmark) as caught:
         sample.fit(x)
+    assert caught.value.row == landmark
 
 
 def test_an_off_manifold_row_of_appended_rows() -> None:
     fitted = tangential().fit(X[:2000])
-    with named():
+    values = fitted.eigenvalues_.copy()
+    with named() as caught:
         fitted.update(OFF)
+    assert caught.value.row == ROW
+    assert fitted.moments_.count == 2000
+    np.testing.assert_array_equal(fitted.eigenvalues_, values)  # the model is as before
 
 
 def test_an_off_manifold_row_of_a_trajectory_and_of_a_view() -> None:

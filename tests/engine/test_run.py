@@ -251,7 +251,7 @@ def test_lowest_bad_row_whatever_finished_first(
     with scheduling(scheduler):
         for x in (broken(*rows), f"{tmp_path}/x.zarr", da.from_array(broken(*rows), chunks=(110, 1))):
             with pytest.raises(
-                InvalidRowError, match=f"row {min(rows)} is the first .*X holds nan in column 1"
+                InvalidRowError, match=f"row {min(rows)} is the first .*X holds NaN in column 1"
             ) as caught:
                 run_of(x).reduce(task)
             assert caught.value.row == min(rows)

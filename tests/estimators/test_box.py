@@ -12,17 +12,17 @@ import daskspectral as dsp
 from daskspectral.basis import LandmarkBasis
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Periodic, Polynomial
 from daskspectral.landmarks import METHODS
-from daskspectral.manifolds import Box, Circle, Manifold, Product, Sphere
+from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Product, Sphere
 from daskspectral.operators import Laplacian
 
 CASES: dict[str, tuple[Manifold, Kernel, int]] = {
-    "circle": (Box([0], [2 * np.pi]), Gaussian(0.7), 9),
-    "far from the origin": (Box([-105], [-103]), Gaussian("median"), 9),
-    "uneven": (Box([0, -1], [2 * np.pi, 3]), Gaussian(1.0), 9),
-    "rough": (Box([0], [3]), Matern(2.5, 1.0), 7),
-    "product": (Product(Box([0], [2 * np.pi]), Sphere(3)), Gaussian(1.2), 12),
-    "product, the box last": (Product(Circle(), Box([1], [4])), Gaussian(0.8), 9),
-    "dot product": (Box([0], [2 * np.pi]), Polynomial(4), 9),
+    "circle": (PeriodicBox([0], [2 * np.pi]), Gaussian(0.7), 9),
+    "far from the origin": (PeriodicBox([-105], [-103]), Gaussian("median"), 9),
+    "uneven": (PeriodicBox([0, -1], [2 * np.pi, 3]), Gaussian(1.0), 9),
+    "rough": (PeriodicBox([0], [3]), Matern(2.5, 1.0), 7),
+    "product": (Product(PeriodicBox([0], [2 * np.pi]), Sphere(3)), Gaussian(1.2), 12),
+    "product, the box last": (Product(Circle(), PeriodicBox([1], [4])), Gaussian(0.8), 9),
+    "dot product": (PeriodicBox([0], [2 * np.pi]), Polynomial(4), 9),
 }
 
 
@@ -45,7 +45,7 @@ def test_landmark_kernels_on_a_box_are_periodic(case: str) -> None:
     )
 
 
-def moved(manifold: Box, x: Any) -> Any:
+def moved(manifold: PeriodicBox, x: Any) -> Any:
     """The same points, some of them many boxes away."""
     turns = np.random.default_rng(2).integers(-3, 4, x.shape)
     assert np.abs(turns).max() == 3
@@ -54,7 +54,7 @@ def moved(manifold: Box, x: Any) -> Any:
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Exponential(2.0), Polynomial(3)])
 def test_rows_outside_the_box_wrap(kernel: Kernel) -> None:
-    box = Box([0, -1], [2 * np.pi, 3])
+    box = PeriodicBox([0, -1], [2 * np.pi, 3])
     x = uniform(box, 2000)
     model, other = (make(box, kernel, n_landmarks=30).fit(rows) for rows in (x, moved(box, x)))
     np.testing.assert_allclose(model.transform(moved(box, x[:500])), model.transform(x[:500]), atol=1e-7)
@@ -62,7 +62,7 @@ def test_rows_outside_the_box_wrap(kernel: Kernel) -> None:
 
 
 def test_the_ends_of_a_box_meet_for_the_median_and_for_landmarks() -> None:
-    box = Box([0], [1])
+    box = PeriodicBox([0], [1])
     x = np.concatenate([uniform(box, 300) % 0.01, 1 - uniform(box, 300) % 0.01])  # one cluster, about 0
     model = make(box, Gaussian("median"), n_landmarks=5, n_components=2, landmarks="farthest").fit(x)
     assert isinstance(model.kernel_, Periodic)
@@ -76,7 +76,7 @@ def test_the_ends_of_a_box_meet_for_the_median_and_for_landmarks() -> None:
 
 
 def test_medians_of_periodic_kernels_elsewhere() -> None:
-    x = np.concatenate([uniform(Box([0], [1]), 30) % 0.01, 1 - uniform(Box([0], [1]), 30) % 0.01])
+    x = np.concatenate([uniform(PeriodicBox([0], [1]), 30) % 0.01, 1 - uniform(PeriodicBox([0], [1]), 30) % 0.01])
     periodic = Periodic(Matern(1.5, "median"), (1.0,))
     graph = dsp.GraphLaplacian(periodic, periodic, n_landmarks=10, n_components=2, random_state=0).fit(x)
     learned = dsp.KernelEmbedding(periodic, random_state=0).fit(x)
@@ -86,13 +86,13 @@ def test_medians_of_periodic_kernels_elsewhere() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_of_landmarks(method: str) -> None:
-    box = Box([0], [2 * np.pi])
+    box = PeriodicBox([0], [2 * np.pi])
     model = make(box, Gaussian(0.7), landmarks=method, n_landmarks=20, n_components=3).fit(uniform(box, 5000))
     np.testing.assert_allclose(model.eigenvalues_, [0, 1, 1], atol=0.1)
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
-    manifold = Product(Sphere(3), Box([0], [1]))
+    manifold = Product(Sphere(3), PeriodicBox([0], [1]))
     x = uniform(manifold, 1000)
     model = make(manifold, Gaussian("median"), n_landmarks=30).fit(x)
     dsp.save(model, tmp_path / "model")
@@ -100,19 +100,19 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_is_periodic_already() -> None:
-    box = Box([0], [1])
+    box = PeriodicBox([0], [1])
     x = uniform(box, 1000)
     options: dict[str, Any] = {"n_landmarks": 10, "n_components": 3}
     given, wrapped = (make(box, k, **options).fit(x) for k in (Periodic(Gaussian(0.2), (1.0,)), Gaussian(0.2)))
     np.testing.assert_array_equal(given.eigenvalues_, wrapped.eigenvalues_)
-    with pytest.raises(ValueError, match=r"kernel has the periods \(2.0,\), and .*Box.* has \(1.0,\)"):
+    with pytest.raises(ValueError, match=r"kernel has the periods \(2.0,\), and .*PeriodicBox.* has \(1.0,\)"):
         make(box, Periodic(Gaussian(0.2), (2.0,)), **options).fit(x)
     with pytest.raises(ValueError, match=r"one period or None for each column.*2.*1 column"):
         dsp.SpectralDecomposition(None, Periodic(Gaussian(0.2), (2.0, None))).fit(x)
 
 
 def test_standardized_columns_have_other_periods() -> None:
-    box = Box([0], [1])
+    box = PeriodicBox([0], [1])
     with pytest.raises(ValueError, match=r"standardize=True would change the units of X, .* has periods in them"):
         make(box, Gaussian(0.2), standardize=True, n_landmarks=10).fit(uniform(box, 100))
 
@@ -120,7 +120,7 @@ def test_standardized_columns_have_other_periods() -> None:
 @pytest.mark.parametrize("kernel", [Gaussian(0.8), Matern(2.5, 0.9), Polynomial(3)])
 def test_gradients_of_the_sums(kernel: Kernel) -> None:
     """The Dirichlet form of a product, against finite differences of values along the manifold."""
-    manifold = Product(Box([0, 0], [2, 3]), Circle())
+    manifold = Product(PeriodicBox([0, 0], [2, 3]), Circle())
     x = uniform(manifold, 400)
     model = make(manifold, kernel, landmarks=x[:12], exclude_landmarks=False, n_components=5).fit(x[12:])
     h, total = 1e-5, 0.0

@@ -141,10 +141,10 @@ def test_pieces_add_up(seed: int, cuts: list[int], offset: float) -> None:
     ("data", "error", "message"),
     [
         ((X[:1], Y[:1]), ValueError, r"R\^2 compares with the spread of y, and X has 1 row; give 2 or more"),
-        ((X[:, :2], Y), ValueError, "X has 2 columns, and the model was fitted on 3"),
+        ((X[:, :2], Y), ValueError, r"X has 2 features, but \w+ is expecting 3 features"),
         ((X, PAIR), ValueError, "y has 2 columns, and the model was fitted on 1 targets"),
         ((X, Y[:-1]), ValueError, "y has 899 rows and X has 900"),
-        ((X, None), ValueError, "y is None"),
+        ((X, None), ValueError, "the target y is None"),
         ((X, "no.zarr"), FileNotFoundError, "there is no zarr array at no.zarr"),
         ((X, Y, np.ones(3)), ValueError, "sample_weight has 3 rows and X has 900"),
     ],

@@ -230,7 +230,7 @@ def test_invalid_rows(tmp_path: Path) -> None:
     broken[30:55] = np.nan  # more than one whole tile
     kept = np.isfinite(broken).all(axis=1)
     for x in (broken, as_path(tmp_path, broken)):
-        with pytest.raises(dsp.InvalidRowError, match=r"row 30 is the first .*X holds nan in column 0"):
+        with pytest.raises(dsp.InvalidRowError, match=r"row 30 is the first .*X holds NaN in column 0"):
             make().fit(x)
     for changes in ({}, {"n_neighbors": 5}):
         without = make(landmarks=X[:15], **changes).fit(X[kept])

@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import Matern as OtherMatern
 from sklearn.kernel_ridge import KernelRidge
 
 import daskspectral as dsp
-from daskspectral.cli import describe
+from daskspectral.cli.describing import describe
 from daskspectral.engine import Run
 from daskspectral.engine import plan as planning
 from daskspectral.errors import FitWarning

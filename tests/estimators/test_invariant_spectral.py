@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import daskspectral as dsp
 from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.groups import Cyclic, Generated, Group, Permutations, Product, Rotations, SignFlips, Translations
-from daskspectral.manifolds import Box, FlatTorus, Manifold, Sphere
+from daskspectral.manifolds import FlatTorus, Manifold, PeriodicBox, Sphere
 from daskspectral.manifolds import Product as ProductManifold
 from daskspectral.operators import Laplacian
 
@@ -46,7 +46,7 @@ def grid(manifold: Manifold, degree: int) -> tuple[Array, Array]:
         return quadrature(manifold.d, 2 * degree)
     angles = np.arange(2 * degree + 1) / (2 * degree + 1)
     mesh = np.stack(np.meshgrid(*[angles] * manifold.dimension), axis=-1).reshape(-1, manifold.dimension)
-    if isinstance(manifold, Box):
+    if isinstance(manifold, PeriodicBox):
         mesh = np.array(manifold.lower) + mesh * manifold.lengths
     else:
         mesh = np.stack([np.cos(2 * np.pi * mesh), np.sin(2 * np.pi * mesh)], axis=-1).reshape(len(mesh), -1)
@@ -94,8 +94,8 @@ MANIFOLDS: dict[str, tuple[Manifold, Group, int]] = {
     "circle": (Sphere(2), Rotations(3), 13),
     "sphere": (Sphere(3), Generated([Cyclic(3), SignFlips(3)]), 49),
     "torus": (FlatTorus(2), Product(Rotations(2), SignFlips(2)), 45),
-    "box": (Box([-1] * 2, [1] * 2), Generated([Permutations(2), Translations([[1.0, 0]])]), 45),
-    "product": (ProductManifold(Sphere(3), Box([0], [1])), Product(Permutations(3), SignFlips(1)), 40),
+    "box": (PeriodicBox([-1] * 2, [1] * 2), Generated([Permutations(2), Translations([[1.0, 0]])]), 45),
+    "product": (ProductManifold(Sphere(3), PeriodicBox([0], [1])), Product(Permutations(3), SignFlips(1)), 40),
 }
 
 

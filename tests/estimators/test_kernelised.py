@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.decomposition import KernelPCA
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import daskspectral as dsp
@@ -133,10 +136,40 @@ def test_containers_and_saving(est: dsp.KernelEmbedding, tmp_path: Path) -> None
 
 
 def test_median_scale_and_clone() -> None:
-    est = dsp.KernelEmbedding(random_state=0).fit(X)
+    est = dsp.KernelEmbedding(Matern(1.5, "median"), random_state=0).fit(X)
     assert est.kernel_ == Matern(1.5, est.kernel_.scale)
     assert est.kernel_.scale == pytest.approx(np.median([np.linalg.norm(a - b) for a in X for b in X]), rel=0.05)
+    assert est.bandwidth_ is None
     np.testing.assert_array_equal(clone(est).fit(X).embedding_, est.embedding_)
+
+
+@pytest.mark.parametrize("bandwidth", ["auto", "median", "local", 0.4])
+def test_bandwidths(bandwidth: str | float, tmp_path: Path) -> None:
+    """The same as of a diffusion map; a Gaussian of this scale is exp(-r^2 / bandwidth^2)."""
+    est = dsp.KernelEmbedding(bandwidth=bandwidth, random_state=0).fit(X)
+    assert est.bandwidth_ == pytest.approx(dsp.DiffusionMap(bandwidth, random_state=0).fit(X).bandwidth_, rel=1e-12)
+    assert est.kernel_ == Matern(1.5, est.bandwidth_ / np.sqrt(2))
+    assert est.certificate_.optimal
+    dsp.save(est, tmp_path / "model.zarr")
+    assert dsp.load(tmp_path / "model.zarr").bandwidth_ == est.bandwidth_
+    rough = Matern(0.5, "auto") + Matern(1.5, "auto")
+    np.testing.assert_array_equal(clone(est).set_params(kernel=rough).fit(X).bandwidth_, est.bandwidth_)
+
+
+def test_in_pipelines_and_searches() -> None:
+    """As a step before a linear classifier, cloned and searched by its parameters; and its kernel in a machine."""
+    steps = make_pipeline(StandardScaler(), dsp.KernelEmbedding(random_state=0), LogisticRegression(C=1e3))
+    grid = {"kernelembedding__bandwidth": ["auto", "median"], "kernelembedding__regularization": [1e-4, 1e-2]}
+    search = GridSearchCV(clone(steps), grid, cv=3).fit(X, LABELS)
+    assert search.best_score_ > 0.9
+    assert search.score(NEW, NEW_LABELS) > 0.9
+    kernel = search.best_estimator_[1].learned_kernel_
+    machine = clone(SVC(kernel=kernel))
+    x = search.best_estimator_[0].transform(X)
+    assert machine.fit(x, LABELS).score(x, LABELS) > 0.9
+    machines = GridSearchCV(make_pipeline(StandardScaler(), SVC(kernel=kernel)), {"svc__C": [1.0, 100.0]}, cv=3)
+    assert machines.fit(X, LABELS).best_score_ > 0.9
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(machines)).predict(NEW), machines.predict(NEW))
 
 
 def test_singular_kernel_matrices_are_said_to_be() -> None:
@@ -146,6 +179,37 @@ def test_singular_kernel_matrices_are_said_to_be() -> None:
     np.testing.assert_allclose((est.embedding_**2).sum(axis=1), 1 - _default_u(Gaussian(0.5)) ** 2, rtol=1e-3)
     np.testing.assert_allclose(est.transform(X), est.embedding_, atol=1e-9)
     assert est.certificate_.optimal == (est.certificate_.gap <= 1e-7 * abs(est.objective_))
+
+
+def test_equal_points_are_one_counted() -> None:
+    """The problem of all rows, from dense matrices: K is singular, and its range holds the answer."""
+    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(40), np.arange(40) % 3 + 1))
+    x = X[rows]
+    given = np.cos(x[:, 0]) + 0.5 * np.random.default_rng(1).standard_normal(len(rows))
+    est = make(u=given, regularization=1e-5, d=(1 + 0.3 * X[:, 0])[rows]).fit(x)  # no RankWarning
+    k = Matern(2.5, 0.7).values(x, x)
+    assert est.range_ == np.linalg.matrix_rank(k, tol=1e-8) == 40
+    b = est.embedding_ @ est.embedding_.T
+    np.testing.assert_allclose(np.diag(b), 1 + 0.3 * x[:, 0], rtol=1e-7)
+    inverse = np.linalg.pinv(k, rcond=1e-10, hermitian=True)
+    cost = (k - np.outer(given, given)) / len(x) ** 2 - 1e-5 * inverse
+    assert est.objective_ == pytest.approx(float(np.vdot(cost, b)), rel=1e-4)
+    assert est.dual_ @ np.diag(b) == pytest.approx(est.objective_, rel=1e-6)
+    values, vectors = np.linalg.eigh(k)
+    inside = vectors[:, values > 1e-8]
+    slack = inside.T @ (np.diag(est.dual_) - cost) @ inside
+    assert np.linalg.eigvalsh(slack)[0] > -1e-9 * np.abs(est.dual_).max()
+    assert est.certificate_.optimal
+    np.testing.assert_allclose(est.transform(x), est.embedding_, atol=1e-12)
+    assert est.learned_kernel_.points.shape == (40, 2)
+
+
+def test_the_diagonal_at_equal_points_is_one() -> None:
+    x, d = X[[0, 1, 2, 1]], np.array([1.0, 1.0, 1.0, 2.0])
+    with pytest.raises(
+        ValueError, match=r"d must be the same at equal points: rows 1 and 3 of X are equal, and d is 1 "
+    ):
+        make(d=d).fit(x)
 
 
 def test_a_range_without_an_answer() -> None:
@@ -160,8 +224,11 @@ def test_a_range_without_an_answer() -> None:
 
 def test_unproved_answers_are_not_called_optimal() -> None:
     assert not make(tolerance=1e-15).fit(X).certificate_.optimal
-    with pytest.raises(ValueError, match=r"or raise max_passes"):
-        make(max_passes=1, d=1 + 0.5 * X[:, 0] ** 2).fit(X * 3)
+    hasty = make(max_passes=1).fit(X)
+    assert not hasty.certificate_.optimal
+    assert hasty.objective_ + hasty.certificate_.gap >= make().fit(X).objective_ > hasty.objective_
+    with pytest.warns(dsp.RankWarning), pytest.raises(ValueError, match=r"or raise max_passes"):
+        make(kernel=Gaussian(1.0), max_passes=1, d=1 + 0.5 * X[:, 0] ** 2).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +241,8 @@ def test_unproved_answers_are_not_called_optimal() -> None:
         ({"d": np.ones(7)}, r"d must be a finite number at each of the 90 points.*shape \(7,\)"),
         ({"u": np.nan}, r"u must be a finite number at each of the 90 points"),
         ({"random_state": -1}, r"random_state must be"),
+        ({"bandwidth": "wide"}, r"bandwidth must be a number, or one of 'auto', 'median', 'local'; it is 'wide'"),
+        ({"bandwidth": 2.0}, r"bandwidth=2.0 is for a kernel whose scale is 'auto', .* leave one of them out"),
     ],
 )
 def test_bad_parameters(changes: dict[str, Any], message: str) -> None:
@@ -187,6 +256,8 @@ def test_bad_data(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(dsp.InvalidRowError, match=r"row 3 is the first"):
         make().fit(np.where(np.arange(90)[:, None] == 3, np.nan, X))
     with pytest.raises(ValueError, match=r"k\(x, x\) - u\(x\)\^2 vanishes there; give d"):
+        make().fit(X[[0, 0]])
+    with pytest.raises(ValueError, match=r"X has 1 row \(n_samples = 1\), and KernelEmbedding needs 2 or more"):
         make().fit(X[:1])
     with pytest.raises(ValueError, match=r"not fitted yet"):
         make().transform(X)
@@ -198,3 +269,10 @@ def test_bad_data(monkeypatch: pytest.MonkeyPatch) -> None:
 def _default_u(kernel: Gaussian) -> Array:
     k = kernel.values(X, X)
     return np.asarray(k.sum(axis=0) / np.sqrt(k.sum()))
+
+
+@pytest.mark.parametrize("equal", [0, 5])
+def test_a_bandwidth_that_leaves_nothing(equal: int) -> None:
+    x = np.random.default_rng(0).standard_normal((40, 2))
+    with pytest.raises(ValueError, match=r"joins no two of the 40 different points: .* Give a larger bandwidth"):
+        dsp.KernelEmbedding(bandwidth=1e-12).fit(np.concatenate([x, x[:equal]]))

@@ -15,7 +15,7 @@ import zarr
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.kernels import Matern
-from daskspectral.manifolds import Box, Sphere
+from daskspectral.manifolds import PeriodicBox, Sphere
 from daskspectral.operators import (
     AnisotropicDiffusion,
     DifferentialOperator,
@@ -73,7 +73,7 @@ SPECTRA: dict[str, tuple[Any, Any, Any, float, dict[str, Any]]] = {
         3,
         np.pi**2 * np.array([0, 1, 1, 1, 1]),
         0.06,
-        {"operator": Laplacian(Box([0, 0], [2, 2]))},
+        {"operator": Laplacian(PeriodicBox([0, 0], [2, 2]))},
     ),
     "oscillator": (
         LINE,

@@ -117,7 +117,7 @@ def test_a_halted_fit_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(Halt):
             make().fit(blocks, checkpoint=run, checkpoint_every=0.0)
     with monkeypatch.context() as patch:
-        patch.setattr(passes, "_extent", lambda *a, **k: pytest.fail("the box is in the checkpoint"))
+        patch.setattr(passes, "extent_of", lambda *a, **k: pytest.fail("the box is in the checkpoint"))
         resumed = make().fit(blocks, checkpoint=run)
     assert_same_bits(resumed.moments_, make().fit(blocks).moments_)
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import BoxEdge, MonomialBasis, Vanishing
 from daskspectral.kernels import Gaussian, Matern, Periodic, Polynomial
-from daskspectral.manifolds import Box
+from daskspectral.manifolds import PeriodicBox
 from daskspectral.operators import Cross, Laplacian, Transfer
 
 TURN = 2 * np.pi
@@ -53,8 +53,10 @@ def test_it_is_the_kernel_that_is_periodic_and_the_box() -> None:
     x = ANGLES[:2000]
     named = make(periods={0: TURN}).fit(x)
     kernel = make(kernel=Periodic(Gaussian(1.0), (TURN,))).fit(x)
-    box = make(operator=Laplacian(Box([0], [TURN]))).fit(x)
-    both = make(periods={0: TURN}, kernel=Periodic(Gaussian(1.0), (TURN,)), operator=Laplacian(Box([0], [TURN]))).fit(x)
+    box = make(operator=Laplacian(PeriodicBox([0], [TURN]))).fit(x)
+    both = make(
+        periods={0: TURN}, kernel=Periodic(Gaussian(1.0), (TURN,)), operator=Laplacian(PeriodicBox([0], [TURN]))
+    ).fit(x)
     for other in (kernel, box, both):
         np.testing.assert_allclose(other.eigenvalues_, named.eigenvalues_, rtol=1e-9, atol=1e-12)
 
@@ -133,7 +135,7 @@ def test_kernels_at_landmarks_of_a_vanishing_basis() -> None:
             r"the kernel has the periods \(1.0,\), and periods= asks for \(6.28",
         ),
         (
-            {"periods": {0: TURN}, "operator": Laplacian(Box([0], [1]))},
+            {"periods": {0: TURN}, "operator": Laplacian(PeriodicBox([0], [1]))},
             ValueError,
             r"has the periods \(1.0,\), and periods= asks for \(6.28.*; give them once",
         ),

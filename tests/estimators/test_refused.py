@@ -34,9 +34,9 @@ def in_group(path: Path) -> str:
 BAD_DATA: dict[str, tuple[Callable[[Path], Any], type[Exception], str]] = {
     "one dimension": (lambda path: X[:, 0], ValueError, "X must have 2 dimensions"),
     "three dimensions": (lambda path: X[None], ValueError, "X must have 2 dimensions"),
-    "empty": (lambda path: X[:0], ValueError, r"X is empty: its shape is \(0, 3\)"),
-    "complex": (lambda path: X + 1j, TypeError, "real numbers are wanted"),
-    "objects": (lambda path: X.astype(object), TypeError, "dtype object, and real numbers are wanted; convert it"),
+    "empty": (lambda path: X[:0], ValueError, r"X is empty: 0 sample\(s\)"),
+    "complex": (lambda path: X + 1j, ValueError, "Complex data not supported: X has dtype complex128"),
+    "objects": (lambda path: X.astype(str).astype(object), TypeError, "X holds text, such as"),
     "text": (lambda path: [["a", "b"]], TypeError, "real numbers are wanted"),
     "unknown blocks": (unknown_blocks, ValueError, r"X is a dask array with blocks of unknown size; call X\."),
     "missing": (lambda path: path / "no.zarr", FileNotFoundError, "there is no zarr array at .*no.zarr"),
@@ -130,7 +130,7 @@ def test_bad_options_before_any_task(options: dict[str, Any], error: type[Except
 def test_bad_transforms(fitted: dsp.SpectralDecomposition, no_tasks: None, tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         make().transform(X)
-    with pytest.raises(ValueError, match="X has 2 columns, and the model was fitted on 3"):
+    with pytest.raises(ValueError, match=r"X has 2 features, but \w+ is expecting 3 features"):
         fitted.transform(X[:, :2])
     with pytest.raises(ValueError, match="on_invalid must be"):
         fitted.transform(X, on_invalid="drop")
@@ -140,7 +140,7 @@ def test_bad_transforms(fitted: dsp.SpectralDecomposition, no_tasks: None, tmp_p
 
 @pytest.mark.parametrize("standardize", [False, True])
 def test_weights_that_weigh_nothing(standardize: bool) -> None:
-    with pytest.raises(ValueError, match="the total sample weight is 0; some row needs a positive weight"):
+    with pytest.raises(ValueError, match="the total sample weight is 0; some row needs a weight above zero"):
         make(standardize=standardize).fit(X, sample_weight=np.zeros(N))
     weight = np.ones(N)
     weight[[500, 40]] = -2

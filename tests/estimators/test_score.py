@@ -222,7 +222,7 @@ def test_a_generator(reversible: bool) -> None:
     [
         (NEW[:1], {}, r"a score of 4 functions needs more than 4 rows, and X has 1 rows; .* lower n_components"),
         (NEW[:4], {}, r"a score of 4 functions needs more than 4 rows, and X has 4 rows"),
-        (np.hstack([NEW, NEW]), {}, r"X has 2 columns, and the model was fitted on 1"),
+        (np.hstack([NEW, NEW]), {}, r"X has 2 features, but \w+ is expecting 1 features"),
         (NEW, {"sample_weight": np.ones(3)}, r"sample_weight has 3 rows and X has 20000"),
         (NEW, {"on_invalid": "keep"}, r"on_invalid must be 'raise' or 'skip'; it is 'keep'"),
         (NEW, {"fields": {"potential": NEW[:, 0]}}, r"the operator laplacian reads no fields"),

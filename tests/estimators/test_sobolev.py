@@ -24,11 +24,11 @@ from daskspectral.groups import (
 )
 from daskspectral.groups import Product as Both
 from daskspectral.groups.elements import elements
-from daskspectral.manifolds import SO3, Box, Circle, FlatTorus, Product, Sphere
+from daskspectral.manifolds import SO3, Circle, FlatTorus, PeriodicBox, Product, Sphere
 from daskspectral.solve.sections import sections
 
 ROOM = 10**9  # bytes
-BOX = Box([0.0, -1.0], [2.0, 1.0])
+BOX = PeriodicBox([0.0, -1.0], [2.0, 1.0])
 CASES = {
     "sphere": (Sphere(3), Permutations(3), 2.0),
     "sphere in R^4": (Sphere(4), Cyclic(4), 2.0),
@@ -152,7 +152,7 @@ def test_several_targets_share_a_penalty():
     st.sampled_from([Permutations(4), Cyclic(7), SignFlips(5), Rotations(12), Rotations(7, 3, (2, 0)), Permutations(1)])
 )
 def test_elements_are_as_many_as_the_order_and_closed(group):
-    manifold = Sphere(group.dimension) if group.dimension > 1 else Box([0], [1])
+    manifold = Sphere(group.dimension) if group.dimension > 1 else PeriodicBox([0], [1])
     found = elements(group, manifold, 500)
     assert len(found) == group.order
     assert found[0].trivial

@@ -17,7 +17,7 @@ import zarr
 import daskspectral as dsp
 from daskspectral.basis import LandmarkBasis
 from daskspectral.kernels import Gaussian
-from tests.common import assert_same_bits, assert_same_moments
+from tests.common import assert_same_bits, assert_same_moments, written
 from tests.estimators.common import Array, N, X, make
 
 
@@ -100,7 +100,9 @@ def test_lazy_in_lazy_out(
 def test_xarray_keeps_what_belongs_to_the_rows(convert: Any, tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
     embedding = fitted.transform(convert(tmp_path))
     assert embedding.dims == ("row", "component")
-    assert set(embedding.coords) == {"row", "group", "component", "eigenvalue"}
+    errors = {"eigenvalue_lower", "eigenvalue_upper", "standard_error"}
+    assert set(embedding.coords) == {"row", "group", "component", "eigenvalue", *errors}
+    np.testing.assert_array_equal(embedding.eigenvalue_lower, fitted.eigenvalue_errors_[:, 0])
     np.testing.assert_array_equal(embedding.row, 2 * np.arange(N))
     np.testing.assert_array_equal(embedding.eigenvalue, fitted.eigenvalues_)
     np.testing.assert_allclose(embedding.sel(row=20), fitted.transform(X[10:11])[0], rtol=1e-9)
@@ -119,8 +121,7 @@ def test_names_that_xarray_holds_already(fitted: dsp.SpectralDecomposition) -> N
 def test_transform_to_a_store(kind: str, tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
     x, out = CONTAINERS[kind][0](tmp_path), tmp_path / "out.zarr"
     assert fitted.transform(x, out=out) is None
-    written = zarr.open_array(out, mode="r")
-    np.testing.assert_allclose(written[:], fitted.transform(X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(written(out), fitted.transform(X), rtol=1e-9, atol=1e-12)
     with pytest.raises(FileExistsError, match=r"out.zarr exists"):
         fitted.transform(x, out=out)
     fitted.transform(x, out=out, overwrite=True)
@@ -144,7 +145,7 @@ def test_invalid_rows_in_transform(kind: str, tmp_path: Path, fitted: dsp.Spectr
         fitted.transform(x, out=out)
     assert "out.zarr" not in str(os.listdir(tmp_path))
     fitted.transform(x, out=out, on_invalid="skip")
-    for embedding in (np.asarray(fitted.transform(x, on_invalid="skip")), zarr.open_array(out, mode="r")[:]):
+    for embedding in (np.asarray(fitted.transform(x, on_invalid="skip")), written(out)):
         np.testing.assert_array_equal(np.flatnonzero(np.isnan(embedding).any(axis=1)), [1717, 1718])
         assert np.isnan(embedding[1717:1719]).all()
 
@@ -154,7 +155,7 @@ def test_invalid_rows_in_fit(kind: str, tmp_path: Path) -> None:
     broken = X.copy()
     broken[[2900, 1717], [2, 0]] = [np.inf, np.nan]
     for options in ({}, {"standardize": True}, {"kernel": Gaussian("median"), "landmarks": "kmeans++"}):
-        with pytest.raises(dsp.InvalidRowError, match=r"row 1717 is the first .*X holds nan in column 0"):
+        with pytest.raises(dsp.InvalidRowError, match=r"row 1717 is the first .*X holds NaN in column 0"):
             make(**options).fit(CONTAINERS[kind][0](tmp_path, broken))
     skipped = make(landmarks=X[:20]).fit(CONTAINERS[kind][0](tmp_path, broken), on_invalid="skip")
     without = make(landmarks=X[:20]).fit(np.delete(broken, [1717, 2900], axis=0))

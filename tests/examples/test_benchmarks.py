@@ -33,12 +33,16 @@ def test_every_script_tells_what_it_measures(name):
     "name",
     [
         "against_peers",
+        "bandwidths",
         "billion_modes",
         "chunk_kernel",
+        "classes",
         "density",
+        "embeddings",
         "first_fit",
         "from_zarr",
         "hermite",
+        "invariant_dimensions",
         "lattice_fit",
         "many_functions",
         "mode_rates",
@@ -63,3 +67,17 @@ def test_our_side_of_the_comparison_with_klap():
     values = Gaussian(1.0).values(x, y)
     assert np.allclose(gram, values @ values.T)
     assert form.shape == gram.shape
+
+
+def test_beside_others_runs_what_is_installed(tmp_path):
+    """The programs of this package and of scikit-learn, with their answers; the other peers are not installed here."""
+    module = importlib.import_module("beside_others")
+    arguments = ["--quick", "--repeats", "1", "--folder", str(tmp_path), "--task", "table", "--json"]
+    done = CliRunner().invoke(module.main, [*arguments, str(tmp_path / "out.json")])
+    assert done.exit_code == 0, done.output
+    rows = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert [row["by"] for row in rows] == ["daskspectral", "scikit-learn"]
+    assert all(float(row["answer"]) > 0.9 for row in rows)  # five nearest neighbours on digits
+    done = CliRunner().invoke(module.main, ["--show"])
+    assert "dsp.operators.Covariance()" in done.output
+    assert module.lines(module.FIELD_OURS) == 5

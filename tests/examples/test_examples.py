@@ -47,9 +47,10 @@ def test_hermite(tmp_path):
 
 
 NAMES = ["figure1_half_moons", "figure2_spherical_harmonics", "figure4_hermite_regression", "figure6_hermite"]
+OTHERS = ["double_well", "torsions", "positions", "mnist_features", "digits_embedding", "crystal_forces"]
 
 
-@pytest.mark.parametrize("name", [*NAMES, "double_well", "torsions", "positions", "mnist_features"])
+@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
 def test_a_folder_that_is_missing_is_made(name, tmp_path, monkeypatch):
     def reached(path, overwrite):
         raise InterruptedError(path)

@@ -21,7 +21,7 @@ from daskspectral.groups import (
     SignFlips,
     Translations,
 )
-from daskspectral.manifolds import SO3, Box, Circle, FlatTorus, Manifold, Sphere
+from daskspectral.manifolds import SO3, Circle, FlatTorus, Manifold, PeriodicBox, Sphere
 from daskspectral.manifolds import Product as ProductManifold
 from daskspectral.registry import decode, encode
 
@@ -104,8 +104,8 @@ def test_isometries_are_accepted() -> None:
     for manifold, group in [
         (Sphere(20), Permutations(20)),
         (Circle(), Rotations(7)),
-        (Box([-1] * 10, [1] * 10), Generated([SignFlips(10), Permutations(10), Translations([[0.5] * 10])])),
-        (Box([0] * 2, [2 * np.pi] * 2), Automorphisms([[[0, 1], [-1, 0]]])),
+        (PeriodicBox([-1] * 10, [1] * 10), Generated([SignFlips(10), Permutations(10), Translations([[0.5] * 10])])),
+        (PeriodicBox([0] * 2, [2 * np.pi] * 2), Automorphisms([[[0, 1], [-1, 0]]])),
         (SO3(), Orthogonal([np.kron(np.eye(3), np.eye(3)[[1, 2, 0]])])),
         (FlatTorus(2), Rotations(5, 4)),
         (ProductManifold(Sphere(3), Circle()), Product(Cyclic(3), Rotations(3))),
@@ -118,9 +118,9 @@ def test_isometries_are_accepted() -> None:
     [
         (Sphere(3), Permutations(4), r"Sphere\(d=3\) has 3 coordinates, and Permutations\(d=4\) acts on 4; give"),
         (FlatTorus(2), Permutations(4), r"generator 1 of Permutations\(d=4\) does not act: .* moves points off"),
-        (Box([0, 0], [1, 2]), Permutations(2), r"generator 0 .* takes side 1, of length 2, to side 0"),
+        (PeriodicBox([0, 0], [1, 2]), Permutations(2), r"generator 0 .* takes side 1, of length 2, to side 0"),
         (Sphere(2), Translations([[1.0, 0]]), r"generator 0 of Translations.* shifts the coordinates"),
-        (Box([0, 0], [1, 1]), Rotations(6), r"generator 0 of Rotations.* not a signed permutation"),
+        (PeriodicBox([0, 0], [1, 1]), Rotations(6), r"generator 0 of Rotations.* not a signed permutation"),
     ],
     ids=repr,
 )

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import eval_gegenbauer, sph_harm_y
 
-from daskspectral.manifolds import SO3, Box, Circle, FlatTorus, Implicit, Isometry, Manifold, Product, Sphere
+from daskspectral.manifolds import (
+    SO3,
+    Circle,
+    FlatTorus,
+    Implicit,
+    Isometry,
+    Manifold,
+    PeriodicBox,
+    PeriodicCell,
+    Product,
+    Sphere,
+)
 from daskspectral.manifolds.eigenspace import dense
 from daskspectral.registry import decode, encode
 
@@ -41,13 +52,29 @@ def torus_isometry(m: int, rng: np.random.Generator) -> Isometry:
     return Isometry(matrix)
 
 
+def sixth(rng: np.random.Generator) -> Array:
+    """A rotation by a multiple of 60 degrees, or a reflection at an axis of the hexagon."""
+    c, s = np.cos(a := np.pi / 3 * rng.integers(6)), np.sin(a)
+    return np.array([[c, -s], [s, c]]) @ np.diag([1, rng.choice([-1, 1])])
+
+
 CASES: dict[str, tuple[Manifold, Draw, int]] = {
     "circle": (Circle(), lambda rng: Isometry(rotation(2, rng) @ np.diag([1, rng.choice([-1, 1])])), 30),
     "sphere 3": (Sphere(3), lambda rng: Isometry(rotation(3, rng) * rng.choice([-1, 1])), 12),
     "sphere 6": (Sphere(6), lambda rng: Isometry(rotation(6, rng)), 4),
     "torus": (FlatTorus(3), lambda rng: torus_isometry(3, rng), 8),
-    "box": (Box([-1] * 4, [1] * 4), lambda rng: Isometry(signed(4, rng), rng.uniform(-1, 1, 4)), 6),
-    "uneven box": (Box([0, 0, 1], [1, 2, 2]), lambda rng: Isometry(np.diag([1, -1, -1]), rng.normal(size=3)), 9),
+    "box": (PeriodicBox([-1] * 4, [1] * 4), lambda rng: Isometry(signed(4, rng), rng.uniform(-1, 1, 4)), 6),
+    "uneven box": (
+        PeriodicBox([0, 0, 1], [1, 2, 2]),
+        lambda rng: Isometry(np.diag([1, -1, -1]), rng.normal(size=3)),
+        9,
+    ),
+    "fcc cell": (PeriodicCell.fcc(1.5), lambda rng: Isometry(signed(3, rng), rng.normal(size=3)), 7),
+    "hexagonal cell": (
+        PeriodicCell.hexagonal(0.7, 2.0),
+        lambda rng: Isometry(scipy.linalg.block_diag(sixth(rng), [[rng.choice([-1, 1])]]), rng.normal(size=3)),
+        9,
+    ),
     "rotations": (SO3(), lambda rng: Isometry(np.kron(rotation(3, rng), rotation(3, rng))), 4),
     "sphere and circle": (
         Product(Sphere(3), Circle()),
@@ -55,7 +82,7 @@ CASES: dict[str, tuple[Manifold, Draw, int]] = {
         9,
     ),
     "box and rotations": (
-        Product(Box([0], [1]), SO3()),
+        Product(PeriodicBox([0], [1]), SO3()),
         lambda rng: Isometry(
             scipy.linalg.block_diag([[-1]], np.kron(rotation(3, rng), rotation(3, rng))),
             [rng.uniform(), *np.zeros(9)],
@@ -146,7 +173,7 @@ def test_dirichlet_forms_are_the_eigenvalues_by_quadrature() -> None:
     ("lower", "upper"), [([0.0, 0.0], [1.0, 1.0]), ([-1, 0, 2], [1, 1, 5]), ([0, 1], [1, 1 + np.sqrt(2)])]
 )
 def test_box_by_enumeration(lower: list[float], upper: list[float]) -> None:
-    box = Box(lower, upper)
+    box = PeriodicBox(lower, upper)
     x = np.random.default_rng(0).uniform(lower, upper, (7, len(lower)))
     wave = 2 * np.pi / (np.array(upper) - lower)
     grid = np.array(list(itertools.product(range(-9, 10), repeat=len(lower))))
@@ -165,7 +192,7 @@ def test_box_by_enumeration(lower: list[float], upper: list[float]) -> None:
 def test_a_box_of_angles_is_the_embedded_torus() -> None:
     t = np.random.default_rng(0).uniform(0, 7, (5, 3))
     x = np.stack([np.cos(t), np.sin(t)], axis=-1).reshape(5, 6)
-    box, torus = Box([0] * 3, [2 * np.pi] * 3), FlatTorus(3)
+    box, torus = PeriodicBox([0] * 3, [2 * np.pi] * 3), FlatTorus(3)
     for level in range(8):
         assert box.eigenvalue(level) == pytest.approx(torus.eigenvalue(level), abs=1e-12)
         found = box.eigenfunctions(level).values(t)
@@ -253,7 +280,7 @@ def test_saved_points_make_the_same_functions(name: str) -> None:
 
 def test_whole_levels_round_down() -> None:
     assert [Sphere(3).levels_within(n) for n in (0, 1, 3, 4, 8, 9, 15)] == [0, 1, 1, 2, 2, 3, 3]
-    assert Box([-1] * 10, [1] * 10).levels_within(1 + 20 + 180 + 960) == 4
+    assert PeriodicBox([-1] * 10, [1] * 10).levels_within(1 + 20 + 180 + 960) == 4
     assert Sphere(20).levels_within(1750) == 4
 
 
@@ -280,7 +307,7 @@ def test_rotations_are_a_manifold_in_nine_dimensions() -> None:
 
 
 def test_points_off_a_manifold_are_told_by_how_much() -> None:
-    manifold = Product(Sphere(3), Box([0], [1]))
+    manifold = Product(Sphere(3), PeriodicBox([0], [1]))
     x = manifold.sample(5, np.random.default_rng(0))
     manifold.check(x)
     x[2, :3] *= 1.25
@@ -304,10 +331,20 @@ def test_points_off_a_manifold_are_told_by_how_much() -> None:
         (FlatTorus(2), Isometry(np.eye(4)[[1, 2, 3, 0]]), r"it moves points off the manifold, by"),
         (SO3(), Isometry(np.eye(9)[[1, 0, *range(2, 9)]]), r"it moves points off the manifold, by"),
         (SO3(), Isometry(-np.eye(9)), r"it moves points off the manifold, by"),
-        (Box([0, 0], [1, 1]), Isometry([[0.6, 0.8], [-0.8, 0.6]]), r"not a signed permutation"),
-        (Box([0, 0], [1, 2]), Isometry([[0, 1], [1, 0]]), r"takes side 1, of length 2, to side 0, of length 1"),
-        (Box([0, 0], [1, 1]), Isometry([[1, 1], [0, 1]]), r"not orthogonal"),
-        (Product(Circle(), Circle()), Isometry(np.eye(4)[[2, 3, 0, 1]]), r"mixes the first 2 coordinates"),
+        (PeriodicBox([0, 0], [1, 1]), Isometry([[0.6, 0.8], [-0.8, 0.6]]), r"not a signed permutation"),
+        (PeriodicBox([0, 0], [1, 2]), Isometry([[0, 1], [1, 0]]), r"takes side 1, of length 2, to side 0, of length 1"),
+        (PeriodicBox([0, 0], [1, 1]), Isometry([[1, 1], [0, 1]]), r"not orthogonal"),
+        (
+            Product(Circle(), Circle()),
+            Isometry(np.eye(4)[[0, 2, 1, 3]]),
+            r"it mixes coordinates of factors, 2, 2 c",
+        ),
+        (
+            Product(Circle(), FlatTorus(1)),
+            Isometry(np.eye(4)[[2, 3, 0, 1]]),
+            r"takes factor 1, FlatTorus\(m=1\), to",
+        ),
+        (Product(Circle(), Sphere(3)), Isometry(np.eye(5)[[3, 4, 0, 1, 2]]), r"it mixes coordinates of factors, 2, 3"),
         (Product(Circle(), Circle()), Isometry(np.diag([1, 1, 1, 3])), r"expected an isometry of Circle\(\)"),
         (Implicit(lambda x: x, 3), Isometry(np.eye(3)), r"known by its normals"),
     ],
@@ -320,9 +357,9 @@ def test_other_maps_are_refused(manifold: Manifold, g: Isometry, reason: str) ->
 
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match=r"bounds lower < upper"):
-        Box([0, 1], [1, 1])
+        PeriodicBox([0, 1], [1, 1])
     with pytest.raises(ValueError, match=r"as many lower as upper"):
-        Box([0, 1], [1])
+        PeriodicBox([0, 1], [1])
     with pytest.raises(TypeError, match=r"expected two manifolds"):
         Product(Sphere(3), 2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"not known in closed form"):

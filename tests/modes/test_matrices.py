@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from daskspectral.basis import FourierLattice
 from daskspectral.forms import Field, along, along_each, form, functional, grad, inner, partial, second
-from daskspectral.manifolds import Box, Circle, FlatTorus, Sphere
+from daskspectral.manifolds import Circle, FlatTorus, PeriodicBox, Sphere
 from daskspectral.modes import nufft, pairing_terms_of, terms_of
 from daskspectral.modes.matrices import form_matrix, functional_vector, truncated
 from daskspectral.modes.sums import mode_sum
@@ -152,7 +152,8 @@ def test_matrices_of_modes_are_direct_sums(name: str, d: int, method: str) -> No
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    ("manifold", "d"), [(Circle(), 2), (Sphere(3), 3), (Sphere(4), 4), (FlatTorus(2), 4), (Box([0, 0], [3, 3]), 2)]
+    ("manifold", "d"),
+    [(Circle(), 2), (Sphere(3), 3), (Sphere(4), 4), (FlatTorus(2), 4), (PeriodicBox([0, 0], [3, 3]), 2)],
 )
 def test_tangential_forms(manifold: Any, d: int, method: str) -> None:
     method = "matmul" if d > nufft.DIMENSIONS else method

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskspectral.basis.base import Arena, Block
+from daskspectral.basis.evaluation import Arena, Block
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.forms import Atom
 from daskspectral.modes import functions, nufft

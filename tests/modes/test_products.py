@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
-from daskspectral.basis.base import Arena, Block
+from daskspectral.basis.evaluation import Arena, Block
 from daskspectral.forms import Atom, Field
 from daskspectral.modes import ModeTerm, ModeWeight, terms_of
 from daskspectral.modes.products import FormProduct, FormProducts
@@ -100,6 +100,9 @@ def test_a_term_given_twice_counts_twice_in_the_matrix_and_in_its_transpose() ->
         matrix = dense(lattice, terms, x, {})
         agree(product @ vectors, matrix @ vectors)
         agree(vectors.T @ product, vectors.T @ matrix)
+        once = FormProduct(lattice, [term], all_modes(lattice, terms, x, {}))
+        agree(product @ vectors, 2 * (once @ vectors) + (vectors.T @ once).T)
+        assert not np.allclose(product @ vectors, (vectors.T @ product).T)  # not symmetric: the transpose is one
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -142,6 +145,8 @@ def test_a_truncated_lattice_has_a_block_of_the_matrices(d: int) -> None:
     products = FormProducts(lattice, forms, all_modes(lattice, forms[0], x, {}))
     lower = products.truncated((1,) * d)
     places = lattice.places(lower.lattice)
+    assert lower.lattice.orders == (1,) * d
+    assert len(set(places)) == 3**d
     for small, large in zip(lower(np.eye(3**d)), products(np.eye(lattice.size)), strict=True):
         agree(small, large[np.ix_(places, places)])
 

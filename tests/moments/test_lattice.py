@@ -234,7 +234,7 @@ def test_dense_moments_are_matrices() -> None:
 
 
 @pytest.mark.parametrize("method", ["matmul", NUFFT])
-@pytest.mark.parametrize("n", [1, 2, 5, 20, 60])
+@pytest.mark.parametrize("n", [2, 5, 20, 60])
 def test_few_rows_have_as_many_functions(n: int, method: str) -> None:
     """No function is made of rounding, or of the errors of the transform: none has a value below 0."""
     basis = FourierLattice((5, 4), box=BOX, method=method)
@@ -256,7 +256,7 @@ def test_equal_rows_leave_the_constant() -> None:
 
 def test_weights_that_sum_to_zero() -> None:
     model = dsp.SpectralDecomposition(basis=FourierLattice(2, box=BOX), n_components=2)
-    with pytest.raises(ValueError, match="the total sample weight is 0; some row needs a positive weight"):
+    with pytest.raises(ValueError, match="the total sample weight is 0; some row needs a weight above zero"):
         model.fit(X, sample_weight=np.zeros(len(X)))
 
 

@@ -16,7 +16,7 @@ from daskspectral.forms import Form, along, dirichlet, form, functional, grad, g
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Circle, FlatTorus, Implicit, Sphere
 from daskspectral.moments import Measure, Moments, block_rows, update_digest
-from daskspectral.operators import Laplacian, Operator, SymmetricForm, parse
+from daskspectral.operators import Laplacian, Operator, SymmetricForm
 from daskspectral.registry import decode, encode, foreign
 
 RNG = np.random.default_rng(4)
@@ -222,12 +222,6 @@ def test_operators_say_what_they_measure() -> None:
             lambda: decode({"$class": "operators.Heat", "state": {}}, Operator),
             "operators.Heat, which this",
         ),
-        (lambda: parse("heat", None, 3), "no operator 'heat'; the operators are laplacian"),
-        (lambda: parse("laplacian", "torus", 3), "an even number of columns; got 3"),
-        (
-            lambda: parse("laplacian", "plane", 3),
-            "no manifold 'plane'; the manifolds are sphere, circle, torus",
-        ),
     ],
 )
 def test_operators_refused(make: Callable[[], Any], match: str) -> None:
@@ -239,14 +233,6 @@ def test_operators_refused(make: Callable[[], Any], match: str) -> None:
 def test_states_of_operators(manifold: Any) -> None:
     state = encode(Laplacian(manifold))
     assert decode(state, Operator, trusted=foreign(state)) == Laplacian(manifold)
-
-
-@pytest.mark.parametrize(
-    ("name", "d", "manifold"),
-    [(None, 5, None), ("sphere", 3, Sphere(3)), ("circle", 2, Circle()), ("torus", 4, FlatTorus(2))],
-)
-def test_operators_by_name(name: str | None, d: int, manifold: Any) -> None:
-    assert parse("laplacian", name, d) == Laplacian(manifold)
 
 
 def test_an_operator_of_ones_own() -> None:

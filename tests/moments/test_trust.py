@@ -17,7 +17,7 @@ from scipy.stats import kurtosis
 
 import daskspectral as dsp
 from daskspectral.basis import MonomialBasis
-from daskspectral.data.samples import SAMPLES
+from daskspectral.data.distributions import SAMPLES
 from daskspectral.engine import plan as planning
 from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.kernels import Gaussian, Matern, Polynomial

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.basis import NeuralBasis
-from daskspectral.basis.base import Arena
+from daskspectral.basis.evaluation import Arena
 from daskspectral.moments.measure import block_of, of_operator
 from daskspectral.operators import (
     AnisotropicDiffusion,

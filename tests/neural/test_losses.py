@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.basis import NeuralBasis
-from daskspectral.basis.base import Arena
+from daskspectral.basis.evaluation import Arena
 from daskspectral.forms import Atom
 from daskspectral.forms.differentiable import feature, form_diagonal, form_matrix, functional_vectors
 from daskspectral.moments.measure import Measure, block_of

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.errors import DensityWarning
 from daskspectral.kernels import Gaussian, Matern
-from daskspectral.manifolds import Box, Circle, Sphere
+from daskspectral.manifolds import Circle, PeriodicBox, Sphere
 from daskspectral.operators import Laplacian
 from daskspectral.operators.density import Density, estimate_density
 from daskspectral.registry import decode, encode
@@ -93,7 +93,7 @@ def test_an_interval_and_a_circle() -> None:
     assert make(Laplacian(Circle()), **settings).fit(np.column_stack([np.cos(t), np.sin(t)])).eigenvalues_[2] > 1.4
     for model in (
         make(Laplacian(density=1.0), periods={0: 2 * np.pi}, **settings),
-        make(Laplacian(Box([0], [2 * np.pi]), density=1.0), **settings),
+        make(Laplacian(PeriodicBox([0], [2 * np.pi]), density=1.0), **settings),
     ):
         np.testing.assert_allclose(model.fit(t[:, None]).eigenvalues_[1:], wanted, rtol=0.04)
         assert model.density_.periods == (2 * np.pi,)
@@ -266,7 +266,7 @@ def test_the_estimate_is_saved_and_belongs_to_the_moments(tmp_path: Path) -> Non
         Laplacian(),
         Laplacian(density=0.5),
         Laplacian(density=1.0, clip=0.1),
-        Laplacian(Box([0, 0], [2, 2])),
+        Laplacian(PeriodicBox([0, 0], [2, 2])),
     ):
         with pytest.raises(ValueError, match="these are moments of"):
             clone(model).set_params(operator=other).fit_moments(model.moments_)

@@ -25,6 +25,7 @@ from daskspectral.operators import (
     AnisotropicDiffusion,
     Augmentation,
     BilinearForm,
+    Covariance,
     Cross,
     DifferentialOperator,
     Generator,
@@ -37,6 +38,7 @@ from daskspectral.operators import (
     Transfer,
     parse,
 )
+from daskspectral.operators.names import NAMES
 from daskspectral.operators.regression import Regression
 from daskspectral.registry import decode, encode
 
@@ -56,10 +58,11 @@ def paired(f: Any, g: Any, x: Any) -> Any:
     return inner(f, at(g, x.other), weight=x.trust)
 
 
-FIRST, SECOND = ((1, 0), (1, 0)), ((0, 0), (0, 2))
+FIRST, SECOND, WELL = ((1, 0), (1, 0)), ((0, 0), (0, 2)), ((0, 0), (0, 0))
 OPERATORS: list[Operator] = [
     Laplacian(),
     Laplacian(Sphere(3)),
+    Covariance(),
     PartialDerivative(1),
     PartialDerivative(np.int64(0), solver="eigen"),
     DifferentialOperator({FIRST: 1, SECOND: "c"}, solver="eigen"),
@@ -149,7 +152,7 @@ ONE, TWO, RANKED = ["form", "gram"], ["form", "gram", "right_gram"], ["form", "g
         (BilinearForm(paired), ("singular", ("x", "other"), "other", False, {"trust"}, False, TWO)),
         (BilinearForm(paired, "eigen"), ("eigen", ("x", "other"), "other", False, {"trust"}, False, ONE)),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, Operator) else None,
 )
 def test_what_operators_say(operator: Operator, expected: tuple[Any, ...]) -> None:
     assert facts(operator) == expected
@@ -168,16 +171,41 @@ def test_orders_and_flags() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "operator"),
+    ("name", "options", "operator"),
     [
-        ("laplacian", Laplacian()),
-        ("transfer", Transfer()),
-        ("transfer:10", Transfer(10)),
-        ("transfer:10:eigen", Transfer(10, "eigen")),
+        ("laplacian", {}, Laplacian()),
+        ("laplacian", {"manifold": Sphere(3), "density": 0.5}, Laplacian(Sphere(3), 0.5)),
+        ("covariance", {}, Covariance()),
+        ("schroedinger", {}, Schroedinger()),
+        ("anisotropic", {}, AnisotropicDiffusion()),
+        ("anisotropic:factored", {}, AnisotropicDiffusion(factored=True)),
+        ("tangent", {}, TangentPropagation()),
+        ("partial:1", {}, PartialDerivative(1)),
+        ("partial:0:eigen", {}, PartialDerivative(0, "eigen")),
+        ("differential", {"coefficients": ["1,0:1,0=2", "0,0:0,0=v"]}, DifferentialOperator({FIRST: 2.0, WELL: "v"})),
+        ("differential:eigen", {"coefficients": ["0:1=-1.5"]}, DifferentialOperator({((0,), (1,)): -1.5}, "eigen")),
+        ("generator", {}, Generator()),
+        ("generator", {"diffusion": 0.5}, Generator("drift", 0.5)),
+        ("generator:reversible", {"diffusion": 2.0}, Generator("drift", 2.0, reversible=True)),
+        ("transfer", {}, Transfer()),
+        ("transfer", {"lag": 5}, Transfer(5)),
+        ("transfer:10", {}, Transfer(10)),
+        ("transfer:10:eigen", {}, Transfer(10, "eigen")),
+        ("cross", {}, Cross()),
+        ("cross:center", {"density": None}, Cross(center=True)),
+        ("augmentation", {"views": 3}, Augmentation(3)),
     ],
 )
-def test_names_for_the_shell(name: str, operator: Operator) -> None:
-    assert parse(name, None, 3) == operator
+def test_names_for_the_shell(name: str, options: dict[str, Any], operator: Operator) -> None:
+    assert parse(name, **options) == operator
+
+
+def test_every_operator_but_those_of_own_forms_has_a_name() -> None:
+    examples = {"partial": "partial:0", "differential": None}
+    made = {type(parse(examples.get(name, name))) for name in NAMES if examples.get(name, name)}
+    every = {getattr(operators, name) for name in operators.__all__ if name[0].isupper()}
+    assert every - made == {Operator, SymmetricForm, BilinearForm, DifferentialOperator}
+    assert all(named.usage.startswith(name) for name, named in NAMES.items())
 
 
 # what is refused
@@ -208,7 +236,7 @@ MATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: DifferentialOperator({SECOND: 1.0}, solver="symmetric"), "the form differential is not symmetric"),
     (
         lambda: DifferentialOperator({FIRST: 1.0}, solver="lanczos"),
-        "solver must be 'eigen' or 'singular' or 'symmetric'; it is",
+        "solver must be 'eigen' or 'principal' or 'singular' or 'symmetric'; it is",
     ),
     (lambda: PartialDerivative(-1), "axis must be a whole number of 0 or more; it is -1"),
     (lambda: PartialDerivative(0, solver="symmetric"), "is not symmetric: .* take the solver 'eigen' or 'singular'"),
@@ -216,14 +244,28 @@ MATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: Transfer(1.5), "lag must be a whole number of 1 or more; it is 1.5"),  # type: ignore[arg-type]
     (lambda: Transfer(True), "lag must be a whole number of 1 or more; it is True"),
     (lambda: Transfer(solver="symmetric"), "is not symmetric: .* take the solver 'eigen' or 'singular'"),
-    (lambda: parse("cross", None, 2), r"no operator 'cross'; the operators are laplacian, transfer\[:lag\[:solver\]\]"),
-    (lambda: parse("laplacian:2", None, 2), "there is no operator 'laplacian:2'"),
-    (lambda: parse("transfer:1:eigen:2", None, 2), "there is no operator 'transfer:1:eigen:2'"),
-    (lambda: parse("transfer:", None, 2), "a whole number of rows, as in transfer:10; got 'transfer:'"),
-    (lambda: parse("transfer:-1", None, 2), "a whole number of rows, as in transfer:10; got 'transfer:-1'"),
-    (lambda: parse("transfer:0", None, 2), "lag must be a whole number of 1 or more; it is 0"),
-    (lambda: parse("transfer:1:qr", None, 2), "solver must be 'eigen' or .*; it is 'qr'"),
-    (lambda: parse("transfer", "sphere", 2), "the manifold 'sphere' is for the laplacian"),
+    (
+        lambda: parse("generater"),
+        r"no operator 'generater' \(did you mean generator\?\); the operators are laplacian, cov.*transfer\[:lag",
+    ),
+    (lambda: parse("heat"), "no operator 'heat'; the operators are laplacian"),
+    (lambda: parse("laplacian:2"), "there is no operator 'laplacian:2'"),
+    (lambda: parse("transfer:1:eigen:2"), "there is no operator 'transfer:1:eigen:2'"),
+    (lambda: parse("transfer:"), "a whole number of rows, as in transfer:10; got 'transfer:'"),
+    (lambda: parse("transfer:-1"), "a whole number of rows, as in transfer:10; got 'transfer:-1'"),
+    (lambda: parse("transfer:0"), "lag must be a whole number of 1 or more; it is 0"),
+    (lambda: parse("transfer:1:qr"), "solver must be 'eigen' or .*; it is 'qr'"),
+    (lambda: parse("transfer:1", lag=2), "the lag is given twice: transfer:1 and lag=2"),
+    (lambda: parse("transfer", manifold=Sphere(2)), "manifold is for the operator laplacian; transfer does not read"),
+    (lambda: parse("cross", lag=2), "lag is for the operator transfer; cross does not read it"),
+    (lambda: parse("cross:centre"), "cross takes the word center or none, as in cross:center; got cross:centre"),
+    (lambda: parse("partial"), "the axis of a partial derivative is the number of a column, as in partial:0; got 'pa"),
+    (lambda: parse("partial:x"), "the number of a column, as in partial:0; got 'partial:x'"),
+    (lambda: parse("differential"), "needs at least one coefficient"),
+    (lambda: parse("differential", coefficients=["1,0=2"]), "a coefficient is written ALPHA:BETA=C, .* got '1,0=2'"),
+    (lambda: parse("differential", coefficients=["1:x=2"]), "a coefficient is written ALPHA:BETA=C"),
+    (lambda: parse("differential", coefficients=["1:1="]), "a coefficient is written ALPHA:BETA=C"),
+    (lambda: parse("differential", coefficients=["1:1=2", "1:1=3"]), "the coefficient of 1:1 is given twice; add"),
     (lambda: Augmentation(1), "views must be a whole number of 2 or more; it is 1"),
     (lambda: Augmentation(2.0), "views must be a whole number of 2 or more; it is 2.0"),  # type: ignore[arg-type]
     (lambda: Augmentation("x1"), "views must be a whole number of 2 or more; it is 'x1'"),

@@ -58,6 +58,7 @@ from daskspectral.kernels import (
 from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel, check_index, unit_index
 from daskspectral.testing import check_basis, check_form, check_kernel
 from daskspectral.testing import form as form_checks
+from tests.common import named
 
 # the documentation
 
@@ -96,7 +97,7 @@ KERNELS: list[Kernel] = [
 ]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: str(k)[:40])
+@pytest.mark.parametrize("kernel", KERNELS, ids=named)
 @pytest.mark.parametrize("d", [1, 3])
 def test_kernels_of_the_package_pass(kernel: Kernel, d: int) -> None:
     check_kernel(kernel, d)
@@ -439,7 +440,7 @@ WRONG_KERNELS: list[tuple[Kernel, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "message"), WRONG_KERNELS, ids=lambda v: str(v)[:50])
+@pytest.mark.parametrize(("kernel", "message"), WRONG_KERNELS, ids=named)
 def test_wrong_kernels_are_caught(kernel: Kernel, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_kernel(kernel)

@@ -4,6 +4,7 @@ from daskspectral.solve.sdp.ascent import Ascent, Iterate, Problem, accelerated,
 from daskspectral.solve.sdp.certificate import Certificate
 from daskspectral.solve.sdp.exact import Deflated, ExactProblem
 from daskspectral.solve.sdp.lowrank import Frame, LowRankProblem, Prove, Pull, alpha
+from daskspectral.solve.sdp.stages import Stage, solve_stages
 from daskspectral.solve.sdp.staircase import RANK, Accelerated, Power, SDPSolution, SDPSolver
 
 __all__ = [
@@ -22,7 +23,9 @@ __all__ = [
     "RANK",
     "SDPSolution",
     "SDPSolver",
+    "Stage",
     "accelerated",
     "alpha",
     "power_method",
+    "solve_stages",
 ]

@@ -54,6 +54,15 @@ class Problem(ABC):
     def widened(self, point: Array, direction: Array) -> Array:
         """The coordinates with one more, small column along the direction of a certificate."""
 
+    @property
+    @abstractmethod
+    def spent(self) -> bool:
+        """Whether Abar is zero to rounding, so that there is nothing to solve."""
+
+    @abstractmethod
+    def deflated(self, point: Array) -> Problem:
+        """The problem of the next columns, in which Abar no longer sees E: Abar - Abar E (E^T Abar E)^+ E^T Abar."""
+
 
 @dataclass(frozen=True, eq=False)
 class Ascent:

@@ -28,6 +28,12 @@ class Certificate(Registered):
     gap = max(0, -least_eigenvalue) sum d. `optimal` says whether the gap, relative to the objective, is within the
     tolerance asked for. `products` counts the vectors that the kernel was multiplied by for the proof.
 
+    With landmarks the certificate is of the problem at the landmarks. `approximation` then estimates the error of its
+    Gram matrix E E^T, relative to that of the full problem, from 1000 probe rows: how far the matrix is from that at
+    half the landmarks, shrunk as one step of the full problem moves it less. `full_eigenvalue` is the least eigenvalue
+    of diag(y) - Abar among these rows, with the Abar of all points: where it is negative, y proves nothing of the full
+    problem.
+
     With more than 2000 points the bound comes from Lanczos on the orthogonal complement of the solution, widened by the
     residuals of its Ritz pair and of the solution. It is a proof unless the random start was orthogonal to the
     eigenvector in question.
@@ -37,6 +43,8 @@ class Certificate(Registered):
     gap: float
     optimal: bool
     products: int = 0
+    approximation: float | None = None
+    full_eigenvalue: float | None = None
     direction: Array | None = field(default=None, repr=False, compare=False)
 
 
@@ -46,7 +54,7 @@ def certificate(
     """The certificate from a least eigenvalue; it keeps the direction of further ascent where it is not optimal."""
     gap = max(0.0, -least) * d_sum
     optimal = bool(gap <= tolerance * abs(objective))
-    return Certificate(float(least), float(gap), optimal, products, None if optimal else direction)
+    return Certificate(float(least), float(gap), optimal, products, direction=None if optimal else direction)
 
 
 def certify_dense(matrix: Array, y: Array, d: Array, tolerance: float) -> Certificate:

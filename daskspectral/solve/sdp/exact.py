@@ -1,9 +1,14 @@
-"""The problem over all n points: every pass is a product with the kernel."""
+"""The problem over all n points: every pass is a product with the kernel.
+
+Abar' = Abar - C C^T with C = Abar L, L = E (E^T Abar E)^(-1/2), is positive semidefinite where Abar is, and Abar' E is
+0: the next columns of the embedding are those of the same problem with Abar' in place of Abar. As Abar' is
+Abar (I - L C^T), they extend to new points as the first ones do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,28 +20,54 @@ from daskspectral.solve.sdp.certificate import DENSE, Certificate, certify_dense
 Array = NDArray[np.floating[Any]]
 OWN = 0.9  # share of the diagonal of A that the lengths of the coordinates leave out
 WIDENING = 0.1  # what a new direction adds, as a share of a row's length
+ZERO = 1e-12  # a diagonal of Abar below this share of what it was is rounding
+PSEUDO = 1e-10  # eigenvalues of E^T Abar E below this share of the largest are zeros
 
 
 @dataclass(frozen=True, eq=False)
 class Deflated:
     """Abar = D K D - v v^T with D = diag(m)^(-1/2), v = sqrt(m / sum m): equation (1.2), with v of unit norm.
 
-    `product` gives K h for h (n, c); `m` = K 1 (n,).
+    `product` gives K h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts C C^T.
     """
 
     product: Callable[[Array], Array]
     m: Array
+    removed: tuple[tuple[Array, Array], ...] = ()
 
     def __matmul__(self, h: Array) -> Array:
         root = np.sqrt(self.m)[:, None]
         v = root / np.sqrt(self.m.sum())
         result: Array = self.product(h / root) / root - v * (v.T @ h)
+        for _, c in self.removed:
+            result = result - c @ (c.T @ h)
         return result
+
+    def without(self, e: Array) -> Deflated:
+        """Abar without the columns of E (n, r)."""
+        pulled = self @ e
+        inner = e.T @ pulled
+        values, turn = np.linalg.eigh(0.5 * (inner + inner.T))
+        kept = values > PSEUDO * values[-1]
+        turn = turn[:, kept] / np.sqrt(values[kept])
+        return replace(self, removed=(*self.removed, (e @ turn, pulled @ turn)))
+
+    def weights(self, h: Array) -> Array:
+        """Weights w (n, c) of the kernel: Abar h at x_i is k(x_i, X) w / sqrt(m_i), here and at any new point."""
+        for lifted, c in reversed(self.removed):
+            h = h - lifted @ (c.T @ h)
+        v = np.sqrt(self.m / self.m.sum())[:, None]
+        return np.asarray((h - v * (v.T @ h)) / np.sqrt(self.m)[:, None])
 
     @property
     def bound(self) -> Array:
-        """alpha(x_i) = 1/m_i - m_i / sum m, the diagonal of Abar for a kernel with k(x, x) = 1: equation (1.4)."""
+        """alpha(x_i) = 1/m_i - m_i / sum m, the diagonal of (1.2) for a kernel with k(x, x) = 1: equation (1.4)."""
         return np.asarray(1 / self.m - self.m / self.m.sum())
+
+    @property
+    def diagonal(self) -> Array:
+        """The diagonal of Abar (n,)."""
+        return np.asarray(self.bound - sum(np.square(c).sum(axis=1) for _, c in self.removed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +113,18 @@ class ExactProblem(Problem):
         if len(y) <= DENSE:
             return certify_dense(self.matrix @ np.eye(len(y)), y, self.d, tolerance)
         return certify_lanczos(self.matrix, y, e, self.d, tolerance)
+
+    @classmethod
+    def of(cls, matrix: Deflated, d: Array) -> ExactProblem:
+        """The problem of Abar, with its diagonal left out of the lengths of the coordinates."""
+        return cls(matrix, d, d * matrix.diagonal)
+
+    @property
+    def spent(self) -> bool:
+        return self.own is not None and not self.own.sum() > ZERO * float(self.d.sum())
+
+    def deflated(self, point: Array) -> ExactProblem:
+        return ExactProblem.of(self.matrix.without(self.embedding(point)), self.d)
 
     def widened(self, point: Array, direction: Array) -> Array:
         length = np.linalg.norm(point, axis=1)

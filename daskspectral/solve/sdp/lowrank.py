@@ -8,7 +8,7 @@ Blocks of rows come as kernel values k (p, c); W is applied to the sums, not to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,14 +24,20 @@ Array = NDArray[np.floating[Any]]
 Sums = Mapping[str, Any]
 WIDENING = 0.1  # what a new direction adds, as a share of the state's norm
 CUT = 1e-10  # relative, of the eigenvalues of k(Y, Y)
+NOTHING = 1e-6  # singular values of a state below this share of the largest are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """W (p, q) and sigma (q,): all that a block needs to know of the other points."""
+    """W (p, q) and sigma (q,): all that a block needs to know of the other points.
+
+    The orthonormal columns `removed` (q, s) are left out of P: with R = P F^T E in their span, F (I - R R^+) F^T is
+    Abar - Abar E (E^T Abar E)^+ E^T Abar, the matrix of the columns that follow E.
+    """
 
     whitening: Array
     sigma: Array
+    removed: Array | None = None
 
     @classmethod
     def of(cls, gram: Array, total: Array) -> Frame:
@@ -51,7 +57,15 @@ class Frame:
 
     def projected(self, z: Array) -> Array:
         """P z."""
-        return np.asarray(z - np.outer(self.sigma, self.sigma @ z) / self.total)
+        found: Array = z - np.outer(self.sigma, self.sigma @ z) / self.total
+        return found if self.removed is None else found - self.removed @ (self.removed.T @ found)
+
+    def without(self, z: Array) -> Frame:
+        """The frame of the columns that follow a state (q, r)."""
+        z = self.projected(z)
+        vectors, sizes, _ = np.linalg.svd(z, full_matrices=False)
+        fresh = vectors[:, sizes > NOTHING * sizes[0]]
+        return replace(self, removed=fresh if self.removed is None else np.hstack([self.removed, fresh]))
 
     def coefficients(self, z: Array) -> Array:
         """V (p, r) = W P z: psi_i^T P z = k_i^T V."""
@@ -151,6 +165,13 @@ class LowRankProblem(Problem):
         least = min(0.0, scale - float(values[-1])) * float(sums["largest"])
         objective = scale * float(sums["objective"])
         return certificate(least, float(sums["bound"]), objective, tolerance, vectors[:, -1])
+
+    @property
+    def spent(self) -> bool:
+        return 1 + (0 if self.frame.removed is None else self.frame.removed.shape[1]) >= len(self.frame.sigma)
+
+    def deflated(self, point: Array) -> LowRankProblem:
+        return replace(self, frame=self.frame.without(self.evaluate(point).power))
 
     def widened(self, point: Array, direction: Array) -> Array:
         return np.column_stack([point, WIDENING * np.linalg.norm(point) * direction])

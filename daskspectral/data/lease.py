@@ -1,8 +1,7 @@
-"""The lease of a checkpoint: one live run at a time writes there, and a dead one does not block the next."""
+"""The lease of a folder: one live run at a time writes there, and a dead one does not block the next."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -10,55 +9,54 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from daskspectral.data.storage import room_at
+from daskspectral.data.folder import Folder
 
 NAME = ".lease"
 PATIENCE = 3  # intervals without renewal, after which a run counts as dead
 SHORTEST, LONGEST = 1.0, 600.0  # seconds from one renewal to the next
 
-_held: dict[Path, Lease] = {}
+_held: dict[str, Lease] = {}
 
 
 @dataclass(eq=False)
 class Lease:
-    """The right of one run to write into a checkpoint directory: a hidden file there that names the run.
+    """The right of one run to write into a folder, of a checkpoint or an output: a hidden file there names the run.
 
     The file was last changed when the lease was last renewed; a thread renews it twice in `interval` seconds, and a run
     that has not renewed it for three intervals counts as dead. Clocks of hosts are not compared: all times are the file
-    system's.
+    system's, or the object store's. `what` the folder is to hold begins messages.
     """
 
-    directory: Path
+    directory: Folder
     interval: float
+    what: str = "the checkpoint"
     token: str = field(default_factory=lambda: secrets.token_hex(8))
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _made: bool = False
 
     @classmethod
-    def take(cls, directory: Path, every: float) -> Self:
+    def take(cls, directory: Folder, every: float, what: str = "the checkpoint") -> Self:
         """The lease of a directory, which is made where it is missing; the lease of a dead run is taken over.
 
         Raises OSError where a live run holds it; the message names that run.
         """
-        lease = cls(directory, min(max(every, SHORTEST), LONGEST))
-        lease._made = not directory.exists()
-        with room_at(directory):
-            directory.mkdir(exist_ok=True)
+        lease = cls(directory, min(max(every, SHORTEST), LONGEST), what)
+        lease._made = not directory.exists
+        directory.make()
         try:
             while not lease._created():
                 lease._bury(_holder(directory))
         except BaseException:
             lease._leave()
             raise
-        _held[directory] = lease
+        _held[str(directory)] = lease
         lease._thread = threading.Thread(target=lease._keep, name="daskspectral-lease", daemon=True)
         lease._thread.start()
         return lease
@@ -68,29 +66,34 @@ class Lease:
         holder = _holder(self.directory)
         if holder.get("token") != self.token:
             raise OSError(
-                f"the checkpoint {self.directory} was taken over by {_named(holder)}, as this run had given no sign of "
+                f"{self.what} {self.directory} was taken over by {_named(holder)}, as this run had given no sign of "
                 f"life for {PATIENCE * self.interval:.0f} s; this run writes there no more"
             )
-        os.utime(self.directory / NAME)
+        self.directory.touch(NAME)
 
     def release(self) -> None:
         """Give the lease back; a directory that was made for it and is still empty is removed."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
-        _held.pop(self.directory, None)
-        if _holder(self.directory).get("token") == self.token:
-            (self.directory / NAME).unlink(missing_ok=True)
+        _held.pop(str(self.directory), None)
+        with suppress(OSError):  # out of reach: it ends by itself
+            if self.is_held:
+                self.directory.delete(NAME)
         self._leave()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the lease is still this run's."""
+        return bool(_holder(self.directory).get("token") == self.token)
 
     def _leave(self) -> None:
         if self._made:
-            with suppress(OSError):  # it holds a checkpoint by now
-                self.directory.rmdir()
+            self.directory.leave()
 
     def _keep(self) -> None:
         while not self._ended.wait(self.interval / 2):
-            with suppress(OSError):  # the next write of the run raises it
+            with suppress(Exception):  # the next write of the run raises it
                 self.renew()
 
     def _created(self) -> bool:
@@ -106,8 +109,7 @@ class Lease:
             }
         )
         try:
-            with room_at(self.directory), (self.directory / NAME).open("xb") as file:
-                file.write(text.encode())
+            self.directory.create(NAME, text.encode())
         except FileExistsError:
             return False
         return True
@@ -117,48 +119,46 @@ class Lease:
         if not holder:
             time.sleep(0.2)  # it is gone, or its writer is at the first byte
             holder = _holder(self.directory)
-        if holder and _lives(holder, self.directory):
-            elsewhere = (
-                ""
-                if _is_here(holder)
-                else f"; if it died, its hold ends {PATIENCE * holder['interval']:.0f} s after its last sign of life"
-            )
-            raise OSError(
-                f"the checkpoint {self.directory} is in use by {_named(holder)}: two runs cannot share it. Wait for "
-                f"that run, stop it, or give another path{elsewhere}"
-            )
-        with _alone(self.directory):
+        _refuse_live(holder, self.directory, self.what)
+        with self.directory.alone():  # where there are no locks, at its best
             if _holder(self.directory).get("token") == holder.get("token"):  # or another run was faster
-                (self.directory / NAME).unlink(missing_ok=True)
+                self.directory.delete(NAME)
 
 
-@contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    """One run at a time removes a dead one's lease; where the file system has no locks, at its best."""
-    opened = os.open(directory, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            fcntl.flock(opened, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(opened)
-
-
-def renew(directory: Path) -> None:
-    """Renew the lease that this process holds on a directory, if any. Raises OSError where it was taken over."""
-    lease = _held.get(directory)
+def renew(directory: Folder) -> None:
+    """Renew the lease that this process holds on a folder, if any. Raises OSError where it was taken over."""
+    lease = _held.get(str(directory))
     if lease is not None:
         lease.renew()
 
 
-def _holder(directory: Path) -> dict[str, Any]:
-    return _read(directory / NAME)
+def refuse_live(directory: Folder, what: str) -> None:
+    """Raise OSError, which names the run, where a live run has a lease on a folder."""
+    _refuse_live(_holder(directory), directory, what)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _refuse_live(holder: dict[str, Any], directory: Folder, what: str) -> None:
+    if holder and _lives(holder, directory):
+        elsewhere = (
+            ""
+            if _is_here(holder)
+            else f"; if it died, its hold ends {PATIENCE * holder['interval']:.0f} s after its last sign of life"
+        )
+        raise OSError(
+            f"{what} {directory} is in use by {_named(holder)}: two runs cannot share it. Wait for that run, stop it, "
+            f"or give another path{elsewhere}"
+        )
+
+
+def writer_of(directory: Folder) -> str | None:
+    """In words, the run that has a lease on a folder, alive or dead; None where there is no lease."""
+    return _named(_holder(directory)) if directory.holds(NAME) else None
+
+
+def _holder(directory: Folder) -> dict[str, Any]:
     """What a lease says; an empty dictionary where there is none, or it was not written to its end."""
     try:
-        found = json.loads(path.read_text())
+        found = json.loads(directory.read(NAME))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     whole = isinstance(found, dict) and {"token", "host", "pid", "since", "interval"} <= set(found)
@@ -171,17 +171,12 @@ def _named(holder: dict[str, Any]) -> str:
     return f"another run: process {holder['pid']} on {holder['host']}, since {holder['since']}"
 
 
-def _lives(holder: dict[str, Any], directory: Path) -> bool:
+def _lives(holder: dict[str, Any], directory: Folder) -> bool:
     if _is_here(holder) and _started(int(holder["pid"])) != holder.get("started"):
         return False
-    probe = directory / f"{NAME}.{secrets.token_hex(4)}.now"
+    now = directory.now()
     try:
-        probe.touch()
-        now = probe.stat().st_mtime
-    finally:
-        probe.unlink(missing_ok=True)
-    try:
-        renewed = (directory / NAME).stat().st_mtime
+        renewed = directory.changed(NAME)
     except FileNotFoundError:
         return False
     return now - renewed <= PATIENCE * float(holder["interval"])

@@ -9,19 +9,18 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.manifolds.base import Array, Manifold
+from daskspectral.manifolds.base import Array, Manifold, axes
 from daskspectral.manifolds.eigenspace import Eigenspace
+from daskspectral.manifolds.frequencies import shell, shells, sums_of_squares
 from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
-from daskspectral.manifolds.waves import Chart, WaveSpace, lattice, shell, sums_of_squares
-
-_LARGEST = 10**7  # frequencies enumerated for sides of several lengths
+from daskspectral.manifolds.waves import Chart, WaveSpace
 
 
 @final
 @dataclass(frozen=True)
-class Box(Manifold):
+class PeriodicBox(Manifold):
     """prod_i [lower_i, upper_i) with periodic sides L_i = upper_i - lower_i, in coordinates x (c, m): [-1, 1)^10 is
-    Box([-1] * 10, [1] * 10), and m angles live on Box([0] * m, [2 * numpy.pi] * m).
+    PeriodicBox([-1] * 10, [1] * 10), and m angles live on PeriodicBox([0] * m, [2 * numpy.pi] * m).
 
     Any finite coordinates are a point, x_i + L_i the same as x_i. The metric is the Euclidean one of the coordinates:
     -Laplace-Beltrami has the eigenvalues sum_i (2 pi k_i / L_i)^2 over k in Z^m, with eigenfunctions
@@ -30,7 +29,7 @@ class Box(Manifold):
 
     Examples
     --------
-    >>> box = Box([0, -1], [2 * np.pi, 1])
+    >>> box = PeriodicBox([0, -1], [2 * np.pi, 1])
     >>> box.eigenvalues(6).round(2)
     array([0., 1., 1., 4., 4., 9.])
     >>> box.periods
@@ -66,6 +65,10 @@ class Box(Manifold):
     def periods(self) -> tuple[float | None, ...]:
         return tuple(self.lengths.tolist())
 
+    @property
+    def lattice(self) -> NDArray[np.float64]:
+        return np.diag(self.lengths)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {"lower": self.lower, "upper": self.upper}
 
@@ -73,10 +76,7 @@ class Box(Manifold):
         return np.zeros((0, *x.shape), dtype=x.dtype)
 
     def _tangents(self, x: Array) -> Array:
-        frame = np.zeros((self.ambient, *x.shape), dtype=x.dtype)
-        axes = np.arange(self.ambient)
-        frame[axes, :, axes] = 1
-        return frame
+        return axes(x)
 
     def _distance(self, x: Array) -> Array:
         return np.asarray(0 * x.sum(axis=1))  # NaN where a coordinate is not finite
@@ -131,16 +131,8 @@ class Box(Manifold):
 
     def _uneven(self, level: int) -> tuple[NDArray[np.int64], float]:
         """The frequencies of a level, and their sum of squares in units of the longest side."""
-        weights, radius = self._scale()[1], 4.0
-        while True:
-            vectors, sums = lattice(weights, radius)
-            values = np.unique(sums)
-            if len(values) > level:
-                chosen = sums == values[level]
-                return vectors[chosen], float(values[level])
-            if len(vectors) > _LARGEST:
-                raise ValueError(f"level {level} of {self!r} lies beyond {_LARGEST} frequencies; ask for a lower one")
-            radius *= 2
+        sides = np.diag(np.sqrt(self._scale()[1]))
+        return shells(tuple(map(tuple, sides.tolist()))).shell(level, self)
 
 
 @final

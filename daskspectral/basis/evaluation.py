@@ -1,0 +1,138 @@
+"""A basis on one block of rows: its features there, and the buffers that they are computed in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.forms import Atom, Field
+
+Array = NDArray[np.floating[Any]]
+
+
+class Arena:
+    """Buffers by name, allocated once at their largest size and handed out as contiguous views.
+
+    Examples
+    --------
+    >>> arena = Arena()
+    >>> arena.get("s", (2, 3), float).base is arena.get("s", (3, 2), float).base
+    True
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Array] = {}
+        self._made: dict[str, Any] = {}
+
+    def made(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` gave at the first call with this name, such as the plan of a transform."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+    def get(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        """An uninitialised array of this shape; its contents last until the next call with this name."""
+        size = int(np.prod(shape))
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.size < size or buffer.dtype != dtype:
+            buffer = self._buffers[name] = np.empty(size, dtype)
+        return buffer[:size].reshape(shape)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of c rows: its fields, and `scale`, the square roots of the sample weights (c,), where given.
+
+    `points` names the field that holds the points of this view; `owner` keeps apart the buffers of evaluations that
+    live at the same time. `shared` holds common work, such as distances, where several bases see the block.
+
+    Examples
+    --------
+    >>> block = Block({"x": np.zeros((5, 2)), "force": np.ones((5, 3))}, np.dtype(float), Arena())
+    >>> block.x.shape, block.field(Field("force", 0)).shape
+    ((5, 2), (5,))
+    """
+
+    fields: Mapping[str, Array]
+    dtype: Any
+    arena: Arena
+    scale: Array | None = None
+    points: str = "x"
+    owner: str = ""
+    shared: dict[Any, Any] | None = None
+
+    def field(self, field: Field) -> Array:
+        """The values of a field, (c,), (c, d) or (c, d, d)."""
+        entries: Any = (slice(None), *field.path)
+        return np.asarray(self.fields[field.name][entries])
+
+    def view(self, name: str) -> Block:
+        """This block with the points of another view."""
+        return replace(self, points=name)
+
+    def part(self, name: str) -> Block:
+        """This block for one of several bases, with buffers of its own."""
+        return replace(self, owner=f"{self.owner}{name} ")
+
+    def buffer(self, name: str, shape: tuple[int, ...]) -> Array:
+        """A buffer for the evaluation of this basis at this view."""
+        return self.arena.get(f"{self.owner}{self.points} {name}", shape, self.dtype)
+
+    @property
+    def x(self) -> Array:
+        """The points (c, d)."""
+        return self.fields[self.points]
+
+
+class Evaluation(ABC):
+    """A basis on one block. Features are multiplied by the square root of the sample weight.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import MonomialBasis
+    >>> block = Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Arena())
+    >>> MonomialBasis(1, 2).at(block, []).feature(Atom("partial", alpha=(1,)))
+    array([[0., 0.],
+           [1., 1.],
+           [4., 6.]])
+    """
+
+    @abstractmethod
+    def feature(self, atom: Atom) -> Array:
+        """One scalar atom of all functions at all points, (p, c); valid until the next block."""
+
+    def second(self, atom: Atom, block: Block) -> Array:
+        """sum_ab matrix_ab d_a d_b of all functions, (p, c), by partial derivatives; without matrices the Laplacian."""
+        d = block.fields[atom.view].shape[1]
+        diagonal = [(a, a) for a in range(d)]
+        mixed = [] if atom.direction is None else [(a, b) for a in range(d) for b in range(a)]
+        weights: list[Any] = [1.0 for _ in diagonal]
+        if atom.direction is not None:
+            matrix = block.field(atom.direction)
+            weights = [matrix[:, a, a] for a, _ in diagonal] + [matrix[:, a, b] + matrix[:, b, a] for a, b in mixed]
+        alphas = [tuple((k == a) + (k == b) for k in range(d)) for a, b in [*diagonal, *mixed]]
+        return add_up((self.feature(Atom("partial", atom.view, alpha)) for alpha in alphas), weights, block.dtype)
+
+
+def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:
+    """A scalar atom of all functions, (p, c); the terms of a sum, at any views, are added row by row."""
+    if atom.kind == "second":
+        return evaluations[atom.view].second(atom, block)
+    if atom.kind != "sum":
+        return evaluations[atom.view].feature(atom)
+    weights = [t.factor if t.weight is None else t.factor * block.field(t.weight) for t in atom.terms]
+    return add_up((scalar_feature(evaluations, t.atom, block) for t in atom.terms), weights, block.dtype)
+
+
+def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Array:
+    """sum_t weight_t feature_t, a new array (p, c), for features (p, c) and weights that are numbers or (c,)."""
+    total: Any = 0.0
+    for feature, weight in zip(features, weights, strict=True):
+        scaled = feature * np.asarray(weight, dtype)
+        total = np.add(total, scaled, out=scaled)
+    return np.asarray(total)

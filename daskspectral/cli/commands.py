@@ -1,0 +1,175 @@
+"""What every command has: settings from a file, results as JSON, a log, silence, and examples in its help."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from daskspectral.cli import settings
+
+KEY = "daskspectral.cli"
+log = logging.getLogger("daskspectral.command")
+
+
+@dataclass
+class Session:
+    """How one call of a command speaks, and what it has said."""
+
+    json: bool = False
+    quiet: bool = False
+    log_file: str | None = None
+    only_plan: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def session() -> Session:
+    """The session of the command that runs."""
+    found: Session = click.get_current_context().meta.setdefault(KEY, Session())
+    return found
+
+
+def say(text: str, **facts: Any) -> None:
+    """Print text, or with --json keep the facts for the one object that is printed at the end."""
+    now = session()
+    now.facts |= facts
+    log.info("%s", text)
+    if not (now.json or now.quiet):
+        click.echo(text)
+
+
+def written(what: str, path: str, text: str = "", **facts: Any) -> None:
+    """Say that a result is at a path, and keep there the settings that give it again."""
+    now = session()
+    settings.keep(path, now.settings)
+    say(f"{what}: {path}{text}", **{what: path}, **facts)
+
+
+def _flag(name: str) -> Any:
+    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value is not None and not context.resilient_parsing:
+            setattr(session_of(context), name, value)
+
+    return keep
+
+
+def session_of(context: click.Context) -> Session:
+    """The session of a context."""
+    found: Session = context.meta.setdefault(KEY, Session())
+    return found
+
+
+def _configure(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None and not context.resilient_parsing:
+        context.default_map = {**(context.default_map or {}), **settings.read(value, context.command)}
+
+
+COMMON: tuple[dict[str, Any], ...] = (
+    {
+        "param_decls": ["--config"],
+        "metavar": "PATH",
+        "is_eager": True,
+        "callback": _configure,
+        "help": "Options from a YAML file, by their names, or those with which a result was made, by its path; the "
+        "command line wins.",
+    },
+    {
+        "param_decls": ["--json"],
+        "is_flag": True,
+        "default": None,
+        "callback": _flag("json"),
+        "help": "Print one JSON object in place of text.",
+    },
+    {
+        "param_decls": ["--quiet"],
+        "is_flag": True,
+        "default": None,
+        "callback": _flag("quiet"),
+        "help": "Print errors alone: no text, no warnings, no bar.",
+    },
+    {
+        "param_decls": ["--log-file"],
+        "metavar": "PATH",
+        "callback": _flag("log_file"),
+        "help": "Append what is chosen along the way, warnings, results and errors to this file.",
+    },
+)
+
+
+class Command(click.Command):
+    """A command with `examples`, lines for a shell, and the options that all commands share."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **options: Any):
+        super().__init__(*args, **options)
+        self.examples = tuple(examples)
+        self.params += [click.Option(expose_value=False, **option) for option in COMMON]
+        if examples:
+            self.epilog = "\n".join(["\b", "Examples:", *(f"  daskspectral {line}" for line in examples)])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            session_of(ctx).settings = settings.resolved(self, ctx, given)
+        return rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command; its facts are printed at the end where JSON is wanted."""
+        now = session_of(ctx)
+        with _logging(now, verbose=bool((ctx.obj or {}).get("verbose"))):
+            try:
+                found = super().invoke(ctx)
+            except click.exceptions.Exit:
+                _finish(now)
+                raise
+        _finish(now)
+        return found
+
+
+def _finish(now: Session) -> None:
+    if now.json and now.facts:
+        click.echo(json.dumps(now.facts, allow_nan=False))
+
+
+@contextmanager
+def _logging(now: Session, *, verbose: bool) -> Iterator[None]:
+    """Let the console, and the file of --log-file, show as much as the session asks for."""
+    root, own = logging.getLogger(), logging.getLogger("daskspectral")
+    consoles = [h for h in root.handlers if type(h) is logging.StreamHandler]
+    before, level = [h.level for h in consoles], own.level
+    for console in consoles:
+        console.setLevel(logging.ERROR if now.quiet else logging.INFO if verbose else logging.WARNING)
+    target = None
+    try:
+        if now.log_file is None:
+            yield
+            return
+        try:
+            target = logging.FileHandler(now.log_file, encoding="utf-8")
+        except OSError as error:
+            raise OSError(f"--log-file {now.log_file} cannot be written: {error.strerror or error}") from None
+        target.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        root.addHandler(target)
+        own.setLevel(logging.INFO)
+        started = time.perf_counter()
+        log.info("settings: %s", json.dumps(now.settings))
+        try:
+            yield
+        except BaseException as error:
+            log.info("failed: %s: %s", type(error).__name__, error)
+            raise
+        log.info("done in %.1f s", time.perf_counter() - started)
+    finally:
+        own.setLevel(level)
+        for console, was in zip(consoles, before, strict=True):
+            console.setLevel(was)
+        if target is not None:
+            root.removeHandler(target)
+            target.close()

@@ -1,0 +1,104 @@
+"""`plot`, `verify` and `plan`: pictures of a model, checks of a store, and what a fit would take."""
+
+from __future__ import annotations
+
+import click
+
+from daskspectral.cli import options as opt
+from daskspectral.cli.choices import PICTURES, PLANNED
+from daskspectral.cli.commands import Command, say, session, session_of, written
+from daskspectral.cli.storage import storage_option
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "plot model.zarr points.zarr --out functions.png",
+        "plot model.zarr --out spectrum.svg",
+        "plot model.zarr --kind choice --out choice.png",
+    ],
+)
+@click.argument("model")
+@click.argument("points", required=False)
+@click.option("--out", required=True, help=f"{opt.OUT_HELP} a .png, .svg or .pdf.")
+@click.option(
+    "--kind",
+    type=click.Choice(PICTURES),
+    help="The functions over POINTS, the values with their error bars, or the candidates of the automatic choice; by "
+    "default functions where POINTS are given, else spectrum.",
+)
+@click.option("--components", type=opt.Count(), help=f"{opt.COMPONENTS_HELP}; 16 by default.")
+@opt.trust_option
+@storage_option
+@opt.overwrite_option
+def plot(
+    model: str,
+    points: str | None,
+    out: str,
+    kind: str | None,
+    components: int | None,
+    trust: tuple[str, ...],
+    overwrite: bool,
+) -> None:
+    """Draw a fitted MODEL: its functions over the zarr array POINTS, its spectrum, or its automatic choice."""
+    from daskspectral import plot as pictures
+    from daskspectral.cli.using import loaded
+
+    kind = kind or ("spectrum" if points is None else "functions")
+    if kind == "functions" and points is None:
+        raise click.UsageError("--kind functions needs POINTS, the rows over which functions are drawn")
+    if kind != "functions" and (points is not None or components is not None):
+        raise click.UsageError(f"POINTS and --components are for --kind functions; --kind {kind} reads neither")
+    pictures.refuse_picture(out, overwrite)
+    estimator = loaded(model, trust)
+    if kind == "functions":
+        figure = pictures.eigenfunctions(estimator, points, **({} if components is None else {"count": components}))
+    else:
+        figure = pictures.spectrum(estimator) if kind == "spectrum" else pictures.choice(estimator)
+    pictures.save_figure(figure, out, overwrite=overwrite)
+    written("picture", out)
+
+
+@click.command(cls=Command, examples=["verify points.zarr", "verify model.zarr --json"])
+@click.argument("store")
+@opt.missing_option
+@storage_option
+@click.pass_context
+def verify(context: click.Context, store: str, allow_missing: bool) -> None:
+    """Check the arrays, or the model, in the zarr store STORE: metadata, listing, checksums, NaN and infinity.
+
+    Every chunk is decoded. The exit code is 1 where something is damaged.
+    """
+    from daskspectral.cli import verifying
+
+    found = verifying.verify(store, allow_missing=allow_missing)
+    facts = verifying.facts_of(*found)
+    say(verifying.text_of(*found), **facts)
+    if not facts["whole"]:
+        context.exit(1)
+
+
+@click.command(
+    cls=Command,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    examples=["plan fit points.zarr --landmarks 100", "plan regress points.zarr y.zarr --json"],
+)
+@click.argument("command", type=click.Choice(PLANNED))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> None:
+    """Print the tasks and the peak memory of COMMAND with its ARGUMENTS; nothing is fitted or written.
+
+    COMMAND is fit, regress or invariant; its --out may be left out. Where the number of functions follows
+    from the data, landmarks are chosen first.
+    """
+    assert context.parent is not None
+    found = context.parent.command.get_command(context.parent, command)  # type: ignore[attr-defined]
+    session().only_plan = True
+    given = list(arguments)
+    if not any(word == "--out" or word.startswith("--out=") for word in given):
+        given += ["--out", "nothing-is-written.zarr"]
+    inner = found.make_context(command, given, parent=context)
+    with inner:
+        session_of(inner).only_plan = True
+        click.Command.invoke(found, inner)

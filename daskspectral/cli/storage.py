@@ -1,0 +1,48 @@
+"""`--storage-option`: how the URLs of a command are opened."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+
+def _use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+    """Open the URLs of a command with these options. Raises click's BadParameter, which repeats no value."""
+    options: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter("key=value is wanted, such as anon=true or endpoint_url=https://s3.example.org")
+        if name in options:
+            raise click.BadParameter(f"{name} is given twice")
+        options[name] = _plain(value)
+    if options:
+        from daskspectral.data.remote import using
+
+        try:
+            context.with_resource(using(options))
+        except (TypeError, ValueError) as error:
+            raise click.BadParameter(str(error)) from None
+
+
+def _plain(text: str) -> Any:
+    """A value as JSON has it, true and false in any case; other text as it is."""
+    try:
+        return json.loads(text.lower() if text.lower() in ("true", "false") else text)
+    except ValueError:
+        return text
+
+
+storage_option = click.option(
+    "--storage-option",
+    "storage_options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    expose_value=False,
+    callback=_use_storage,
+    is_eager=True,
+    help="An option of fsspec for URLs: anon=true, endpoint_url=https://...; several times for several. Credentials "
+    "come from the environment.",
+)

@@ -1,0 +1,224 @@
+"""Is a store whole, and what do its columns hold? Every chunk is listed, decoded and counted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import zarr
+
+from daskspectral.data.integrity import check_chunks, check_headers, list_chunks
+from daskspectral.data.readers import Reader, zarr_reader
+from daskspectral.data.remote import reaching, store_at
+from daskspectral.data.storage import metadata_of
+from daskspectral.data.writer import local_path
+from daskspectral.store import is_saved, read_state
+
+SAMPLE = 20_000  # rows of which a histogram is made
+BINS = 24
+BARS = " ▁▂▃▄▅▆▇█"
+SHOWN = 20  # columns that are shown as text
+Numbers = np.ndarray[Any, Any]
+
+
+@dataclass
+class Columns:
+    """The columns of an array, or of a part of its rows: counts, extremes, sums, and a sample of rows."""
+
+    rows: int
+    nan: Numbers
+    inf: Numbers
+    low: Numbers
+    high: Numbers
+    total: Numbers
+    sample: Numbers
+
+    @classmethod
+    def of(cls, block: Numbers, every: int) -> Columns:
+        """The columns of some rows; each `every`-th row is kept."""
+        flat = block.reshape(len(block), -1).astype(float)
+        finite = np.isfinite(flat)
+        low, high = np.where(finite, flat, np.inf).min(axis=0), np.where(finite, flat, -np.inf).max(axis=0)
+        total = np.where(finite, flat, 0).sum(axis=0)
+        return cls(
+            len(flat), np.isnan(flat).sum(axis=0), np.isinf(flat).sum(axis=0), low, high, total, flat[::every].copy()
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """The columns of all rows, from those of their parts."""
+        nan, inf, total = (sum(getattr(part, name) for part in parts) for name in ("nan", "inf", "total"))
+        low = np.min([part.low for part in parts], axis=0)
+        high = np.max([part.high for part in parts], axis=0)
+        rows = sum(part.rows for part in parts)
+        return cls(rows, nan, inf, low, high, total, np.concatenate([part.sample for part in parts]))
+
+    def histogram(self, column: int) -> list[int]:
+        """Counts of the sample between the extremes of a column."""
+        values = self.sample[:, column]
+        values = values[np.isfinite(values)]
+        if not len(values) or self.low[column] == self.high[column]:
+            return []
+        return [int(n) for n in np.histogram(values, BINS, (self.low[column], self.high[column]))[0]]
+
+
+@dataclass
+class Checked:
+    """One array: its metadata, what is wrong with it, and its columns where they are numbers."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    chunks: tuple[int, ...]
+    files: int | None = None
+    bytes: int | None = None
+    damage: list[str] = field(default_factory=list)
+    columns: Columns | None = None
+
+
+def verify(path: str, *, allow_missing: bool = False) -> tuple[str, list[Checked], list[str]]:
+    """The kind of the store at a path, its arrays, and what is damaged of the store as a whole.
+
+    Raises FileNotFoundError where there is no store, ValueError for a file, and OSError for metadata that cannot be
+    read.
+    """
+    local = local_path(path)
+    target = path if local is None else str(local)
+    if local is not None and not local.exists():
+        raise FileNotFoundError(f"there is no store at {path}: the path does not exist")
+    if local is not None and local.is_file():
+        raise ValueError(f"{path} is a file, and a zarr store is wanted")
+    try:
+        with metadata_of(target), reaching(path):
+            node = zarr.open(store_at(path, read_only=True) if local is None else target, mode="r")
+    except (FileNotFoundError, KeyError):
+        raise FileNotFoundError(f"there is no zarr store at {path}") from None
+    kind, damage = "array", []
+    if isinstance(node, zarr.Group):
+        kind = "group"
+        if is_saved(node):
+            try:
+                kind = f"saved {read_state(path)[0]}"
+            except (OSError, ValueError) as error:
+                kind, damage = "saved, but damaged", [str(error)]
+        with metadata_of(target), reaching(path):
+            members = node.members(max_depth=None)
+        arrays = {name: member for name, member in members if isinstance(member, zarr.Array)}
+    else:
+        arrays = {"": node}
+    found = [_checked(array, f"{path.rstrip('/')}/{name}".rstrip("/"), allow_missing) for name, array in arrays.items()]
+    return kind, found, damage
+
+
+def _checked(array: zarr.Array[Any], name: str, allow_missing: bool) -> Checked:
+    unit = tuple(int(n) for n in array.chunks)
+    found = Checked(name, tuple(int(n) for n in array.shape), str(array.dtype), unit)
+    if not array.shape or 0 in array.shape:
+        return found
+    reader = zarr_reader(array, name)
+    if allow_missing:
+        reader = reader.allowing_missing()
+    listing = list_chunks(reader)
+    if listing is not None:
+        sizes = [size for key, (size, _) in listing.files.items() if not key.endswith((".json", ".zarray", ".zattrs"))]
+        found.files, found.bytes = len(sizes), sum(sizes)
+    for check in (check_headers,) if allow_missing else (check_chunks, check_headers):
+        try:
+            check(reader, listing)
+        except OSError as error:
+            found.damage.append(str(error))
+    numbers = array.dtype.kind in "fiub"
+    every = max(1, array.shape[0] // SAMPLE)
+    spans = list(pairwise(reader.edges.tolist()))
+
+    def read(span: tuple[int, int]) -> Columns | str:
+        try:
+            rows = _rows(reader, span)
+        except OSError as error:
+            return str(error)
+        return Columns.of(rows, every) if numbers else ""
+
+    parts: list[Columns] = []
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for result in pool.map(read, spans):
+            if isinstance(result, Columns):
+                parts.append(result)
+            elif result and not _told(result, found.damage):
+                found.damage.append(result)
+    found.columns = Columns.joined(parts) if parts else None
+    return found
+
+
+def _rows(reader: Reader, span: tuple[int, int]) -> Numbers:
+    return np.asarray(reader.read(*span))
+
+
+def _told(damage: str, known: list[str]) -> bool:
+    """Whether a missing chunk was told of, with all others, from the listing."""
+    return "is missing for this process" in damage and any("is not whole" in text for text in known)
+
+
+def text_of(kind: str, found: list[Checked], damage: list[str]) -> str:
+    """What was verified, for people."""
+    lines = [f"store       {kind}"]
+    for array in found:
+        size = "" if array.files is None else f", {array.files} files of {array.bytes} bytes"
+        lines += ["", f"{array.name}: {array.shape} {array.dtype} in chunks {array.chunks}{size}"]
+        if array.columns is not None:
+            lines += _table(array.columns)
+        lines += [f"  DAMAGED: {text}" for text in array.damage]
+    lines += ["", *(f"DAMAGED: {text}" for text in damage)] if damage else []
+    wrong = len(damage) + sum(len(array.damage) for array in found)
+    return "\n".join([*lines, "", f"{wrong} things are damaged" if wrong else "whole"])
+
+
+def facts_of(kind: str, found: list[Checked], damage: list[str]) -> dict[str, Any]:
+    """What was verified, as plain data."""
+    arrays = []
+    for array in found:
+        facts: dict[str, Any] = {
+            "name": array.name,
+            "shape": list(array.shape),
+            "dtype": array.dtype,
+            "chunks": list(array.chunks),
+            "files": array.files,
+            "bytes": array.bytes,
+            "damage": array.damage,
+        }
+        c = array.columns
+        if c is not None:
+            valid = c.rows - c.nan - c.inf
+            mean = np.divide(c.total, valid, out=np.zeros_like(c.total), where=valid > 0)
+            facts["columns"] = [
+                {
+                    "nan": int(c.nan[i]),
+                    "infinite": int(c.inf[i]),
+                    "least": float(c.low[i]) if valid[i] else None,
+                    "greatest": float(c.high[i]) if valid[i] else None,
+                    "mean": float(mean[i]) if valid[i] else None,
+                    "histogram": c.histogram(i),
+                }
+                for i in range(len(c.nan))
+            ]
+        arrays.append(facts)
+    whole = not damage and not any(array.damage for array in found)
+    return {"store": kind, "whole": whole, "damage": damage, "arrays": arrays}
+
+
+def _table(columns: Columns) -> list[str]:
+    lines = [f"  {'column':>6s} {'least':>12s} {'greatest':>12s} {'mean':>12s} {'nan':>8s} {'infinite':>8s}  histogram"]
+    for i in range(min(SHOWN, len(columns.nan))):
+        valid = columns.rows - columns.nan[i] - columns.inf[i]
+        numbers = (columns.low[i], columns.high[i], columns.total[i] / valid) if valid else (np.nan,) * 3
+        counts = np.array(columns.histogram(i))
+        bars = "".join(BARS[int(np.ceil(8 * n / counts.max()))] for n in counts) if len(counts) else "-"
+        shown = " ".join(f"{number:12.6g}" for number in numbers)
+        lines.append(f"  {i:6d} {shown} {columns.nan[i]:8d} {columns.inf[i]:8d}  {bars}")
+    if len(columns.nan) > SHOWN:
+        lines.append(f"  ... and {len(columns.nan) - SHOWN} more columns; --json has all of them")
+    return lines

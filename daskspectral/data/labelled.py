@@ -1,0 +1,388 @@
+"""Labelled data of any dimensions as rows and columns (n, d), lazily, with the layout that labels results again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from daskspectral.data.containers import reader_of
+from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, plain
+from daskspectral.data.openers import Opened, opened
+from daskspectral.data.parquet import ParquetReader
+from daskspectral.data.readers import Reader
+from daskspectral.data.stacking import (
+    chosen_columns,
+    column_weights,
+    columns_with_numbers,
+    row_weights,
+    stacked,
+)
+
+Array = NDArray[Any]
+Dims = str | Sequence[str] | None
+QUANTITY = (
+    "units",
+    "long_name",
+    "standard_name",
+    "cell_methods",
+    "grid_mapping",
+    "valid_min",
+    "valid_max",
+    "coordinates",
+)
+"""Attributes that tell what the values of an array are, and so not what is computed from them."""
+ROW = "row"  # the dimension of the rows of data without labels
+
+
+@dataclass(frozen=True, eq=False)
+class Laid:
+    """Labelled data as rows: a reader of the columns that are used, their layout, the labels of the rows.
+
+    `weights` (n,) are the cosines of the rows' latitudes, where these were asked for and the rows have them.
+    """
+
+    reader: Reader
+    layout: Layout
+    rows: RowLabels
+    weights: Any = None
+
+
+def lay_out(
+    x: Any,
+    what: str = "X",
+    *,
+    sample_dims: Dims = None,
+    latitude: str | None = None,
+    layout: Layout | None = None,
+    drop_empty: bool = False,
+    weigh: bool = False,
+    unweighted: bool = False,
+) -> Laid | None:
+    """Labelled data as rows and columns; None for data without labels.
+
+    Rows are the combinations of `sample_dims`, by default the first dimension; all other dimensions are columns. With
+    `drop_empty` columns without a number in any row are left out, for which the data are read once where their first
+    rows have such columns. With the `layout` of a fit, columns are those of the fit, and rows all other dimensions.
+    `latitude` is a coordinate in degrees: `weigh` gives the weights of rows that have it, columns that have it are
+    multiplied by sqrt(cos). `unweighted` divides by that instead, for derivatives by the columns.
+
+    Raises ValueError or TypeError, before anything is read but coordinates, where dimensions, variables or coordinates
+    do not go together; ValueError where no column has a number.
+    """
+    dims = _named(sample_dims)
+    found = opened(x, what, dims if layout is None else layout.sample_dims)
+    if found is None or (isinstance(found.data, xr.DataArray) and found.data.ndim < 2 and not (dims or layout)):
+        return None
+    if isinstance(found.data, ParquetReader):
+        return _table(found.data, what, dims, latitude, layout)
+    arrays = _variables(found.data, what, layout)
+    samples = _samples(arrays, what, dims) if layout is None else _other_dims(arrays, layout, what)
+    for i, array in enumerate(arrays):
+        behind: list[Hashable] = [dim for dim in array.dims if dim not in samples]
+        if layout is not None and set(behind) == set(layout.variables[i].dims):
+            behind = [*layout.variables[i].dims]
+        arrays[i] = array.transpose(*samples, *behind)
+        _check_columns(arrays[i], samples, what)
+    name = latitude if layout is None else layout.latitude
+    angles = None if name is None else _latitude(found.data, name, samples, what, asked=layout is None or weigh)
+    across = angles if angles is not None and not set(angles.dims) & set(samples) else None
+    if layout is None:
+        layout = _layout(found.data, arrays, samples, latitude)
+        values = _direct(found, arrays, layout) or stacked(arrays, len(samples))
+        kept = columns_with_numbers(values, what) if drop_empty else None
+        weights = None if across is None else column_weights(arrays, samples, across)
+        layout = replace(layout, kept=kept, weights=weights if kept is None or weights is None else weights[kept])
+    else:
+        values = _direct(found, arrays, layout) or stacked(arrays, len(samples))
+    sizes = tuple(int(arrays[0].sizes[dim]) for dim in samples)
+    cosines = None
+    if weigh and angles is not None and across is None:
+        cosines = row_weights(angles, samples, sizes, values)
+    coords = {k: c for k, c in found.data.coords.items() if set(c.dims) <= set(samples)}
+    rows = RowLabels(samples, sizes, coords, {k: v for k, v in plain(found.data.attrs).items() if k not in QUANTITY})
+    reader = reader_of(chosen_columns(values, layout, unweighted), what)
+    return Laid(reader, layout, rows, cosines)
+
+
+def lay_out_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArray | None]:
+    """A field with a row for each of the rows, (n,) or (n, m), and its labels; data without labels stay as they are.
+
+    Its dimensions are those of the rows and others, which are stacked. Raises ValueError where dimensions or
+    coordinates are not those of the rows.
+    """
+    found = opened(value, what, tuple(map(str, rows.dims)))
+    if found is None or isinstance(found.data, ParquetReader):
+        return (value if found is None else found.data), None
+    data = found.data
+    if isinstance(data, xr.Dataset):
+        if len(data.data_vars) != 1:
+            raise ValueError(f"{what} has the variables {sorted(map(str, data.data_vars))}; give one of them")
+        data = next(iter(data.data_vars.values()))
+    if not set(rows.dims) <= set(data.dims):
+        if data.ndim in (1, 2) and len(rows.dims) == 1:  # labelled by other names: row by row
+            return value if found.direct is None else found.direct, None
+        raise ValueError(
+            f"{what} has the dimensions {data.dims} and the rows of X have {rows.dims}; they go together row by row: "
+            f"{what}.broadcast_like(X) repeats what depends on fewer dimensions"
+        )
+    behind = [dim for dim in data.dims if dim not in rows.dims]
+    _check_rows(data, rows, what)
+    values = stacked([data.transpose(*rows.dims, *behind)], len(rows.dims), flat=bool(behind))
+    return values, data
+
+
+def lay_out_gradients(value: Any, laid: Laid) -> Any:
+    """Derivatives by the columns of laid out data, (n, d), or (n, m, d) for m targets; without labels as they are.
+
+    They have the dimensions of the data, and those of targets; other names count by their places where all columns are
+    used as they are. Raises ValueError where they have not, and where rows or columns are other ones.
+    """
+    found, layout, rows = opened(value, "gradients", tuple(map(str, laid.rows.dims))), laid.layout, laid.rows
+    if found is None:
+        return value
+    data, dims = found.data, layout.variables[0].dims
+    if not isinstance(data, xr.DataArray) or {*rows.dims, *layout.dims} == {*data.dims}:
+        own = lay_out(value, "gradients", layout=layout, unweighted=True)
+        return value if own is None else own.reader
+    behind = [dim for dim in data.dims if dim not in rows.dims]
+    if len(layout.variables) == 1 and {*dims} <= {*behind}:
+        behind = [*(dim for dim in behind if dim not in dims), *dims]
+    elif not layout.whole or not {*rows.dims} <= {*data.dims}:
+        raise ValueError(
+            f"gradients have the dimensions {data.dims}, and the data {(*rows.dims, *layout.dims)}: they are "
+            "derivatives by its columns, with the same dimensions, and those of the targets where there are several"
+        )
+    _check_rows(data, rows, "gradients")
+    values = stacked([data.transpose(*rows.dims, *behind)], len(rows.dims))
+    targets = values.shape[1] // layout.size
+    parts = [chosen_columns(values[:, i * layout.size : (i + 1) * layout.size], layout, True) for i in range(targets)]
+    if len(behind) == len(dims):
+        return parts[0]
+    return da.stack(parts, axis=1) if isinstance(values, da.Array) else np.stack(parts, axis=1)
+
+
+def with_target(layout: Layout, target: xr.DataArray | None, rows: RowLabels) -> Layout:
+    """The layout with the labels of what a regression is fitted to."""
+    if target is None:
+        return layout
+    dims = [dim for dim in target.dims if dim not in rows.dims]
+    name = None if target.name is None else str(target.name)
+    variable = Variable(name, tuple(map(str, dims)), tuple(int(target.sizes[dim]) for dim in dims), plain(target.attrs))
+    found = {
+        str(key): Coordinate.of(c.variable) for key, c in target.coords.items() if c.dims and set(c.dims) <= {*dims}
+    }
+    return replace(layout, target=variable, target_coords={k: c for k, c in found.items() if c is not None})
+
+
+def _named(sample_dims: Dims) -> tuple[str, ...] | None:
+    if sample_dims is None:
+        return None
+    dims = (sample_dims,) if isinstance(sample_dims, str) else tuple(sample_dims)
+    if not dims or len(set(dims)) < len(dims) or not all(isinstance(dim, str) for dim in dims):
+        raise ValueError(
+            f"sample_dims names the dimensions whose entries are rows, each once, such as ('time',); it is {dims!r}"
+        )
+    return dims
+
+
+def _table(
+    table: ParquetReader, what: str, dims: tuple[str, ...] | None, latitude: str | None, layout: Layout | None
+) -> Laid:
+    if dims not in (None, (ROW,)) or latitude is not None:
+        raise ValueError(f"{what} is a Parquet table, whose rows are samples: leave sample_dims and latitude out")
+    if layout is None:
+        layout = Layout((ROW,), tuple(Variable(name, (), ()) for name in table.names))
+    elif (names := tuple(v.name for v in layout.variables)) != table.names:
+        if missing := [name for name in names if name not in table.names]:
+            raise ValueError(f"{what} has the columns {list(table.names)}, and the model was fitted on {missing} too")
+        table = replace(table, names=tuple(map(str, names)))
+    rows = RowLabels((ROW,), (table.shape[0],))
+    return Laid(table, layout, rows)
+
+
+def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray]:
+    """The arrays that become columns, in their order; of a layout, those of its names."""
+    if isinstance(data, xr.DataArray):
+        if layout is not None and len(layout.variables) > 1:
+            names = [v.name for v in layout.variables]
+            raise ValueError(f"{what} is one array, and the model was fitted on the variables {names} of a Dataset")
+        return [data]
+    arrays = {str(name): array for name, array in data.data_vars.items()}
+    for array in [*arrays.values()]:
+        for key in ("bounds", "grid_mapping"):
+            arrays.pop(str(array.attrs.get(key, array.encoding.get(key, ""))), None)
+    for coordinate in data.coords.values():
+        arrays.pop(str(coordinate.attrs.get("bounds", "")), None)
+    if not arrays:
+        raise ValueError(f"{what} is a Dataset without variables: nothing can be a column")
+    if layout is None:
+        return list(arrays.values())
+    if len(arrays) == len(layout.variables) == 1:
+        return list(arrays.values())
+    missing = [v.name for v in layout.variables if v.name not in arrays]
+    if missing:
+        raise ValueError(f"{what} has the variables {list(arrays)}, and the model was fitted on {missing} too")
+    return [arrays[str(v.name)] for v in layout.variables]
+
+
+def _samples(arrays: list[xr.DataArray], what: str, dims: tuple[str, ...] | None) -> tuple[Hashable, ...]:
+    """The dimensions of the rows. Raises ValueError where an array lacks one."""
+    named: tuple[Hashable, ...] = (dims or arrays[0].dims[:1]) if arrays[0].ndim else (dims or ())
+    for array in arrays:
+        missing = [dim for dim in named if dim not in array.dims]
+        if not missing and named:
+            continue
+        if len(arrays) == 1:
+            raise ValueError(
+                f"sample_dims={named!r} names {', '.join(map(repr, missing))}, and {what} has the dimensions "
+                f"{array.dims}: name some of these"
+            )
+        raise ValueError(
+            f"the variables of {what} do not align: {array.name!r} has the dimensions {array.dims}, and the rows are "
+            f"those of sample_dims={named!r}. Leave it out by {what}.drop_vars({array.name!r}), or give sample_dims "
+            "that all variables have"
+        )
+    return named
+
+
+def _other_dims(arrays: list[xr.DataArray], layout: Layout, what: str) -> tuple[Hashable, ...]:
+    """The dimensions of the rows, which are those that the columns of a layout have not."""
+    samples: tuple[Hashable, ...] | None = None
+    for array, variable in zip(arrays, layout.variables, strict=True):
+        dims = variable.dims
+        if len(arrays) == 1 and layout.trivial and array.ndim == 2 and dims[0] not in array.dims:
+            dims = (str(array.dims[1]),)  # columns by their places, having no other names
+        if missing := [dim for dim in dims if dim not in array.dims]:
+            raise ValueError(
+                f"{what} has the dimensions {array.dims}, and the model was fitted on columns along {missing} too"
+            )
+        found = {dim: int(array.sizes[dim]) for dim in dims}
+        if tuple(found.values()) != variable.sizes:
+            wanted = dict(zip(dims, variable.sizes, strict=True))
+            raise ValueError(f"{what} has {found} columns, and the model was fitted on {wanted}")
+        for dim in dims:
+            _check_coordinate(array, str(dim), layout, what)
+        left = tuple(dim for dim in array.dims if dim not in dims)
+        ordered = layout.sample_dims if set(left) == set(layout.sample_dims) else left
+        if samples is not None and set(ordered) != set(samples):
+            raise ValueError(
+                f"the variables of {what} do not align: {array.name!r} has rows along {left}, another one along "
+                f"{samples}"
+            )
+        samples = samples or ordered
+    if not samples:
+        raise ValueError(
+            f"{what} has no dimension but those of the columns: a single row is "
+            f"{what}.expand_dims({layout.sample_dims[0]!r})"
+        )
+    return samples
+
+
+def _check_coordinate(array: xr.DataArray, dim: str, layout: Layout, what: str) -> None:
+    """Raise ValueError where the columns lie elsewhere than those of the fit."""
+    if dim not in layout.coords or dim not in array.coords:
+        return
+    wanted, came = layout.coords[dim].variable().values, np.asarray(array.coords[dim].values)
+    if wanted.dtype.kind in "fiu" and came.dtype.kind in "fiu":
+        spacing = np.min(np.abs(np.diff(np.sort(wanted)))) if len(wanted) > 1 else max(abs(float(wanted[0])), 1.0)
+        same = bool(np.all(np.abs(came - wanted) <= 1e-3 * spacing))
+    else:
+        same = came.astype(str).tolist() == wanted.astype(str).tolist()
+    if not same:
+        raise ValueError(
+            f"{what} has other columns than the fit: along {dim!r} they are {_ends(came)}, and were {_ends(wanted)}. "
+            f"Bring it to the fit's by {what}.reindex or {what}.interp"
+        )
+
+
+def _ends(values: Array) -> str:
+    return f"{values[0]} ... {values[-1]}"
+
+
+def _check_columns(array: xr.DataArray, samples: tuple[Hashable, ...], what: str) -> None:
+    """Raise TypeError or ValueError where time stamps, text or complex numbers would be columns."""
+    label = what if array.name is None else f"{array.name!r} of {what}"
+    if array.dtype.kind not in "fiub":
+        times = array.dtype.kind in "mM"
+        remedy = f"leave it out by {what}.drop_vars({array.name!r})" if array.name is not None else "leave it out"
+        if array.dtype.kind == "c":
+            remedy = "split real and imaginary parts"
+        elif times:
+            remedy += ", or give numbers of a unit, such as (t - t[0]) / numpy.timedelta64(1, 'D')"
+        raise TypeError(
+            f"{label} holds {'time stamps' if times else 'values'} of dtype {array.dtype}, and columns are real "
+            f"numbers: {remedy}"
+        )
+    for dim in array.dims:
+        if dim not in samples and dim in array.coords and array.coords[dim].dtype.kind == "M":
+            raise ValueError(
+                f"{label} has time stamps as columns: its dimension {dim!r} holds times and is not among the rows, "
+                f"{samples}. Give sample_dims=({dim!r},), or where columns are meant {what}.drop_vars({dim!r})"
+            )
+        if dim not in samples and not array.sizes[dim]:
+            raise ValueError(f"{label} is empty: its dimension {dim!r} has the size 0")
+
+
+def _latitude(data: Any, name: str, samples: tuple[Hashable, ...], what: str, *, asked: bool) -> xr.DataArray | None:
+    if name not in data.coords:
+        if not asked:
+            return None
+        raise ValueError(f"latitude={name!r} is no coordinate of {what}, which has {sorted(map(str, data.coords))}")
+    angles: xr.DataArray = data.coords[name]
+    inside = set(angles.dims) & set(samples)
+    if not angles.ndim or (inside and inside != set(angles.dims)):
+        raise ValueError(
+            f"latitude={name!r} has the dimensions {angles.dims}, and the rows have {samples}: it must belong to the "
+            "rows alone, or to the columns alone"
+        )
+    values = np.asarray(angles.values)
+    if values.dtype.kind not in "fiu" or not np.all(np.abs(values) <= 90 + 1e-6):
+        raise ValueError(
+            f"latitude={name!r} must be degrees from -90 to 90; it is of dtype {values.dtype}"
+            + (f", from {values.min()} to {values.max()}" if values.dtype.kind in "fiu" else "")
+        )
+    return angles
+
+
+def _layout(data: Any, arrays: list[xr.DataArray], samples: tuple[Hashable, ...], latitude: str | None) -> Layout:
+    variables, coords = [], {}
+    for array in arrays:
+        dims = [dim for dim in array.dims if dim not in samples]
+        name = None if array.name is None else str(array.name)
+        sizes = tuple(int(array.sizes[d]) for d in dims)
+        variables.append(Variable(name, tuple(map(str, dims)), sizes, plain(array.attrs)))
+        for key, c in array.coords.items():
+            if c.dims and set(c.dims) <= set(dims) and (kept := Coordinate.of(c.variable)) is not None:
+                coords[str(key)] = kept
+    attrs = plain(data.attrs) if isinstance(data, xr.Dataset) else {}
+    return Layout(tuple(map(str, samples)), tuple(variables), coords, latitude=latitude, attrs=attrs)
+
+
+def _direct(found: Opened, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:
+    """The zarr array as it lies in its group, where rows and columns are its two dimensions and unweighted."""
+    data = found.data
+    if found.direct is None or data.ndim != 2 or arrays[0].dims != data.dims or len(layout.variables[0].dims) != 1:
+        return None
+    return found.direct if layout.latitude is None and layout.kept is None else None
+
+
+def _check_rows(data: xr.DataArray, rows: RowLabels, what: str) -> None:
+    """Raise ValueError where the rows of a field are not those of X."""
+    for dim, size in zip(rows.dims, rows.sizes, strict=True):
+        if int(data.sizes[dim]) != size:
+            raise ValueError(
+                f"{what} has {data.sizes[dim]} entries along {dim!r} and X has {size}; they go together row by row"
+            )
+        if dim in rows.coords and dim in data.coords:
+            wanted, came = rows.coords[dim], data.coords[dim]
+            if wanted.dims == came.dims and not wanted.indexes[dim].equals(came.indexes[dim]):
+                raise ValueError(
+                    f"{what} and X do not align along {dim!r}: {_ends(came.values)} and {_ends(wanted.values)}. Bring "
+                    f"them together by xarray.align(X, {what})"
+                )

@@ -1,0 +1,202 @@
+"""The layout of labelled data: which dimensions are rows, which are columns, and how results get their labels back."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from daskspectral.registry import Registered
+
+Array = NDArray[Any]
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinate(Registered):
+    """A coordinate of columns as files keep it: text as a list, times as whole numbers of their unit."""
+
+    dims: tuple[str, ...]
+    values: Any
+    dtype: str
+    attrs: Plain = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, variable: Any) -> Self | None:
+        """The coordinate with the values of an xarray variable; None where these are no numbers, times or text."""
+        values, dims = np.asarray(variable.values), tuple(map(str, variable.dims))
+        if values.dtype.kind in "mM":
+            return cls(dims, values.astype(np.int64), values.dtype.str, plain(variable.attrs))
+        if values.dtype.kind in "biufc":
+            return cls(dims, values, values.dtype.str, plain(variable.attrs))
+        if values.dtype.kind in "UTO" and values.ndim == 1 and all(isinstance(v, str) for v in values):
+            return cls(dims, [str(v) for v in values], "text", plain(variable.attrs))
+        return None
+
+    def variable(self) -> xr.Variable:
+        """The coordinate as xarray has it."""
+        values = np.asarray(self.values, dtype=None if self.dtype == "text" else self.dtype.replace("M8", "i8"))
+        if self.dtype[1:3] in ("M8", "m8"):
+            values = np.asarray(self.values, np.int64).astype(self.dtype)
+        return xr.Variable(self.dims, values, self.attrs)
+
+
+@dataclass(frozen=True, eq=False)
+class Variable(Registered):
+    """An array of the data without its values: name, the dimensions and sizes behind the rows, attributes."""
+
+    name: str | None
+    dims: tuple[str, ...]
+    sizes: tuple[int, ...]
+    attrs: Plain = field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        """The number of columns that it gives."""
+        return int(np.prod(self.sizes, dtype=int))
+
+
+@dataclass(frozen=True, eq=False)
+class Layout(Registered):
+    """How labelled data became rows and columns, kept with a model to label its results.
+
+    The rows are all combinations of the coordinates of `sample_dims`, the last of them fastest. The columns are the
+    entries of the `variables` behind one another, each with its other dimensions stacked in their order. Of these
+    `size` columns those with `kept` are used, multiplied by `weights` (the square root of the cosine of the `latitude`,
+    where that belongs to the columns). `target` is what a regression was fitted to, where that had labels, and
+    `target_coords` are the coordinates of several targets.
+    """
+
+    sample_dims: tuple[str, ...]
+    variables: tuple[Variable, ...]
+    coords: Mapping[str, Coordinate] = field(default_factory=dict)
+    kept: Array | None = None
+    weights: Array | None = None
+    latitude: str | None = None
+    attrs: Plain = field(default_factory=dict)
+    target: Variable | None = None
+    target_coords: Mapping[str, Coordinate] = field(default_factory=dict)
+
+    expects: ClassVar = {"target": Variable}
+
+    @property
+    def size(self) -> int:
+        """The number of columns of the data."""
+        return sum(variable.width for variable in self.variables)
+
+    @property
+    def width(self) -> int:
+        """The number of columns that are used, d."""
+        return self.size if self.kept is None else int(np.count_nonzero(self.kept))
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions of the columns, each once."""
+        return tuple(dict.fromkeys(dim for variable in self.variables for dim in variable.dims))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all columns are used, unweighted."""
+        return self.kept is None and self.weights is None
+
+    @property
+    def trivial(self) -> bool:
+        """Whether the columns are those of one array, all and unweighted, without coordinates of their own."""
+        dims = self.variables[0].dims
+        single = len(self.variables) == 1 and len(dims) == 1 and dims[0] not in self.coords
+        return single and self.whole
+
+    @property
+    def names(self) -> list[str]:
+        """A name for each column that is used: of its variable, and where it has dimensions its place in them."""
+        found: list[str] = []
+        for variable in self.variables:
+            name, axes = variable.name or "", []
+            for dim, size in zip(variable.dims, variable.sizes, strict=True):
+                values = self.coords[dim].variable().values if dim in self.coords else np.arange(size)
+                axes.append(
+                    [v if isinstance(v, str) else f"{v:g}" if values.dtype.kind == "f" else str(v) for v in values]
+                )
+            if len(axes) == len(self.variables) == 1 and self._is_text(variable.dims[0]):
+                found += axes[0]
+                continue
+            for place in np.ndindex(*variable.sizes):
+                inside = ", ".join(
+                    f"{d}={axes[i][j]}" for i, (d, j) in enumerate(zip(variable.dims, place, strict=True))
+                )
+                found.append(f"{name}[{inside}]" if inside else name)
+        return found if self.kept is None else [name for name, kept in zip(found, self.kept, strict=True) if kept]
+
+    def _is_text(self, dim: str) -> bool:
+        return dim in self.coords and self.coords[dim].dtype == "text"
+
+    def spread(
+        self,
+        values: Any,
+        dims: tuple[Hashable, ...] = (),
+        coords: Mapping[Any, Any] | None = None,
+        *,
+        unweighted: bool = False,
+        name: str = "x",
+    ) -> xr.Dataset:
+        """Values in the columns that are used, (..., d) with leading `dims`, as a Dataset of the variables.
+
+        Each variable has its own dimensions and coordinates again, NaN at columns that were left out; `unweighted`
+        divides by the weights, for values in the units of the data. A variable without a name is called `name`. Values
+        may be a dask array: they are then spread lazily.
+        """
+        if values.shape[-1] != self.width:
+            raise ValueError(f"values have {values.shape[-1]} columns, and the layout has {self.width}")
+        if unweighted and self.weights is not None:
+            with np.errstate(divide="ignore"):
+                inverse = np.where(self.weights > 0, 1 / self.weights, np.nan)
+            values = values * inverse
+        if self.kept is not None:
+            values = placed(values, self.kept)
+        start, found = 0, {}
+        for variable in self.variables:
+            part = values[..., start : start + variable.width].reshape(*values.shape[:-1], *variable.sizes)
+            found[variable.name or name] = xr.Variable((*dims, *variable.dims), part, variable.attrs)
+            start += variable.width
+        own = {key: c.variable() for key, c in self.coords.items()}
+        return xr.Dataset(found, coords={**own, **(coords or {})}, attrs=self.attrs)
+
+
+@dataclass(frozen=True, eq=False)
+class RowLabels:
+    """The dimensions of the rows of one container, their sizes, and the coordinates that depend on them alone."""
+
+    dims: tuple[Hashable, ...]
+    sizes: tuple[int, ...]
+    coords: Mapping[Any, Any] = field(default_factory=dict)
+    attrs: Plain = field(default_factory=dict)
+
+
+def plain(attrs: Mapping[Any, Any]) -> Plain:
+    """Attributes as files keep them: numbers, text, and lists of these; others as their text."""
+    return {str(key): _plain_value(value) for key, value in attrs.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain_value(v) for v in value]
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def placed(values: Any, kept: Array) -> Any:
+    """Values (..., width) in their places among all columns, (..., size), NaN in the others."""
+    place = np.cumsum(kept) - 1
+
+    def at(block: Array) -> Array:
+        return np.where(kept, block[..., place], np.nan)
+
+    if isinstance(values, np.ndarray):
+        return at(values)
+    values = values.rechunk({values.ndim - 1: -1})
+    return values.map_blocks(at, chunks=(*values.chunks[:-1], (len(kept),)), dtype=np.result_type(values.dtype, float))

@@ -1,0 +1,186 @@
+"""Labelled data, wherever it lies, as an xarray object or a table: arrays in memory, zarr groups, NetCDF, Parquet."""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import importlib.util
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+import zarr
+
+from daskspectral.data.groups import MAIN, data_arrays
+from daskspectral.data.parquet import open_parquet
+from daskspectral.data.readers import Reader, zarr_reader
+from daskspectral.data.remote import connect, opened_file, reaching, store_at
+from daskspectral.data.storage import metadata_of
+from daskspectral.data.writer import local_path
+
+NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
+PARQUET = (".parquet", ".pq")
+_PACKED = ("scale_factor", "add_offset", "missing_value", "_Unsigned")
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """Labelled data: an xarray object whose values are not read yet, or a Parquet table.
+
+    `direct` reads the array of a zarr group as it lies there, where its values need no decoding.
+    """
+
+    data: Any
+    direct: Reader | None = None
+
+
+def opened(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> Opened | None:
+    """Data that have labels; None for arrays without them, and for what is no data at all.
+
+    Labels have DataArrays, Datasets, zarr groups whose arrays have named dimensions, NetCDF files (a path, a pattern
+    with *, or a list of paths), and Parquet files. Nothing is read but coordinates and metadata. Raises ValueError for
+    files that do not go together, FileNotFoundError for a pattern that matches none, and ImportError without the
+    library of a format.
+    """
+    if isinstance(value, (xr.DataArray, xr.Dataset)):
+        return Opened(value)
+    if isinstance(value, zarr.Group):
+        return _group(value, what)
+    paths = _paths(value)
+    if not paths:
+        return None
+    if all(_ends(path, NETCDF) for path in paths):
+        return Opened(_netcdf(_matching(paths, what), what, sample_dims))
+    if all(_ends(path, PARQUET) or _is_folder_of_parquet(path) for path in paths):
+        return Opened(open_parquet(_matching(paths, what)))
+    if isinstance(value, (list, tuple)):
+        return None
+    return _store(paths[0], what)
+
+
+def is_files(value: Any) -> bool:
+    """Whether this is a list of NetCDF or Parquet files, which together are one array of rows."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    paths = _paths(value)
+    return bool(paths) and (all(_ends(p, NETCDF) for p in paths) or all(_ends(p, PARQUET) for p in paths))
+
+
+def _paths(value: Any) -> list[str]:
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    if not all(isinstance(part, (str, os.PathLike)) for part in parts):
+        return []
+    return [os.fspath(part) for part in parts]
+
+
+def _ends(path: str, endings: tuple[str, ...]) -> bool:
+    return path.lower().endswith(endings)
+
+
+def _is_folder_of_parquet(path: str) -> bool:
+    folder = local_path(path)
+    if folder is None or not folder.is_dir() or any((folder / m).exists() for m in ("zarr.json", ".zarray", ".zgroup")):
+        return False
+    return next(folder.rglob("*.parquet"), None) is not None
+
+
+def _matching(paths: list[str], what: str) -> list[str]:
+    """The paths, each pattern replaced by the files that it matches, in order. Raises FileNotFoundError for none."""
+    found: list[str] = []
+    for path in paths:
+        local = local_path(path)
+        if glob.has_magic(path):
+            if local is None:
+                files, root = connect(path)
+                with reaching(path, files=files):
+                    matches = [files.unstrip_protocol(name) for name in sorted(files.glob(root))]
+            else:
+                matches = sorted(glob.glob(str(local)))
+            if not matches:
+                raise FileNotFoundError(f"{what} is the pattern {path}, which matches no file: check the folder")
+            found += matches
+        elif local is not None and not local.exists():
+            raise FileNotFoundError(f"there is no file {path}, which {what} names: the path does not exist")
+        else:
+            found.append(path if local is None else str(local))
+    return found
+
+
+def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> xr.Dataset:
+    """One Dataset of all files, by xarray.open_mfdataset."""
+    if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
+        raise ImportError(f"{what} is NetCDF, which needs h5netcdf: pip install daskspectral[convert]")
+    remote = [path for path in paths if "://" in path]
+    sources: Any = [opened_file(path) for path in paths] if remote else paths
+    options: dict[str, Any] = {
+        "chunks": {},
+        "data_vars": "minimal",
+        "coords": "minimal",
+        "compat": "override",
+        "join": "exact",
+        "decode_coords": "all",
+        "decode_timedelta": False,
+        **({"engine": "h5netcdf"} if remote else {}),
+    }
+    try:
+        try:
+            return xr.open_mfdataset(sources, combine="by_coords", **options)
+        except ValueError as error:
+            if "dimension coordinates" not in str(error):
+                raise
+            along = list(sample_dims or [])[:1] or [_first_dimension(paths[0])]
+            return xr.open_mfdataset(sources, combine="nested", concat_dim=along[0], **options)
+    except ValueError as error:
+        raise ValueError(
+            f"{what} is {len(paths)} NetCDF files that do not go together as one Dataset ({error}): they must have the "
+            "same coordinates but along one dimension, along which they follow one another; open them yourself by "
+            "xarray.open_mfdataset, and give the Dataset"
+        ) from error
+
+
+def _first_dimension(path: str) -> str:
+    with xr.open_dataset(path, decode_times=False, decode_timedelta=False) as file:
+        return str(next(iter(file.data_vars.values())).dims[0])
+
+
+def _store(path: str, what: str) -> Opened | None:
+    """A zarr group; None where the path is no such thing, which is told where it is opened as an array."""
+    local = local_path(path)
+    if local is not None and not local.is_dir():
+        return None
+    try:
+        with metadata_of(path), reaching(path):
+            node = zarr.open(store_at(path, read_only=True) if local is None else str(local), mode="r")
+    except (OSError, KeyError, ValueError):
+        return None
+    return _group(node, path) if isinstance(node, zarr.Group) else None
+
+
+def _group(group: zarr.Group, name: str) -> Opened | None:
+    """A group as a Dataset, of its main array where it names one; None where arrays have no named dimensions."""
+    arrays = data_arrays(group)
+    if not arrays:
+        return None
+    data = xr.open_zarr(
+        group.store,
+        group=group.path or None,
+        chunks={},
+        consolidated=group.metadata.consolidated_metadata is not None,
+        decode_coords="all",
+        decode_timedelta=False,
+    )
+    main = group.attrs.get(MAIN)
+    if len(arrays) > 1 and main not in data.data_vars:
+        return Opened(data)
+    key = next(iter(arrays)) if len(arrays) == 1 else str(main)
+    return Opened(data[key], None if _packed(data[key]) else zarr_reader(arrays[key], f"{name.rstrip('/')}/{key}"))
+
+
+def _packed(array: xr.DataArray) -> bool:
+    """Whether values in the file are not those of the array."""
+    fill = array.encoding.get("_FillValue", np.nan)
+    times = array.dtype.kind not in "fiub"
+    return times or any(key in array.encoding for key in _PACKED) or not np.isnan(fill)

@@ -1,0 +1,346 @@
+"""Object stores: the options in force, no credential in them or in a URL, and a sentence for each thing that fails."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from zarr.storage import FsspecStore
+
+Location = str | os.PathLike[str]
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SECRET = re.compile(
+    r"secret|passw|passphrase|token|credential|signature(?!_?version)|connection_?string|sas$|sas_|"
+    r"(^|_)auth(orization)?$|key$|(?<!kms)_?key_?id$",
+    re.IGNORECASE,
+)
+_HARMLESS = ("anon", "google_default", "cache", "cloud", "browser")  # ways of gs to find a token
+_SIGNED = re.compile(r"[?&](x-(amz|goog)-[a-z-]+|signature|sig|token|access_token|awsaccesskeyid)=", re.IGNORECASE)
+_PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/@]*:[^/@]*@", re.IGNORECASE)
+
+_ENVIRONMENT = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, the path of a key file",
+    "abfs": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+_ENVIRONMENT |= {"s3a": _ENVIRONMENT["s3"], "gcs": _ENVIRONMENT["gs"]}
+_ENVIRONMENT |= dict.fromkeys(("abfss", "az", "adl"), _ENVIRONMENT["abfs"])
+
+_UNKNOWN_CALLER = {
+    *("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "TokenRefreshRequired"),
+    *("InvalidClientTokenId", "RequestTimeTooSkewed", "InvalidSecurity", "AuthenticationFailed", "401"),
+}
+_FORBIDDEN = {"AccessDenied", "AllAccessDisabled", "AuthorizationFailure", "AuthorizationPermissionMismatch", "403"}
+_NO_BUCKET = {"NoSuchBucket", "ContainerNotFound"}
+_NO_CREDENTIALS = {
+    *("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound"),
+    *("DefaultCredentialsError", "NoAuthTokenError", "TokenRetrievalError", "SSOTokenLoadError", "RefreshError"),
+}
+_UNREACHABLE = {
+    *("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "ProxyConnectionError", "SSLError"),
+    *("ConnectionClosedError", "ClientConnectorError", "ClientConnectorDNSError", "ClientConnectorCertificateError"),
+    *("ServiceRequestError", "FSTimeoutError", "gaierror", "ConnectionTimeoutError", "ServerTimeoutError"),
+}
+
+_in_force: ContextVar[Mapping[str, Any]] = ContextVar("daskspectral_storage_options", default={})  # noqa: B039
+
+
+def is_url(location: Any) -> bool:
+    """Whether this is a URL of something that is no file of this machine."""
+    if not isinstance(location, (str, os.PathLike)):
+        return False
+    text = os.fspath(location)
+    return isinstance(text, str) and "://" in text and not text.startswith("file://")
+
+
+def refuse_secrets(text: str) -> None:
+    """Raise ValueError, which repeats nothing of it, for a URL with a password or a signature in it."""
+    if _PASSWORD.search(text) or ("://" in text and _SIGNED.search(text)):
+        scheme = text.partition("://")[0]
+        raise ValueError(
+            f"the URL {scheme}://*** holds a credential, and would be shown, logged and saved with it: give "
+            f"credentials in the environment alone{_variables(scheme)}"
+        )
+
+
+def checked_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Options of an object store, copied. Raises TypeError for other than plain data, ValueError for a credential."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise TypeError(
+            f"storage_options is a mapping such as {{'anon': True}}, as fsspec takes it; it is {type(options).__name__}"
+        )
+    return {name: _checked(name, value) for name, value in options.items()}
+
+
+def _checked(name: Any, value: Any) -> Any:
+    if not isinstance(name, str):
+        raise TypeError(f"storage_options has names that are text; one of them is {type(name).__name__}")
+    if isinstance(value, Mapping):
+        return {key: _checked(key, inside) for key, inside in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_checked(name, inside) for inside in value]
+    if value is not None and not isinstance(value, (str, int, float)):
+        raise TypeError(f"storage_options holds plain data; {name} is {type(value).__name__}")
+    named = _SECRET.search(name.replace("-", "_"))
+    if named and not (value is None or isinstance(value, bool) or value in _HARMLESS):
+        raise ValueError(
+            f"storage_options holds a credential, {name}: credentials are taken from the environment alone (for s3 "
+            f"{_ENVIRONMENT['s3']}), so that no model, log or message can hold them"
+        )
+    if isinstance(value, str):
+        refuse_secrets(value)
+    return value
+
+
+@contextmanager
+def using(options: Mapping[str, Any] | None) -> Iterator[None]:
+    """URLs inside are opened with these options of fsspec; None leaves the options as they are.
+
+    Raises TypeError or ValueError, as `checked_options` does, for options that cannot be used.
+    """
+    if options is None:
+        yield
+        return
+    before = _in_force.set(checked_options(options))
+    try:
+        yield
+    finally:
+        _in_force.reset(before)
+
+
+def stored(function: F) -> F:
+    """Make a function open URLs with its keyword `storage_options` (see `using`)."""
+
+    @wraps(function)
+    def opened(*arguments: Any, **keywords: Any) -> Any:
+        with using(keywords.get("storage_options")):
+            return function(*arguments, **keywords)
+
+    return cast(F, opened)
+
+
+def options_in_force() -> dict[str, Any]:
+    """The options with which URLs are opened here."""
+    return dict(_in_force.get())
+
+
+def connect(url: Location) -> tuple[Any, str]:
+    """The file system of a URL, with the options in force, and the path there.
+
+    Raises ValueError for a credential in the URL, for a protocol or for options that nobody knows, and ImportError
+    where its library is not installed.
+    """
+    text = os.fspath(url)
+    refuse_secrets(text)
+    with _opening(text):
+        files, root = importlib.import_module("fsspec.core").url_to_fs(text, **options_in_force())
+        files.invalidate_cache()
+    return files, str(root).rstrip("/")
+
+
+def holds(files: Any, path: str) -> bool:
+    """Whether there is a file. Raises the errors of the object store, where it does not answer yes or no."""
+    try:
+        return bool(files.info(path)["type"] == "file")
+    except FileNotFoundError as error:
+        if lacks_bucket(error):
+            raise
+        return False
+
+
+def lacks_bucket(error: BaseException) -> bool:
+    """Whether an error says that a bucket is missing."""
+    return any(code in _NO_BUCKET for cause in _causes(error) for code in _codes(cause))
+
+
+def store_at(url: Location, *, read_only: bool = False) -> FsspecStore:
+    """The zarr store at a URL, opened with the options in force; one that is read has answered a first question.
+
+    Raises as `connect` and `reaching` do.
+    """
+    text = os.fspath(url)
+    if read_only:  # zarr asks several questions at once, and leaves some pending where one fails
+        files, root = connect(text)
+        with reaching(text, files=files):
+            holds(files, f"{root}/zarr.json")
+    refuse_secrets(text)
+    with _opening(text):
+        return FsspecStore.from_url(text, storage_options=options_in_force(), read_only=read_only)
+
+
+def opened_file(url: Location) -> Any:
+    """A file at a URL, open for reading. Raises as `connect` and `reaching` do."""
+    files, root = connect(url)
+    with reaching(url, files=files):
+        return files.open(root, "rb")
+
+
+def synchronous(files: Any) -> Any:
+    """The file system that a zarr store works on, as one that can be called from a thread."""
+    inner = getattr(files, "sync_fs", None)
+    if inner is not None:
+        return inner
+    if not getattr(files, "asynchronous", False):
+        return files
+    return type(files)(*files.storage_args, **{**files.storage_options, "asynchronous": False})
+
+
+@contextmanager
+def _opening(text: str) -> Iterator[None]:
+    scheme = text.partition("://")[0]
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"{scheme}:// needs a library that is not installed: pip install 'daskspectral[cloud]' ({error})"
+        ) from error
+    except ValueError as error:
+        if "Protocol not known" not in str(error):
+            raise
+        raise ValueError(f"{scheme}:// is no protocol that fsspec knows: s3, gs, abfs and others are") from error
+
+
+@contextmanager
+def reaching(location: Location, *, writing: bool = False, files: Any = None) -> Iterator[None]:
+    """Errors of an object store inside are raised again as one sentence that says what is missing, and how to give it.
+
+    Raises PermissionError without credentials or rights, FileNotFoundError for a missing bucket, ConnectionError where
+    nothing answers, and ValueError for options that the store does not take. `files` is the file system in use.
+    """
+    if not is_url(location):
+        yield
+        return
+    try:
+        yield
+    except Exception as error:
+        told = _told(os.fspath(location), error, writing, files)
+        if told is None:
+            raise
+        raise told from error
+
+
+def _told(url: str, error: Exception, writing: bool, files: Any) -> Exception | None:
+    """The error to be raised in place of another one, None where there is nothing to say."""
+    causes = list(_causes(error))
+    names = {type(cause).__name__ for cause in causes}
+    codes = {code for cause in causes for code in _codes(cause)}
+    scheme, _, rest = url.partition("://")
+    place = f"{scheme}://{rest.partition('/')[0]}"
+    if names & _NO_CREDENTIALS or any(_lacks_account(cause) for cause in causes):
+        return PermissionError(
+            f"there are no credentials for {place}: give them in the environment{_variables(scheme)}; a public bucket "
+            "is read with storage_options={'anon': True} (--storage-option anon=true in the shell)"
+        )
+    if codes & _NO_BUCKET:
+        return FileNotFoundError(f"there is no bucket {place}: make it, or mend the URL {url}")
+    if codes & _UNKNOWN_CALLER or codes & _FORBIDDEN or any(isinstance(cause, PermissionError) for cause in causes):
+        if not codes & (_UNKNOWN_CALLER | {"AccessDenied"}):  # the answer to a HEAD request has no reason in it
+            codes |= set(_listing_codes(url, files))
+        known = sorted(codes & _UNKNOWN_CALLER) or sorted(codes & _FORBIDDEN - {"403"})
+        reason = f" ({known[0]})" if known else ""
+        if codes & _UNKNOWN_CALLER:
+            return PermissionError(
+                f"{place} does not accept the credentials in the environment{reason}: mend them{_variables(scheme)}, "
+                "or the endpoint_url for which they are"
+            )
+        return PermissionError(
+            f"{url} may not be {'written' if writing else 'read'} with the credentials in the environment{reason}: ask "
+            "the owner of the bucket for the right to "
+            + ("list, write and delete there" if writing else "list and read there, or mend the URL")
+        )
+    if names & _UNREACHABLE:
+        return ConnectionError(
+            f"{place} cannot be reached{_endpoint(causes)}: {_plainly(causes)}. Look at the network, and at the "
+            "endpoint_url in storage_options (--storage-option endpoint_url=... in the shell) or in the environment"
+        )
+    return _option_error(scheme, error)
+
+
+def _option_error(scheme: str, error: Exception) -> ValueError | None:
+    unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error)) if isinstance(error, TypeError) else None
+    options = options_in_force()
+    if unknown and unknown[1] in options:
+        near = difflib.get_close_matches(unknown[1], _known_options(scheme), 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        return ValueError(f"storage_options has {unknown[1]}, which {scheme}:// does not take{meant}")
+    if isinstance(error, ValueError) and "endpoint" in str(error).lower() and "endpoint_url" in options:
+        return ValueError(
+            f"storage_options has endpoint_url={options['endpoint_url']!r}, which is no URL such as "
+            "https://s3.example.org"
+        )
+    return None
+
+
+def _known_options(scheme: str) -> Sequence[str]:
+    with suppress(Exception):
+        return list(
+            inspect.signature(importlib.import_module("fsspec").get_filesystem_class(scheme).__init__).parameters
+        )
+    return []
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _codes(error: BaseException) -> Iterator[str]:
+    """The codes by which an object store says what is wrong, as boto, gcsfs and azure hand them on."""
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):
+        yield str(response.get("Error", {}).get("Code", ""))
+    for name in ("code", "status", "status_code", "error_code"):
+        code = getattr(error, name, None)
+        if isinstance(code, (int, str)):
+            yield str(getattr(code, "value", code))
+
+
+def _listing_codes(url: str, files: Any) -> Iterator[str]:
+    """What the store says to a listing, which it answers in words."""
+    try:
+        other, root = connect(url)
+        (other if files is None else synchronous(files)).ls(root, detail=False)
+    except Exception as error:
+        for cause in _causes(error):
+            yield from _codes(cause)
+
+
+def _lacks_account(error: BaseException) -> bool:
+    """Whether adlfs says that it was given neither an account nor a connection string."""
+    return isinstance(error, ValueError) and "account_name" in str(error)
+
+
+def _variables(scheme: str) -> str:
+    names = _ENVIRONMENT.get(scheme)
+    return "" if names is None else f" ({names})"
+
+
+def _endpoint(causes: Sequence[BaseException]) -> str:
+    """The host and port that were asked, where an error tells."""
+    for cause in causes:
+        given = getattr(cause, "kwargs", None)
+        url = given.get("endpoint_url") if isinstance(given, Mapping) else None
+        if isinstance(url, str) and "://" in url:
+            return " at " + "/".join(url.split("/")[:3]).rpartition("@")[2]
+    return ""
+
+
+def _plainly(causes: Sequence[BaseException]) -> str:
+    """The innermost reason of the system, or the name of the error."""
+    reasons = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
+    return reasons[-1] if reasons else type(causes[0]).__name__

@@ -1,0 +1,207 @@
+"""Labelled data in the calls of estimators: `fit`, `update` and `score` take them as the rows of their layout."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, TypeVar, cast
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+import zarr
+
+from daskspectral.data.containers import DaskReader, as_reader
+from daskspectral.data.labelled import Laid, lay_out, lay_out_field, lay_out_gradients, with_target
+from daskspectral.data.layout import Layout
+from daskspectral.data.openers import is_files
+from daskspectral.data.readers import ArrayReader
+from daskspectral.data.stacking import lazy_rows
+from daskspectral.errors import InvalidRowError
+from daskspectral.estimators.base import LAYOUTS
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+LABELLED = (xr.DataArray, xr.Dataset, zarr.Group, str, os.PathLike)
+FIELDS = ("y", "sample_weight")
+
+
+def labelled(method: Call) -> Call:
+    """Make a `fit`, or another method that takes rows X, take labelled data as rows.
+
+    `fit` gets the arguments `sample_dims` and `latitude` too, which take the place of the parameters, and keeps the
+    layout as `layout_`; other methods lay out their X as it was.
+    """
+    own, fits = signature(method), method.__name__ in ("fit", "plan")
+
+    @wraps(method)
+    def laid_out(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        known = {name: vars(self)[name] for name in LAYOUTS if name in vars(self)}
+        given: dict[str, Any] = {}
+        if fits:
+            known = {}
+            for name in ("sample_dims", "latitude"):
+                value = options.pop(name, None)
+                given[name] = getattr(self, name) if value is None else value
+        bound = own.bind(self, X, *arguments, **options).arguments
+        values = {name: bound[name] for name in list(bound)[1:]}
+        if "options" in values:  # the method's own **options
+            values |= values.pop("options")
+        layouts = _lay(self, values, own.parameters, known, given)
+        if layouts is None and any(value is not None for value in given.values()):
+            named = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+            raise ValueError(
+                f"{named} names dimensions and coordinates, and X is a {type(X).__name__} without labels: give an "
+                "xarray.DataArray or Dataset, a zarr group or NetCDF files, or leave it out"
+            )
+        try:
+            result = method(self, **values)
+        except InvalidRowError as error:
+            if layouts is not None:
+                error.add_note(
+                    "X has labels: on_invalid='skip' (--on-invalid skip in the shell) first leaves out columns without "
+                    "a number in any row, such as land, and then rows with NaN in the others"
+                )
+            raise
+        if method.__name__ == "fit":
+            for name in LAYOUTS:
+                vars(self).pop(name, None)
+        for name, layout in ((layouts or {}) if method.__name__ == "fit" else known).items():
+            setattr(self, name, layout)
+        return result
+
+    if fits:
+        kinds = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("sample_dims", "latitude")]
+        names = [*own.parameters.values()]
+        last = [p for p in names if p.kind is Parameter.VAR_KEYWORD]
+        laid_out.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[*(p for p in names if p not in last), *kinds, *last]
+        )
+    return cast(Call, laid_out)
+
+
+def _lay(
+    estimator: Any, values: dict[str, Any], accepted: Mapping[str, Any], known: Mapping[str, Layout], given: Any
+) -> dict[str, Layout] | None:
+    """Put rows in the place of labelled data among the arguments; their layouts, None where X has no labels."""
+    X = values["X"]
+    dropping = bool(given) and values.get("on_invalid") == "skip"
+    if not isinstance(X, (tuple, list)) or is_files(X):
+        laid = lay_out(X, **given, layout=known.get("layout_"), drop_empty=dropping, weigh=True)
+        if laid is None:
+            return None
+        values["X"] = laid.reader
+        return {"layout_": _lay_fields(values, accepted, laid, estimator)}
+    if not X or not isinstance(X[0], LABELLED):
+        return None
+    operator = getattr(estimator, "operator", None)
+    views = () if operator is None else operator.views
+    if operator is not None and operator.lag is None and len(views) > 1:
+        return _lay_views(estimator, values, accepted, known, given, dropping)
+    return _lay_trajectories(values, accepted, known, given, dropping)
+
+
+def _lay_views(
+    estimator: Any,
+    values: dict[str, Any],
+    accepted: Mapping[str, Any],
+    known: Mapping[str, Layout],
+    given: Any,
+    dropping: bool,
+) -> dict[str, Layout] | None:
+    """The views of each row: those in the space of the first by its layout, those in one of their own by another."""
+    views, apart = values["X"], estimator.operator.own_right_basis
+    first = lay_out(views[0], "X[0]", **given, layout=known.get("layout_"), drop_empty=dropping, weigh=True)
+    if first is None:
+        return None
+    readers, layouts = [first.reader], {"layout_": first.layout}
+    for i, view in enumerate(views[1:], 1):
+        layout = known.get("right_layout_") if apart else first.layout
+        own = given if apart else {}
+        laid = lay_out(view, f"X[{i}]", **own, layout=layout, drop_empty=dropping and apart)
+        if laid is None:
+            readers.append(view)
+            continue
+        lay_out_field(_index(laid), first.rows, f"X[{i}]")
+        readers.append(laid.reader)
+        if apart:
+            layouts["right_layout_"] = laid.layout
+    values["X"] = tuple(readers)
+    _lay_fields(values, accepted, first, estimator)
+    return layouts
+
+
+def _index(laid: Laid) -> xr.DataArray:
+    """The rows of laid out data as a field of them, to be compared with other rows."""
+    empty = np.broadcast_to(np.zeros(()), laid.rows.sizes)
+    coords = {k: c for k, c in laid.rows.coords.items() if k in laid.rows.dims}
+    return xr.DataArray(empty, dims=laid.rows.dims, coords=coords)
+
+
+def _lay_trajectories(
+    values: dict[str, Any], accepted: Mapping[str, Any], known: Mapping[str, Layout], given: Any, dropping: bool
+) -> dict[str, Layout] | None:
+    """Several trajectories, of one layout: columns are left out where no trajectory has a number."""
+    X = values["X"]
+    layout = known.get("layout_")
+    if layout is None:
+        first = lay_out(X[0], "X[0]", **given)
+        if first is None:
+            return None
+        layout = first.layout
+        if dropping:
+            parts = [lay_out(x, f"X[{i}]", **given, drop_empty=True) for i, x in enumerate(X)]
+            masks = [np.ones(layout.size, bool) if p is None or p.layout.kept is None else p.layout.kept for p in parts]
+            kept = np.logical_or.reduce(masks)
+            weights = None if layout.weights is None else layout.weights[kept]
+            layout = layout if kept.all() else replace(layout, kept=kept, weights=weights)
+    laid = [lay_out(x, f"X[{i}]", layout=layout, weigh=True) for i, x in enumerate(X)]
+    for name in ("sample_weight", "fields"):
+        if any(part is not None and part.weights is not None for part in laid) and name == "sample_weight":
+            raise ValueError("latitude= weighs rows, and rows of trajectories follow one another in time: leave it out")
+    values["X"] = [x if part is None else part.reader for x, part in zip(X, laid, strict=True)]
+    for name in FIELDS:
+        field = values.get(name)
+        if isinstance(field, (list, tuple)) and len(field) == len(laid):
+            values[name] = [
+                f if part is None else lay_out_field(f, part.rows, f"{name}[{i}]")[0]
+                for i, (f, part) in enumerate(zip(field, laid, strict=True))
+            ]
+    return {"layout_": layout}
+
+
+def _lay_fields(values: dict[str, Any], accepted: Mapping[str, Any], laid: Laid, estimator: Any) -> Layout:
+    """Put rows in the place of labelled targets, weights and fields; the layout, with the labels of the targets."""
+    layout = laid.layout
+    for name in FIELDS:
+        if values.get(name) is not None:
+            values[name], data = lay_out_field(values[name], laid.rows, name)
+            if name == "y":
+                layout = with_target(layout, data, laid.rows)
+    if values.get("gradients") is not None:
+        values["gradients"] = lay_out_gradients(values["gradients"], laid)
+    if isinstance(values.get("fields"), Mapping):
+        values["fields"] = {
+            name: lay_out_field(value, laid.rows, f"fields[{name!r}]")[0] for name, value in values["fields"].items()
+        }
+    if laid.weights is None:
+        return layout
+    if "sample_weight" not in accepted and "options" not in accepted:
+        raise ValueError(
+            f"latitude={layout.latitude!r} weighs rows, and {type(estimator).__name__} takes no sample weights: give "
+            f"sample_dims without {layout.latitude!r}, so that it weighs columns, or leave latitude out"
+        )
+    values["sample_weight"] = _times(laid.weights, values.get("sample_weight"))
+    return layout
+
+
+def _times(cosines: Any, weight: Any) -> Any:
+    """The product of weights, lazily where one is lazy."""
+    if weight is None:
+        return cosines
+    reader = as_reader(weight, "sample_weight")
+    if isinstance(reader, ArrayReader):
+        return cosines * reader.array
+    return da.asarray(cosines) * (reader.array if isinstance(reader, DaskReader) else lazy_rows(reader))

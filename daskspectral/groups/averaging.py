@@ -1,0 +1,139 @@
+"""Which groups can be averaged over on a sphere, from their generators alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.groups.elements import orthogonal_elements
+from daskspectral.groups.vectors import by_vectors
+from daskspectral.manifolds.averages import (
+    Average,
+    Block,
+    CircleAverage,
+    FiniteAverage,
+    PermutationAverage,
+    RotationAverage,
+)
+
+Array = NDArray[np.float64]
+
+SUMMED = 4  # coordinates up to which permutations are summed over: high degrees are out of reach of their polynomials
+_MOST_ELEMENTS = 50_000
+_MOST_NUMBERS = 2 * 10**7  # in their matrices
+_SAME = 1e-9
+
+
+def average_over(generators: Sequence[Array], algebra: Sequence[Array]) -> Average | None:
+    """The average over the group that orthogonal matrices (d, d) and a Lie algebra generate, where one is known.
+
+    Rotations of space that act on several vectors at once, with matrices that mix the vectors; commuting circles of
+    rotations with a finite group; permutations of blocks of coordinates, with or without changes of sign and x -> -x;
+    finite groups of at most 50 000 elements. For other groups there is none, and in fewer than three coordinates none
+    is needed.
+    """
+    d = len(next(iter([*generators, *algebra]), ()))
+    if d < 3:
+        return None
+    moving = [x for x in algebra if x.any()]
+    if moving:
+        return _rotations(generators, moving) or _circles(generators, moving)
+    if not generators:
+        return None
+    permutations = _permutations(generators) if d > SUMMED else None
+    if permutations is not None:
+        return permutations
+    many = orthogonal_elements(np.array(generators), min(_MOST_ELEMENTS, _MOST_NUMBERS // d**2))
+    return None if many is None else FiniteAverage(many)
+
+
+def _rotations(generators: Sequence[Array], algebra: Sequence[Array]) -> RotationAverage | None:
+    """The average over rotations of several vectors, where the algebra spans so(3) on all of them alike."""
+    d = len(algebra[0])
+    if d % 3:
+        return None
+    fields = [_factors(x, np.eye(d // 3)) for x in algebra]
+    turns = [field for field in fields if field is not None]
+    if len(turns) < len(fields) or np.linalg.matrix_rank([t.ravel() for t in turns], tol=_SAME) < 2:
+        return None
+    mixing = []
+    for g in generators:
+        found = by_vectors(g, 3)  # where it commutes with the rotations or permutes them
+        if found is None:
+            return None
+        p, turn = found
+        mixing.append(p * np.sign(np.linalg.det(turn)))
+    elements = orthogonal_elements(np.array(mixing).reshape(-1, d // 3, d // 3), _MOST_ELEMENTS)
+    return None if elements is None else RotationAverage(elements)
+
+
+def _circles(generators: Sequence[Array], algebra: Sequence[Array]) -> CircleAverage | None:
+    """The average over rotations that commute, and over the group of the generators, which must take them to theirs."""
+    d = len(algebra[0])
+    if any(np.abs(x @ y - y @ x).max() > _SAME for x in algebra for y in algebra):
+        return None
+    span = np.array(algebra).reshape(-1, d * d).T
+    for g in generators:
+        turned = np.array([(g @ x @ g.T).ravel() for x in algebra]).T
+        if np.abs(span @ np.linalg.lstsq(span, turned)[0] - turned).max() > _SAME:
+            return None
+    elements = orthogonal_elements(np.array(generators).reshape(-1, d, d), _MOST_ELEMENTS)
+    return None if elements is None else CircleAverage(np.array(algebra), elements)
+
+
+def _factors(x: Array, left: Array) -> Array | None:
+    """B of the matrix x = left x B, a Kronecker product, or None."""
+    k = len(left)
+    size = len(x) // k
+    blocks = x.reshape(k, size, k, size)
+    found = np.einsum("ij,iajb->ab", left, blocks) / np.sum(left * left)
+    return found if np.abs(x - np.kron(left, found)).max() < _SAME else None
+
+
+def _permutations(generators: Sequence[Array]) -> PermutationAverage | None:
+    """The average over permutations within blocks of coordinates, where the group is no larger.
+
+    Swaps of two coordinates and changes of one sign among the generators, with their conjugates, generate a normal
+    subgroup that permutes blocks in all ways; the other generators must lie in it, but for x -> -x.
+    """
+    d = len(generators[0])
+    if not all((np.abs(g).max(axis=0) == 1).all() and np.abs(g).sum() == d for g in generators):
+        return None  # not signed permutations
+    moves = [(np.abs(g).argmax(axis=0), g.sum(axis=0)) for g in generators]  # g e_j = s_j e_(image_j)
+    swaps, flips, even = set(), set(), False
+    for image, sign in moves:
+        moved = np.flatnonzero(image != np.arange(d)).tolist()
+        if len(moved) == 2 and (sign == 1).all():
+            swaps.add(frozenset(moved))
+        elif not moved and np.count_nonzero(sign < 0) == 1:
+            flips.add(frozenset([int(np.argmin(sign))]))
+    swaps, flips = (_conjugates(found, [image for image, _ in moves]) for found in (swaps, flips))
+    blocks = _blocks(d, swaps)
+    signed = {block for block in blocks if any(flip <= set(block) for flip in flips)}
+    free = np.array([not any(i in block for block in signed) for i in range(d)])
+    for image, sign in moves:
+        kept = all(set(image[list(block)].tolist()) == set(block) for block in blocks)
+        if not kept or len(set(sign[free].tolist())) > 1:
+            return None
+        even = even or bool((sign[free] < 0).any())
+    return PermutationAverage(tuple(Block(block, block in signed) for block in blocks), even)
+
+
+def _conjugates(found: set[frozenset[int]], images: Sequence[NDArray[np.intp]]) -> set[frozenset[int]]:
+    """Sets of coordinates with all sets that maps of the coordinates make of them."""
+    last = found
+    while last:
+        last = {frozenset(image[sorted(each)].tolist()) for each in last for image in images} - found
+        found = found | last
+    return found
+
+
+def _blocks(d: int, swaps: set[frozenset[int]]) -> list[tuple[int, ...]]:
+    """The coordinates, those together that swaps connect."""
+    of = list(range(d))
+    for i, j in (sorted(swap) for swap in swaps):
+        old, new = of[j], of[i]
+        of = [new if block == old else block for block in of]
+    return [tuple(i for i in range(d) if of[i] == block) for block in sorted(set(of))]

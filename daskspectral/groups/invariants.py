@@ -1,0 +1,210 @@
+"""The functions on a manifold that a group leaves as they are, level by level, each found in the cheapest way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any, final
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from daskspectral.groups.averaging import average_over
+from daskspectral.groups.base import Group
+from daskspectral.manifolds import (
+    SO3,
+    Isometry,
+    KillingField,
+    Manifold,
+    Product,
+    Sphere,
+    invariant_coefficients,
+)
+from daskspectral.manifolds.averages import Average
+from daskspectral.manifolds.combinations import Combination, TensorFunctions, Tensors
+from daskspectral.manifolds.eigenspace import Functions, Matrix
+
+BUILT = 250
+"""Eigenspaces of more functions are not built where there is an average over the group."""
+_ZERO = 1e-11  # of an entry that mixes factors
+LARGEST = 20_000  # functions of a sphere's eigenspace that fit into memory as a matrix
+
+Saved = Mapping[str, Any]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Invariants:
+    """The invariant functions of each level of a manifold under the group of isometries and of an algebra.
+
+    Small eigenspaces are built, and their invariant functions are null spaces. Of large ones on spheres, zonal kernels
+    are averaged over the group where that is possible (`average`), and nothing of their size is made. On a product
+    whose factors are moved one at a time they are products of invariant functions of the factors.
+
+    Examples
+    --------
+    >>> from daskspectral.groups import Permutations
+    >>> found = Invariants.of(Sphere(20), Permutations(20))
+    >>> found.dimension(8), Sphere(20).multiplicity(8)
+    (11, 2042975)
+    >>> found.functions(8).values(Sphere(20).sample(3, np.random.default_rng(0))).shape
+    (3, 11)
+    """
+
+    manifold: Manifold
+    isometries: tuple[Isometry, ...]
+    algebra: tuple[KillingField, ...]
+    _found: dict[int, Functions] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(cls, manifold: Manifold, group: Group) -> Invariants:
+        """Those of a group. Raises ValueError where it does not act on the manifold by isometries."""
+        group.check(manifold)
+        return cls._under(manifold, group.generators, group.algebra)
+
+    @classmethod
+    def _under(cls, manifold: Manifold, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> Invariants:
+        return cls(manifold, tuple(g for g in isometries if not g.trivial), tuple(x for x in algebra if not x.trivial))
+
+    def dimension(self, level: int) -> int:
+        """How many functions of a level are invariant: by characters, without the functions, where there are any."""
+        if self.average is not None:
+            return self.average.dimension(level)
+        if self.factors:
+            return sum(
+                prod(factor.dimension(i) for factor, i in zip(self.factors, levels, strict=True))
+                for levels in self._terms(level)
+            )
+        return self.functions(level).size
+
+    def cost(self, level: int) -> float:
+        """What the functions of a level cost, 10^8 for some seconds.
+
+        The cube of the number of functions that are solved for, less for orbits of waves, 0 for averages.
+        """
+        if self.factors:
+            return max(
+                factor.cost(i) for levels in self._terms(level) for factor, i in zip(self.factors, levels, strict=True)
+            )
+        size = float(self.manifold.multiplicity(level))
+        if self._average(level) is not None:
+            return 0
+        waves = not isinstance(self.manifold, (Sphere, SO3, Product)) or self.manifold == Sphere(2)
+        return 1e3 * size if waves else size**3
+
+    def terms(self, level: int) -> int:
+        """About how many harmonics of a level take as long at a row as the invariant functions."""
+        if self.factors:
+            return self.dimension(level)
+        average = self._average(level)
+        return self.manifold.multiplicity(level) if average is None else average.terms(level)
+
+    def functions(self, level: int) -> Functions:
+        """The invariant functions of a level, found once."""
+        if level not in self._found:
+            self._found[level] = self._made(level)
+        return self._found[level]
+
+    def state(self, levels: int) -> Saved:
+        """What must be saved for the same functions of the first levels to be made again."""
+        if self.factors:
+            last = [max(terms) for terms in zip(*(t for i in range(levels) for t in self._terms(i)), strict=True)]
+            return {"factors": [f.state(i + 1) for f, i in zip(self.factors, last, strict=True)]}
+        return {"levels": [_saved(self.functions(level)) for level in range(levels)]}
+
+    def restore(self, state: Saved) -> Invariants:
+        """These, with the functions of a saved `state`."""
+        if "factors" in state:
+            for factor, saved in zip(self.factors, state["factors"], strict=True):
+                factor.restore(saved)
+        for level, saved in enumerate(state.get("levels", ())):
+            self._found[level] = self._restored(level, saved)
+        return self
+
+    @cached_property
+    def average(self) -> Average | None:
+        """The average over the group, where the manifold is a sphere and the average is known."""
+        if not isinstance(self.manifold, Sphere) or self.manifold.d < 3:
+            return None
+        return average_over([g.matrix for g in self.isometries], [x.matrix for x in self.algebra])
+
+    @cached_property
+    def factors(self) -> tuple[Invariants, ...]:
+        """Those of the factors of a product of which each generator moves only one; none otherwise."""
+        if not isinstance(self.manifold, Product):
+            return ()
+        factors = self.manifold.factors
+        parts = np.split(np.arange(self.manifold.ambient), np.cumsum([factor.ambient for factor in factors])[:-1])
+        moves: list[Isometry | KillingField] = [*self.isometries, *self.algebra]
+        for move in moves:
+            rest = np.abs(move.matrix)
+            for part in parts:
+                rest[np.ix_(part, part)] = 0.0
+            moved = [part for part in parts if not move.block(part).trivial]
+            if len(moved) > 1 or rest.max() > _ZERO:
+                return ()
+        return tuple(
+            Invariants._under(factor, [g.block(part) for g in self.isometries], [x.block(part) for x in self.algebra])
+            for factor, part in zip(factors, parts, strict=True)
+        )
+
+    def _terms(self, level: int) -> Sequence[tuple[int, ...]]:
+        assert isinstance(self.manifold, Product)
+        return self.manifold.terms(level)
+
+    def _average(self, level: int) -> Average | None:
+        """The average by which the functions of a level are made, if they are."""
+        if self.manifold.multiplicity(level) <= BUILT:
+            return None
+        return self.average if self.average is not None and self.average.reaches(level) else None
+
+    def _made(self, level: int) -> Functions:
+        if self.factors:
+            levels = tuple(self._terms(level))
+            terms = [tuple(f.functions(i) for f, i in zip(self.factors, each, strict=True)) for each in levels]
+            return TensorFunctions(levels, Tensors(tuple(terms)), self.manifold.eigenvalue(level))
+        average = self._average(level)
+        if average is not None:
+            return average.functions(level)
+        self._check_size(level)
+        space = self.manifold.eigenfunctions(level)
+        return Combination(space, invariant_coefficients(space, self.isometries, self.algebra))
+
+    def _restored(self, level: int, saved: Saved) -> Functions:
+        if "vectors" in saved:
+            return Combination(self.manifold.eigenfunctions(level, saved["points"]), saved_matrix(saved["vectors"]))
+        if self.average is None:
+            raise ValueError(
+                f"the functions of level {level} of {self.manifold!r} were saved by an average over the group, and the "
+                "generators beside them have none; the file is damaged"
+            )
+        return self.average.restored(level, iter(saved["points"]))
+
+    def _check_size(self, level: int) -> None:
+        size = self.manifold.multiplicity(level)
+        if isinstance(self.manifold, Sphere) and size > LARGEST:
+            raise ValueError(
+                f"expected eigenspaces of at most {LARGEST} functions where no mean over the group is known, received "
+                f"{size} at level {level} of {self.manifold!r}; take fewer levels"
+            )
+
+
+def _saved(functions: Functions) -> Saved:
+    state: dict[str, Any] = {"points": functions.points()}
+    return state | {"vectors": plain_matrix(functions.vectors)} if isinstance(functions, Combination) else state
+
+
+def plain_matrix(u: Matrix) -> dict[str, Any]:
+    """A matrix, dense or sparse, as files keep it."""
+    if isinstance(u, csr_array):
+        return {"shape": u.shape, "data": u.data, "indices": u.indices, "indptr": u.indptr}
+    return {"dense": u}
+
+
+def saved_matrix(state: Saved) -> Matrix:
+    """The inverse of `plain_matrix`."""
+    if "dense" in state:
+        return np.asarray(state["dense"])
+    return csr_array((state["data"], state["indices"], state["indptr"]), shape=state["shape"])

@@ -1,0 +1,264 @@
+"""The mean over all permutations of coordinates, by monomial symmetric functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import factorial, prod
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.manifolds.averages.base import LOST, Array, Average, mean_power, powers
+from daskspectral.manifolds.eigenspace import Functions
+from daskspectral.manifolds.zonal import SphereKernel
+
+_COLUMNS = 512  # points at once
+_MOST_TERMS = 20_000  # partitions: more of them cost more than elements or null spaces
+
+Partition = tuple[int, ...]
+Growth = tuple[tuple[int, NDArray[np.intp], NDArray[np.intp]], ...]
+
+
+@final
+@dataclass(frozen=True)
+class Block:
+    """Coordinates that are permuted in all ways; with `signs`, their signs change in all ways too."""
+
+    coordinates: tuple[int, ...]
+    signs: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class PermutationAverage(Average):
+    """The mean over the permutations within blocks of coordinates, which together are all d coordinates.
+
+    E (v . g w)^l = sum over partitions lambda of l with at most n parts of M_lambda(v) M_lambda(w),
+    M_lambda^2 = l! / (prod lambda_i!) m_lambda^2 / (the number of monomials in m_lambda), m_lambda the monomial
+    symmetric functions. Several blocks have a partition each, and changes of sign leave even parts. `even` says that
+    x -> -x is in the group too.
+    """
+
+    blocks: tuple[Block, ...]
+    even: bool = False
+
+    @property
+    def ambient(self) -> int:
+        return sum(len(block.coordinates) for block in self.blocks)
+
+    def invariant_polynomials(self, degree: int) -> int:
+        if self.even and degree % 2:
+            return 0
+        series = [1] + [0] * degree
+        for block in self.blocks:
+            step = 2 if block.signs else 1
+            for part in range(step, step * len(block.coordinates) + 1, step):  # 1 / (1 - t) ... (1 - t^n)
+                for k in range(part, degree + 1):
+                    series[k] += series[k - part]
+        return series[degree]
+
+    def reaches(self, degree: int) -> bool:
+        terms = sum(self.invariant_polynomials(k) for k in range(degree + 1))
+        leading = powers(self.ambient, degree)[degree] * mean_power(self.ambient, degree)
+        return terms <= _MOST_TERMS and float(np.finfo(float).eps * np.sqrt(leading)) <= LOST
+
+    def terms(self, degree: int) -> int:
+        smaller = sum(self.invariant_polynomials(k) for k in range(degree + 1))
+        return 1 + 4 * smaller * self.ambient // max(1, degree)
+
+    def functions(self, degree: int) -> SymmetricHarmonics:
+        return SymmetricHarmonics.of(self, degree)
+
+    def restored(self, degree: int, points: Iterator[NDArray[np.float64]]) -> SymmetricHarmonics:
+        return SymmetricHarmonics(self, degree, next(points))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SymmetricHarmonics(Functions):
+    """The harmonics of one degree that are symmetric in each block of coordinates, Q (r, q) times the M_lambda.
+
+    The rows of Q are an orthonormal basis of the null space of the Laplace operator in the M_lambda of the degree,
+    which are orthonormal in the inner product where sum of M_lambda(v) M_lambda(w) reproduces; harmonics are so in
+    L2 of the sphere too, up to sqrt(c_l).
+    """
+
+    average: PermutationAverage
+    degree: int
+    rows: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, average: PermutationAverage, degree: int) -> SymmetricHarmonics:
+        """The harmonics of a degree."""
+        if not average.dimension(degree):
+            return cls(average, degree, np.zeros((0, len(_table(average.blocks, degree).weights))))
+        laplacian = _laplacian(average.blocks, degree)
+        # onto: the rank is the number of polynomials of two degrees less
+        factor, _ = np.linalg.qr(laplacian.T, mode="complete")
+        return cls(average, degree, np.ascontiguousarray(factor[:, len(laplacian) :].T))
+
+    @property
+    def ambient(self) -> int:
+        return self.average.ambient
+
+    @property
+    def eigenvalue(self) -> float:
+        return self._kernel.eigenvalue
+
+    @property
+    def size(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def transform(self) -> Array:
+        return np.asarray(self.rows * np.sqrt(powers(self.ambient, self.degree)[self.degree]))
+
+    def raw(self, x: Array) -> Array:
+        points = self._kernel.project(x)
+        return self._filled(lambda table, part: table.features(points[part]), len(x))
+
+    def raw_along(self, x: Array, direction: Array) -> Array:
+        points, steps = self._kernel.project(x), self._kernel.push(x, direction)
+        return self._filled(lambda table, part: table.slopes(points[part], steps[part]), len(x))
+
+    def points(self) -> tuple[NDArray[np.float64], ...]:
+        return (self.rows,)
+
+    def _filled(self, features: Callable[[_Table, slice], Array], count: int) -> Array:
+        table = _table(self.average.blocks, self.degree)
+        found = np.empty((len(table.weights), count))
+        for start in range(0, count, _COLUMNS):
+            part = slice(start, start + _COLUMNS)
+            found[:, part] = features(table, part)
+        return found
+
+    @property
+    def _kernel(self) -> SphereKernel:
+        return SphereKernel(self.ambient, self.degree)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """M_lambda of degree l, products over the blocks: how they grow from those of lower degrees.
+
+    They grow by one coordinate x at a time: m_lambda becomes m_lambda + sum over the parts a of lambda of
+    x^a m_(lambda without a), sums of products alone.
+    """
+
+    blocks: tuple[Block, ...]
+    count: int
+    growth: tuple[Growth, ...]
+    """For each block (a, where m_lambda is, where m_(lambda without a) is)."""
+    place: Mapping[tuple[Partition, ...], int]
+    """Where those of degree l are."""
+    weights: NDArray[np.float64]
+    """M_lambda over m_lambda."""
+
+    def features(self, x: Array) -> Array:
+        """M_lambda at points (c, d), (q, c)."""
+        found = np.zeros((self.count, len(x)))
+        found[0] = 1
+        for coordinate, growth in self._coordinates():
+            before, powers = found.copy(), _powers(x[:, coordinate], growth)
+            for a, target, source in growth:
+                found[target] += powers[a] * before[source]
+        return self._weighted(found)
+
+    def slopes(self, x: Array, direction: Array) -> Array:
+        """Their derivatives along directions (c, d), (q, c)."""
+        found, slopes = np.zeros((self.count, len(x))), np.zeros((self.count, len(x)))
+        found[0] = 1
+        for coordinate, growth in self._coordinates():
+            before, slopes_before = found.copy(), slopes.copy()
+            powers, step = _powers(x[:, coordinate], growth), direction[:, coordinate]
+            for a, target, source in growth:
+                found[target] += powers[a] * before[source]
+                slopes[target] += powers[a] * slopes_before[source] + a * powers[a - 1] * step * before[source]
+        return self._weighted(slopes)
+
+    def _weighted(self, found: Array) -> Array:
+        return np.asarray(found[[*self.place.values()]] * self.weights[:, None])
+
+    def _coordinates(self) -> Iterator[tuple[int, Growth]]:
+        for block, growth in zip(self.blocks, self.growth, strict=True):
+            for coordinate in block.coordinates:
+                yield coordinate, growth
+
+
+@lru_cache(maxsize=64)
+def _table(blocks: tuple[Block, ...], degree: int) -> _Table:
+    found: list[tuple[Partition, ...]] = [()]
+    for block in blocks:
+        found = [(*fewer, more) for fewer in found for more in _partitions(block, degree - sum(map(sum, fewer)))]
+    place = {partitions: i for i, partitions in enumerate(found)}
+    growth = []
+    for b, _ in enumerate(blocks):
+        pairs: dict[int, list[tuple[int, int]]] = {}
+        for partitions, i in place.items():
+            for a in set(partitions[b]):
+                rest = list(partitions[b])
+                rest.remove(a)
+                source = (*partitions[:b], tuple(rest), *partitions[b + 1 :])
+                pairs.setdefault(a, []).append((i, place[source]))
+        growth.append(tuple((a, *np.array(pairs[a]).T) for a in sorted(pairs)))
+    top = {partitions: i for partitions, i in place.items() if sum(map(sum, partitions)) == degree}
+    weights = np.sqrt([_weight(blocks, partitions) for partitions in top])
+    return _Table(blocks, len(found), tuple(growth), top, weights)
+
+
+def _laplacian(blocks: tuple[Block, ...], degree: int) -> Array:
+    """The Laplace operator from the M_lambda of a degree to those of two degrees less.
+
+    The coefficient of x^mu in that of m_lambda is (b + 2) (b + 1) for each exponent b of mu whose rise by 2 makes it
+    lambda.
+    """
+    above, below = _table(blocks, degree), _table(blocks, degree - 2) if degree > 1 else None
+    if below is None:
+        return np.zeros((0, len(above.weights)))
+    column = {partitions: k for k, partitions in enumerate(above.place)}
+    found = np.zeros((len(below.weights), len(above.weights)))
+    for row, partitions in enumerate(below.place):
+        for i, (block, partition) in enumerate(zip(blocks, partitions, strict=True)):
+            exponents = Counter(partition)
+            exponents[0] = len(block.coordinates) - len(partition)
+            for b, times in exponents.items():
+                if times:
+                    rest = [*partition, *([0] if not b else [])]
+                    rest.remove(b)
+                    more = tuple(sorted([*rest, b + 2], reverse=True))
+                    k = column[*partitions[:i], more, *partitions[i + 1 :]]
+                    found[row, k] += times * (b + 2) * (b + 1) * above.weights[k] / below.weights[row]
+    return found
+
+
+def _partitions(block: Block, most: int) -> list[Partition]:
+    """The partitions of 0, ..., `most` in at most as many parts as the block has coordinates, even ones for signs."""
+    step = 2 if block.signs else 1
+    found: list[Partition] = [()]
+    last: list[Partition] = [()]
+    for _ in block.coordinates:
+        last = [(*fewer, a) for fewer in last for a in range(step, min([most - sum(fewer), *fewer[-1:]]) + 1, step)]
+        found += last
+    return found
+
+
+def _weight(blocks: tuple[Block, ...], partitions: tuple[Partition, ...]) -> float:
+    """k! / prod lambda_i! over the number of monomials, as a product over the blocks."""
+    ways = factorial(sum(map(sum, partitions)))
+    monomials = 1
+    for block, partition in zip(blocks, partitions, strict=True):
+        n = len(block.coordinates)
+        monomials *= factorial(n) // (
+            prod(factorial(times) for times in Counter(partition).values()) * factorial(n - len(partition))
+        )
+    return ways / (prod(factorial(a) for partition in partitions for a in partition) * monomials)
+
+
+def _powers(value: Array, growth: Growth) -> Array:
+    """value^0, value^1, ... as far as they are needed, (k, c)."""
+    most = growth[-1][0] if growth else 0
+    return np.concatenate([np.ones((1, len(value))), np.cumprod(np.broadcast_to(value, (most, len(value))), axis=0)])

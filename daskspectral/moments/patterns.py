@@ -1,0 +1,98 @@
+"""What the columns do where a function is large: regression of the points on functions, from sums of the same pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.forms import Functional, functional, inner
+from daskspectral.moments.moments import Moments
+
+Array = NDArray[np.floating[Any]]
+Functions = NDArray[np.inexact[Any]]
+
+POINTS, SUMS, SQUARES = "points", "point sums", "point squares"
+"""The names of the sums of f(x) x, (p, d), of x and of x^2, (d,)."""
+ZERO_VARIANCE = 1e-10  # of the second moments: what is less is a constant and its rounding
+
+
+@functional
+def points(f: Any, x: Any) -> Any:
+    """<f, x>, one column for each column of the points."""
+    return inner(f, x.x)
+
+
+MEASURED: dict[str, Functional] = {POINTS: points}
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """The least-squares regression of points x (d,) on k functions: x ~ mean + sum_i (f_i(x) - offset_i) maps_i.
+
+    `mean` (d,) and `offset` (k,) are the means of columns and functions. `maps` (k, d) regress on all functions
+    together, `single` (k, d) on each alone: what the columns do where the function rises by 1. `variances` (k,) are
+    those of the functions, `total` (d,) those of the columns.
+    """
+
+    mean: Array
+    offset: Functions
+    maps: Functions
+    single: Functions
+    variances: Array
+    total: Array
+
+    def reconstructed(self, values: Functions) -> Array:
+        """The points (n, d) that these values (n, k) of the functions tell of."""
+        return np.asarray((self.mean + (values - self.offset) @ self.maps).real)
+
+    def in_columns(self, width: int, columns: tuple[int, ...] | None, shift: Any, scale: Any) -> Patterns:
+        """The same for the raw columns of X, of which there are `width`; 0 in those that were left out.
+
+        The points are (x - shift) / scale of the `columns`; None for all of them, and for columns as they are.
+        """
+        shift, scale = 0.0 if shift is None else shift, 1.0 if scale is None else scale
+
+        def raw(values: Any) -> Any:
+            found = np.zeros((*values.shape[:-1], width), values.dtype)
+            found[..., slice(None) if columns is None else list(columns)] = values
+            return found
+
+        mean = raw(self.mean * scale + shift)
+        maps, single, total = raw(self.maps * scale), raw(self.single * scale), raw(self.total * scale**2)
+        return replace(self, mean=mean, maps=maps, single=single, total=total)
+
+    @property
+    def explained(self) -> Array:
+        """The share of the columns' variance, all added, that each function explains alone, (k,)."""
+        total = float(self.total.sum())
+        known = np.sum(np.abs(self.single) ** 2, axis=1) * self.variances
+        return np.asarray(known / total if total > 0 else np.zeros_like(known))
+
+
+def patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
+    """The regression on the functions with these coefficients (p, k) in the left basis.
+
+    Raises ValueError where the pass did not measure what it takes.
+    """
+    if POINTS not in moments.arrays:
+        raise ValueError(
+            "these moments hold no products of functions and columns: a Fourier lattice, several views or an earlier "
+            "version summed none. Regress the columns on transform(X) instead"
+        )
+    products = coefficients.conj().T @ moments.mean(POINTS)
+    squares = moments.mean(SQUARES)
+    gram = coefficients.conj().T @ moments.mean("gram") @ coefficients
+    mean, offset = moments.mean(SUMS), moments.mean("first") @ coefficients
+    second = np.diag(gram).real
+    gram = gram - np.outer(offset.conj(), offset)
+    products = products - np.outer(offset.conj(), mean)
+    variances = np.maximum(np.diag(gram).real, 0)
+    varies = variances > ZERO_VARIANCE * second
+    maps, single = np.zeros_like(products), np.zeros_like(products)
+    some = np.ix_(varies, varies)
+    maps[varies] = np.linalg.pinv(gram[some], rcond=ZERO_VARIANCE, hermitian=True) @ products[varies]
+    single[varies] = products[varies] / variances[varies, None]
+    return Patterns(mean, offset, maps, single, np.where(varies, variances, 0), np.maximum(squares - mean**2, 0))

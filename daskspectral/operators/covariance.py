@@ -1,0 +1,55 @@
+"""The covariance operator: principal components, empirical orthogonal functions, and those of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from daskspectral.forms import Form, gram
+from daskspectral.kernels import Kernel, Linear
+from daskspectral.operators.base import Operator
+from daskspectral.solve import Principal, Solver
+
+
+@dataclass(frozen=True)
+class Covariance(Operator):
+    """<f, C g> = cov(f(X), g(X)), its values held against the norm of the function space (kernel PCA).
+
+    With the kernel `Linear()`, which is the default, functions are f(x) = w.(x - mean), |f| is the length of w, and the
+    eigenvalues are the variances along principal components: principal component analysis, or empirical orthogonal
+    functions of a field. Any other kernel gives its kernel principal components (Schoelkopf, Smola and Mueller, 1998).
+    `transform` gives the components scaled to variance 1. Variances are means over the rows: n - 1 in place of n makes
+    them n / (n - 1) times as large. With constant=False nothing is subtracted, and they are second moments.
+
+    Columns with a variance of their own units decide; `standardize=True` makes them alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).standard_normal((50_000, 3)) * [3.0, 2.0, 1.0] + 10
+    >>> model = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(x)
+    >>> model.eigenvalues_.round(1), model.transform(x).std(axis=0).round(6)
+    (array([9., 4.]), array([1., 1.]))
+    """
+
+    name: str = field(default="covariance", init=False, repr=False)
+
+    @property
+    def form(self) -> Form:
+        return gram
+
+    @property
+    def solver(self) -> Solver:
+        return Principal()
+
+    @property
+    def default_kernel(self) -> Kernel:
+        return Linear()
+
+    @property
+    def descending(self) -> bool:
+        return True
+
+    @property
+    def kills_constants(self) -> bool:
+        return True

@@ -1,0 +1,125 @@
+"""The intervals of columns whose manifold nobody named: their ranges in the data, as a group asks for them."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import InvariantBasis
+from daskspectral.data.source import Source
+from daskspectral.errors import FitWarning, TrustWarning, warn_user
+from daskspectral.groups import Group
+from daskspectral.manifolds import Interval, Manifold
+from daskspectral.manifolds.interval import LegendreSpace
+from daskspectral.manifolds.isometry import orthogonal_fault
+from daskspectral.passes.extent import Extent, extent_from, extent_of
+from daskspectral.passes.support import FAR
+
+Array = NDArray[np.float64]
+logger = logging.getLogger("daskspectral")
+CONSTANT = 1e-6  # length of the side of a constant column, 1 that of the others: no function of it is among the first
+STEPS = 1000  # of the generators, after which a range that still grows has no end
+
+
+def ranges_of(source: Source, group: Group | None, *, on_invalid: str, progress: bool | None) -> Interval:
+    """The product of the intervals over the columns' ranges, of equal lengths, in one pass.
+
+    A range that is more than three times as wide as that between the quantiles .001 and .999 of a sample is cut a
+    quarter of this width beyond them, with a TrustWarning. Ranges are widened so that the group takes each to another.
+    No function depends on a column that is constant. Raises ValueError where all are, and as `symmetric_ranges`.
+    """
+    extent = extent_of(source, np.random.default_rng(0), on_invalid=on_invalid, progress=progress)
+    ends = np.transpose([_range(axis, extent) for axis in range(source.dimension)])
+    if group is not None:
+        ends = symmetric_ranges(ends, group)
+    constant = ends[0] == ends[1]
+    if constant.all():
+        raise ValueError(f"all {len(constant)} columns of X are constant, and so is every function of them")
+    if constant.any():
+        logger.info("%d of %d columns are constant; no function depends on them", constant.sum(), len(constant))
+    margin = np.where(constant, np.maximum(np.abs(ends[0]), 1.0) / 2, 0.0)
+    lengths = np.where(constant, CONSTANT, 1.0).tolist()
+    return Interval((ends[0] - margin).tolist(), (ends[1] + margin).tolist(), lengths=lengths)
+
+
+def symmetric_ranges(ends: Array, group: Group) -> Array:
+    """The narrowest ranges (2, d) around these that each generator takes to each other.
+
+    Raises ValueError for a group of other coordinates, and where no finite ranges do: for flows, generators that are no
+    signed permutations of the columns, and those whose shifts add up.
+    """
+    if group.dimension != ends.shape[1]:
+        raise ValueError(f"X has {ends.shape[1]} columns, and {group!r} acts on {group.dimension} coordinates")
+    if any(not field.trivial for field in group.algebra):
+        raise ValueError(f"without a manifold the columns are intervals, and {group!r} has flows: name a manifold")
+    for number, g in enumerate(group.generators):
+        entries = np.abs(g.matrix)
+        if orthogonal_fault(g) is not None or np.abs(entries - np.rint(entries)).max() > 1e-11:
+            raise ValueError(
+                f"without a manifold the columns are intervals, and generator {number} of {group!r} is no permutation "
+                "of columns, with or without signs: name a manifold on which it acts"
+            )
+    found = ends
+    for _ in range(STEPS):
+        corners = np.concatenate([found, *(h(found) for g in group.generators for h in (g, g.inverse))])
+        wider = np.stack([corners.min(axis=0), corners.max(axis=0)])
+        if (np.abs(wider - found) <= 1e-12 * np.maximum(np.ptp(wider, axis=0), np.abs(wider))).all():
+            return np.asarray(found)
+        found = wider
+    raise ValueError(
+        f"without a manifold the columns are intervals, and {group!r} moves points out of any: its shifts add up. "
+        "Name a manifold on which it acts, such as PeriodicBox"
+    )
+
+
+def advise_appended(source: Source, start: int, manifold: Manifold, *, on_invalid: str, progress: bool | None) -> None:
+    """Warn where rows from `start` on go beyond the ends of intervals that were made for those before."""
+    extent = extent_from(start, source, np.random.default_rng(0), on_invalid=on_invalid, progress=progress)
+    if extent is None:  # all of weight 0: as if they were absent
+        return
+    lower, upper = manifold.ends
+    over = np.maximum(lower - extent.lower, extent.upper - upper) / (upper - lower)
+    if over.max() > FAR:
+        warn_user(
+            f"rows from {start} on go beyond the end of an interval, by {over.max():.2g} of its width in column "
+            f"{over.argmax()}, and count as rows at its end. Fit all rows anew, on ranges that hold them",
+            TrustWarning,
+        )
+
+
+def advise_products(basis: InvariantBasis) -> None:
+    """Warn where no function depends on two columns; raise ValueError where only the constant is left."""
+    manifold = basis.manifold
+    assert isinstance(manifold, Interval)
+    columns = int(np.count_nonzero(np.array(manifold.lengths) > CONSTANT))  # those that are not constant
+    kept = [space for space, size in zip(basis.harmonic.levels, basis.dimensions, strict=True) if size]
+    degrees = np.concatenate([space.degrees for space in kept if isinstance(space, LegendreSpace)])
+    if not degrees.any():
+        raise ValueError(
+            f"the rows are too few for the {columns} columns of X: only the constant function is left. Give more rows, "
+            "fewer columns, n_eigenfunctions, or use HermiteRegressor, whose functions are not counted by columns"
+        )
+    if columns > 1 and (np.count_nonzero(degrees, axis=1) < 2).all():
+        warn_user(
+            f"of the {columns} columns of X a sum of functions of one column each is fitted, polynomials of degree "
+            f"{degrees.max()}: with products of two there would be more functions than half the rows, or than can be "
+            "measured. Give fewer columns, or use HermiteRegressor, whose functions are not counted by columns",
+            FitWarning,
+        )
+
+
+def _range(axis: int, extent: Extent) -> tuple[float, float]:
+    lower, upper = float(extent.lower[axis]), float(extent.upper[axis])
+    cut = extent.trimmed(axis) or (lower, upper)  # of nearly equal values the quantiles say nothing
+    if cut != (lower, upper):
+        low, high = extent.quantiles(axis)
+        warn_user(
+            f"column {axis} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
+            f"{(upper - lower) / (high - low):.3g} times smaller interval: its interval ends at {cut[0]:.4g} and "
+            f"{cut[1]:.4g}, and rows beyond are taken to its ends. Transform the column (a logarithm, ranks), or give "
+            "manifold=Interval(...) with ends of your own",
+            TrustWarning,
+        )
+    return cut

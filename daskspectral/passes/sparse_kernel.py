@@ -1,0 +1,128 @@
+"""The kernel between near points alone, by blocks of rows: for bandwidths at which most pairs are out of reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from daskspectral.engine.memory import available, local_threads
+from daskspectral.kernels import Gaussian
+from daskspectral.passes.embedding import SCRATCH
+
+Array = NDArray[np.floating[Any]]
+CUT = 1e-6  # kernel values below are left out
+SQUARES = 1 << 20  # squared distances computed at once
+ROWS, PARTS = 256, 256  # rows of a block at least, and blocks of all rows at most
+NEIGHBOURHOODS = 500  # points whose neighbours are counted
+FIELDS = ("data", "indices", "indptr")
+ENTRY = 12  # bytes of a kept value and its column
+SHARE = 4  # kept values take at most 1 / SHARE of the free memory
+DENSE = 0.5  # share of all pairs within reach above which the sparse kernel is no gain
+
+
+@dataclass(frozen=True, eq=False)
+class SparseProduct:
+    """Products K h of the kernel matrix (n, n) without values below 1e-6, kept as compressed rows, block by block.
+
+    A truncated Gaussian need not be positive semidefinite; the dual certificate does not ask for it. The blocks are in
+    memory, or groups of a zarr store.
+    """
+
+    blocks: tuple[csr_array | zarr.Group, ...]
+
+    @classmethod
+    def of(cls, kernel: Gaussian, x: Array, scratch: str | None) -> SparseProduct:
+        """The products for points x (n, d), kept in a new zarr group at the path `scratch` where one is given.
+
+        Raises MemoryError, naming the size, where the values fit neither way.
+        """
+        n = len(x)
+        rows = max(ROWS, -(-n // PARTS))
+        if scratch is None:
+            check_fits(n, degree(kernel, x, x[np.random.default_rng(0).permutation(n)[:NEIGHBOURHOODS]]))
+            store = None
+        else:
+            store = zarr.open_group(scratch, mode="w", attributes={SCRATCH: True})
+
+        def make(start: int) -> csr_array | zarr.Group:
+            block = near(kernel, x[start : start + rows], x)
+            return block if store is None else _kept(block, store.create_group(str(start)))
+
+        with ThreadPoolExecutor(local_threads()) as pool:
+            return cls(tuple(pool.map(make, range(0, n, rows))))
+
+    def __call__(self, h: Array) -> Array:
+        with ThreadPoolExecutor(local_threads()) as pool:
+            return np.concatenate(list(pool.map(partial(_product, h=h), self.blocks)))
+
+
+def check_fits(n: int, degree: float) -> None:
+    """Raise MemoryError where the kept values of n points with so many neighbours do not fit in memory."""
+    size = ENTRY * n * degree
+    if size > available() / SHARE:
+        raise MemoryError(
+            f"the kernel values above {CUT:g} of {n} points take about {size / 1e9:.3g} GB, more than a quarter of the "
+            "free memory: give cache_path, a place to keep them in, or a smaller bandwidth"
+        )
+
+
+def _kept(block: csr_array, group: zarr.Group) -> zarr.Group:
+    """The block in a zarr group."""
+    for name in FIELDS:
+        group.create_array(name, data=getattr(block, name))
+    return group
+
+
+def _product(block: csr_array | zarr.Group, h: Array) -> Array:
+    if isinstance(block, zarr.Group):
+        fields = tuple(np.asarray(dict(block.arrays())[name][:]) for name in FIELDS)
+        block = csr_array(fields, shape=(len(fields[-1]) - 1, len(h)))
+    return np.asarray(block @ h)
+
+
+def near(kernel: Gaussian, x: Array, y: Array) -> csr_array:
+    """k(x, y) (a, b) without values below 1e-6; the kernel is taken of the pairs within reach alone."""
+    counts, columns, values = [np.zeros(1, dtype=np.int64)], [], []
+    for part in _squares(x, y):
+        inside = part <= _reach(kernel)
+        counts.append(np.count_nonzero(inside, axis=1))
+        columns.append(np.nonzero(inside)[1].astype(np.int32))
+        values.append(np.exp(part[inside] / (-2 * float(kernel.scale) ** 2)))
+    indptr = np.cumsum(np.concatenate(counts))
+    return csr_array((np.concatenate(values), np.concatenate(columns), indptr), shape=(len(x), len(y)))
+
+
+def degree(kernel: Gaussian, x: Array, sample: Array) -> float:
+    """The mean number of the points x within reach of a point of the sample."""
+    return sum(np.count_nonzero(part <= _reach(kernel)) for part in _squares(sample, x)) / len(sample)
+
+
+def _reach(kernel: Gaussian) -> float:
+    """The squared distance at which the kernel is 1e-6."""
+    return -2 * float(kernel.scale) ** 2 * math.log(CUT)
+
+
+def _squares(x: Array, y: Array) -> Iterator[Array]:
+    """Squared distances (c, b) of blocks of x to y; the same point is at distance 0."""
+    middle = y.mean(axis=0)
+    x, y = x - middle, y - middle
+    squares = np.square(y).sum(axis=1)
+    rows = max(1, SQUARES // len(y))
+    for start in range(0, len(x), rows):
+        block = x[start : start + rows]
+        own = np.square(block).sum(axis=1)[:, None]
+        found = block @ y.T
+        found *= -2
+        found += own
+        found += squares
+        found[found <= 64 * np.finfo(float).eps * (own + squares)] = 0.0
+        yield found

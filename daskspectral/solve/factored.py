@@ -1,0 +1,115 @@
+"""Maximise Tr(C E E^T) over E (n, r) with rows of given lengths, by a damped Newton method on the factor E.
+
+At a maximum Z = diag(y) - C, y_i = e_i.(C E)_i / d_i, has Z E = 0, and where Z is psd too, E E^T is optimal among all
+psd matrices with the diagonal d (Burer and Monteiro 2003; Boumal, Voroninski and Bandeira 2016). For a shift t that
+makes Z_t = Z + t I positive definite, a step is the change X of least Tr(X^T Z_t X) / 2 - Tr(X^T C E) with e_i.x_i = 0:
+
+    X = Z_t^-1 (C E - diag(y) E - diag(v) E),   (Z_t^-1 o E E^T) v = diag(Z_t^-1 (C E - diag(y) E) E^T)
+
+two Cholesky factors and an inverse (n, n), whatever the condition of C; rows are then brought to their lengths again.
+With t falling with the gradient, it converges faster than linearly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating[Any]]
+
+RANK = 6  # columns at the start
+_SMALL = 1e-3  # singular values of E below this share of the largest are dropped
+_SETTLED = 1e-4  # the residual from which on small columns are dropped
+_PATIENCE = 4  # steps that neither the objective nor the residual gains by: rounding
+_ROUNDING = 1e-12  # of the objective, relative
+_NEAR = 1e-9  # a fall of the objective that may be rounding, where the residual falls
+_MOST = 1e3  # of the largest |y|: a larger shift is a step along the gradient that gains nothing
+
+
+def ascend(cost: Array, d: Array, start: Array, *, residual: float, max_passes: int) -> tuple[Array, Array, int]:
+    """E (n, r), y (n,) and the steps taken, from directions `start` (n, r) of the rows.
+
+    It ends where |Z E| is at most `residual` |C E|, at the rounding of the objective, or after `max_passes`; of the
+    last steps the one of least residual is returned.
+    """
+    e = _lengthened(start, d)
+    now = _evaluated(cost, d, e)
+    best, since = (now, e), 0
+    shift = float(np.abs(now[1]).max())
+    passes = 0
+    while passes < max_passes and best[0][2] > residual and since < _PATIENCE:
+        passes += 1
+        objective, y, size, slope = now
+        most, found = _MOST * max(shift, float(np.abs(y).max())), None
+        while shift < most:
+            step = _step(cost, e, y, slope, shift)
+            if step is not None:
+                moved = _lengthened(e + step, d)
+                found = _evaluated(cost, d, moved)
+                rise = (found[0] - objective) / abs(objective)
+                if rise > _ROUNDING or (rise > -_NEAR and found[2] < size):
+                    break
+                found = None
+            shift *= 4
+        if found is None:
+            break
+        shift *= min(0.25, found[2] / size)
+        e, now = moved, found
+        if now[2] <= _SETTLED:
+            e, now = _without_small(cost, d, e, now)
+        best = (now, e) if now[2] < best[0][2] else best
+        since = 0 if best[1] is e or rise > _NEAR else since + 1
+    return best[1], best[0][1], passes
+
+
+def _lengthened(e: Array, d: Array) -> Array:
+    """Rows of length sqrt(d)."""
+    return np.asarray(e * (np.sqrt(d) / np.linalg.norm(e, axis=1))[:, None])
+
+
+def _evaluated(cost: Array, d: Array, e: Array) -> tuple[float, Array, float, Array]:
+    """Tr(C E E^T), y, the residual, and C E - diag(y) E."""
+    pulled = cost @ e
+    y = np.einsum("nr,nr->n", pulled, e) / d
+    slope = pulled - y[:, None] * e
+    return float(y @ d), y, float(np.linalg.norm(slope) / np.linalg.norm(pulled)), slope
+
+
+def _step(cost: Array, e: Array, y: Array, slope: Array, shift: float) -> Array | None:
+    """X, None where Z + shift I is not positive definite."""
+    z = -cost
+    z.flat[:: len(z) + 1] += y + shift
+    inverse = _inverse(z)
+    if inverse is None:
+        return None
+    try:
+        factor = scipy.linalg.cho_factor(inverse * (e @ e.T), lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    v = scipy.linalg.cho_solve(factor, np.einsum("nr,nr->n", inverse @ slope, e))
+    return np.asarray(inverse @ (slope - v[:, None] * e))
+
+
+def _inverse(matrix: Array) -> Array | None:
+    """The inverse, None where the matrix is not positive definite."""
+    lower, failed = scipy.linalg.lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+    if failed:
+        return None
+    lower, _ = scipy.linalg.lapack.dpotri(lower, lower=1, overwrite_c=1)
+    below = np.tril(lower)
+    return np.asarray(below + np.tril(below, -1).T)
+
+
+def _without_small(
+    cost: Array, d: Array, e: Array, now: tuple[float, Array, float, Array]
+) -> tuple[Array, tuple[float, Array, float, Array]]:
+    """The factor without columns that the maximum does not have."""
+    values, turn = np.linalg.eigh(e.T @ e)
+    kept = values > _SMALL**2 * values[-1]
+    if kept.all():
+        return e, now
+    e = _lengthened(e @ turn[:, kept], d)
+    return e, _evaluated(cost, d, e)

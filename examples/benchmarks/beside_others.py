@@ -1,0 +1,191 @@
+"""Beside the tools that people know, on the same data in the same form: lines of code, seconds, memory, the answer.
+
+Three tasks: empirical orthogonal functions of a gridded field in a zarr group (xeofs 3), slow modes of a trajectory
+(deeptime 0.4.5), and features of a table of which half of the labels are known (scikit-learn). Each side is the program
+that its own documentation would have one write: it is shown by --show, its lines are counted (imports too, what prints
+the answer not), and it runs in a process of its own, whose time without imports and whose peak memory are measured. The
+sides run in turn, and medians are shown; memory is what the process takes beyond its imports.
+
+    python -m venv peers && peers/bin/pip install xeofs deeptime==0.4.5 scikit-learn zarr dask
+    python examples/benchmarks/beside_others.py --peers peers/bin/python --json beside_others.json
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import xarray as xr
+from common import folder_option, options, report
+from sklearn.datasets import load_digits
+
+from daskspectral import datasets
+
+HEAD = """
+import json, resource, sys, time, warnings
+warnings.simplefilter("ignore")
+folder = sys.argv[1]
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+"""
+START = "before, start = peak(), time.perf_counter()\n"
+TAIL = """
+seconds = time.perf_counter() - start
+print(json.dumps({"seconds": seconds, "MB": peak() - before, "answer": answer}))
+"""
+FIELD_OURS = """
+import xarray as xr
+import daskspectral as dsp
+dsp.SpectralDecomposition, dsp.SDPEmbedding  # loads what they need
+# --
+model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=4)
+model.fit(f"{folder}/field.zarr", sample_dims=("time",), latitude="lat", on_invalid="skip")
+found = model.to_xarray()
+# ==
+answer = found.explained_variance_ratio.values.tolist()
+"""
+FIELD_XEOFS = """
+import xarray as xr
+import xeofs
+# --
+field = xr.open_zarr(f"{folder}/field.zarr")["t"]
+model = xeofs.single.EOF(n_modes=4, use_coslat=True)
+model.fit(field, dim="time")
+maps, scores = model.components(), model.scores()
+model.compute()
+# ==
+answer = model.explained_variance_ratio().values.tolist()
+"""
+TRAJECTORY_OURS = """
+import numpy as np
+import daskspectral as dsp
+dsp.SpectralDecomposition, dsp.SDPEmbedding  # loads what they need
+# --
+model = dsp.SpectralDecomposition(dsp.operators.Transfer(5), n_components=3, folds="blocks")
+model.fit(np.load(f"{folder}/trajectory.npy", mmap_mode="r"))
+# ==
+answer = model.singular_values_.tolist()
+"""
+TRAJECTORY_DEEPTIME = """
+import numpy as np
+from deeptime.decomposition import VAMP
+# --
+x = np.load(f"{folder}/trajectory.npy")
+centers, width = np.linspace(x.min(), x.max(), 30), 0.2
+def features(x):
+    return np.exp(-((x - centers) ** 2) / (2 * width**2))
+model = VAMP(lagtime=5, dim=3, observable_transform=features).fit(x).fetch_model()
+# ==
+answer = [1.0, *model.singular_values[:2].tolist()]
+"""
+TABLE_OURS = """
+import numpy as np
+from sklearn.neighbors import KNeighborsClassifier
+import daskspectral as dsp
+dsp.SpectralDecomposition, dsp.SDPEmbedding  # loads what they need
+# --
+x, y = np.load(f"{folder}/digits_x.npy"), np.load(f"{folder}/digits_y.npy")
+model = dsp.SDPEmbedding(n_components=10, random_state=0).fit(x[::2])
+score = KNeighborsClassifier().fit(model.embedding_, y[::2]).score(model.transform(x[1::2]), y[1::2])
+# ==
+answer = [score]
+"""
+TABLE_SKLEARN = """
+import numpy as np
+from sklearn.manifold import Isomap
+from sklearn.neighbors import KNeighborsClassifier
+# --
+x, y = np.load(f"{folder}/digits_x.npy"), np.load(f"{folder}/digits_y.npy")
+model = Isomap(n_components=10).fit(x[::2])
+score = KNeighborsClassifier().fit(model.transform(x[::2]), y[::2]).score(model.transform(x[1::2]), y[1::2])
+# ==
+answer = [score]
+"""
+TASKS = {
+    "field": {"daskspectral": FIELD_OURS, "xeofs": FIELD_XEOFS},
+    "trajectory": {"daskspectral": TRAJECTORY_OURS, "deeptime": TRAJECTORY_DEEPTIME},
+    "table": {"daskspectral": TABLE_OURS, "scikit-learn": TABLE_SKLEARN},
+}
+
+
+def lines(program: str) -> int:
+    """The lines of a program that do the work, imports included."""
+    written = (line.strip() for line in program.partition("# ==")[0].splitlines())
+    return sum(1 for line in written if line and line != "# --" and not line.endswith("# loads what they need"))
+
+
+def write_data(folder: Path, months: int, rows: int) -> None:
+    """A field of `months` on a grid of 60 x 120 with land, a trajectory of so many rows, and the digits."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    lat, lon = np.linspace(-88.5, 88.5, 60), np.arange(0.0, 360, 3)
+    waves = [np.outer(np.cos(np.radians(k * lat)), np.cos(np.radians((k + 1) * lon + 40 * k))) for k in range(6)]
+    values = np.tensordot(rng.standard_normal((months, 6)) * [6, 5, 4, 3, 2, 1], np.stack(waves), 1)
+    values += 280 + 0.5 * rng.standard_normal(values.shape)
+    values[:, 20:30, 30:50] = np.nan
+    time = np.datetime64("1900-01-01", "ns") + np.arange(months) * np.timedelta64(30, "D")
+    field = xr.DataArray(values.astype("float32"), {"time": time, "lat": lat, "lon": lon}, ("time", "lat", "lon"))
+    field.to_dataset(name="t").chunk(time=200).to_zarr(folder / "field.zarr", mode="w", zarr_format=2)
+    np.save(folder / "trajectory.npy", datasets.langevin(rows))
+    digits = load_digits()
+    np.save(folder / "digits_x.npy", digits.data)
+    np.save(folder / "digits_y.npy", digits.target)
+
+
+def run(python: str, program: str, folder: Path) -> dict[str, Any]:
+    """What a program measures, in a process of its own."""
+    imports, _, work = program.partition("# --\n")
+    code = HEAD + imports + START + work + TAIL
+    done = subprocess.run([python, "-c", code, str(folder)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise click.ClickException(f"{python} could not run this program:\n{program}\n{done.stderr[-1000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@click.command()
+@click.option("--peers", default=sys.executable, show_default=True, help="a Python that has the other packages")
+@click.option("--task", "tasks", multiple=True, type=click.Choice([*TASKS]), help="only these")
+@click.option("--show", is_flag=True, help="print the programs, and stop")
+@folder_option
+@options(3)
+def main(
+    peers: str, tasks: tuple[str, ...], show: bool, folder: Path, repeats: int, json_path: Path | None, quick: bool
+) -> None:
+    """Lines, seconds, memory and answers of the same task in this package and in others."""
+    chosen = {name: TASKS[name] for name in tasks or TASKS}
+    if show:
+        for name, sides in chosen.items():
+            for side, program in sides.items():
+                click.echo(f"---- {name}, {side}: {lines(program)} lines{program.replace('# --', '').split('# ==')[0]}")
+        return
+    folder = folder / "beside_others"
+    write_data(folder, 100 if quick else 3000, 2000 if quick else 300_000)
+    rows = []
+    for name, sides in chosen.items():
+        found: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
+        for _ in range(repeats):
+            for side, program in sides.items():
+                python = sys.executable if side in ("daskspectral", "scikit-learn") else peers
+                found[side].append(run(python, program, folder))
+        for side, measured in found.items():
+            rows.append(
+                {
+                    "task": name,
+                    "by": side,
+                    "lines": lines(sides[side]),
+                    "seconds": statistics.median(one["seconds"] for one in measured),
+                    "MB": statistics.median(one["MB"] for one in measured),
+                    "answer": " ".join(f"{value:.4g}" for value in measured[0]["answer"]),
+                }
+            )
+    report("beside_others", rows, json_path)
+
+
+if __name__ == "__main__":
+    main()

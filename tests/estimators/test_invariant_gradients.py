@@ -1,0 +1,228 @@
+"""Gradients in an invariant regression: exact polynomials, finite differences, their own invariance, their moments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+import daskspectral as dsp
+from daskspectral.groups import Generated, Group, Permutations, Rotations, SignFlips, Translations
+from daskspectral.groups import Product as ProductGroup
+from daskspectral.manifolds import FlatTorus, Manifold, PeriodicBox, Product, Sphere
+from tests.common import written
+
+Array = NDArray[Any]
+S2 = Sphere(3)
+N = 300
+X = S2.sample(N, np.random.default_rng(0))
+
+CASES: dict[str, tuple[Manifold, Group | None]] = {
+    "sphere": (S2, None),
+    "cube": (S2, Generated([Permutations(3), SignFlips(3)])),
+    "permutations of many": (Sphere(8), Permutations(8)),  # large eigenspaces that are not built
+    "torus": (FlatTorus(2), ProductGroup(Rotations(3), SignFlips(2))),
+    "crystal": (PeriodicBox([0] * 3, [1] * 3), Generated([Permutations(3), Translations([[0.5, 0.5, 0.5]])])),
+    "product": (Product(S2, PeriodicBox([0], [2])), ProductGroup(Permutations(3), Translations([[0.5]]))),
+}
+
+
+def invariant(x: Array) -> Array:
+    """A polynomial that permutations leave as it is."""
+    return np.asarray(x.prod(axis=1) + (x**4).sum(axis=1))
+
+
+def slopes(x: Array) -> Array:
+    """Its gradient, along the normals too."""
+    others = np.stack([x[:, 1] * x[:, 2], x[:, 0] * x[:, 2], x[:, 0] * x[:, 1]], axis=1)
+    return np.asarray(others + 4 * x**3)
+
+
+def tangential(x: Array, t: Array) -> Array:
+    return np.asarray(t - np.sum(x * t, axis=1, keepdims=True) * x)
+
+
+def model(**changes: Any) -> dsp.InvariantRegressor:
+    options: dict[str, Any] = {"manifold": S2, "group": Permutations(3), "n_eigenfunctions": 49} | changes
+    return dsp.InvariantRegressor(**options)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_are_derivatives(name: str) -> None:
+    """Central differences along tangents, projected back to the manifold, give predict_gradient."""
+    manifold, group = CASES[name]
+    rng = np.random.default_rng(0)
+    x, new = manifold.sample(120, rng), manifold.sample(9, rng)
+    y = np.column_stack([np.sin(2 * x).sum(axis=1), x[:, 0] ** 2])
+    size = 3000 if manifold.ambient == 8 else 60
+    fitted = dsp.InvariantRegressor(manifold, group, n_eigenfunctions=size, alpha=1e-6).fit(x, y)
+    found = fitted.predict_gradient(new)
+    assert found.shape == (9, 2, manifold.ambient)
+    direction = rng.standard_normal(new.shape)
+    for normal in manifold.normals(new):
+        np.testing.assert_allclose(np.einsum("kmd,kd->km", found, normal), 0, atol=1e-9 * np.abs(found).max())
+        direction -= np.sum(direction * normal, axis=1, keepdims=True) * normal
+    step = 1e-5
+    up, down = (new + s * step * direction for s in (1, -1))
+    if manifold != PeriodicBox([0] * 3, [1] * 3):  # back on spheres and circles: both ends as far from them
+        up, down = (_back(manifold, z) for z in (up, down))
+    expected = (fitted.predict(up) - fitted.predict(down)) / (2 * step)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(np.einsum("kmd,kd->km", found, direction), expected, rtol=1e-5, atol=1e-6 * scale)
+    alone = clone(fitted).fit(x, y[:, 0]).predict_gradient(new)
+    np.testing.assert_allclose(alone, found[:, 0], rtol=1e-8, atol=1e-8 * np.abs(alone).max())
+
+
+def _back(manifold: Manifold, x: Array) -> Array:
+    """Points near spheres and circles, divided by their radii."""
+    if isinstance(manifold, Product):
+        return np.concatenate([_back(manifold.first, x[:, :3]), x[:, 3:]], axis=1)
+    parts = np.split(x, manifold.ambient // 2, axis=1) if isinstance(manifold, FlatTorus) else [x]
+    return np.concatenate([part / np.linalg.norm(part, axis=1, keepdims=True) for part in parts], axis=1)
+
+
+@settings(max_examples=20, deadline=None)
+@given(name=st.sampled_from([name for name, (_, group) in CASES.items() if group]), seed=st.integers(0, 2**32))
+def test_gradients_turn_with_the_group(name: str, seed: int) -> None:
+    """grad f(g x) = g grad f(x)."""
+    manifold, group = CASES[name]
+    assert group is not None
+    rng = np.random.default_rng(seed)
+    x = manifold.sample(80, rng)
+    fitted = dsp.InvariantRegressor(manifold, group, n_eigenfunctions=120, alpha=1e-4)
+    fitted.fit(x, np.sin(3 * x).sum(axis=1), gradients=3 * np.cos(3 * x))
+    g = group.word(rng, 20)
+    found = fitted.predict_gradient(x)
+    np.testing.assert_allclose(
+        fitted.predict_gradient(g(x)), found @ g.matrix.T, atol=1e-9 * max(1.0, np.abs(found).max())
+    )
+
+
+@pytest.mark.parametrize("normal", [0.0, 7.0])
+def test_gradients_and_values_give_a_polynomial_exactly(normal: float) -> None:
+    """Along the normals gradients may say anything: that part is left out of the fit and of its error."""
+    t = slopes(X) + normal * np.random.default_rng(1).standard_normal((N, 1)) * X
+    fitted = model(alpha=0).fit(X, invariant(X), gradients=t)
+    new = S2.sample(50, np.random.default_rng(2))
+    np.testing.assert_allclose(fitted.predict(new), invariant(new), atol=1e-11)
+    np.testing.assert_allclose(fitted.predict_gradient(new), tangential(new, slopes(new)), atol=1e-10)
+    assert fitted.cv_score_ > 1 - 1e-12
+
+
+def test_forces_alone_give_the_potential_up_to_a_constant() -> None:
+    fitted = model(alpha=0).fit(X, None, gradients=slopes(X))
+    new = S2.sample(50, np.random.default_rng(2))
+    off = fitted.predict(new) - invariant(new)
+    np.testing.assert_allclose(off, off[0], atol=1e-10)
+    np.testing.assert_allclose(fitted.coef_[0], 0, atol=1e-12)  # of the mean 0
+    chosen = model(n_eigenfunctions=None).fit(X, None, gradients=slopes(X))
+    np.testing.assert_allclose(chosen.predict_gradient(new), tangential(new, slopes(new)), atol=1e-4)
+    assert chosen.cv_score_ > 1 - 1e-8
+    several = model(alpha=0).fit(X, None, gradients=np.stack([slopes(X), X], axis=1))
+    assert several.predict(new).shape == (50, 2)
+    np.testing.assert_allclose(several.predict(new)[:, 1], 0, atol=1e-10)  # x is along the normal: |x|^2 / 2 = 1 / 2
+
+
+def test_gradients_count_as_numbers_that_bound_the_functions() -> None:
+    """30 rows: 15 functions from values, 45 with two tangential derivatives each; a polynomial of degree 5 needs 36."""
+    x = S2.sample(30, np.random.default_rng(7))
+    degrees = [np.array([1.3, -0.7, 0.4]), np.array([-0.2, 0.9, 1.1])]
+    f = sum((x @ a) ** 5 for a in degrees)
+    t = np.sum([5 * (x @ a)[:, None] ** 4 * a for a in degrees], axis=0)
+    found = dsp.InvariantRegressor(S2, alpha=1e-14).fit(x, f, t)
+    assert 36 <= found.basis_.size <= 45
+    new = S2.sample(200, np.random.default_rng(8))
+    truth = sum((new @ a) ** 5 for a in degrees)
+    fixed = dsp.InvariantRegressor(S2, n_eigenfunctions=36, alpha=1e-14).fit(x, f, t)
+    assert np.abs(fixed.predict(new) - truth).max() < 1e-6 * np.abs(truth).max()
+    ignored = dsp.InvariantRegressor(S2, alpha=1e-14, gradient_weight=0).fit(x, f, t)
+    assert ignored.basis_.size <= 15
+    with pytest.raises(ValueError, match="100 invariant functions, more than the 90 numbers that values and gradients"):
+        dsp.InvariantRegressor(S2, n_eigenfunctions=100).fit(x, f, t)
+
+
+def test_least_squares_with_gradients_equals_dense_ridge() -> None:
+    """(Phi + w L + alpha K) a = sum phi y + w sum <grad phi, t>, written out over rows and tangents."""
+    rng = np.random.default_rng(3)
+    y, t, w = rng.standard_normal(N), rng.standard_normal((N, 3)), rng.uniform(0.5, 2, N)
+    fitted = model(alpha=1e-3, gradient_weight=0.3, smoothness=1.5).fit(X, y, gradients=t, sample_weight=w)
+    spaces = [S2.eigenfunctions(level) for level in range(7)]
+    values = np.concatenate([space.values(X) for space in spaces], axis=1)
+    axes = [np.concatenate([s.derivatives(X, np.tile(e, (N, 1))) for s in spaces], axis=1) for e in np.eye(3)]
+    u = fitted.basis_.coefficients.toarray()
+    root = np.sqrt(w / w.sum())[:, None]
+    rows = [root * values @ u, *(np.sqrt(0.3) * root * axis @ u for axis in axes)]
+    aims = [root[:, 0] * y, *(np.sqrt(0.3) * root[:, 0] * tangential(X, t)[:, i] for i in range(3))]
+    penalty = np.diag(np.sqrt(1e-3 * fitted.basis_.cumulative**1.5) * (fitted.basis_.cumulative > 1))
+    a = np.linalg.lstsq(np.concatenate([*rows, penalty]), np.concatenate([*aims, np.zeros(len(penalty))]))[0]
+    np.testing.assert_allclose(np.concatenate(fitted.coef_), u @ a, atol=1e-10)
+
+
+def test_gradients_help_where_values_are_few() -> None:
+    x, new = S2.sample(25, np.random.default_rng(4)), S2.sample(500, np.random.default_rng(5))
+
+    def error(**data: Any) -> float:
+        fitted = model(group=None, n_eigenfunctions=25, alpha=1e-9).fit(x, np.exp(x.sum(axis=1)), **data)
+        return float(np.mean((fitted.predict(new) - np.exp(new.sum(axis=1))) ** 2))
+
+    assert error(gradients=np.exp(x.sum(axis=1, keepdims=True)) * np.ones((1, 3))) < 0.1 * error()
+
+
+def test_folds_updates_checkpoints_and_files(tmp_path: Path) -> None:
+    """Rows appended, moments added, a run taken up, a model saved: the same as a fit of all at once."""
+    y, t = invariant(X) + X[:, 0], slopes(X)
+    whole = model(alpha=1e-4).fit(X, y, gradients=t)
+    half = model(alpha=1e-4).fit(X[:200], y[:200], gradients=t[:200])
+    rest = model(alpha=1e-4).fit(X[200:], y[200:], gradients=t[200:])
+    both = clone(whole).fit_moments(half.moments_ + rest.moments_)
+    half.update(X, y, t)
+    whole.save(tmp_path / "m.zarr")
+    for other in (both, half, dsp.load(tmp_path / "m.zarr")):
+        np.testing.assert_allclose(other.predict_gradient(X), whole.predict_gradient(X), rtol=1e-9, atol=1e-10)
+    for _ in range(2):
+        again = model(alpha=1e-4).fit(X, y, gradients=t, checkpoint=tmp_path / "run")
+        np.testing.assert_array_equal(again.predict(X), whole.predict(X))
+    with pytest.raises(ValueError, match=r"the data are for Regression.*and the model was fitted on Regression"):
+        clone(whole).fit(X[:200], y[:200], t[:200]).update(X, y)
+
+
+def test_gradients_in_every_container(tmp_path: Path) -> None:
+    y, t = invariant(X), slopes(X)
+    whole = model(alpha=1e-4).fit(X, y, gradients=t)
+    zarr.save_array(tmp_path / "t.zarr", t)
+    lazy = model(alpha=1e-4).fit(X, da.from_array(y, chunks=70), gradients=str(tmp_path / "t.zarr"))
+    np.testing.assert_array_equal(lazy.predict(X), whole.predict(X))
+    found = lazy.predict_gradient(da.from_array(X, chunks=(100, 3)))
+    assert isinstance(found, da.Array)
+    np.testing.assert_allclose(found.compute(), whole.predict_gradient(X), rtol=1e-12, atol=1e-12)
+    assert lazy.predict_gradient(X, out=tmp_path / "g.zarr") is None
+    np.testing.assert_allclose(written(tmp_path / "g.zarr"), whole.predict_gradient(X), atol=1e-12)
+
+
+BAD: list[tuple[dict[str, Any], Any, Any, str]] = [
+    (
+        {"solver": "projection"},
+        invariant(X),
+        slopes(X),
+        r"'projection' takes means of y u, and gradients have",
+    ),
+    ({}, None, None, r"the target y is None: give the values to fit"),
+    ({}, None, X[:, :2], r"gradients must have shape \(300, 3\), or \(300, m, 3\) for m targets.*shape \(300, 2\)"),
+    ({}, invariant(X), X[:, :2], r"gradients must have shape \(300, 3\), a derivative of y for each column of X"),
+    ({}, invariant(X), X[:-1], r"gradients has 299 rows and X has 300"),
+]
+
+
+@pytest.mark.usefixtures("no_tasks")
+@pytest.mark.parametrize(("changes", "y", "gradients", "message"), BAD, ids=[b[3][:30] for b in BAD])
+def test_bad_gradients(changes: dict[str, Any], y: Any, gradients: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        model(**changes).fit(X, y, gradients=gradients)

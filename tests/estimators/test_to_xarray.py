@@ -1,0 +1,104 @@
+"""A model as a Dataset, and fields from values of its functions, in the dimensions and units of the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import daskspectral as dsp
+from daskspectral.operators import Covariance, Transfer
+from tests.common import assert_close
+
+pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
+
+
+def field(months: int = 150, missing: bool = True) -> xr.DataArray:
+    """Three standing waves on a grid with a mean of 15 degrees and a corner of land."""
+    rng = np.random.default_rng(0)
+    latitude, longitude = np.linspace(-60, 60, 7), np.arange(0.0, 360, 45)
+    waves = rng.standard_normal((months, 3)) * [3, 2, 1] @ rng.standard_normal((3, 56))
+    values = 15 + waves.reshape(months, 7, 8)
+    if missing:
+        values[:, 0, :3] = np.nan
+    time = np.datetime64("2000-01-01", "ns") + np.arange(months) * np.timedelta64(30, "D")
+    coords = {"time": time, "lat": latitude, "lon": longitude}
+    return xr.DataArray(values, coords, ("time", "lat", "lon"), name="sst", attrs={"units": "degC"})
+
+
+def fitted(data: Any, **options: Any) -> dsp.SpectralDecomposition:
+    given = {"sample_dims": ("time",), "latitude": "lat", "on_invalid": "skip", **options}
+    return dsp.SpectralDecomposition(Covariance(), n_components=3).fit(data, **given)
+
+
+def test_regression_maps_are_those_of_least_squares() -> None:
+    data = field()
+    model = fitted(data)
+    found = model.to_xarray(data)
+    scores = model.transform(data)
+    wanted = xr.cov(scores, data, dim="time", ddof=0) / scores.var("time")
+    xr.testing.assert_allclose(
+        found.sst_pattern.drop_attrs(),
+        wanted.transpose("component", "lat", "lon").drop_vars(
+            [name for name in wanted.coords if name.startswith(("eigen", "standard"))]
+        ),
+        atol=1e-10,
+    )
+    xr.testing.assert_allclose(found.sst_mean.drop_attrs(), data.mean("time").drop_attrs())
+    assert found.sst_pattern.attrs["units"] == "degC"
+    assert np.isnan(found.sst_pattern[:, 0, :3]).all()
+    weights = np.cos(np.radians(data.lat))
+    ratio = (weights * wanted**2).sum(("lat", "lon")) / (weights * data.var("time")).sum()
+    assert_close(found.explained_variance_ratio.values, ratio.values, 1e-9)
+    assert_close(found.explained_variance_ratio.sum().values, 1.0, 1e-9, dtype=None)
+    xr.testing.assert_identical(
+        found.eigenfunction.drop_attrs(),
+        scores.drop_vars([n for n in scores.coords if "component" in scores[n].dims and n != "component"])
+        .drop_attrs()
+        .rename("eigenfunction"),
+    )
+
+
+def test_the_spectrum_is_all_there(tmp_path: Any) -> None:
+    model = fitted(field())
+    found = model.to_xarray()
+    assert np.array_equal(found.eigenvalue, model.eigenvalues_)
+    assert np.array_equal(np.column_stack([found.eigenvalue_lower, found.eigenvalue_upper]), model.eigenvalue_errors_)
+    assert found.trusted.sum() == model.trusted_
+    assert found.coefficients.dims == ("basis_function", "component")
+    assert found.attrs["estimator"] == "SpectralDecomposition"
+    found.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "model.nc", engine="h5netcdf") as again:
+        xr.testing.assert_identical(again.load().eigenvalue, found.eigenvalue)
+
+
+def test_fields_come_back() -> None:
+    """In all components: the field itself; land stays empty."""
+    data = field()
+    model = fitted(data)
+    back = model.inverse_transform(model.transform(data))
+    assert back.dims == data.dims
+    assert back.name == "sst"
+    xr.testing.assert_allclose(back, data, atol=1e-9)
+
+
+def test_several_variables_come_back_as_a_dataset() -> None:
+    a, b = field(missing=False), field(missing=False).mean("lon").rename("zonal") * 2
+    both = xr.Dataset({"sst": a, "zonal": b})
+    model = fitted(both, latitude=None)
+    back = model.inverse_transform(model.transform(both))
+    assert set(back) == {"sst", "zonal"}
+    xr.testing.assert_allclose(back.zonal, both.zonal, atol=1e-8)
+    assert {"sst_pattern", "zonal_pattern"} <= set(model.to_xarray())
+
+
+def test_without_labels_and_with_two_sides() -> None:
+    x = np.random.default_rng(0).standard_normal((400, 2)).cumsum(axis=0) * 0.1
+    model = dsp.SpectralDecomposition(Transfer(5), n_components=3, folds="blocks", random_state=0).fit(x)
+    found = model.to_xarray()
+    assert {"singular_value", "singular_value_lower", "coefficients", "right_coefficients", "x_pattern"} <= set(found)
+    assert found.x_pattern.dims == ("component", "feature")
+    lattice = dsp.SpectralDecomposition(basis=dsp.basis.FourierLattice(5), n_components=3).fit(x)
+    assert "x_pattern" not in lattice.to_xarray()

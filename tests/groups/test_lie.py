@@ -1,0 +1,284 @@
+"""Groups by their algebra: dimensions against Molien-Weyl integrals and finite subgroups; refusals, states."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from daskspectral.groups import (
+    ContinuousTranslations,
+    Exchange,
+    FullOrthogonal,
+    Generated,
+    Group,
+    Isometry,
+    KillingField,
+    LieGroup,
+    Orthogonal,
+    Permutations,
+    PhaseRotations,
+    Product,
+    Rotations,
+    SignFlips,
+    SpecialOrthogonal,
+    Translations,
+)
+from daskspectral.groups.elements import elements
+from daskspectral.manifolds import SO3, Circle, FlatTorus, Manifold, PeriodicBox, Sphere, invariant_coefficients
+from daskspectral.manifolds import Product as ProductManifold
+from daskspectral.manifolds.eigenspace import dense
+from daskspectral.registry import decode, encode
+
+Array = NDArray[Any]
+TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+
+
+def dimensions(manifold: Manifold, group: Group, levels: int) -> list[int]:
+    group.check(manifold)
+    spaces = [manifold.eigenfunctions(level) for level in range(levels)]
+    return [invariant_coefficients(space, group.generators, group.algebra).shape[1] for space in spaces]
+
+
+def molien_weyl(angles: Array, weights: Array, copies: int, levels: int, fixed: int = 0) -> list[int]:
+    """Harmonics of each degree that are invariant: the coefficients of (1 - t^2) times the mean over the group of
+    1 / det(1 - t g), for g with eigenvalues exp(+-i angle), (k, m), and 1 besides `fixed` times."""
+    turns = [np.exp(sign * 1j * angles[:, j]) for j in range(angles.shape[1]) for sign in (1, -1)]
+    turns = [*turns, *[np.ones(len(angles))] * fixed] * copies
+    series = np.zeros((len(angles), levels), dtype=complex)
+    series[:, 0] = 1
+    for z in turns:
+        for degree in range(1, levels):
+            series[:, degree] += z * series[:, degree - 1]
+    mean = (weights[:, None] * series).sum(axis=0).real / weights.sum()
+    found = mean - np.concatenate([[0, 0], mean[:-2]])
+    np.testing.assert_allclose(found, np.rint(found), atol=1e-9)
+    return [int(n) for n in np.rint(found)]
+
+
+def grid(m: int, n: int = 64) -> Array:
+    """Angles (n^m, m) of an even grid: exact means of trigonometric polynomials of degree below n."""
+    return np.array(list(itertools.product(2 * np.pi * np.arange(n) / n, repeat=m)))
+
+
+def rotations_by_weyl(d: int, copies: int, levels: int) -> list[int]:
+    """SO(2) to SO(5) by Weyl's integral over the maximal torus."""
+    t = grid(d // 2)
+    c = np.cos(t)
+    weights = {
+        2: lambda: np.ones(len(t)),
+        3: lambda: 1 - c[:, 0],
+        4: lambda: (c[:, 0] - c[:, 1]) ** 2,
+        5: lambda: (c[:, 0] - c[:, 1]) ** 2 * (1 - c[:, 0]) * (1 - c[:, 1]),
+    }[d]()
+    return molien_weyl(t, weights, copies, levels, fixed=d % 2)
+
+
+@pytest.mark.parametrize(
+    ("d", "copies", "levels"),
+    [(2, 1, 9), (2, 2, 7), (2, 3, 5), (3, 1, 9), (3, 2, 7), (3, 3, 5), (4, 1, 6), (4, 2, 4), (5, 1, 5)],
+)
+def test_joint_rotations_by_molien_weyl(d: int, copies: int, levels: int) -> None:
+    found = dimensions(Sphere(d * copies), SpecialOrthogonal(d, copies), levels)
+    assert found == rotations_by_weyl(d, copies, levels)
+    if copies == 1:
+        assert found == [1] + [0] * (levels - 1)
+
+
+def test_reflections_forbid_determinants() -> None:
+    """Functions of three vectors: det(x_1, x_2, x_3), of degree 3, is invariant under SO(3) and not under O(3)."""
+    proper, full = (dimensions(Sphere(9), group(3, 3), 4) for group in (SpecialOrthogonal, FullOrthogonal))
+    assert (proper, full) == ([1, 0, 5, 1], [1, 0, 5, 0])
+    assert dimensions(Sphere(2), FullOrthogonal(1, 2), 5) == [1, 0, 2, 0, 2]  # x to -x
+    # by Weyl's integral over the part of O(2) that does not turn: half of the mean, at eigenvalues 1, -1
+    t = np.array([[0.0, np.pi]] * 2)
+    mirrored = np.zeros((1, 7))
+    mirrored[:, 0] = 1
+    for z in np.cos(t[0]).tolist() * 2:
+        for degree in range(1, 7):
+            mirrored[:, degree] += z * mirrored[:, degree - 1]
+    mirrored[:, 2:] -= mirrored[:, :-2].copy()
+    expected = (np.array(rotations_by_weyl(2, 2, 7)) + mirrored[0]) / 2
+    assert dimensions(Sphere(4), FullOrthogonal(2, 2), 7) == expected.tolist()
+
+
+@pytest.mark.parametrize("d", [3, 4, 6])
+def test_zonal_functions(d: int) -> None:
+    """SO(d - 1) leaves one function of the last coordinate a degree, a Gegenbauer polynomial."""
+    group = Product(SpecialOrthogonal(d - 1), Permutations(1))
+    assert dimensions(Sphere(d), group, 5) == [1] * 5
+    space = Sphere(d).eigenfunctions(4)
+    (u,) = invariant_coefficients(space, group.generators, group.algebra).T
+    x = Sphere(d).sample(50, np.random.default_rng(0))
+    values, t = space.values(x) @ u, x[:, -1]
+    fit = np.polynomial.polynomial.polyfit(t, values, 4)
+    np.testing.assert_allclose(np.polynomial.polynomial.polyval(t, fit), values, atol=1e-10)
+
+
+@pytest.mark.parametrize("charges", [(1, 1), (1, -1), (1, 2), (3, 0), (1, -2, 3)])
+def test_phases_by_the_integral_over_the_circle(charges: Sequence[int]) -> None:
+    levels = 7 if len(charges) < 3 else 5
+    angles = grid(1) * np.array(charges)
+    expected = molien_weyl(angles, np.ones(len(angles)), 1, levels)
+    assert dimensions(Sphere(2 * len(charges)), PhaseRotations(charges), levels) == expected
+
+
+@pytest.mark.parametrize(
+    ("manifold", "group", "levels"),
+    [
+        (Sphere(4), PhaseRotations([1, -2]), 7),
+        (FlatTorus(3), PhaseRotations([1, 2, 0]), 7),
+        (SO3(), LieGroup([np.kron(np.eye(3), np.pad(TURN, (0, 1)))]), 4),
+        (PeriodicBox([0, 0], [1, 2]), ContinuousTranslations([[1, -2]]), 8),
+    ],
+    ids=repr,
+)
+def test_a_fine_finite_subgroup_leaves_the_same_functions(manifold: Manifold, group: Group, levels: int) -> None:
+    """Turns by 2 pi / 97: whole multiples of 97 lie beyond the charges of these functions."""
+    (field,) = group.algebra
+    for level in range(levels):
+        space = manifold.eigenfunctions(level)
+        u = dense(invariant_coefficients(space, [], [field]))
+        v = dense(invariant_coefficients(space, [field.flow(2 * np.pi / 97)]))
+        np.testing.assert_allclose(u @ u.T, v @ v.T, atol=1e-10)
+
+
+def test_rotations_of_rotations() -> None:
+    """R -> A R: only constants for all A, 2 l + 1 functions for A about one axis; R -> A R A^T: the characters."""
+    x, y = np.zeros((3, 3)), np.zeros((3, 3))
+    x[:2, :2], y[1:, 1:] = TURN, TURN
+    eye = np.eye(3)
+    assert dimensions(SO3(), LieGroup([np.kron(x, eye), np.kron(y, eye)]), 4) == [1, 0, 0, 0]
+    assert dimensions(SO3(), LieGroup([np.kron(x, eye)]), 4) == [1, 3, 5, 7]
+    assert dimensions(SO3(), LieGroup([np.kron(x, eye), np.kron(eye, x)]), 4) == [1, 1, 1, 1]
+    assert dimensions(SO3(), LieGroup([np.kron(a, eye) + np.kron(eye, a) for a in (x, y)]), 4) == [1, 1, 1, 1]
+
+
+def test_continuous_and_discrete_parts_together() -> None:
+    """Turns about the axis and the mirror across it leave even zonal functions; U(1)^2 by a product, with exchanges."""
+    axis = LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 1, -1])])
+    assert dimensions(Sphere(3), axis, 6) == [1, 0, 1, 0, 1, 0]
+    torus = Product(PhaseRotations([1]), PhaseRotations([1]))
+    assert len(torus.algebra) == 2
+    angles = grid(2)
+    expected = molien_weyl(angles, np.ones(len(angles)), 1, 7)
+    assert dimensions(Sphere(4), torus, 7) == expected == [1, 0, 1, 0, 1, 0, 1]  # |z_1|^2 and |z_2|^2
+    assert dimensions(Sphere(4), Generated([torus, Exchange(2)]), 7) == [1, 0, 0, 0, 1, 0, 0]
+    sphere_and_box = ProductManifold(Sphere(3), PeriodicBox([0], [1]))
+    group = Product(SpecialOrthogonal(3), ContinuousTranslations([[1]]))
+    assert dimensions(sphere_and_box, group, 5) == [1, 0, 0, 0, 0]
+    assert dimensions(sphere_and_box, Product(SpecialOrthogonal(3), Translations([[0.5]])), 1) == [1]
+
+
+def test_rounded_matrices_are_made_whole() -> None:
+    q, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))
+    x = q @ np.kron(np.diag([2, 1]), TURN) @ q.T
+    rounded = x.round(7)
+    rounded = (rounded - rounded.T) / 2
+    (field,) = LieGroup([rounded]).algebra
+    np.testing.assert_allclose(field.matrix, x, atol=1e-6)
+    values = np.linalg.eigvalsh(1j * field.matrix)
+    np.testing.assert_allclose(values, [-2, -1, 1, 2], atol=1e-13)
+    exact = np.kron(np.diag([2, 1]), TURN)
+    np.testing.assert_array_equal(LieGroup([exact]).algebra[0].matrix, exact)
+
+
+GROUPS: list[tuple[Group, Manifold]] = [
+    (SpecialOrthogonal(3, 2), Sphere(6)),
+    (FullOrthogonal(2, 3), Sphere(6)),
+    (PhaseRotations([1, -2]), FlatTorus(2)),
+    (LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 1, -1])]), Sphere(3)),
+    (LieGroup([KillingField(np.zeros((2, 2)), [1 / (2 * np.pi), 0])]), PeriodicBox([0, 0], [1, 1])),
+    (ContinuousTranslations([[1, 0], [1, -2]]), PeriodicBox([0, 0], [1, 2])),
+    (Generated([SpecialOrthogonal(3), SignFlips(3)]), Sphere(3)),
+    (Product(PhaseRotations([1]), Rotations(3)), ProductManifold(Circle(), Circle())),
+]
+
+
+@pytest.mark.parametrize(("group", "manifold"), GROUPS, ids=repr)
+def test_states_words_and_elements(group: Group, manifold: Manifold) -> None:
+    again = decode(encode(group), Group)
+    assert repr(again) == repr(group)
+    assert again.order is None
+    for parts in ((group.generators, again.generators), (group.algebra, again.algebra)):
+        for a, b in zip(*parts, strict=True):
+            np.testing.assert_array_equal(a.matrix, b.matrix)
+            np.testing.assert_array_equal(a.shift, b.shift)
+    rng = np.random.default_rng(0)
+    x = manifold.sample(5, rng)
+    moved = [group.word(rng, 5)(x) for _ in range(4)]
+    assert np.abs(np.diff(moved, axis=0)).max() > 0.01
+    manifold.check(np.concatenate(moved))
+    for level in range(4):
+        space = manifold.eigenfunctions(level)
+        u = dense(invariant_coefficients(space, group.generators, group.algebra))
+        for y in moved:
+            np.testing.assert_allclose(space.values(y) @ u, space.values(x) @ u, atol=1e-11)
+    assert elements(group, manifold, 10**6) is None
+
+
+def test_coordinates_run_vector_by_vector() -> None:
+    g = SpecialOrthogonal(3, 2).word(np.random.default_rng(0))
+    np.testing.assert_allclose(g.matrix, np.kron(np.eye(2), g.matrix[:3, :3]), atol=1e-15)
+    np.testing.assert_allclose(np.linalg.det(g.matrix[:3, :3]), 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: LieGroup([[[0, 1], [1, 0]]]), r"element 0 of the algebra: its matrix X is not antisymmetric"),
+        (lambda: LieGroup([TURN, TURN / 3]), r"element 1 of the algebra: .*integers as eigenvalues.* multiply X by 3$"),
+        (lambda: LieGroup(np.zeros((1, 3, 2))), r"a square matrix \(d, d\), received shape \(3, 2\)"),
+        (lambda: LieGroup([TURN, np.zeros((3, 3))]), r"act on the same coordinates; they act on \[2, 3\]"),
+        (lambda: LieGroup([TURN], [np.eye(3)]), r"act on the same coordinates; they act on \[2, 3\]"),
+        (lambda: LieGroup([]), r"one antisymmetric matrix or more, \(k, d, d\); received none"),
+        (lambda: LieGroup(3), r"LieGroup takes matrices \(k, d, d\), or lists of them; received 3; give \[X\]"),
+        (lambda: LieGroup(TURN), r"received an array of shape \(2, 2\); give \[X\] for one"),
+        (lambda: PhaseRotations([0.5, 1]), r"charges \(m,\), whole numbers and not all 0.*common denominator"),
+        (lambda: PhaseRotations([0, 0]), r"not all 0, received \[0, 0\]"),
+        (lambda: PhaseRotations([]), r"not all 0, received \[\]"),
+        (lambda: SpecialOrthogonal(1), r"expected d to be a whole number of 2 or more, received 1"),
+        (lambda: FullOrthogonal(3, 0), r"expected copies to be a whole number of 1 or more, received 0"),
+        (lambda: ContinuousTranslations([[1, 0], [0, 0]]), r"finite vectors \(k, m\), none of them 0"),
+    ],
+)
+def test_bad_arguments(make: Any, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("manifold", "group", "reason"),
+    [
+        (
+            Sphere(3),
+            SpecialOrthogonal(2),
+            r"Sphere\(d=3\) has 3 coordinates, and SpecialOrthogonal\(.*\) acts on 2",
+        ),
+        (FlatTorus(2), SpecialOrthogonal(4), r"element 1 of the algebra of .* does not act: .* moves points off"),
+        (
+            PeriodicBox([0], [1]),
+            ContinuousTranslations([[0.4]]),
+            r"element 0 .* whole periods, .* \[0.4\] of them",
+        ),
+        (Circle(), ContinuousTranslations([[1, 0]]), r"element 0 .* it shifts the coordinates"),
+        (
+            Sphere(3),
+            LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 2, 1])]),
+            r"generator 0 of Lie.* not orthogonal",
+        ),
+    ],
+    ids=repr,
+)
+def test_other_groups_are_refused(manifold: Manifold, group: Group, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        group.check(manifold)
+
+
+def test_finite_groups_have_no_algebra() -> None:
+    for group in (Permutations(3), Rotations(5), Orthogonal([np.eye(2)]), Generated([SignFlips(2), Isometry(TURN)])):
+        assert group.algebra == ()

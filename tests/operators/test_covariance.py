@@ -1,0 +1,92 @@
+"""The covariance operator against principal components, with a kernel and without, and on rows held out."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA, KernelPCA
+
+import daskspectral as dsp
+from daskspectral.errors import TrustWarning
+from daskspectral.operators import Covariance
+from tests.common import assert_close
+
+
+def correlated(n: int, d: int, seed: int = 0) -> np.ndarray:
+    """Rows far from the origin, with d variances from 1 to 9 along hidden axes."""
+    rng = np.random.default_rng(seed)
+    axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    return rng.standard_normal((n, d)) * np.linspace(3, 1, d) @ axes + 280
+
+
+@pytest.mark.parametrize(("n", "d"), [(1000, 12), (150, 400)])
+def test_without_a_kernel_it_is_principal_component_analysis(n: int, d: int) -> None:
+    """With more columns than rows, too, where landmarks are the rows."""
+    x = correlated(n, d)
+    with pytest.warns(TrustWarning) if n < d else nullcontext():
+        found = dsp.SpectralDecomposition(Covariance(), n_components=4, random_state=0).fit(x)
+    wanted = PCA(4, svd_solver="full").fit(x)
+    variances = wanted.explained_variance_ * (n - 1) / n
+    assert_close(found.eigenvalues_, variances, 1e-10)
+    scores = wanted.transform(x) / np.sqrt(variances)
+    functions = found.transform(x)
+    assert_close(functions * np.sign(np.sum(functions * scores, axis=0)), scores, 1e-8)
+
+
+def test_with_a_kernel_it_is_kernel_pca() -> None:
+    x = np.random.default_rng(0).standard_normal((200, 3))
+    kernel = dsp.kernels.Gaussian(1.5)
+    found = dsp.SpectralDecomposition(Covariance(), kernel, landmarks=x, n_components=5, folds=None).fit(x)
+    wanted = KernelPCA(5, kernel="rbf", gamma=1 / (2 * 1.5**2)).fit(x)
+    assert_close(found.eigenvalues_ * len(x), wanted.eigenvalues_, 1e-10)
+
+
+def test_weights_count_rows_and_standardising_makes_columns_alike() -> None:
+    x, w = correlated(300, 3), np.tile([1, 2, 3], 100)
+    found = dsp.SpectralDecomposition(Covariance(), n_components=3).fit(x, sample_weight=w).eigenvalues_
+    assert_close(found, np.linalg.eigvalsh(np.cov(x.T, fweights=w, bias=True))[::-1], 1e-10)
+    found = dsp.SpectralDecomposition(Covariance(), n_components=3, standardize=True).fit(x * [1, 10, 100]).eigenvalues_
+    assert_close(found, np.linalg.eigvalsh(np.corrcoef(x.T))[::-1], 1e-10)
+
+
+def test_columns_left_out_and_second_moments() -> None:
+    x = correlated(300, 4)
+    found = dsp.SpectralDecomposition(Covariance(), n_components=2, columns=[0, 3]).fit(x)
+    assert_close(found.eigenvalues_, np.linalg.eigvalsh(np.cov(x[:, [0, 3]].T, bias=True))[::-1], 1e-10)
+    again = dsp.SpectralDecomposition(**found.choice_.parameters).fit(x)
+    assert_close(again.eigenvalues_, found.eigenvalues_, 1e-12)
+    raw = dsp.SpectralDecomposition(Covariance(), n_components=2, constant=False).fit(x - 280)
+    assert_close(raw.eigenvalues_, np.linalg.eigvalsh((x - 280).T @ (x - 280) / 300)[:-3:-1], 1e-10)
+
+
+def test_intervals_hold_the_variances_and_the_score_is_the_variance_explained() -> None:
+    """The intervals reach to the values held out, about the means of the fit; the score is that of scikit-learn."""
+    x, new = correlated(4000, 5, 1), correlated(3000, 5, 2) @ np.diag([1, 1, 1, 1, 1.2])
+    found = dsp.SpectralDecomposition(Covariance(), n_components=2, random_state=0).fit(x[:2000])
+    assert_close(found.held_out_, found.eigenvalues_, 0.01)
+    with pytest.warns(TrustWarning):
+        few = dsp.SpectralDecomposition(Covariance(), n_components=2, random_state=0).fit(correlated(150, 100))
+    assert (few.held_out_ < 0.8 * few.eigenvalues_).all()  # what these rows alone have in common
+    axes = PCA(2).fit(x[:2000])
+    explained = np.mean(axes.transform(new) ** 2, axis=0).sum()
+    assert found.score(new) == pytest.approx(explained, rel=1e-9)
+
+
+def test_intervals_cover_as_often_as_they_say() -> None:
+    covered = 0
+    for seed in range(60):
+        x = np.random.default_rng(seed).standard_normal((1000, 3)) * [3, 2, 1]
+        found = dsp.SpectralDecomposition(Covariance(), n_components=2, random_state=0).fit(x)
+        low, high = found.eigenvalue_errors_.T
+        covered += np.count_nonzero((low < [9, 4]) & (high > [9, 4]))
+    assert covered >= 0.88 * 120  # .95 wanted; .88 is three standard errors below
+
+
+def test_what_does_not_go_with_it() -> None:
+    x = correlated(200, 2)
+    with pytest.raises(ValueError, match="the norm of a kernel's functions"):
+        dsp.SpectralDecomposition(Covariance(), basis=dsp.basis.FourierLattice(3)).fit(x)
+    with pytest.raises(ValueError, match="the norm of every function is 0"):
+        dsp.SpectralDecomposition(Covariance(), basis=dsp.basis.ConstantBasis(2)).fit(x)

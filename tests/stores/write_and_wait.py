@@ -1,0 +1,35 @@
+"""A command whose writing to a store stops, at its second object or before its metadata, until it is killed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from daskspectral.cli import main
+from daskspectral.data.unpublished import Unpublished
+
+plain_set, written = Unpublished.set, 0
+
+
+def wait() -> None:
+    print("waiting", flush=True)
+    time.sleep(600)
+
+
+async def counted(self: Unpublished, key: str, value: Any) -> None:
+    """Write one object besides the metadata of arrays, then wait."""
+    global written
+    await plain_set(self, key, value)
+    written += not key.endswith("zarr.json")
+    if written == 1:
+        wait()
+
+
+if __name__ == "__main__":
+    when, *arguments = sys.argv[1:]
+    if when == "end":
+        Unpublished.publish = lambda self: wait()  # type: ignore[method-assign]
+    else:
+        Unpublished.set = counted  # type: ignore[method-assign]
+    main(arguments)

@@ -1,0 +1,88 @@
+"""Data sets of any size: the same numbers in memory, lazily and on disk, and their distributions."""
+
+from __future__ import annotations
+
+from inspect import signature
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from scipy.stats import kstest
+
+from daskspectral import datasets
+from daskspectral.data.distributions import SAMPLES
+
+NAMES = [name for name in datasets.__all__ if name not in ("draw", "write")]
+
+
+def test_every_sample_has_a_function() -> None:
+    assert sorted(NAMES) == sorted(name.replace("-", "_") for name in SAMPLES)
+    for name in NAMES:
+        function = getattr(datasets, name)
+        assert function.__name__ == name
+        assert next(iter(signature(function).parameters)) == "n"
+        assert name in (datasets.__doc__ or "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_numbers_wherever_they_are_drawn(name: str, tmp_path: Path) -> None:
+    """Of a last chunk that is short, with noise, in single precision; another seed gives others."""
+    options = {"chunk_rows": 300, "seed": 3, "noise": 0.1, "dtype": "float32"}
+    function = getattr(datasets, name)
+    found = function(1000, **options)
+    assert found.dtype == np.float32
+    lazy = function(1000, lazy=True, **options)
+    assert isinstance(lazy, da.Array)
+    assert lazy.chunks[0] == (300, 300, 300, 100)
+    np.testing.assert_array_equal(lazy.compute(scheduler="threads"), found)
+    datasets.write(name.replace("_", "-"), tmp_path / "x.zarr", 1000, progress=False, **options)
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "x.zarr")[:], found)
+    assert not np.array_equal(function(1000, **{**options, "seed": 4}), found)
+    if name not in ("ou", "langevin"):
+        np.testing.assert_array_equal(lazy[300:600].compute(scheduler="sync"), found[300:600])
+
+
+@pytest.mark.parametrize("name", ["two_moons", "blobs", "torsions"])
+def test_labels_are_those_of_the_rows(name: str) -> None:
+    """Rows are on their own moon, or nearest to the mean of their own group, but for one in a hundred."""
+    function = getattr(datasets, name)
+    options = {"labels": True, "chunk_rows": 700, "noise": 0.0}
+    x, labels = function(2000, **options)
+    lazily = function(2000, lazy=True, **options)
+    np.testing.assert_array_equal(lazily[1].compute(scheduler="sync"), labels)
+    assert np.bincount(labels).min() > 100
+    if name == "two_moons":
+        centres = np.array([[0.0, 0.0], [1.0, 0.5]])[labels]
+        np.testing.assert_allclose(np.linalg.norm(x - centres, axis=1), 1.0)
+    else:
+        turned = np.column_stack([np.cos(x), np.sin(x)]) if name == "torsions" else x
+        means = np.stack([turned[labels == k].mean(axis=0) for k in range(labels.max() + 1)])
+        nearest = ((turned[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
+        assert np.mean(nearest == labels) > 0.99
+
+
+def test_a_langevin_trajectory_samples_its_well_and_crosses_it() -> None:
+    """exp(-V) by a Kolmogorov-Smirnov test of rows that hardly depend on one another; the rate is Kramers'."""
+    x = datasets.langevin(60_000)[:, 0]
+    grid = np.linspace(-2.2, 2.2, 4001)
+    density = np.exp(-4 * (grid**2 - 1) ** 2)
+    mass = np.cumsum(density) / density.sum()
+    apart = x[::100]
+    assert kstest(apart, lambda q: np.interp(q, grid, mass)).pvalue > 1e-3
+    curvature = np.sqrt(32.0 * 16.0) / (2 * np.pi)  # V'' = 32 at the bottom, -16 at the top, the barrier is 4
+    states = np.sign(x)[np.abs(x) > 0.7]
+    rate = np.count_nonzero(np.diff(states)) / (len(x) * SAMPLES["langevin"].step)
+    assert rate == pytest.approx(curvature * np.exp(-4.0), rel=0.3)
+
+
+def test_what_cannot_be_drawn() -> None:
+    with pytest.raises(ValueError, match=r"There is no sample 'moons'; the samples are two-moons, .*"):
+        datasets.draw("moons", 10)
+    with pytest.raises(ValueError, match=r"rows of sphere have no labels; those with labels are two-moons"):
+        datasets.draw("sphere", 10, labels=True)
+    with pytest.raises(ValueError, match="noise is a standard deviation"):
+        datasets.blobs(10, noise=-1.0)
+    with pytest.raises(ValueError, match="n must be at least 1 row, not 0"):
+        datasets.blobs(0, lazy=True)
