@@ -53,10 +53,12 @@ def solve_moments(
     left, right, solver = posed.left, posed.right, moments.operator.solver
     advise_manifold(moments)
     advise_weights(moments)
-    advise_rank(spectrum, left.basis, count, right=right.basis)
     errors = errors_of(posed, moments.folds, spectrum)
+    approximate = [b for b in moments.basis.parts if _is_approximate(b.core)]
+    if approximate or not solver.by_norm:  # all components of the columns are no low rank
+        advise_rank(spectrum, left.basis, count, right=right.basis)
     shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
-    halved = [b for b in moments.basis.parts if _is_approximate(b.core) and b.size >= LEAST_HALVED]
+    halved = [b for b in approximate if b.size >= LEAST_HALVED]
     approximation = np.full(len(spectrum.values), np.nan)
     fewer: Posed | None = None
     if half is not None:

@@ -117,7 +117,7 @@ def test_a_penalty_alone_leaves_the_levels_to_be_chosen() -> None:
     assert model.n_eigenfunctions_ == curve[curve[:, 2].argmin(), 0] <= 25
     assert model.n_eigenfunctions_ < model.basis_.multiplicities.sum()
     for most, _, score in curve[:3]:
-        assert clone(model).set_params(n_eigenfunctions=int(most)).fit(x, y).gcv_ == pytest.approx(score, rel=1e-9)
+        assert clone(model).set_params(n_eigenfunctions=int(most)).fit(x, y).cv_ == pytest.approx(score, rel=1e-9)
 
 
 def test_uniformity_is_measured_by_the_means_of_harmonics() -> None:

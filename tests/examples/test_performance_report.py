@@ -4,7 +4,8 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-import zarr
+
+from tests.common import written
 
 PATH = Path(__file__).parents[2] / "examples" / "performance_report.py"
 
@@ -18,5 +19,5 @@ def test_the_report_names_the_stages(tmp_path, capsys):
     assert list(seconds) == example.STAGES
     assert all(second >= 0 for second in seconds.values())
     assert (tmp_path / example.REPORT).stat().st_size > 10_000
-    assert zarr.open_array(tmp_path / "functions.zarr", mode="r").shape == (20_000, 8)
+    assert written(tmp_path / "functions.zarr").shape == (20_000, 8)
     assert "20000 of 20000 rows" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from sklearn.decomposition import PCA, KernelPCA
 
 import daskspectral as dsp
-from daskspectral.errors import TrustWarning
+from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.operators import Covariance
 from tests.common import assert_close
 
@@ -33,6 +34,18 @@ def test_without_a_kernel_it_is_principal_component_analysis(n: int, d: int) -> 
     scores = wanted.transform(x) / np.sqrt(variances)
     functions = found.transform(x)
     assert_close(functions * np.sign(np.sum(functions * scores, axis=0)), scores, 1e-8)
+
+
+def test_all_components_of_the_columns_are_no_low_rank() -> None:
+    """Two columns have two components, whatever number is asked for by default: no warning of too few functions."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = dsp.SpectralDecomposition(Covariance()).fit(correlated(20_000, 2))
+    assert len(found.eigenvalues_) == 2
+    with pytest.warns(RankWarning, match="fewer than n_components=16"):
+        dsp.SpectralDecomposition(Covariance(), dsp.kernels.Gaussian(1.0), landmarks=np.eye(3)).fit(
+            np.random.default_rng(0).standard_normal((300, 3))
+        )
 
 
 def test_with_a_kernel_it_is_kernel_pca() -> None:
