@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from daskspectral.data.alignment import check_columns, check_rows
 from daskspectral.data.containers import reader_of
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, plain
 from daskspectral.data.openers import Opened, opened
@@ -132,7 +133,7 @@ def lay_out_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataA
             f"{what}.broadcast_like(X) repeats what depends on fewer dimensions"
         )
     behind = [dim for dim in data.dims if dim not in rows.dims]
-    _check_rows(data, rows, what)
+    check_rows(data, rows, what)
     values = stacked([data.transpose(*rows.dims, *behind)], len(rows.dims), flat=bool(behind))
     return values, data
 
@@ -158,7 +159,7 @@ def lay_out_gradients(value: Any, laid: Laid) -> Any:
             f"gradients have the dimensions {data.dims}, and the data {(*rows.dims, *layout.dims)}: they are "
             "derivatives by its columns, with the same dimensions, and those of the targets where there are several"
         )
-    _check_rows(data, rows, "gradients")
+    check_rows(data, rows, "gradients")
     values = stacked([data.transpose(*rows.dims, *behind)], len(rows.dims))
     targets = values.shape[1] // layout.size
     parts = [chosen_columns(values[:, i * layout.size : (i + 1) * layout.size], layout, True) for i in range(targets)]
@@ -266,8 +267,7 @@ def _other_dims(arrays: list[xr.DataArray], layout: Layout, what: str) -> tuple[
         if tuple(found.values()) != variable.sizes:
             wanted = dict(zip(dims, variable.sizes, strict=True))
             raise ValueError(f"{what} has {found} columns, and the model was fitted on {wanted}")
-        for dim in dims:
-            _check_coordinate(array, str(dim), layout, what)
+        check_columns(array, tuple(map(str, dims)), layout, what)
         left = tuple(dim for dim in array.dims if dim not in dims)
         ordered = layout.sample_dims if set(left) == set(layout.sample_dims) else left
         if samples is not None and set(ordered) != set(samples):
@@ -282,27 +282,6 @@ def _other_dims(arrays: list[xr.DataArray], layout: Layout, what: str) -> tuple[
             f"{what}.expand_dims({layout.sample_dims[0]!r})"
         )
     return samples
-
-
-def _check_coordinate(array: xr.DataArray, dim: str, layout: Layout, what: str) -> None:
-    """Raise ValueError where the columns lie elsewhere than those of the fit."""
-    if dim not in layout.coords or dim not in array.coords:
-        return
-    wanted, came = layout.coords[dim].variable().values, np.asarray(array.coords[dim].values)
-    if wanted.dtype.kind in "fiu" and came.dtype.kind in "fiu":
-        spacing = np.min(np.abs(np.diff(np.sort(wanted)))) if len(wanted) > 1 else max(abs(float(wanted[0])), 1.0)
-        same = bool(np.all(np.abs(came - wanted) <= 1e-3 * spacing))
-    else:
-        same = came.astype(str).tolist() == wanted.astype(str).tolist()
-    if not same:
-        raise ValueError(
-            f"{what} has other columns than the fit: along {dim!r} they are {_ends(came)}, and were {_ends(wanted)}. "
-            f"Bring it to the fit's by {what}.reindex or {what}.interp"
-        )
-
-
-def _ends(values: Array) -> str:
-    return f"{values[0]} ... {values[-1]}"
 
 
 def _check_columns(array: xr.DataArray, samples: tuple[Hashable, ...], what: str) -> None:
@@ -370,19 +349,3 @@ def _direct(found: Opened, arrays: list[xr.DataArray], layout: Layout) -> Reader
     if found.direct is None or data.ndim != 2 or arrays[0].dims != data.dims or len(layout.variables[0].dims) != 1:
         return None
     return found.direct if layout.latitude is None and layout.kept is None else None
-
-
-def _check_rows(data: xr.DataArray, rows: RowLabels, what: str) -> None:
-    """Raise ValueError where the rows of a field are not those of X."""
-    for dim, size in zip(rows.dims, rows.sizes, strict=True):
-        if int(data.sizes[dim]) != size:
-            raise ValueError(
-                f"{what} has {data.sizes[dim]} entries along {dim!r} and X has {size}; they go together row by row"
-            )
-        if dim in rows.coords and dim in data.coords:
-            wanted, came = rows.coords[dim], data.coords[dim]
-            if wanted.dims == came.dims and not wanted.indexes[dim].equals(came.indexes[dim]):
-                raise ValueError(
-                    f"{what} and X do not align along {dim!r}: {_ends(came.values)} and {_ends(wanted.values)}. Bring "
-                    f"them together by xarray.align(X, {what})"
-                )
