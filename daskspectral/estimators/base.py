@@ -192,9 +192,7 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
             refuse_existing(out, overwrite)
             refuse_input(out, X if isinstance(X, (str, os.PathLike)) else None)
         if output is None:
-            along = {key: ("component", values) for key, values in (coordinates or {}).items()}
-            names = {**along, "component": np.arange(function.columns)}
-            output = Result(name, (function.columns,), ("component",), names)
+            output = Result.of_components(name, function.columns, coordinates)
         laid = lay_out(X, sample_dims=getattr(self, "sample_dims", None), layout=vars(self).get(f"{side}layout_"))
         return apply_rows(
             replace(function, nan_rows=on_invalid == "skip"),

@@ -20,7 +20,7 @@ from daskspectral.data.tables import is_frame
 from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.estimators.labelled import labelled
-from daskspectral.estimators.transformer import Transformer
+from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Gaussian
 from daskspectral.passes.bandwidth import check_bandwidth, chosen_bandwidth
 from daskspectral.passes.coordinates import (
@@ -211,16 +211,13 @@ class DiffusionMap(Transformer):
         self.spectrum_, self.method_, self.n_features_in_ = values, method, source.n_features_in
         return self
 
-    @stored
-    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """`fit`, then the coordinates of the same rows: `embedding_` for numpy, other containers in their own kind."""
-        X = self._framed(X)
-        self.fit(X, y, **options)
+    def _of_fit(self, X: Any, **options: Any) -> Any:
+        """`embedding_` for numpy, other containers in their own kind."""
         if isinstance(X, (np.ndarray, list, tuple)) or is_frame(X):
             return self.embedding_
-        rows = {name: value for name, value in options.items() if name not in ("sample_dims", "latitude")}
-        return self.transform(X, **rows)
+        return self.transform(X, **options)
 
+    @framed
     def transform(self, X: Any, **options: Any) -> Any:
         """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: `embedding_` at rows of the fit.
 
@@ -228,7 +225,6 @@ class DiffusionMap(Transformer):
         vanishes, so that coordinates are undefined, raise ValueError, or become NaN with on_invalid="skip".
         """
         check_is_fitted(self)
-        X = self._framed(X, options.get("out"))
         return self._rows(
             Coordinates(self.functions_), X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options
         )

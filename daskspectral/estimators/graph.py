@@ -24,7 +24,7 @@ from daskspectral.engine import Run
 from daskspectral.engine.memory import check_memory
 from daskspectral.engine.sampling import Scan, draw_rows
 from daskspectral.estimators.labelled import labelled
-from daskspectral.estimators.transformer import Transformer
+from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Kernel
 from daskspectral.moments.advice import advise_rank
 from daskspectral.operators.weights import exponent_of
@@ -215,10 +215,10 @@ class GraphLaplacian(Transformer):
         self.n_features_in_ = source.n_features_in
         return self._solve()
 
+    @framed
     def transform(self, X: Any, **options: Any) -> Any:
         """The eigenfunctions at the rows of X, (n, k) float64; options as in `SpectralDecomposition.transform`."""
         check_is_fitted(self)
-        X = self._framed(X, options.get("out"))
         function = SpanValues(self.basis_, self.coefficients_)
         return self._rows(function, X, coordinates={"eigenvalue": self.eigenvalues_}, **options)
 

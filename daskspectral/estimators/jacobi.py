@@ -13,7 +13,7 @@ from daskspectral.data.integrity import Snapshot
 from daskspectral.data.remote import stored
 from daskspectral.data.source import open_source
 from daskspectral.estimators.labelled import labelled
-from daskspectral.estimators.transformer import Transformer
+from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.groups import MolecularSymmetry
 from daskspectral.groups.atoms import jacobi_matrix
 from daskspectral.manifolds import Interval, Product, Sphere
@@ -123,10 +123,10 @@ class JacobiCoordinates(Transformer):
         self.group_, self.scale_, self.n_features_in_ = group, mean, source.n_features_in
         return self
 
+    @framed
     def transform(self, X: Any, **options: Any) -> Any:
         """R / scale_ and u of the rows of X (n, 3 N), (n, 1 + 3 (N - 1)); containers as in `SpectralDecomposition`."""
         check_is_fitted(self)
-        X = self._framed(X, options.get("out"))
         return self._rows(self._function, X, name="coordinates", **options)
 
     @property

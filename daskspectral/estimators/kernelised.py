@@ -19,7 +19,7 @@ from daskspectral.data.source import open_source
 from daskspectral.engine.memory import available
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.estimators.labelled import labelled
-from daskspectral.estimators.transformer import Transformer
+from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Kernel, Matern
 from daskspectral.passes.bandwidth import check_bandwidth, chosen_bandwidth
 from daskspectral.passes.coordinates import Coordinates, read_points
@@ -232,18 +232,13 @@ class KernelEmbedding(Transformer):
         return self
 
     @stored
-    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """`fit`, then `transform` of the same array."""
-        X = self._framed(X)
-        return self.fit(X, y, **options).transform(X)
-
+    @framed
     def transform(self, X: Any, **options: Any) -> Any:
         """The features e(x) of the learned kernel at the rows of X, (n, r): b(x, y) = e(x).e(y).
 
         Containers, `out` and the other options are as in `SpectralDecomposition.transform`.
         """
         check_is_fitted(self)
-        X = self._framed(X, options.get("out"))
         features = Coordinates(_Features(self.learned_kernel_))
         return self._rows(features, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 

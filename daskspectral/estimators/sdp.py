@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.integrity import Snapshot
+from daskspectral.data.labelled import lay_out
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source, open_source
 from daskspectral.engine import Run, plan_rows
@@ -21,8 +22,9 @@ from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.estimators.base import identity_of
 from daskspectral.estimators.labelled import labelled
-from daskspectral.estimators.transformer import Transformer
+from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Gaussian
+from daskspectral.passes.apply import Result, labelled_rows
 from daskspectral.passes.bandwidth import chosen_bandwidth
 from daskspectral.passes.embed import FIRST, FURTHER, Embedding, Sizes, given_bounds, warn_embedding
 from daskspectral.passes.embed_checks import UNCOVERED, check_embedding, check_embedding_data
@@ -246,11 +248,16 @@ class SDPEmbedding(Transformer):
         self.embedding_ = embedding
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """`embedding_`, after `fit`."""
-        X = self._framed(X)
-        return self.fit(X, y, **options).embedding_
+    @stored
+    def _of_fit(self, X: Any, **options: Any) -> Any:
+        """`embedding_`, with the labels of the rows where they have some."""
+        laid = lay_out(X, layout=vars(self).get("layout_"))
+        if laid is None:
+            return self.embedding_
+        output = Result.of_components("embedding", self._n_features_out, {"eigenvalue": self.spectrum_})
+        return labelled_rows(self.embedding_, output, laid.rows)
 
+    @framed
     def transform(self, X: Any, *, diagonal: Any = None, **options: Any) -> Any:
         """The embedding of the rows of X by the extension (1.5), (n, rank) float64; at the points of the fit, E itself.
 
@@ -258,7 +265,7 @@ class SDPEmbedding(Transformer):
         `SpectralDecomposition.transform`. Of points far from every row of the fit `on_uncovered` decides.
         """
         check_is_fitted(self)
-        return self._extended(self._framed(X, options.get("out")), diagonal, **options)
+        return self._extended(X, diagonal, **options)
 
     def _extended(self, X: Any, diagonal: Any, **options: Any) -> Any:
         """The embedding of the rows of X, in X's container."""

@@ -365,13 +365,11 @@ class SpectralDecomposition(SpectralFunctions):
         advise_update(known, self._excess())
         return self
 
-    @stored
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit`, then `transform` of the same array. Raises ValueError for views and lists of trajectories."""
         if isinstance(X, (tuple, list)) and len(checked_operator(self.operator).views) > 1:
             raise ValueError("fit_transform takes one array: call fit, then transform of the array that is wanted")
-        X = self._framed(X)
-        return self.fit(X, y, **options).transform(X)
+        return super().fit_transform(X, y, **options)
 
     def _check_parameters(self, operator: Operator, on_invalid: str) -> None:
         check_whole("n_components", self.n_components)

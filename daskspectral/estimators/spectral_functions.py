@@ -17,7 +17,7 @@ from daskspectral.data.source import Preparation
 from daskspectral.estimators.base import LAYOUTS, MeasuredEstimator
 from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.model_dataset import COMPONENT, in_the_field, model_dataset
-from daskspectral.estimators.transformer import Transformer
+from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
 from daskspectral.moments.patterns import Patterns, patterns_of
@@ -138,6 +138,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         values, solver = getattr(self, self.solver_.values), self.solver_
         return excess(values, self.held_out_, two_sided=solver.two_sided)
 
+    @framed
     def transform(self, X: Any, **options: Any) -> Any:
         """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L2(rho) norm.
 
@@ -153,7 +154,6 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         as in `fit`, for all URLs of the call.
         """
         check_is_fitted(self)
-        X = self._framed(X, options.get("out"))
         return self._functions("", self.coefficients_, X, **options)
 
     @property

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
+import numpy as np
 import sklearn
 import xarray as xr
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from daskspectral.data.containers import is_lazy
 from daskspectral.estimators.base import Estimator
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+ROWS = ("on_invalid", "allow_missing", "progress", "storage_options")
+"""Options of `fit` that tell how rows are read, and so of `transform` too."""
+
+
+def framed(transform: Call) -> Call:
+    """Make a `transform` give what scikit-learn makes a data frame of, where `set_output` asks for one."""
+
+    @wraps(transform)
+    def in_frame(self: Transformer, X: Any, **options: Any) -> Any:
+        self._check_frame(X, options.get("out"))
+        return self._unlabelled(transform(self, X, **options))
+
+    return cast(Call, in_frame)
 
 
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -21,19 +40,41 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _n_features_out(self) -> int:
         """The number of columns that `transform` gives."""
 
-    def _framed(self, X: Any, out: Any = None) -> Any:
-        """The rows to transform: where a data frame is asked for, an xarray object in memory as an array.
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """`fit` with these options, then `transform` of the same rows: invalid ones are NaN with on_invalid="skip"."""
+        self._check_frame(X)
+        self.fit(X, y, **options)
+        return self._unlabelled(self._of_fit(X, **{name: options[name] for name in ROWS if name in options}))
 
-        Raises ValueError where a data frame is asked for and the result of `transform` is not in memory.
-        """
+    def _of_fit(self, X: Any, **options: Any) -> Any:
+        """What `transform` gives at the rows X of the fit."""
+        return self.transform(X, **options)
+
+    @property
+    def _wanted(self) -> str:
+        """The container that `set_output`, or scikit-learn's configuration, asks for."""
         own = vars(self).get("_sklearn_output_config", {})
-        wanted = own.get("transform", sklearn.get_config()["transform_output"])
-        if wanted == "default":
-            return X
-        if out is None and not is_lazy(X):
-            return X.to_numpy() if isinstance(X, xr.DataArray) else X
+        return str(own.get("transform", sklearn.get_config()["transform_output"]))
+
+    def _check_frame(self, X: Any, out: Any = None) -> None:
+        """Raise ValueError where a data frame is asked for and the result of `transform` is not in memory."""
+        if self._wanted == "default" or (out is None and not is_lazy(X)):
+            return
         where = "out writes to a file" if out is not None else f"X ({type(X).__name__}) is read lazily"
         raise ValueError(
-            f"set_output(transform={wanted!r}) makes a data frame in memory, and {where}: take "
+            f"set_output(transform={self._wanted!r}) makes a data frame in memory, and {where}: take "
             "set_output(transform='default'), or give X in memory"
         )
+
+    def _unlabelled(self, found: Any) -> Any:
+        """The values (n, columns) of a DataArray, where a data frame is asked for: the rows' coordinates are its index.
+
+        A frame without an index has the values alone.
+        """
+        if self._wanted == "default" or not isinstance(found, xr.DataArray):
+            return found
+        values = np.asarray(found).reshape(-1, found.shape[-1])
+        if self._wanted != "pandas":
+            return values
+        rows = found.isel({found.dims[-1]: 0}, drop=True)
+        return importlib.import_module("pandas").DataFrame(values, index=rows.coords.to_index(rows.dims))

@@ -88,6 +88,12 @@ class Result:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     finish: Callable[[Array], Array] | None = None
 
+    @classmethod
+    def of_components(cls, name: str, count: int, coordinates: Mapping[str, Array] | None = None) -> Result:
+        """Values (n, count) along a dimension "component", with `coordinates` (count,) of it."""
+        along = {key: ("component", values) for key, values in (coordinates or {}).items()}
+        return cls(name, (count,), ("component",), {**along, "component": np.arange(count)})
+
     def __call__(self, values: Array) -> Array:
         return (values if self.finish is None else self.finish(values)).reshape(len(values), *self.shape)
 
@@ -149,10 +155,11 @@ def apply_rows(
     else:
         lazy = reader.array if isinstance(reader, DaskReader) else lazy_rows(reader)
         values = output.lazily(_lazy(function, lazy))
-    return values if rows is None else _labelled(values, output, rows)
+    return values if rows is None else labelled_rows(values, output, rows)
 
 
-def _labelled(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
+def labelled_rows(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
+    """Values (n, *shape) of an output at rows, with the dimensions and coordinates of the rows."""
     shaped = values if len(rows.dims) == 1 else values.reshape(*rows.sizes, *output.shape)
     coords = {**output.coords, **{k: c for k, c in rows.coords.items() if k not in output.dims}}
     attrs = {**rows.attrs, **output.attrs}

@@ -53,7 +53,7 @@ def test_columns_in_another_order_are_refused(case: str) -> None:
     made, turned = CASES[case]
     x = made()
     model = spectral(sample_dims="time").fit(x)
-    with pytest.raises(ValueError, match="X has other columns than the fit: along '(lat|lon|name)' they are"):
+    with pytest.raises(ValueError, match=r"X has other columns than the fit: along '(lat|lon|name)' they are"):
         model.transform(turned(x))
     np.testing.assert_allclose(model.transform(turned(turned(x))), model.transform(x), atol=1e-12)
 
