@@ -27,9 +27,13 @@ _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chun
 
 @dataclass(frozen=True, eq=False)
 class DaskReader(Reader):
-    """A dask array of the user: its blocks are nodes of the run's graph and reach the task as numpy."""
+    """A dask array of the user: its blocks are nodes of the run's graph and reach the task as numpy.
+
+    `files` are the zarr arrays that it is read from, where these are known.
+    """
 
     array: da.Array
+    files: tuple[Reader, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -46,6 +50,10 @@ class DaskReader(Reader):
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self.array[start:stop].compute())
+
+    @property
+    def stored(self) -> tuple[Reader, ...]:
+        return self.files or self.parts
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Snapshot:
 
     def __init__(self, source: Source, *, allow_missing: bool):
         self._fields = dict(source.readers)
-        self._readers = {id(part): part for reader in self._fields.values() for part in reader.parts}
+        self._readers = {id(part): part for reader in self._fields.values() for part in reader.stored}
         self._before = {key: list_chunks(reader) for key, reader in self._readers.items()}
         for key, reader in self._readers.items():
             if not allow_missing:
@@ -79,8 +79,8 @@ class Snapshot:
         """What tells these data from others: metadata, and a digest of the listing or, in memory, of the contents."""
         result: dict[str, Any] = {}
         for name, reader in self._fields.items():
-            parts = [self._of_part(part) for part in reader.parts]
-            if reader.parts == (reader,):
+            parts = [self._of_part(part) for part in reader.stored]
+            if reader.stored == (reader,):
                 result[label_of(name)] = parts[0]
             else:
                 result[label_of(name)] = {**reader.identity, "parts": parts}
@@ -109,7 +109,7 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
 
     Nothing is read: the keys that the array must have are compared with the listing.
     """
-    if listing is None or not isinstance(reader, ZarrReader):
+    if listing is None or not isinstance(reader, ZarrReader) or reader.allow_missing:
         return
     array = reader.array
     unit = getattr(array, "shards", None) or array.chunks
@@ -121,14 +121,21 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
             missing += 1
             if not first:
                 what = "is empty" if key in listing.files else "is missing"
-                rows = f"rows {index[0] * unit[0]} to {min((index[0] + 1) * unit[0], array.shape[0])}"
-                first = f"chunk {key} ({rows}) {what}"
+                rows = f" (rows {index[0] * unit[0]} to {min((index[0] + 1) * unit[0], array.shape[0])})"
+                first = f"chunk {key}{rows if array.ndim < 3 else ''} {what}"
     if missing:
         raise OSError(
             f"{reader.name} is not whole: {first}, and {missing} of {math.prod(grid)} chunks in all; zarr would read "
             f"them as the fill value {array.fill_value}. Restore them, or if fill values are meant, pass "
             "allow_missing=True (--allow-missing in the shell)"
         )
+
+
+def check_whole_source(source: Source) -> None:
+    """Raise OSError naming the first chunk that is missing behind rows that dask reads from zarr arrays."""
+    for reader in source.readers.values():
+        for part in reader.stored if reader.stored != reader.parts else ():
+            check_chunks(part, list_chunks(part))
 
 
 def check_headers(reader: Reader, listing: Listing | None) -> None:

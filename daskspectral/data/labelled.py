@@ -108,6 +108,7 @@ def lay_out(
     coords = {k: c for k, c in found.data.coords.items() if set(c.dims) <= set(samples)}
     rows = RowLabels(samples, sizes, coords, {k: v for k, v in plain(found.data.attrs).items() if k not in QUANTITY})
     reader = reader_of(chosen_columns(values, layout, unweighted), what)
+    reader = found.behind(reader, [array.name for array in arrays])
     return Laid(reader, layout, rows, cosines)
 
 
@@ -134,8 +135,11 @@ def lay_out_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataA
         )
     behind = [dim for dim in data.dims if dim not in rows.dims]
     check_rows(data, rows, what)
+    if found.direct is not None and data.ndim < 3 and data.dims == (*rows.dims, *behind):
+        return found.direct, data
     values = stacked([data.transpose(*rows.dims, *behind)], len(rows.dims), flat=bool(behind))
-    return values, data
+    lazy = isinstance(values, da.Array)
+    return (found.behind(reader_of(values, what), [data.name]) if lazy else values), data
 
 
 def lay_out_gradients(value: Any, laid: Laid) -> Any:

@@ -121,7 +121,7 @@ def class_reader(labels: Reader, classes: Array) -> Reader:
     """A Reader of the numbers of the classes: of a dask array lazily, of an array in memory at once, else by chunk."""
     if isinstance(labels, DaskReader):
         numbers: Any = da.map_blocks(coded, labels.array, classes=classes, dtype=np.float32, meta=np.empty(0))
-        return DaskReader(numbers)
+        return DaskReader(numbers, labels.files)
     if isinstance(labels, ArrayReader):
         return ArrayReader(coded(labels.read(0, labels.shape[0]), classes))
     return ClassReader(labels, classes)

@@ -6,17 +6,19 @@ import glob
 import importlib
 import importlib.util
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 import zarr
+from zarr.storage import MemoryStore
 
+from daskspectral.data.containers import DaskReader
 from daskspectral.data.groups import MAIN, data_arrays
 from daskspectral.data.parquet import open_parquet
-from daskspectral.data.readers import Reader, zarr_reader
+from daskspectral.data.readers import Reader, ZarrReader, zarr_reader
 from daskspectral.data.remote import connect, opened_file, reaching, store_at
 from daskspectral.data.storage import metadata_of
 from daskspectral.data.writer import local_path
@@ -30,11 +32,18 @@ _PACKED = ("scale_factor", "add_offset", "missing_value", "_Unsigned")
 class Opened:
     """Labelled data: an xarray object whose values are not read yet, or a Parquet table.
 
-    `direct` reads the array of a zarr group as it lies there, where its values need no decoding.
+    `direct` reads the array of a zarr group as it lies there, where its values need no decoding; `files` are readers of
+    all arrays of a group, by name.
     """
 
     data: Any
     direct: Reader | None = None
+    files: Mapping[str, Reader] = field(default_factory=dict)
+
+    def behind(self, reader: Reader, names: Iterable[Hashable]) -> Reader:
+        """A reader of values that are made from these arrays, which knows the files behind them."""
+        found = tuple(self.files[str(name)] for name in names if str(name) in self.files)
+        return replace(reader, files=found) if found and isinstance(reader, DaskReader) else reader
 
 
 def opened(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> Opened | None:
@@ -172,11 +181,23 @@ def _group(group: zarr.Group, name: str) -> Opened | None:
         decode_coords="all",
         decode_timedelta=False,
     )
-    main = group.attrs.get(MAIN)
+    main, root = group.attrs.get(MAIN), name.rstrip("/")
+    files = {
+        key: replace(ZarrReader.of(array, f"{root}/{key}"), allow_missing=_reads_as_nan(array, data[key]))
+        for key, array in arrays.items()
+        if not isinstance(array.store, MemoryStore)
+    }
     if len(arrays) > 1 and main not in data.data_vars:
-        return Opened(data)
+        return Opened(data, files=files)
     key = next(iter(arrays)) if len(arrays) == 1 else str(main)
-    return Opened(data[key], None if _packed(data[key]) else zarr_reader(arrays[key], f"{name.rstrip('/')}/{key}"))
+    direct = None if _packed(data[key]) else zarr_reader(arrays[key], f"{root}/{key}")
+    return Opened(data[key], direct, files)
+
+
+def _reads_as_nan(array: zarr.Array[Any], decoded: xr.DataArray) -> bool:
+    """Whether a chunk that is missing reads as NaN, as chunks of nothing but land do: xarray does not write them."""
+    fill: Any = 0 if array.fill_value is None else array.fill_value
+    return fill != fill or any(fill == decoded.encoding.get(key) for key in ("_FillValue", "missing_value"))
 
 
 def _packed(array: xr.DataArray) -> bool:

@@ -66,6 +66,11 @@ class Reader(ABC):
         return (self,)
 
     @property
+    def stored(self) -> tuple[Reader, ...]:
+        """The readers of one array each that know the files behind the rows."""
+        return self.parts
+
+    @property
     def identity(self) -> dict[str, Any]:
         """Plain data that distinguish this array from others."""
         return {"shape": list(self.shape), "dtype": self.dtype.str}

@@ -210,7 +210,7 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
     rows = first.array.chunks[0]
     for name, reader in readers.items():
         if isinstance(reader, DaskReader) and reader.array.chunks[0] != rows:
-            readers[name] = DaskReader(reader.array.rechunk({0: rows}))
+            readers[name] = replace(reader, array=reader.array.rechunk({0: rows}))
         elif name == "x" and isinstance(reader, ArrayReader):
             readers[name] = DaskReader(da.from_array(reader.array, chunks=(rows, -1)))
         elif name == "x" and not isinstance(reader, DaskReader):

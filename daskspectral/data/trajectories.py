@@ -155,4 +155,5 @@ def _join(name: str, readers: Sequence[Reader], spans: Sequence[tuple[int, int]]
                 "give it as dask.array.from_zarr(...)"
             )
         arrays.append(da.asarray(reader.array)[start:stop])
-    return DaskReader(da.concatenate(arrays))
+    files = tuple(file for reader in readers if isinstance(reader, DaskReader) for file in reader.files)
+    return DaskReader(da.concatenate(arrays), files)

@@ -18,7 +18,7 @@ from daskspectral.data.containers import DaskReader, as_reader
 from daskspectral.data.labelled import Laid, lay_out, lay_out_field, lay_out_gradients, with_target
 from daskspectral.data.layout import Layout
 from daskspectral.data.openers import is_files
-from daskspectral.data.readers import ArrayReader
+from daskspectral.data.readers import ArrayReader, ZarrReader
 from daskspectral.data.stacking import lazy_rows
 from daskspectral.errors import InvalidRowError
 from daskspectral.estimators.base import LAYOUTS
@@ -186,6 +186,8 @@ def _lay_fields(values: dict[str, Any], accepted: Mapping[str, Any], laid: Laid,
         values["fields"] = {
             name: lay_out_field(value, laid.rows, f"fields[{name!r}]")[0] for name, value in values["fields"].items()
         }
+    if isinstance(laid.reader, ZarrReader) and any(isinstance(v, DaskReader) for v in _fields_of(values)):
+        values["X"] = DaskReader(lazy_rows(laid.reader), (laid.reader,))  # dask reads all fields or none
     if laid.weights is None:
         return layout
     if "sample_weight" not in accepted and "options" not in accepted:
@@ -195,6 +197,13 @@ def _lay_fields(values: dict[str, Any], accepted: Mapping[str, Any], laid: Laid,
         )
     values["sample_weight"] = _times(laid.weights, values.get("sample_weight"))
     return layout
+
+
+def _fields_of(values: Mapping[str, Any]) -> list[Any]:
+    """Targets, weights, gradients and fields among the arguments."""
+    fields = values.get("fields")
+    own = fields.values() if isinstance(fields, Mapping) else ()
+    return [*(values.get(name) for name in (*FIELDS, "gradients")), *own]
 
 
 def _times(cosines: Any, weight: Any) -> Any:

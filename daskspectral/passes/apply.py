@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from daskspectral.data.batches import first_invalid
 from daskspectral.data.containers import DaskReader
 from daskspectral.data.dataset import Grid, chunk_rows, create_dataset
-from daskspectral.data.integrity import Snapshot
+from daskspectral.data.integrity import Snapshot, check_whole_source
 from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, RowLabels, placed
 from daskspectral.data.readers import ArrayReader, ZarrReader, refuse_input
@@ -135,6 +135,8 @@ def apply_rows(
     along a dimension of the result. Lazy results raise when they are computed.
     """
     source = open_source(x).allowing_missing(allow_missing)
+    if not allow_missing:
+        check_whole_source(source)
     source = replace(source, preparation=function.preparation)
     labels = RowLabels((ROW,), (source.n,)) if rows is None else rows
     if taken := {*output.dims} & {*labels.dims}:
