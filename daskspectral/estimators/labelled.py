@@ -93,6 +93,7 @@ def _lay(
         if laid is None:
             return None
         values["X"] = laid.reader
+        _check_folds(vars(estimator).get("folds") if given else values.get("folds"), laid, "folds")
         return {"layout_": _lay_fields(values, accepted, laid, estimator)}
     if not X or not isinstance(X[0], LABELLED):
         return None
@@ -100,7 +101,7 @@ def _lay(
     views = () if operator is None else operator.views
     if operator is not None and operator.lag is None and len(views) > 1:
         return _lay_views(estimator, values, accepted, known, given, dropping)
-    return _lay_trajectories(values, accepted, known, given, dropping)
+    return _lay_trajectories(estimator, values, known, given, dropping)
 
 
 def _lay_views(
@@ -141,7 +142,7 @@ def _index(laid: Laid) -> xr.DataArray:
 
 
 def _lay_trajectories(
-    values: dict[str, Any], accepted: Mapping[str, Any], known: Mapping[str, Layout], given: Any, dropping: bool
+    estimator: Any, values: dict[str, Any], known: Mapping[str, Layout], given: Any, dropping: bool
 ) -> dict[str, Layout] | None:
     """Several trajectories, of one layout: columns are left out where no trajectory has a number."""
     X = values["X"]
@@ -162,6 +163,10 @@ def _lay_trajectories(
         if any(part is not None and part.weights is not None for part in laid) and name == "sample_weight":
             raise ValueError("latitude= weighs rows, and rows of trajectories follow one another in time: leave it out")
     values["X"] = [x if part is None else part.reader for x, part in zip(X, laid, strict=True)]
+    labels = vars(estimator).get("folds") if given else values.get("folds")
+    if isinstance(labels, (list, tuple)) and len(labels) == len(laid):
+        for i, (one, part) in enumerate(zip(labels, laid, strict=True)):
+            _check_folds(one, part, f"folds[{i}]")
     for name in FIELDS:
         field = values.get(name)
         if isinstance(field, (list, tuple)) and len(field) == len(laid):
@@ -197,6 +202,19 @@ def _lay_fields(values: dict[str, Any], accepted: Mapping[str, Any], laid: Laid,
         )
     values["sample_weight"] = _times(laid.weights, values.get("sample_weight"))
     return layout
+
+
+def _check_folds(labels: Any, laid: Laid | None, what: str) -> None:
+    """Raise ValueError for labels of folds that lie on other rows, or in another order."""
+    if laid is None or not isinstance(labels, xr.DataArray):
+        return
+    lay_out_field(labels, laid.rows, what)
+    if labels.ndim > 1:
+        dims = [*map(str, laid.rows.dims)]
+        raise ValueError(
+            f"{what} has the dimensions {labels.dims}, and labels of folds are one for each row, of which the first of "
+            f"{dims} is the slowest: give {what}.transpose(*{dims}).values.ravel()"
+        )
 
 
 def _fields_of(values: Mapping[str, Any]) -> list[Any]:

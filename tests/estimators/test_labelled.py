@@ -241,3 +241,40 @@ def test_refused_before_any_task() -> None:
         spectral().fit(field(), sample_dims="step")
     with pytest.raises(ValueError, match=r"latitude= weighs rows, and rows of trajectories"):
         spectral(operator=dsp.operators.Transfer(1)).fit([field()], sample_dims=("time", "lat"), latitude="lat")
+
+
+@pytest.mark.parametrize("model", ["spectral", "hermite"])
+def test_labels_of_folds_lie_on_the_rows(model: str) -> None:
+    labels = xr.DataArray(np.arange(TIMES) // 30, {"time": field().time}, ("time",))
+
+    def fitted(x: Any, folds: Any, **options: Any) -> Any:
+        if model == "spectral":
+            return spectral(folds=folds).fit(x, **options)
+        kernel = dsp.kernels.Gaussian(3.0)
+        y = x.mean(("lat", "lon")) if "sample_dims" not in options else x.mean("lon")
+        return dsp.HermiteRegressor(kernel, n_landmarks=20, folds=folds, random_state=0).fit(x, y, **options)
+
+    wanted, found = fitted(field(), labels.values), fitted(field(), labels)
+    np.testing.assert_array_equal(
+        found.coefficients_ if model == "spectral" else found.coef_,
+        getattr(wanted, "coefficients_" if model == "spectral" else "coef_"),
+    )
+    with pytest.raises(ValueError, match=r"folds and X do not align along 'time'"):
+        fitted(field(), labels[::-1])
+    both = labels.expand_dims(lat=field().lat)
+    rows = {"sample_dims": ("time", "lat")}
+    with pytest.raises(ValueError, match=r"folds has the dimensions \('lat', 'time'\).*give folds.transpose"):
+        fitted(field(), both, **rows)
+    fitted(field(), both.transpose("time", "lat").values.ravel(), **rows)
+
+
+def test_labels_of_folds_of_updates_and_trajectories_lie_on_the_rows() -> None:
+    labels = xr.DataArray(np.arange(TIMES) // 30, {"time": field().time}, ("time",))
+    est = spectral(folds=labels[:80]).fit(field()[:80])
+    with pytest.raises(ValueError, match="folds and X do not align"):
+        est.update(field(), folds=labels[::-1])
+    transfer = spectral(operator=dsp.operators.Transfer(2))
+    halves, parts = [field()[:70], field()[70:]], [labels[:70], labels[70:]]
+    assert transfer.set_params(folds=parts).fit(halves).moments_.count == TIMES - 4
+    with pytest.raises(ValueError, match=r"folds\[1\] and X do not align"):
+        transfer.set_params(folds=[parts[0], parts[1][::-1]]).fit(halves)
