@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,12 @@ REMEDY = (
 def is_frame(value: Any) -> bool:
     """Whether this is a data frame in memory."""
     return _of(value, FRAMES)
+
+
+def with_names(frame: Any) -> Any:
+    """The data frame as scikit-learn finds the names of its columns: a RecordBatch of Arrow as a Table."""
+    batch = _library(frame) == "pyarrow" and not hasattr(frame, "combine_chunks")
+    return importlib.import_module("pyarrow").Table.from_batches([frame]) if batch else frame
 
 
 def is_column(value: Any) -> bool:

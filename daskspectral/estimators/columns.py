@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from daskspectral.data.containers import array_like
 from daskspectral.data.source import Source
-from daskspectral.data.tables import is_frame
+from daskspectral.data.tables import is_frame, with_names
 
 NAMES = "feature_names_in_"
 
@@ -31,7 +31,7 @@ class NamedColumns(ABC):
             del self.feature_names_in_
         frames = [part for part in (X if isinstance(X, (list, tuple)) else (X,)) if is_frame(part)]
         for number, frame in enumerate(frames if alike else frames[:1]):
-            validate_data(self, frame, reset=number == 0, skip_check_array=True)
+            validate_data(self, with_names(frame), reset=number == 0, skip_check_array=True)
 
     @final
     def _check_several(self, source: Source) -> None:
@@ -47,7 +47,7 @@ class NamedColumns(ABC):
         """
         found, array = array_like(X)
         if n_features is None and array is not None:
-            validate_data(self, X if is_frame(X) else array, reset=False, skip_check_array=True)
+            validate_data(self, with_names(X) if is_frame(X) else array, reset=False, skip_check_array=True)
         wanted = self.n_features_in_ if n_features is None else n_features
         if found != wanted:
             raise ValueError(

@@ -34,6 +34,7 @@ from daskspectral.passes.landmarks import MEDIAN_SAMPLE, MOST_LANDMARKS, choose_
 from daskspectral.passes.pairs import GramTask, NeighbourTask, PairTask, Tiles, tile_memory, tile_plan
 from daskspectral.passes.parameters import (
     check_landmark_choice,
+    check_landmark_count,
     check_number,
     check_one_of,
     check_random_state,
@@ -275,8 +276,7 @@ class GraphLaplacian(Transformer):
 
     def _check_parameters(self, on_invalid: str) -> None:
         check_whole("n_components", self.n_components)
-        if self.n_landmarks != "auto":
-            check_whole("n_landmarks", self.n_landmarks)
+        check_landmark_count(self.n_landmarks)
         if self.n_neighbors is not None:
             check_whole("n_neighbors", self.n_neighbors)
         least = 1 if self.n_landmarks == "auto" else int(self.n_landmarks)

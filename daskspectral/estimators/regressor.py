@@ -10,12 +10,25 @@ from typing import Any
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from daskspectral.data.layout import Layout
 from daskspectral.data.remote import stored
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.labelled import labelled
 from daskspectral.passes.apply import Result, slopes_of
 from daskspectral.passes.functions import EquivariantValues, SpanSlopes, SpanValues
 from daskspectral.passes.residuals import determination
+
+
+def target_result(layout: Layout | None, targets: int | None) -> Result:
+    """The labels of predictions of so many targets: those of what was fitted, where that had labels."""
+    shape: tuple[int, ...] = () if targets is None else (targets,)
+    if layout is None or layout.target is None:
+        return Result("prediction", shape, ("target",)[: len(shape)])
+    target = layout.target
+    coords = {name: c.variable() for name, c in layout.target_coords.items()}
+    if targets is None or target.width != targets:
+        return Result(target.name or "prediction", shape, ("target",)[: len(shape)], attrs=target.attrs)
+    return Result(target.name or "prediction", target.sizes, target.dims, coords, target.attrs)
 
 
 class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
@@ -62,16 +75,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         return self._rows(function, X, output=output, out=out, **options)
 
     def _target(self, targets: int | None) -> Result:
-        """The labels of predictions: those of what was fitted, where that had labels."""
-        layout = vars(self).get("layout_")
-        shape: tuple[int, ...] = () if targets is None else (targets,)
-        if layout is None or layout.target is None:
-            return Result("prediction", shape, ("target",)[: len(shape)])
-        target = layout.target
-        coords = {name: c.variable() for name, c in layout.target_coords.items()}
-        if targets is None or target.width != targets:
-            return Result(target.name or "prediction", shape, ("target",)[: len(shape)], attrs=target.attrs)
-        return Result(target.name or "prediction", target.sizes, target.dims, coords, target.attrs)
+        return target_result(vars(self).get("layout_"), targets)
 
     @stored
     @labelled

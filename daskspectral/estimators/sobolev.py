@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,14 +14,20 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from daskspectral.data.containers import in_memory
+from daskspectral.data.integrity import check_chunks, list_chunks
+from daskspectral.data.labelled import lay_out
+from daskspectral.data.readers import Reader
 from daskspectral.data.source import open_source
-from daskspectral.data.tables import is_frame
+from daskspectral.data.tables import is_frame, with_names
 from daskspectral.engine.memory import available
 from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.estimators.labelled import labelled
+from daskspectral.estimators.regressor import target_result
 from daskspectral.groups import Group, Isometry
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
+from daskspectral.passes.apply import labelled_rows
 from daskspectral.passes.parameters import check_amount, check_one_of, check_whole, sobolev_order
 from daskspectral.passes.ranges import ranges_of
 from daskspectral.passes.support import FAR
@@ -64,6 +71,8 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Most rows of the kernel matrix, n or |G| n.
     max_elements : int
         Most elements of the group.
+    sample_dims, latitude : optional
+        Rows, and weights of columns by latitude, of data with labels, as in `SpectralDecomposition`.
 
     Attributes
     ----------
@@ -71,6 +80,7 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     manifold_ : the manifold, `Interval` with the ranges where none was given
     n_elements_ : int, elements visited
     dual_coef_ : (n,) or (n, k) for k targets, coefficients of the kernel at the rows, copies among them
+    layout_ : Layout of data with labels
     n_features_in_, feature_names_in_ (of a data frame)
 
     Examples
@@ -97,6 +107,8 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         alpha: float | None = None,
         max_rows: int = 5000,
         max_elements: int = 10_000,
+        sample_dims: str | Sequence[str] | None = None,
+        latitude: str | None = None,
     ):
         self.manifold = manifold
         self.group = group
@@ -106,18 +118,21 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.alpha = alpha
         self.max_rows = max_rows
         self.max_elements = max_elements
+        self.sample_dims = sample_dims
+        self.latitude = latitude
 
+    @labelled
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit rows X (n, d) and targets y, (n,) or (n, k), in memory.
+        """Fit rows X (n, d) and targets y, (n,) or (n, k), in memory; those of data with labels are read into it.
 
         Raises ValueError or TypeError for a smoothness of half the dimension or less, points off the manifold, y of
         another length, a generator that is not an isometry, a group of more than `max_elements` elements, and more
         than `max_rows` rows.
         """
         self._check_parameters()
-        x, targets = in_memory(X, "X"), in_memory(y, "y")
+        x, targets = self._read(X, "X"), self._read(y, "y")
         x, targets = check_X_y(x, targets, dtype=np.float64, multi_output=True, y_numeric=True, estimator=self)
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, with_names(X) if is_frame(X) else x, skip_check_array=True)
         if self.manifold is not None and x.shape[1] != self.manifold.ambient:
             raise ValueError(
                 f"X has {x.shape[1]} columns, and points of {self.manifold!r} have {self.manifold.ambient} coordinates"
@@ -142,21 +157,39 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.dual_coef_ = coefficients if np.ndim(targets) == 2 else coefficients[:, 0]
         return self
 
-    def predict(self, X: Any) -> Array:
-        """f at the rows of X, (n,), or (n, k) for k targets. Raises ValueError for points off the manifold."""
+    def predict(self, X: Any) -> Any:
+        """f at the rows of X, (n,), or (n, k) for k targets; a DataArray of the rows where X has labels.
+
+        Raises ValueError for points off the manifold.
+        """
         check_is_fitted(self)
-        x = in_memory(X, "X")
+        layout = vars(self).get("layout_")
+        laid = lay_out(X, sample_dims=self.sample_dims, layout=layout)
+        x = self._read(X if laid is None else laid.reader, "X")
         if not is_frame(X):
-            X = x = check_array(x, dtype=np.float64, estimator=self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+            x = check_array(x, dtype=np.float64, estimator=self)
+        validate_data(self, with_names(X) if is_frame(X) else x, reset=False, skip_check_array=True)
         x = self._on_manifold(check_array(x, dtype=np.float64, estimator=self))
         found = self._sections.combined(x, self.dual_coef_.reshape(len(self.dual_coef_), -1))
-        return found if self.dual_coef_.ndim == 2 else found[:, 0]
+        values = found if self.dual_coef_.ndim == 2 else found[:, 0]
+        if laid is None:
+            return values
+        output = target_result(layout, found.shape[1] if self.dual_coef_.ndim == 2 else None)
+        return labelled_rows(output(values), output, laid.rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+    def _read(self, value: Any, what: str) -> Any:
+        """Rows in memory; laid out ones are read, where they are not too many."""
+        if not isinstance(value, Reader):
+            return in_memory(value, what)
+        self._check_rows(value.shape[0])
+        for part in value.stored:
+            check_chunks(part, list_chunks(part))
+        return value.read(0, value.shape[0])
 
     def _ranges(self, x: Array) -> Manifold:
         """The product of the intervals over the ranges of the columns."""

@@ -10,6 +10,7 @@ from daskspectral.passes.embed import FEW, FIRST, check_cache
 from daskspectral.passes.embedding import check_scratch
 from daskspectral.passes.parameters import (
     check_landmark_choice,
+    check_landmark_count,
     check_number,
     check_one_of,
     check_random_state,
@@ -30,8 +31,7 @@ def check_embedding(estimator: Any, on_invalid: str) -> None:
         if not 1e-100 < getattr(estimator, name) < 1e100:
             raise ValueError(f"{name} must be positive, 1e-100 to 1e100; it is {getattr(estimator, name)!r}")
     check_whole("max_passes", estimator.max_passes)
-    if estimator.n_landmarks != "auto":
-        check_whole("n_landmarks", estimator.n_landmarks)
+    check_landmark_count(estimator.n_landmarks)
     if estimator.n_components is not None:
         check_whole("n_components", estimator.n_components)
     check_one_of("method", estimator.method, METHODS)

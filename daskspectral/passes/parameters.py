@@ -83,10 +83,20 @@ def check_landmark_choice(landmarks: Any, sample: Any, count: int) -> None:
             check_whole("landmark_sample", sample, count)
 
 
+def check_landmark_count(value: Any) -> None:
+    """Raise ValueError unless the value is a whole number of 1 or more, or "auto"."""
+    if np.ndim(value):
+        raise ValueError(
+            f"n_landmarks is how many landmarks there are, or 'auto'; it is an array of shape {np.shape(value)}: give "
+            "landmarks of your own as landmarks="
+        )
+    if not isinstance(value, str) or value != "auto":
+        check_whole("n_landmarks", value)
+
+
 def check_landmark_fit(estimator: Any, on_invalid: str) -> None:
     """Raise ValueError for a wrong value of `on_invalid`, or of a parameter that every fit at landmarks has."""
-    if estimator.n_landmarks != "auto":
-        check_whole("n_landmarks", estimator.n_landmarks)
+    check_landmark_count(estimator.n_landmarks)
     check_one_of("standardize", estimator.standardize, (True, False))
     check_one_of("dtype", estimator.dtype, ("float64", "float32"))
     check_one_of("on_invalid", on_invalid, ("raise", "skip"))

@@ -41,6 +41,7 @@ FRAMES = {
     "pandas, Arrow": FRAME.convert_dtypes(dtype_backend="pyarrow"),
     "polars": pl.from_pandas(FRAME),
     "Arrow": pa.Table.from_pandas(FRAME, preserve_index=False),
+    "Arrow, one batch": pa.RecordBatch.from_pandas(FRAME, preserve_index=False),
 }
 
 

@@ -244,3 +244,14 @@ def test_a_manifold_is_no_word() -> None:
         dsp.operators.Laplacian("sphere")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="integer"):
         dsp.manifolds.Sphere(2.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "estimator", [dsp.SpectralDecomposition, dsp.HermiteRegressor, dsp.SDPEmbedding, dsp.GraphLaplacian]
+)
+def test_an_array_in_place_of_the_number_of_landmarks(estimator: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(ValueError, match=r"n_landmarks is how many .* array of shape \(5, 2\).* as landmarks="):
+        estimator(n_landmarks=x[:5]).fit(x, x[:, 0])
+    with pytest.raises(ValueError, match="n_landmarks must be a whole number of 1 or more; it is 'many'"):
+        estimator(n_landmarks="many").fit(x, x[:, 0])

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import eval_legendre
@@ -219,3 +220,32 @@ def test_refused():
         SobolevRidge(Sphere(3), group=3).fit(x, y)
     with pytest.raises(ValueError, match="expected points on Sphere"):
         dsp.SobolevRidge(Sphere(3)).fit(x, y).predict(0.5 * x)
+
+
+def test_fields_with_labels(tmp_path):
+    rng = np.random.default_rng(3)
+    coords = {"time": np.arange(60) * 0.5, "lat": [-60.0, 0.0], "lon": [0.0]}
+    x = xr.DataArray(rng.uniform(-1, 1, (60, 2, 1)), coords, ("time", "lat", "lon"), name="x")
+    y = xr.DataArray(np.sin(x.values[:, 0, 0]), {"time": x.time}, ("time",), name="flux", attrs={"units": "W"})
+    flat = x.values.reshape(60, 2) * np.sqrt([0.5, 1.0])
+    ridge = SobolevRidge(n_eigenfunctions=60, sample_dims="time", latitude="lat")
+    wanted = SobolevRidge(n_eigenfunctions=60).fit(flat, y.values)
+    x.to_dataset().to_zarr(tmp_path / "x.zarr", zarr_format=2)
+    for rows in (x, x.chunk({"time": 20}), x.transpose("lon", "lat", "time"), tmp_path / "x.zarr"):
+        found = clone(ridge).fit(rows, y)
+        predicted = found.predict(rows)
+        np.testing.assert_allclose(predicted, wanted.predict(flat), rtol=1e-9)
+        assert (predicted.name, predicted.dims, predicted.attrs) == ("flux", ("time",), {"units": "W"})
+        assert found.score(x, y) == pytest.approx(wanted.score(flat, y.values))
+    two = xr.concat([y, -y], "station").assign_coords(station=["a", "b"])
+    both = clone(ridge).fit(x, two).predict(x)
+    assert both.dims == ("time", "station")
+    assert both.station.values.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="y and X do not align"):
+        clone(ridge).fit(x, y[::-1])
+    with pytest.raises(ValueError, match="SobolevRidge takes no sample weights"):
+        SobolevRidge(sample_dims=("time", "lat"), latitude="lat").fit(x, x[:, :, 0])
+    with pytest.raises(ValueError, match="other columns than the fit"):
+        found.predict(x.isel(lat=[1, 0]))
+    with pytest.raises(ValueError, match="would have 60 rows"):
+        clone(ridge).set_params(max_rows=50).fit(x.chunk({"time": 20}), y)
