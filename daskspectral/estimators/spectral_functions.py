@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
 from typing import Any, Self
 
+import dask.array as da
 import numpy as np
 import xarray as xr
+import zarr
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.data.containers import reader_of
+from daskspectral.data.openers import opened
+from daskspectral.data.readers import Reader
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Preparation
+from daskspectral.data.stacking import lazy_rows
 from daskspectral.estimators.base import LAYOUTS, MeasuredEstimator
 from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.model_dataset import COMPONENT, in_the_field, model_dataset
@@ -44,6 +52,21 @@ def _shows(attribute: str) -> Callable[[Any], bool]:
         return isinstance(operator, Operator) and attribute in operator.solver.attributes
 
     return check
+
+
+@dataclass(frozen=True, eq=False)
+class _Reconstruction:
+    """Rows of X (..., width) of values (..., k) of the functions, NaN in columns that are not used."""
+
+    patterns: Patterns
+    width: int
+    columns: tuple[int, ...] | None
+
+    def __call__(self, values: Array) -> Array:
+        found = self.patterns.reconstructed(values)
+        if self.columns is not None:
+            found[..., np.setdiff1d(np.arange(self.width), self.columns)] = np.nan
+        return found
 
 
 class SpectralFunctions(Transformer, MeasuredEstimator):
@@ -187,29 +210,49 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         """The rows X (n, d) that values F (n, k) of the functions tell of: the regression of X on the functions.
 
         By least squares over the rows of the fit, from sums of the same pass; with `Covariance()` and all components it
-        gives X back. Columns that were left out are NaN. A DataArray F (..., component) of a model of labelled data
-        gives these again, in their own dimensions and units: a DataArray, or a Dataset of several variables. Raises
-        ValueError for F of another shape, and where `patterns_` does.
+        gives X back. Columns that were left out are NaN. A DataArray F (..., component) of a model of labelled data, or
+        the path of the group that `transform` wrote, gives these again, in their own dimensions and units: a DataArray,
+        or a Dataset of several variables. Dask arrays and chunked ones give lazy ones. Raises ValueError for F of
+        another shape, and where `patterns_` does.
         """
         patterns = self.patterns_
+        F = self._values_of(F)
         if isinstance(F, xr.DataArray) and COMPONENT in F.dims:
             F = F.transpose(..., COMPONENT)
-        values = np.asarray(F)
+        values = F.data if isinstance(F, xr.DataArray) else F
+        values = values if isinstance(values, da.Array) else np.asarray(values)
         labelled = isinstance(F, xr.DataArray) and "layout_" in vars(self)
         if (values.ndim != 2 and not labelled) or values.shape[-1] != len(patterns.maps):
             raise ValueError(
                 f"F holds values of the {len(patterns.maps)} functions, one row each, as transform gives them: shape "
                 f"(n, {len(patterns.maps)}); its shape is {values.shape}"
             )
-        found = patterns.reconstructed(values)
-        columns = self.preparation_.columns
-        if columns is not None:
-            found[..., np.setdiff1d(np.arange(found.shape[-1]), columns)] = np.nan
+        rows = _Reconstruction(patterns, self.n_features_in_, self.preparation_.columns)
+        if isinstance(values, da.Array):
+            chunks = (*values.chunks[:-1], (self.n_features_in_,))
+            meta = np.empty((0,) * values.ndim)
+            found: Any = da.map_blocks(
+                rows, values.rechunk({values.ndim - 1: -1}), chunks=chunks, dtype=float, meta=meta, token="inverse"
+            )
+        else:
+            found = rows(values)
         if not labelled:
             return found
         coords = {name: c for name, c in F.coords.items() if COMPONENT not in c.dims}
         field = in_the_field(self, found, F.dims[:-1], coords)
         return field if len(field) > 1 else field[next(iter(field))]
+
+    def _values_of(self, F: Any) -> Any:
+        """Values of the functions, those of a file as a DataArray."""
+        found = opened(F, "F")
+        if found is None:
+            return lazy_rows(reader_of(F, "F")) if isinstance(F, (str, os.PathLike, zarr.Array)) else F
+        if isinstance(found.data, xr.Dataset) and len(found.data.data_vars) != 1:
+            names = sorted(map(str, found.data.data_vars))
+            raise ValueError(f"F has the variables {names}, and values of the functions are one of them: give it")
+        if isinstance(found.data, Reader):
+            return lazy_rows(found.data)
+        return next(iter(found.data.data_vars.values())) if isinstance(found.data, xr.Dataset) else found.data
 
     @available_if(_shows("right_coefficients_"))  # type: ignore[untyped-decorator]
     def transform_right(self, X: Any, **options: Any) -> Any:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import daskspectral as dsp
 from daskspectral.operators import Covariance, Transfer
@@ -102,3 +104,35 @@ def test_without_labels_and_with_two_sides() -> None:
     assert found.x_pattern.dims == ("component", "feature")
     lattice = dsp.SpectralDecomposition(basis=dsp.basis.FourierLattice(5), n_components=3).fit(x)
     assert "x_pattern" not in lattice.to_xarray()
+
+
+def test_fields_come_back_lazily_and_from_files(tmp_path: Any) -> None:
+    data = field()
+    model = fitted(data)
+    wanted = model.inverse_transform(model.transform(data))
+    lazy = model.inverse_transform(model.transform(data.chunk({"time": 40})))
+    assert lazy.chunks[0] == (40, 40, 40, 30)
+    model.transform(data.chunk({"time": 40}), out=tmp_path / "f.zarr")
+    given = (tmp_path / "f.zarr", xr.open_zarr(tmp_path / "f.zarr"), xr.open_zarr(tmp_path / "f.zarr").eigenfunction)
+    for found in (lazy, *(model.inverse_transform(each) for each in given)):
+        assert found.chunks is not None
+        assert (found.dims, found.name, found.attrs) == (data.dims, "sst", data.attrs)
+        xr.testing.assert_allclose(found.compute(), wanted)
+    with pytest.raises(ValueError, match=r"F has the variables \['eigenfunction', 'other'\]"):
+        model.inverse_transform(given[1].assign(other=given[1].eigenfunction))
+
+
+def test_columns_come_back_lazily(tmp_path: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((300, 3))
+    model = dsp.SpectralDecomposition(Covariance(), n_components=2, columns=[0, 2]).fit(x)
+    values = model.transform(x)
+    wanted = model.inverse_transform(values)
+    np.testing.assert_allclose(wanted[:, [0, 2]], x[:, [0, 2]], atol=1e-9)
+    assert np.isnan(wanted[:, 1]).all()
+    zarr.create_array(tmp_path / "f.zarr", data=values, chunks=(100, 1))
+    for each in (da.from_array(values, chunks=(70, 1)), tmp_path / "f.zarr", zarr.open_array(tmp_path / "f.zarr")):
+        found = model.inverse_transform(each)
+        assert isinstance(found, da.Array)
+        np.testing.assert_array_equal(found.compute(), wanted)
+    with pytest.raises(ValueError, match="F holds values of the 2 functions"):
+        model.inverse_transform(da.zeros((10, 3)))
