@@ -74,7 +74,9 @@ def draw(
     >>> two_moons(10**9, lazy=True).shape
     (1000000000, 2)
     """
-    drawing = Drawing.of(name, n, dimension=dimension, noise=noise, dtype=dtype, chunk_rows=chunk_rows, seed=seed)
+    drawing = Drawing.of(
+        _plain(name), n, dimension=dimension, noise=noise, dtype=dtype, chunk_rows=chunk_rows, seed=seed
+    )
     if labels:
         drawing.labels(len(drawing.starts) - 1)  # an error before anything is drawn
     if lazy:
@@ -89,11 +91,17 @@ def write(name: str, path: Any, n: int, **options: Any) -> None:
     `options` are dimension, noise, dtype, chunk_rows and seed of `draw`, `overwrite`, and `progress` (None: a bar on a
     terminal only). Raises ValueError for values that it cannot have, and OSError where the path cannot be written.
     """
-    write_sample(name, path, n, **options)
+    write_sample(_plain(name), path, n, **options)
+
+
+def _plain(name: str) -> str:
+    """The name of a distribution as the shell writes it; that of its function here is one too."""
+    return str(name).replace("_", "-")
 
 
 def _lazy(drawing: Drawing, labels: bool) -> Any:
     import dask.array as da
+    from dask.base import tokenize
     from dask.delayed import delayed
 
     counts = [drawing.count(i) for i in range(len(drawing.starts))]
@@ -104,18 +112,22 @@ def _lazy(drawing: Drawing, labels: bool) -> Any:
         ]
         return da.concatenate(blocks)
 
+    # the same drawing has the same name in every process, so that checkpoints know its rows again
+    told = (drawing.sample.name, drawing.n, drawing.dimension, drawing.noise, drawing.dtype, drawing.rows, drawing.seed)
+    key = f"{drawing.sample.name}-{tokenize(*told)}"
     if drawing.sample.trajectory:
         parts, last = [], None
         for i in range(len(counts)):
-            both = delayed(_following, nout=2)(drawing, i, last)
+            both = delayed(_following, nout=2)(drawing, i, last, dask_key_name=f"{key}-{i}")
             parts.append(both[0])
             last = both[1]
     else:
-        parts = [delayed(drawing.chunk)(i) for i in range(len(counts))]
+        parts = [delayed(drawing.chunk)(i, dask_key_name=f"{key}-{i}") for i in range(len(counts))]
     rows = array(parts, (drawing.dimension,), drawing.dtype)
     if not labels:
         return rows
-    return rows, array([delayed(drawing.labels)(i) for i in range(len(counts))], (), np.int64)
+    groups = [delayed(drawing.labels)(i, dask_key_name=f"{key}-labels-{i}") for i in range(len(counts))]
+    return rows, array(groups, (), np.int64)
 
 
 def _following(drawing: Drawing, chunk: int, last: Any) -> tuple[Any, Any]:

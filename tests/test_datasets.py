@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 import zarr
 from scipy.stats import kstest
 
+import daskspectral as dsp
 from daskspectral import datasets
 from daskspectral.data.distributions import SAMPLES
 
@@ -86,3 +90,42 @@ def test_what_cannot_be_drawn() -> None:
         datasets.blobs(10, noise=-1.0)
     with pytest.raises(ValueError, match="n must be at least 1 row, not 0"):
         datasets.blobs(0, lazy=True)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"n": 1e3}, {"n": None}, {"n": True}, {"seed": None}, {"seed": 1.5}, {"chunk_rows": 2.5}, {"dimension": 2.5}],
+)
+def test_counts_are_whole_numbers(changed: dict[str, Any]) -> None:
+    name = next(iter(changed))
+    with pytest.raises(ValueError, match=rf"{name} must be a whole number, such as 1000, not {changed[name]}\."):
+        datasets.draw("sphere", **{"n": 10, **changed})
+    with pytest.raises(ValueError, match=r"noise is a standard deviation.*not 'much'"):
+        datasets.draw("sphere", 10, noise="much")  # type: ignore[arg-type]
+
+
+def test_names_of_functions_are_names_of_distributions(tmp_path: Path) -> None:
+    np.testing.assert_array_equal(datasets.draw("two_moons", 50), datasets.two_moons(50))
+    datasets.write("torus_surface", tmp_path / "x.zarr", 50, progress=False)
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "x.zarr")[:], datasets.torus_surface(50))
+
+
+@pytest.mark.parametrize("name", ["two_moons", "ou"])
+def test_lazy_rows_are_known_again(name: str, tmp_path: Path) -> None:
+    """The same drawing has the same keys in dask, here and in another process, and a checkpoint takes it up."""
+    code = f"from daskspectral import datasets; print(datasets.{name}(500, lazy=True, chunk_rows=200, seed=3).name)"
+    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    function = getattr(datasets, name)
+    x = function(500, lazy=True, chunk_rows=200, seed=3)
+    assert x.name == there.stdout.strip()
+    others = ({"seed": 4}, {"chunk_rows": 100}, {"noise": 0.3}, {"dtype": "float32"})
+    names = {function(500, lazy=True, **{"chunk_rows": 200, "seed": 3, **other}).name for other in others}
+    assert len(names | {x.name}) == 5
+    model = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), n_landmarks=10, n_components=3, random_state=0)
+    once = model.fit(x, checkpoint=tmp_path / "run").eigenvalues_
+    again = function(500, lazy=True, chunk_rows=200, seed=3)
+    np.testing.assert_array_equal(model.fit(again, checkpoint=tmp_path / "run").eigenvalues_, once)
+    if name == "two_moons":
+        labelled, groups = function(500, lazy=True, chunk_rows=200, seed=3, labels=True)
+        assert labelled.name == x.name
+        assert groups.name == function(500, lazy=True, chunk_rows=200, seed=3, labels=True)[1].name

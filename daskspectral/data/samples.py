@@ -98,6 +98,14 @@ class Drawing:
         """The drawing with the defaults of the distribution. Raises ValueError for what it cannot have."""
         if name not in SAMPLES:
             raise ValueError(f"There is no sample {name!r}; the samples are {', '.join(SAMPLES)}.")
+        optional = {"dimension": dimension, "chunk_rows": chunk_rows}
+        for what, value in {"n": n, "seed": seed, **optional}.items():
+            if value is None and what in optional:
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise ValueError(f"{what} must be a whole number, such as 1000, not {value!r}.")
+        if noise is not None and not isinstance(noise, (int, float, np.number)):
+            raise ValueError(f"noise is a standard deviation, finite and at least 0, not {noise!r}.")
         sample, kind = SAMPLES[name], np.dtype(dtype)
         d = sample.dimension if dimension is None else dimension
         spread = sample.noise if noise is None else float(noise)
