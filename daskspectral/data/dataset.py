@@ -131,7 +131,21 @@ def chunk_rows(n: int, width: int, dtype: npt.DTypeLike) -> int:
 
 
 def _storable(template: xr.Dataset) -> xr.Dataset:
-    """The coordinates as files hold them: an index of several levels as its levels, text of any length."""
+    """The coordinates as files hold them: an index of several levels as its levels, categories and text as text.
+
+    Raises ValueError for a coordinate of a type that files do not hold.
+    """
+    for name, coordinate in template.coords.items():
+        kind = coordinate.dtype
+        if isinstance(kind, np.dtype):
+            continue
+        if not str(kind).startswith("category"):
+            raise ValueError(
+                f"the rows have a coordinate {name!r} of dtype {kind}, which files do not hold: leave it out by "
+                f"X.drop_vars({name!r}), or give text or times without a zone in its place, by X.assign_coords"
+            )
+        values = np.asarray(coordinate.values, dtype=object)
+        template = template.assign_coords({name: (coordinate.dims, values, coordinate.attrs)})
     levels = [name for name, index in template.indexes.items() if index.nlevels > 1]
     if levels:
         template = template.reset_index(levels)

@@ -278,3 +278,28 @@ def test_labels_of_folds_of_updates_and_trajectories_lie_on_the_rows() -> None:
     assert transfer.set_params(folds=parts).fit(halves).moments_.count == TIMES - 4
     with pytest.raises(ValueError, match=r"folds\[1\] and X do not align"):
         transfer.set_params(folds=[parts[0], parts[1][::-1]]).fit(halves)
+
+
+PANDAS: dict[str, Any] = {
+    "zone": pd.date_range("2000", periods=TIMES, freq="D", tz="UTC"),
+    "period": pd.period_range("2000", periods=TIMES, freq="M"),
+    "interval": pd.interval_range(0, TIMES),
+}
+
+
+@pytest.mark.parametrize("kind", PANDAS)
+def test_coordinates_that_files_do_not_hold(kind: str, tmp_path: Path) -> None:
+    x = field().assign_coords(time=PANDAS[kind])
+    est = spectral().fit(x)
+    assert est.transform(x).indexes["time"].equals(pd.Index(PANDAS[kind]))
+    with pytest.raises(ValueError, match=r"rows have a coordinate 'time' of dtype .*, which files do not hold"):
+        est.transform(x, out=tmp_path / "z.zarr")
+    assert list(tmp_path.iterdir()) == []
+    est.transform(x.assign_coords(time=[str(t) for t in PANDAS[kind]]), out=tmp_path / "z.zarr")
+
+
+def test_categories_are_written_as_text(tmp_path: Path) -> None:
+    x = field().assign_coords(season=("time", pd.Categorical(["dry", "wet"] * 60)))
+    est = spectral().fit(x)
+    est.transform(x, out=tmp_path / "z.zarr")
+    assert xr.open_zarr(tmp_path / "z.zarr").season.values[:3].tolist() == ["dry", "wet", "dry"]
