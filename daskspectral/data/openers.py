@@ -51,8 +51,8 @@ def opened(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> O
 
     Labels have DataArrays, Datasets, zarr groups whose arrays have named dimensions, NetCDF files (a path, a pattern
     with *, or a list of paths), and Parquet files. Nothing is read but coordinates and metadata. Raises ValueError for
-    files that do not go together, FileNotFoundError for a pattern that matches none, and ImportError without the
-    library of a format.
+    files that do not go together, OSError for one that is damaged, FileNotFoundError for a pattern that matches none,
+    and ImportError without the library of a format.
     """
     if isinstance(value, (xr.DataArray, xr.Dataset)):
         return Opened(value)
@@ -142,12 +142,29 @@ def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> x
                 raise
             along = list(sample_dims or [])[:1] or [_first_dimension(paths[0])]
             return xr.open_mfdataset(sources, combine="nested", concat_dim=along[0], **options)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
+        damaged = [path for path in paths if path not in remote and not _is_readable(path)]
+        if damaged and not isinstance(error, PermissionError):
+            raise OSError(
+                f"{damaged[0]} cannot be read as NetCDF: the file is damaged or cut short, or of another format "
+                f"({str(error).splitlines()[0]})"
+            ) from error
+        if isinstance(error, OSError):
+            raise
         raise ValueError(
             f"{what} is {len(paths)} NetCDF files that do not go together as one Dataset ({error}): they must have the "
             "same coordinates but along one dimension, along which they follow one another; open them yourself by "
             "xarray.open_mfdataset, and give the Dataset"
         ) from error
+
+
+def _is_readable(path: str) -> bool:
+    """Whether one file opens by itself."""
+    try:
+        with xr.open_dataset(path, decode_times=False, decode_timedelta=False):
+            return True
+    except (ValueError, OSError):
+        return False
 
 
 def _first_dimension(path: str) -> str:

@@ -364,3 +364,15 @@ def test_chunks_are_ranges_of_rows_in_their_order(sizes: list[int], count: int, 
         found.append((numbers[part].min(), numbers[part].max() + 1, numbers[part].size))
     assert [(a, b) for a, b, _ in found] == grid.ranges
     assert all(b - a == size for a, b, size in found)
+
+
+@pytest.mark.parametrize("content", ["text", "half", "nothing"])
+def test_a_damaged_file_is_named(content: str, tmp_path: Path) -> None:
+    for i in range(2):
+        x = xr.DataArray(np.zeros((4, 2)), {"time": np.arange(4) + 4 * i}, ("time", "x"), name="x")
+        x.to_netcdf(tmp_path / f"{i}.nc", engine="h5netcdf")
+    whole = (tmp_path / "1.nc").read_bytes()
+    (tmp_path / "1.nc").write_bytes({"text": b"hello", "half": whole[: len(whole) // 2], "nothing": b""}[content])
+    for value in (str(tmp_path / "*.nc"), tmp_path / "1.nc"):
+        with pytest.raises(OSError, match=r"1\.nc cannot be read as NetCDF: the file is damaged or cut short"):
+            lay_out(value)
