@@ -157,3 +157,13 @@ def test_a_plan_is_that_of_the_fit() -> None:
     assert (found["tasks"], found["epochs"]) == (len(plan.ranges.ranges), len(plan.ranges.epochs))
     assert found["memory"]["sums"] == plan.memory.sums
     assert sorted(os.listdir()) == ["points.zarr"]
+
+
+def test_a_result_without_error_bars_is_whole() -> None:
+    points(n=60)
+    done(f"{FIT} --folds none --out m.zarr")
+    done("transform m.zarr points.zarr --out e.zarr")
+    code, found = verified("e.zarr")
+    assert (code, found["whole"]) == (0, True), found
+    bounds = next(array for array in found["arrays"] if array["name"] == "e.zarr/eigenvalue_lower")
+    assert (bounds["files"], bounds["columns"][0]["nan"]) == (1, 4)  # NaN as it was meant, in a file
