@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from daskspectral.basis import Basis
 from daskspectral.estimators import SpectralDecomposition
 from daskspectral.estimators.base import Estimator
+from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 
 LONGEST = 1000  # entries of an array that is shown
@@ -17,6 +20,8 @@ SPECTRUM = (
     *("standard_errors_", "held_out_", "groups_", "function_errors_", "approximation_", "trusted_", "rank_"),
     *("residuals_", "status_", "kernel_"),
 )
+PUBLIC = ("classes_", "coef_", "certificate_")
+"""Attributes that are not saved, but follow from what is."""
 
 
 def facts_of(what: Any) -> dict[str, Any]:
@@ -33,7 +38,7 @@ def facts_of(what: Any) -> dict[str, Any]:
         solver = what.solver_
         names: tuple[str, ...] = (solver.values, solver.errors, *SPECTRUM)
     else:
-        names = what.fitted_attributes
+        names = (*(name for name in what.fitted_attributes if not name.startswith("_")), *PUBLIC)
     for name in names:
         value = plain(getattr(what, name, None))
         if value is not None:
@@ -45,7 +50,10 @@ def facts_of(what: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: NaN and infinity as null, a complex number as a pair; None for what has no such form."""
+    """A value as JSON has it: NaN and infinity as null, a complex number as a pair; None for what has no such form.
+
+    What is made of named parts, such as a certificate, is a mapping of these.
+    """
     if isinstance(value, np.ndarray):
         return [plain(v) for v in value] if value.size <= LONGEST else {"shape": list(value.shape)}
     if isinstance(value, (bool, np.bool_)):
@@ -64,6 +72,11 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if value is None or isinstance(value, Moments):
         return None
+    if isinstance(value, Basis):
+        return {"name": value.description, "functions": value.size, "variables": value.dimension}
+    if dataclasses.is_dataclass(value) and not isinstance(value, (Kernel, type)):
+        fields = [f.name for f in dataclasses.fields(value) if not f.name.startswith("_")]
+        return {name: plain(getattr(value, name)) for name in fields}
     text = repr(value)
     return text if len(text) <= LONGEST else None
 

@@ -188,6 +188,47 @@ def test_json_has_the_numbers_of_the_model() -> None:
     assert planned == facts(f"{FIT} --plan") | {"memory": planned["memory"]}
 
 
+def texts(found: Any) -> list[str]:
+    """All texts in it, and all keys."""
+    if isinstance(found, dict):
+        return [*found, *(text for value in found.values() for text in texts(value))]
+    return [text for value in found for text in texts(value)] if isinstance(found, list) else [str(found)]
+
+
+MODELS = {
+    "classify": "classify points.zarr labels.zarr --group signflips",
+    "invariant": "invariant points.zarr y.zarr --group signflips",
+    "regress": "regress points.zarr y.zarr --kernel gaussian:1 --landmarks 30",
+    "sdp": "embed points.zarr --bandwidth 1",
+    "diffusion": "embed points.zarr --bandwidth 1 --map diffusion",
+    "graph": "graph points.zarr --landmarks 20",
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")
+def test_json_of_every_model_is_data(name: str) -> None:
+    """Numbers under the public names of attributes, and no text that Python prints of an array."""
+    x = points()
+    zarr.create_array("y.zarr", data=x[:, 0] ** 2, chunks=(100,))
+    zarr.create_array("labels.zarr", data=(x[:, 0] > 0).astype(int), chunks=(100,))
+    found = facts(f"{MODELS[name]} --out m.zarr")
+    for text in texts(found):
+        assert not text.startswith("_")
+        assert "array(" not in text
+        assert "HeldOut(" not in text
+        assert "Certificate(" not in text
+    model = dsp.load("m.zarr")
+    if name == "classify":
+        assert found["classes"] == [0, 1]
+        assert found["held_out"]["accuracy"] == model.held_out_.accuracy
+    if name == "invariant":
+        np.testing.assert_array_equal(np.concatenate(found["coef"]), np.concatenate(model.coef_))
+    if name == "sdp":
+        assert found["certificate"]["optimal"] is True
+        assert found["certificate"]["gap"] == model.certificate_.gap
+
+
 def test_json_of_complex_values_and_nan() -> None:
     points()
     line = "fit points.zarr --operator transfer:1:eigen --kernel gaussian:1 --landmarks 20 --components 3"
