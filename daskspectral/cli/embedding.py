@@ -87,6 +87,7 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
     help=opt.METHOD_HELP,
 )
 @opt.landmark_sample_option
+@opt.label_options
 @click.option(
     "--tolerance",
     type=float,
@@ -134,7 +135,7 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
 @click.option("--embedding", help="A new zarr array for the coordinates of every row.")
 @opt.run_options
 def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
-    """Embed the rows of the zarr array POINTS: the SDP embedding, a diffusion map, or a kernel that is learned."""
+    """Embed the rows of POINTS: the SDP embedding, a diffusion map, or a kernel that is learned."""
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
     from daskspectral.data.readers import open_zarr, refuse_input
@@ -180,6 +181,7 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
     if kind == "kernel" and options["on_invalid"] == "skip":
         raise click.UsageError("--on-invalid skip is for --map sdp or diffusion: a kernel is learned from all rows")
     found = _given(options, MAPS[kind]) | {"bandwidth": options["bandwidth"], "random_state": options["seed"]}
+    found |= opt.chosen(options, *opt.LABELS)
     if "kernel" in found:
         found["kernel"] = opt.kernel_of(found)
     if kind == "kernel":
@@ -207,6 +209,7 @@ def _given(options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     examples=["graph points.zarr --weight-kernel gaussian:0.2 --landmarks 100 --out graph.zarr"],
 )
 @click.argument("points")
+@opt.label_options
 @click.option(
     "--weight-kernel",
     default="gaussian:median",
@@ -235,10 +238,10 @@ def _given(options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 @opt.model_option
 @opt.run_options
 def graph(points: str, out: str, **options: Any) -> None:
-    """Fit the graph Laplacian to the zarr array POINTS: all pairs of rows, a baseline for `fit`."""
+    """Fit the graph Laplacian to POINTS: all pairs of rows, a baseline for `fit`."""
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
-    from daskspectral.data.readers import open_zarr, refuse_input
+    from daskspectral.data.readers import refuse_input
     from daskspectral.data.writer import refuse_existing
     from daskspectral.estimators import GraphLaplacian
     from daskspectral.kernels import parse
@@ -253,13 +256,32 @@ def graph(points: str, out: str, **options: Any) -> None:
         landmarks=options["landmark_method"],
         n_neighbors=options["neighbours"],
         random_state=options["seed"],
-        **opt.chosen(options, "landmark_sample", "normalized", "rtol"),
+        **opt.chosen(options, *opt.LABELS, "landmark_sample", "normalized", "rtol"),
     )
     run = opt.chosen(options, "on_invalid", "allow_missing")
-    # neighbours are searched in memory
-    data = points if options["neighbours"] is None else open_zarr(points)[...]
+    data = _in_reach(points, options)
     with opt.scheduler(options):
         estimator.fit(data, sample_weight=options["weights"], progress=opt.bar(options["progress"]), **run)
         estimator.save(out, overwrite=options["overwrite"])
     say(describe(estimator), **facts_of(estimator))
     written("model", out)
+
+
+def _in_reach(points: str, options: dict[str, Any]) -> Any:
+    """Points of which a task can read all rows: what lies in zarr by its path, else in memory.
+
+    Neighbours are searched in memory, too.
+    """
+    from daskspectral.data.labelled import lay_out
+    from daskspectral.data.openers import opened
+    from daskspectral.data.parquet import ParquetReader
+    from daskspectral.data.readers import ZarrReader, open_zarr
+
+    laid, searched = lay_out(points, **opt.chosen(options, *opt.LABELS)), options["neighbours"] is not None
+    if laid is None:
+        return open_zarr(points)[...] if searched else points
+    if isinstance(laid.reader, (ParquetReader, ZarrReader)):
+        return laid.reader.read(0, laid.reader.shape[0]) if searched else points
+    found = opened(points, "POINTS", options["sample_dims"])
+    assert found is not None
+    return found.data.load()

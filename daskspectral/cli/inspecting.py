@@ -40,7 +40,7 @@ def plot(
     trust: tuple[str, ...],
     overwrite: bool,
 ) -> None:
-    """Draw a fitted MODEL: its functions over the zarr array POINTS, its spectrum, or its automatic choice."""
+    """Draw a fitted MODEL: its functions over POINTS, its spectrum, or its automatic choice."""
     from daskspectral import plot as pictures
     from daskspectral.cli.using import loaded
 

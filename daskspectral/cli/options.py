@@ -38,6 +38,7 @@ class Count(click.ParamType):  # type: ignore[type-arg]
         return int(number)
 
 
+LABELS = ("sample_dims", "latitude")
 OUT_HELP = "Where the result goes:"
 COMPONENTS_HELP = "How many functions, or coordinates, are wanted"
 DENSITY_HELP = "The power of the sampling density that is divided out"
@@ -351,9 +352,19 @@ def chosen(options: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: options[name] for name in names}
 
 
-def width(array: Any) -> int:
-    """The number of columns of an array (n, d); 0 for another shape, which the estimator refuses."""
-    return int(array.shape[1]) if array.ndim == 2 else 0
+def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
+    """What an estimator is given for POINTS: labelled data by their path, an open zarr array; and how many columns.
+
+    0 columns stand for an array of another shape, which the estimator refuses.
+    """
+    from daskspectral.data.labelled import lay_out
+    from daskspectral.data.readers import open_zarr
+
+    laid = lay_out(points, **chosen(options, *LABELS))
+    if laid is not None:
+        return points, laid.layout.width
+    array = open_zarr(points)
+    return array, int(array.shape[1]) if array.ndim == 2 else 0
 
 
 def bar(wanted: bool) -> bool | None:

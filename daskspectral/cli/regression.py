@@ -45,6 +45,7 @@ PASSED_ON = ("alpha", "basis", "landmark_sample", "columns", "periods", "standar
 @click.argument("targets")
 @click.option("--gradients", help=f"{opt.GRADIENTS_HELP}, (rows, columns of POINTS).")
 @click.option("--gradient-weight", type=float, help="Weight of a gradient against a value; 1 by default.")
+@opt.label_options
 @opt.basis_options
 @click.option("--alpha", type=Alpha(), help=f"{opt.ALPHA_HELP}, or gcv; chosen by cross-validation by default.")
 @opt.columns_option
@@ -59,7 +60,7 @@ PASSED_ON = ("alpha", "basis", "landmark_sample", "columns", "periods", "standar
 @opt.model_option
 @opt.run_options
 def regress(points: str, targets: str, gradients: str | None, **options: Any) -> None:
-    """Regress the zarr array TARGETS, and gradients where they are known, on the zarr array POINTS."""
+    """Regress TARGETS, and gradients where they are known, on POINTS."""
     from daskspectral.estimators import HermiteRegressor
 
     if options["gradient_weight"] is not None and gradients is None:
@@ -71,7 +72,7 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
         landmarks=options["landmark_method"],
         gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],
         random_state=options["seed"],
-        **opt.chosen(options, *PASSED_ON),
+        **opt.chosen(options, *opt.LABELS, *PASSED_ON),
     )
     _fit(estimator, points, targets, weight, options)
 
@@ -85,6 +86,7 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
 )
 @click.argument("points")
 @click.argument("targets")
+@opt.label_options
 @opt.space_options
 @click.option("--gradients", help=f"{opt.GRADIENTS_HELP}, (rows, columns of POINTS).")
 @click.option("--gradient-weight", type=float, help="Weight of a gradient against a value; 1 by default.")
@@ -127,6 +129,7 @@ def invariant(points: str, targets: str, gradients: str | None, **options: Any) 
         alpha=alpha,
         density=options["sampling"],
         gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],
+        **opt.chosen(options, *opt.LABELS),
     )
     _fit(estimator, points, targets, {} if gradients is None else {"gradients": gradients}, options, array)
 
@@ -139,6 +142,7 @@ def invariant(points: str, targets: str, gradients: str | None, **options: Any) 
 )
 @click.argument("points")
 @click.argument("labels")
+@opt.label_options
 @opt.space_options
 @click.option("--alpha", type=float, help=f"{opt.ALPHA_HELP}; chosen by held-out log loss by default.")
 @opt.weights_option
@@ -151,7 +155,7 @@ def classify(points: str, labels: str, **options: Any) -> None:
     from daskspectral.estimators import InvariantClassifier
 
     array, space = _space(points, options)
-    estimator = InvariantClassifier(*space, alpha=options["alpha"])
+    estimator = InvariantClassifier(*space, alpha=options["alpha"], **opt.chosen(options, *opt.LABELS))
     _fit(estimator, points, labels, {}, options, array)
 
 
@@ -161,13 +165,11 @@ def _space(points: str, options: dict[str, Any]) -> tuple[Any, tuple[Any, Any, f
     Outputs that cannot be written are refused before.
     """
     from daskspectral.cli.names import parse_group, parse_manifold
-    from daskspectral.data.readers import open_zarr
     from daskspectral.data.writer import refuse_existing
 
     refuse_existing(options["out"], options["overwrite"])
     opt.refuse_checkpoint(options)
-    array = open_zarr(points)
-    dimension = opt.width(array)
+    array, dimension = opt.opened(points, options)
     manifold = None if options["manifold"] is None else parse_manifold(options["manifold"], dimension)
     group = None if options["group"] is None else parse_group(options["group"], dimension)
     return array, (manifold, group, options["smoothness"], options["functions"])

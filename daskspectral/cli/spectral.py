@@ -71,8 +71,7 @@ def fit(points: str, **options: Any) -> None:
     """Fit a spectral decomposition to POINTS: a zarr array or group, NetCDF or Parquet files (a path or URL)."""
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
-    from daskspectral.data.labelled import lay_out
-    from daskspectral.data.readers import open_zarr, refuse_input
+    from daskspectral.data.readers import refuse_input
     from daskspectral.data.writer import refuse_existing
     from daskspectral.estimators import SpectralDecomposition
 
@@ -92,10 +91,9 @@ def fit(points: str, **options: Any) -> None:
         if options["basis"] is not None:
             raise click.UsageError("--network and --lattice are two bases; give one of them")
         options["basis"] = options["network"]
-    kernel, labels = opt.kernel_of(options), opt.chosen(options, "sample_dims", "latitude")
-    laid = lay_out(points, **labels)
-    array = open_zarr(points) if laid is None else points
-    dimension = len(options["columns"] or range(opt.width(array) if laid is None else laid.layout.width))
+    kernel = opt.kernel_of(options)
+    array, width = opt.opened(points, options)
+    dimension = len(options["columns"] or range(width))
     estimator = SpectralDecomposition(
         operator_of(options, dimension),
         kernel,
@@ -103,8 +101,7 @@ def fit(points: str, **options: Any) -> None:
         n_landmarks=options["landmarks"],
         landmarks=options["landmark_method"],
         random_state=options["seed"],
-        **labels,
-        **opt.chosen(options, *PASSED_ON),
+        **opt.chosen(options, *opt.LABELS, *PASSED_ON),
     )
     data, given = points_of(array, options), {"fields": fields_of(options), "sample_weight": options["weights"]}
     with opt.scheduler(options), planned(show=True):

@@ -32,7 +32,7 @@ from daskspectral.cli.storage import storage_option
 def transform(
     model: str, points: str, out: str, right: bool, on_uncovered: str | None, trust: tuple[str, ...], **options: Any
 ) -> None:
-    """Evaluate the functions, or the coordinates, of MODEL at every row of the zarr array POINTS."""
+    """Evaluate the functions, or the coordinates, of MODEL at every row of POINTS."""
     from sklearn.base import TransformerMixin
 
     from daskspectral.data.readers import open_zarr, refuse_input
@@ -73,7 +73,7 @@ def transform(
 @opt.apply_row_options
 @opt.run_options
 def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str, ...], **options: Any) -> None:
-    """Evaluate the regressor MODEL at every row of the zarr array POINTS.
+    """Evaluate the regressor MODEL at every row of POINTS.
 
     Of a model of `daskspectral classify` the probabilities of the classes, a column each in their order.
     """
@@ -124,7 +124,7 @@ def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str,
 @opt.fit_row_options
 @opt.measure_options
 def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], **options: Any) -> None:
-    """How good MODEL is on rows of the zarr array POINTS that it was not fitted to; a larger score is better.
+    """How good MODEL is on rows of POINTS that it was not fitted to; a larger score is better.
 
     Of a regressor it is R^2, of a classifier the share of rows that it tells right. Of eigenvalues it is minus the sum
     of the functions' Ritz values on the new rows, which are printed; of singular values the sum of their squares there.
@@ -133,7 +133,6 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
     from daskspectral.cli.facts import plain
     from daskspectral.estimators import InvariantClassifier, SpectralDecomposition
     from daskspectral.estimators.regressor import Regressor
-    from daskspectral.passes.score import measure_score
 
     estimator = loaded(model, trust)
     weights, run = options["weights"], opt.chosen(options, "on_invalid", "allow_missing")
@@ -143,7 +142,7 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
             raise click.UsageError(f"--targets is for regressors and classifiers, and {model} is none")
         with opt.scheduler(options):
             data = points_of(points, options)
-            found = measure_score(estimator, data, fields=fields_of(options), sample_weight=weights, **run)
+            found = estimator.scored(data, fields=fields_of(options), sample_weight=weights, **run)
         say(describe_score(estimator, found), score=found.score, rows=found.rows, values=plain(found.values))
         return
     if not isinstance(estimator, (Regressor, InvariantClassifier)):

@@ -103,9 +103,7 @@ def create_dataset(
         warnings.filterwarnings("ignore", category=UserWarning, module="zarr")
         warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
         marked = template.assign_attrs({**dict(group.attrs), MAIN: name})  # xarray replaces the attributes of a group
-        _storable(marked).to_zarr(
-            group.store, mode="a", consolidated=False, zarr_format=3, write_empty_chunks=True
-        )
+        _storable(marked).to_zarr(group.store, mode="a", consolidated=False, zarr_format=3, write_empty_chunks=True)
         inner, behind = grid.chunk, tuple(max(1, size) for size in shape[len(grid.sizes) :])
         if len(inner) == 1:  # large files are shards, so that a reader of some rows needs little memory
             inner = chunk_shape(tuple(shape), kind, grid.chunk[0])[:1]

@@ -29,6 +29,7 @@ from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import on_lattice
 from daskspectral.moments.patterns import Patterns, patterns_of
+from daskspectral.moments.score import SpanScore
 from daskspectral.moments.solution import solve_moments
 from daskspectral.moments.trust import excess
 from daskspectral.operators import Operator
@@ -295,8 +296,6 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
             found["standard_error"] = self.standard_errors_
         return found
 
-    @stored
-    @labelled
     def score(
         self,
         X: Any,
@@ -316,10 +315,28 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         functions, and with a RankWarning where the new rows do not tell them apart. Rows of the fit flatter it.
 
         `options` are on_invalid, allow_missing and progress, as in `fit`. Raises ValueError for no more rows than
-        functions, and for rows of other columns than those of the fit.
+        functions, and for rows of other columns than those of the fit. `scored` gives the values behind it, too.
+        """
+        given = {"fields": fields, "sample_weight": sample_weight, "storage_options": storage_options}
+        return self.scored(X, **given, **options).score
+
+    @stored
+    @labelled
+    def scored(
+        self,
+        X: Any,
+        *,
+        fields: Mapping[str, Any] | None = None,
+        sample_weight: Any = None,
+        storage_options: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> SpanScore:
+        """The `score` on rows X with what it is the sum of: the functions' values there, and the number of rows.
+
+        Arguments and errors are those of `score`.
         """
         rows = self.fitted()._rows_like_fit(X)
-        return measure_score(self, rows, fields=fields, sample_weight=sample_weight, **options).score
+        return measure_score(self, rows, fields=fields, sample_weight=sample_weight, **options)
 
     def _rows_like_fit(self, X: Any) -> Any:
         """X as `_like_fit` has it, where the operator reads one array."""
