@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 import click
 
 from daskspectral.cli import settings
+from daskspectral.cli.storage import storing
 
 KEY = "daskspectral.cli"
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[A-Za-z0-9+.-]+)*://.*", re.DOTALL)
 log = logging.getLogger("daskspectral.command")
 
 
@@ -26,6 +29,7 @@ class Session:
     quiet: bool = False
     log_file: str | None = None
     only_plan: bool = False
+    arguments: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -67,7 +71,10 @@ def session_of(context: click.Context) -> Session:
 
 
 def _configure(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    if value is not None and not context.resilient_parsing:
+    if value is None or context.resilient_parsing:
+        return
+    words, _, _ = context.command.make_parser(context).parse_args(list(session_of(context).arguments))
+    with storing(words.get("storage_options") or ()):  # wherever it stands on the line
         context.default_map = {**(context.default_map or {}), **settings.read(value, context.command)}
 
 
@@ -114,10 +121,13 @@ class Command(click.Command):
             self.epilog = "\n".join(["\b", "Examples:", *(f"  daskspectral {line}" for line in examples)])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = list(args)
+        given = session_of(ctx).arguments = list(args)
+        if not ctx.resilient_parsing:
+            _refuse_credentials(given)
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
-            session_of(ctx).settings = settings.resolved(self, ctx, given)
+            found = session_of(ctx).settings = settings.resolved(self, ctx, given)
+            _refuse_credentials(found.values())  # those of a file, too
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -131,6 +141,18 @@ class Command(click.Command):
                 raise
         _finish(now)
         return found
+
+
+def _refuse_credentials(given: Iterable[Any]) -> None:
+    """Raise ValueError, which repeats nothing of it, for a URL with a credential, before it is shown or logged."""
+    for value in given:
+        if isinstance(value, (list, tuple)):
+            _refuse_credentials(value)
+        url = _URL.search(value) if isinstance(value, str) else None
+        if url is not None:
+            from daskspectral.data.remote import refuse_secrets
+
+            refuse_secrets(url[0])
 
 
 def _finish(now: Session) -> None:

@@ -41,9 +41,10 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
             continue
         value = context.params.get(name)
         pair = isinstance(parameter, click.Option) and bool(parameter.secondary_opts)
-        if value is None or value == () or (value is False and not pair):
-            continue
         source = context.get_parameter_source(name)
+        left_out = value is None and source is click.core.ParameterSource.DEFAULT  # a word, such as none, may mean None
+        if left_out or value == () or (value is False and not pair):
+            continue
         if not isinstance(value, (bool, int, float, str)) or isinstance(value, str):
             if source is click.core.ParameterSource.COMMANDLINE:
                 value = raw.get(name, value)
@@ -99,11 +100,15 @@ def keep(path: str, settings: Mapping[str, Any]) -> None:
 def kept(path: str) -> str | None:
     """The settings with which the zarr store at a path or URL was made, as YAML; None where it has none.
 
-    Raises FileNotFoundError where there is no zarr store.
+    Raises FileNotFoundError where there is no zarr store, and as `daskspectral.data.remote.reaching`.
     """
+    from daskspectral.data.remote import lacks_bucket
+
     try:
         found = _opened(path, "r").attrs.get(ATTRIBUTE)
-    except (FileNotFoundError, KeyError, ValueError):
+    except (FileNotFoundError, KeyError, ValueError) as error:
+        if lacks_bucket(error):
+            raise
         raise FileNotFoundError(f"there is neither a YAML file nor a zarr store at {path}") from None
     return None if found is None else str(found)
 
@@ -130,12 +135,14 @@ def parsed(text: str) -> dict[str, Any]:
 def _loaded(path: str) -> Any:
     import yaml
 
-    if path.endswith((".yaml", ".yml")) or os.path.isfile(path):
+    if path.lower().endswith((".yaml", ".yml")) or os.path.isfile(path):
         try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
+            text = _text(path)
+        except UnicodeDecodeError:
+            raise click.BadParameter(f"{path} is no YAML: it is no text") from None
         except OSError as error:
-            raise click.BadParameter(f"{path} cannot be read: {error.strerror or error}") from None
+            reason = f"{path} cannot be read: {error.strerror}" if error.strerror else str(error)
+            raise click.BadParameter(reason) from None
     else:
         try:
             found = kept(path)
@@ -146,8 +153,18 @@ def _loaded(path: str) -> Any:
         text = found
     try:
         return yaml.safe_load(text) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise click.BadParameter(f"{path} is no YAML: {' '.join(str(error).split())}") from None
+
+
+def _text(path: str) -> str:
+    if "://" in path:
+        from daskspectral.data.remote import opened_file
+
+        with opened_file(path) as remote:
+            return str(remote.read(), "utf-8")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def _as_typed(value: Any, parameter: click.Parameter, what: str) -> Any:

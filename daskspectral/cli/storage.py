@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 
-def _use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
-    """Open the URLs of a command with these options. Raises click's BadParameter, which repeats no value."""
+def options_of(given: Sequence[str]) -> dict[str, Any]:
+    """The options that are written key=value. Raises click's BadParameter, which repeats no value."""
     options: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -18,13 +20,31 @@ def _use_storage(context: click.Context, parameter: click.Parameter, given: tupl
         if name in options:
             raise click.BadParameter(f"{name} is given twice")
         options[name] = _plain(value)
-    if options:
-        from daskspectral.data.remote import using
+    return options
 
-        try:
-            context.with_resource(using(options))
-        except (TypeError, ValueError) as error:
-            raise click.BadParameter(str(error)) from None
+
+@contextmanager
+def storing(given: Sequence[str]) -> Iterator[None]:
+    """Open URLs inside with these options, as they are written. Raises as `options_of`."""
+    options = options_of(given)
+    if not options:
+        yield
+        return
+    from daskspectral.data.remote import using
+
+    try:
+        used = using(options)
+        used.__enter__()
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(str(error)) from None
+    try:
+        yield
+    finally:
+        used.__exit__(None, None, None)
+
+
+def _use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+    context.with_resource(storing(given))
 
 
 def _plain(text: str) -> Any:

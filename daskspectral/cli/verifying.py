@@ -14,7 +14,7 @@ import zarr
 
 from daskspectral.data.integrity import check_chunks, check_headers, list_chunks
 from daskspectral.data.readers import Reader, zarr_reader
-from daskspectral.data.remote import reaching, store_at
+from daskspectral.data.remote import lacks_bucket, reaching, store_at
 from daskspectral.data.storage import metadata_of
 from daskspectral.data.writer import local_path
 from daskspectral.store import is_saved, read_state
@@ -96,7 +96,9 @@ def verify(path: str, *, allow_missing: bool = False) -> tuple[str, list[Checked
     try:
         with metadata_of(target), reaching(path):
             node = zarr.open(store_at(path, read_only=True) if local is None else target, mode="r")
-    except (FileNotFoundError, KeyError):
+    except (FileNotFoundError, KeyError) as error:
+        if lacks_bucket(error):
+            raise
         raise FileNotFoundError(f"there is no zarr store at {path}") from None
     kind, damage = "array", []
     if isinstance(node, zarr.Group):

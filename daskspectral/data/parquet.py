@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.readers import Reader
-from daskspectral.data.remote import connect, is_url, reaching
+from daskspectral.data.remote import connect, is_url, reaching, refuse_nothing
 
 Array = NDArray[Any]
 
@@ -89,6 +89,8 @@ def parquet_dataset(paths: Sequence[str]) -> Any:
         return dataset(paths[0] if len(paths) == 1 else list(paths), format="parquet")
     files, _ = connect(paths[0])
     roots = [str(files._strip_protocol(path)) for path in paths]
+    for path, root in zip(paths, roots, strict=True):
+        refuse_nothing(path, files, root)
     with reaching(paths[0], files=files):
         return dataset(roots[0] if len(roots) == 1 else roots, format="parquet", filesystem=files)
 

@@ -179,9 +179,21 @@ def store_at(url: Location, *, read_only: bool = False) -> FsspecStore:
         return FsspecStore.from_url(text, storage_options=options_in_force(), read_only=read_only)
 
 
+def refuse_nothing(url: Location, files: Any, root: str) -> None:
+    """Raise FileNotFoundError where there is neither a file nor a folder at a URL, and as `reaching` does."""
+    with reaching(url, files=files):
+        try:
+            files.info(root)
+        except FileNotFoundError as error:
+            if lacks_bucket(error):
+                raise
+            raise FileNotFoundError(f"there is no file at {os.fspath(url)}") from None
+
+
 def opened_file(url: Location) -> Any:
-    """A file at a URL, open for reading. Raises as `connect` and `reaching` do."""
+    """A file at a URL, open for reading. Raises as `connect`, `refuse_nothing` and `reaching` do."""
     files, root = connect(url)
+    refuse_nothing(url, files, root)
     with reaching(url, files=files):
         return files.open(root, "rb")
 

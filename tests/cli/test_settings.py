@@ -70,6 +70,14 @@ def test_a_result_gives_back_its_settings_and_they_the_same_bits() -> None:
     assert not np.array_equal(dsp.load("other.zarr").eigenvalues_, dsp.load("m.zarr").eigenvalues_)
 
 
+def test_a_word_that_stands_for_nothing_is_kept() -> None:
+    points()
+    done(f"{FIT} --folds none --out m.zarr")
+    assert yaml.safe_load(done("info m.zarr --settings"))["folds"] == "none"
+    done("fit --config m.zarr --out again.zarr")
+    same("m.zarr", "again.zarr")
+
+
 def test_settings_written_by_hand() -> None:
     x = points()
     zarr.create_array("v.zarr", data=(x**2).sum(axis=1), chunks=(100,))
