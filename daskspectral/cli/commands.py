@@ -133,7 +133,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command; its facts are printed at the end where JSON is wanted."""
         now = session_of(ctx)
-        with _logging(now, verbose=bool((ctx.obj or {}).get("verbose"))):
+        with logging_of(now, ctx):
             try:
                 found = super().invoke(ctx)
             except click.exceptions.Exit:
@@ -161,8 +161,9 @@ def _finish(now: Session) -> None:
 
 
 @contextmanager
-def _logging(now: Session, *, verbose: bool) -> Iterator[None]:
+def logging_of(now: Session, context: click.Context) -> Iterator[None]:
     """Let the console, and the file of --log-file, show as much as the session asks for."""
+    verbose = bool((context.obj or {}).get("verbose"))
     root, own = logging.getLogger(), logging.getLogger("daskspectral")
     consoles = [h for h in root.handlers if type(h) is logging.StreamHandler]
     before, level = [h.level for h in consoles], own.level

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import click
 
 from daskspectral.cli import options as opt
 from daskspectral.cli.choices import PICTURES, PLANNED
-from daskspectral.cli.commands import Command, say, session, session_of, written
+from daskspectral.cli.commands import Command, logging_of, say, session, session_of, written
 from daskspectral.cli.storage import storage_option
 
 
@@ -94,11 +96,14 @@ def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> No
     """
     assert context.parent is not None
     found = context.parent.command.get_command(context.parent, command)  # type: ignore[attr-defined]
-    session().only_plan = True
+    now = session()
+    now.only_plan, logged = True, now.log_file
     given = list(arguments)
     if not any(word == "--out" or word.startswith("--out=") for word in given):
         given += ["--out", "nothing-is-written.zarr"]
     inner = found.make_context(command, given, parent=context)
-    with inner:
+    # with --log-file before COMMAND its file is open already
+    log = logging_of(now, context) if now.log_file != logged else nullcontext()
+    with inner, log:
         session_of(inner).only_plan = True
         click.Command.invoke(found, inner)
