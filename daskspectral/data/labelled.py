@@ -330,6 +330,12 @@ def _latitude(data: Any, name: str, samples: tuple[Hashable, ...], what: str, *,
             f"latitude={name!r} must be degrees from -90 to 90; it is of dtype {values.dtype}"
             + (f", from {values.min()} to {values.max()}" if values.dtype.kind in "fiu" else "")
         )
+    unit = str(angles.attrs.get("units", ""))
+    if unit.lower().startswith("rad"):
+        raise ValueError(
+            f"latitude={name!r} has the units {unit!r}, and degrees are wanted: give "
+            f"{what}.assign_coords({name}=numpy.degrees({what}[{name!r}]))"
+        )
     return angles
 
 

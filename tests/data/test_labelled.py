@@ -376,3 +376,10 @@ def test_a_damaged_file_is_named(content: str, tmp_path: Path) -> None:
     for value in (str(tmp_path / "*.nc"), tmp_path / "1.nc"):
         with pytest.raises(OSError, match=r"1\.nc cannot be read as NetCDF: the file is damaged or cut short"):
             lay_out(value)
+
+
+def test_latitudes_in_radians_are_refused() -> None:
+    x = xr.DataArray(np.ones((4, 2)), {"lat": ("x", [0.1, 1.2], {"units": "radian"})}, ("time", "x"))
+    with pytest.raises(ValueError, match=r"latitude='lat' has the units 'radian', and degrees are wanted: give"):
+        lay_out(x, latitude="lat")
+    assert lay_out(x.assign_coords(lat=x.lat.assign_attrs(units="degrees_north")), latitude="lat") is not None
