@@ -299,11 +299,17 @@ class InvariantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     ) -> Any:
         """The label of highest probability at each row of X, (n,), lazy for dask, zarr and xarray.
 
+        With labels it is a DataArray, of the name and attributes of y where y had labels too.
         Invalid rows are an error, having no label; `predict_proba` has NaN for them with on_invalid="skip".
         """
         check_is_fitted(self)
         function = LikeliestClass(self._scores(self._coefficients))
-        found = self._rows(function, X, output=Result("class", (), ()), allow_missing=allow_missing, progress=progress)
+        layout = vars(self).get("layout_")
+        target = None if layout is None else layout.target
+        output = (
+            Result("class", (), ()) if target is None else Result(target.name or "class", (), (), attrs=target.attrs)
+        )
+        found = self._rows(function, X, output=output, allow_missing=allow_missing, progress=progress)
         return named_classes(found, self.classes_)
 
     @stored

@@ -303,3 +303,13 @@ def test_categories_are_written_as_text(tmp_path: Path) -> None:
     est = spectral().fit(x)
     est.transform(x, out=tmp_path / "z.zarr")
     assert xr.open_zarr(tmp_path / "z.zarr").season.values[:3].tolist() == ["dry", "wet", "dry"]
+
+
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")  # a sum of functions of one column each
+def test_classes_keep_the_labels_of_their_target() -> None:
+    states = xr.where(target() > 0, "warm", "cold").rename("state").assign_attrs(long_name="state of the sea")
+    est = dsp.InvariantClassifier(n_eigenfunctions=20, alpha=1e-3, folds=None).fit(field(), states)
+    found = est.predict(field().chunk({"time": 50}))
+    assert (found.name, found.attrs, found.dims) == ("state", {"long_name": "state of the sea"}, ("time",))
+    assert set(np.unique(found)) <= {"warm", "cold"}
+    assert est.predict_proba(field())["class"].values.tolist() == ["cold", "warm"]
