@@ -25,9 +25,10 @@ def is_frame(value: Any) -> bool:
 
 
 def with_names(frame: Any) -> Any:
-    """The data frame as scikit-learn finds the names of its columns: a RecordBatch of Arrow as a Table."""
-    batch = _library(frame) == "pyarrow" and not hasattr(frame, "combine_chunks")
-    return importlib.import_module("pyarrow").Table.from_batches([frame]) if batch else frame
+    """A frame of pandas with the names of the columns, which every scikit-learn finds there; without its rows."""
+    if _library(frame) == "pandas":
+        return frame
+    return importlib.import_module("pandas").DataFrame(columns=[name for name, _ in _columns(frame)])
 
 
 def is_column(value: Any) -> bool:

@@ -36,7 +36,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     if POINTS in estimator.moments_.arrays:
         dataset = _with_patterns(dataset, estimator, estimator.patterns_)
     if X is not None:
-        functions = estimator.transform(X)
+        functions = estimator._functions("", estimator.coefficients_, X)  # whatever `set_output` asks for
         if not isinstance(functions, xr.DataArray):
             functions = xr.DataArray(np.asarray(functions), dims=("row", COMPONENT))
         dataset["eigenfunction"] = functions.drop_vars([n for n in functions.coords if COMPONENT in functions[n].dims])

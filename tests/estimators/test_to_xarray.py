@@ -136,3 +136,11 @@ def test_columns_come_back_lazily(tmp_path: Any) -> None:
         np.testing.assert_array_equal(found.compute(), wanted)
     with pytest.raises(ValueError, match="F holds values of the 2 functions"):
         model.inverse_transform(da.zeros((10, 3)))
+
+
+def test_a_model_is_a_dataset_whatever_set_output_asks_for() -> None:
+    data = field(missing=False)
+    model = fitted(data)
+    wanted = model.to_xarray(data)
+    xr.testing.assert_identical(model.set_output(transform="pandas").to_xarray(data), wanted)
+    assert model.to_xarray(data.chunk({"time": 50})).eigenfunction.chunks is not None
