@@ -129,7 +129,7 @@ def _lay_views(
         readers.append(laid.reader)
         if apart:
             layouts["right_layout_"] = laid.layout
-    values["X"] = tuple(readers)
+    values["X"] = tuple(_alike(readers))
     _lay_fields(values, accepted, first, estimator)
     return layouts
 
@@ -162,7 +162,7 @@ def _lay_trajectories(
     for name in ("sample_weight", "fields"):
         if any(part is not None and part.weights is not None for part in laid) and name == "sample_weight":
             raise ValueError("latitude= weighs rows, and rows of trajectories follow one another in time: leave it out")
-    values["X"] = [x if part is None else part.reader for x, part in zip(X, laid, strict=True)]
+    values["X"] = _alike([x if part is None else part.reader for x, part in zip(X, laid, strict=True)])
     labels = vars(estimator).get("folds") if given else values.get("folds")
     if isinstance(labels, (list, tuple)) and len(labels) == len(laid):
         for i, (one, part) in enumerate(zip(labels, laid, strict=True)):
@@ -191,8 +191,8 @@ def _lay_fields(values: dict[str, Any], accepted: Mapping[str, Any], laid: Laid,
         values["fields"] = {
             name: lay_out_field(value, laid.rows, f"fields[{name!r}]")[0] for name, value in values["fields"].items()
         }
-    if isinstance(laid.reader, ZarrReader) and any(isinstance(v, DaskReader) for v in _fields_of(values)):
-        values["X"] = DaskReader(lazy_rows(laid.reader), (laid.reader,))  # dask reads all fields or none
+    if isinstance(values["X"], ZarrReader):
+        values["X"] = _alike([values["X"], *_fields_of(values)])[0]
     if laid.weights is None:
         return layout
     if "sample_weight" not in accepted and "options" not in accepted:
@@ -215,6 +215,13 @@ def _check_folds(labels: Any, laid: Laid | None, what: str) -> None:
             f"{what} has the dimensions {labels.dims}, and labels of folds are one for each row, of which the first of "
             f"{dims} is the slowest: give {what}.transpose(*{dims}).values.ravel()"
         )
+
+
+def _alike(parts: list[Any]) -> list[Any]:
+    """Parts that are read together: where dask reads one, it reads the zarr arrays too."""
+    if not any(isinstance(part, (DaskReader, da.Array)) for part in parts):
+        return parts
+    return [DaskReader(lazy_rows(part), (part,)) if isinstance(part, ZarrReader) else part for part in parts]
 
 
 def _fields_of(values: Mapping[str, Any]) -> list[Any]:

@@ -107,3 +107,16 @@ def test_groups_of_rows_and_of_targets_go_together(tmp_path: Path, lazy: bool) -
     np.testing.assert_allclose(found.coef_, wanted, rtol=1e-9)
     assert found.predict(x).name == "flux"
     assert found.score(tmp_path / "x.zarr", tmp_path / "flux.zarr") == pytest.approx(found.score(x, y))
+
+
+def test_groups_and_chunked_arrays_are_views_and_trajectories_together(tmp_path: Path) -> None:
+    x = xr.DataArray(RNG.normal(size=(80, 3)), {"time": TIME}, ("time", "feature"), name="x")
+    x.to_dataset().to_zarr(tmp_path / "x.zarr")
+    path, lazy = tmp_path / "x.zarr", x.chunk({"time": 20})
+    transfer = spectral(operator=dsp.operators.Transfer(1), kernel=Gaussian(2.0))
+    wanted = transfer.fit([x, x]).singular_values_
+    for parts in ([path, lazy], [lazy, path], [path, path]):
+        np.testing.assert_allclose(transfer.fit(parts).singular_values_, wanted, rtol=1e-9)
+    cross = spectral(operator=dsp.operators.Cross(), kernel=Gaussian(2.0))
+    wanted = cross.fit((x, x + 1)).singular_values_
+    np.testing.assert_allclose(cross.fit((path, lazy + 1)).singular_values_, wanted, rtol=1e-9)
