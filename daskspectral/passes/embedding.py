@@ -65,7 +65,7 @@ class Features:
                 x = batch["x"][start : start + step]
                 given = batch.get("diagonal")
                 bound = None if given is None else np.asarray(given[start : start + step], dtype=float)
-                yield x.T if self.kept else self.values(x, arena), bound
+                yield np.ascontiguousarray(x.T) if self.kept else self.values(x, arena), bound
 
     def values(self, x: Array, arena: Arena) -> Array:
         """k(Y, x) (p, c), valid until the next call."""
