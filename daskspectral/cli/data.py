@@ -9,10 +9,10 @@ import click
 from daskspectral.cli import settings
 from daskspectral.cli.choices import SAMPLES
 from daskspectral.cli.commands import Command, say, session
+from daskspectral.cli.kinds import Count
 from daskspectral.cli.options import (
     COLUMNS_HELP,
     DTYPE_HELP,
-    Count,
     bar,
     out_option,
     overwrite_option,
@@ -82,9 +82,17 @@ def convert_command(source: str, out: str, columns: str | None, progress: bool, 
     """Bring a .npy, .npz, Parquet, HDF5, NetCDF or CSV file, or its URL, into a checked zarr array."""
     from daskspectral.data.convert import convert
 
-    chosen = None if columns is None else columns.split(",")
+    chosen = None if columns is None else [name for part in columns.split(",") for name in _range_of(part)]
     report = convert(source, out, columns=chosen, progress=bar(progress), **options)
     skipped = f", {report.skipped} invalid rows left out" if report.skipped else ""
     settings.keep(report.path, session().settings)
     found = {"points": report.path, "rows": report.rows, "columns": report.columns, "skipped": report.skipped}
     say(f"{report.path}: {report.rows} rows, {report.columns} columns{skipped}", **found)
+
+
+def _range_of(part: str) -> list[str]:
+    """The column numbers of 0:8; any other text is a name, or one number."""
+    first, colon, last = part.partition(":")
+    if not (colon and first.isdecimal() and last.isdecimal()):
+        return [part]
+    return [str(column) for column in range(int(first), int(last))]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from daskspectral.cli import kinds
 from daskspectral.cli import options as opt
 from daskspectral.cli.choices import BANDWIDTHS, EMBEDDINGS, LANDMARKS, UNCOVERED
 from daskspectral.cli.commands import Command, say, written
@@ -71,7 +72,7 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--landmarks",
-    type=opt.OrAuto(opt.Count()),
+    type=kinds.OrAuto(kinds.Count()),
     help=f"{opt.LANDMARKS_HELP}; lowrank alone: auto by default, as many as --accuracy takes (diffusion: 500).",
 )
 @click.option(
@@ -95,10 +96,10 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--max-passes",
-    type=opt.Count(),
+    type=kinds.Count(),
     help="sdp, kernel: products with the kernel, or steps, at most; 10000 by default, of kernel 100.",
 )
-@click.option("--columns", type=opt.Columns(), help=f"{opt.COLUMNS_HELP}; sdp alone.")
+@click.option("--columns", type=kinds.Columns(), help=f"{opt.COLUMNS_HELP}; sdp alone.")
 @click.option("--standardize", is_flag=True, default=None, help=f"{opt.STANDARDIZE_HELP}; sdp alone.")
 @click.option(
     "--cache",
@@ -110,7 +111,7 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--components",
-    type=opt.Count(),
+    type=kinds.Count(),
     help=f"{opt.COMPONENTS_HELP}; of sdp the rank of the optimum unless given, and beyond it stage by stage; of "
     "diffusion 2; kernel: all.",
 )
@@ -217,7 +218,9 @@ def _given(options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     help="The weight of a pair of points, written as --kernel.",
 )
 @click.option("--kernel", default="gaussian:median", show_default=True, help=f"{opt.KERNEL_HELP}.")
-@click.option("--landmarks", type=opt.OrAuto(opt.Count()), default="auto", show_default=True, help=opt.LANDMARKS_HELP)
+@click.option(
+    "--landmarks", type=kinds.OrAuto(kinds.Count()), default="auto", show_default=True, help=opt.LANDMARKS_HELP
+)
 @click.option(
     "--landmark-method",
     type=click.Choice(LANDMARKS),
@@ -226,11 +229,11 @@ def _given(options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     help=opt.METHOD_HELP,
 )
 @opt.landmark_sample_option
-@click.option("--neighbours", type=opt.Count(), help="Only pairs among so many nearest neighbours; all by default.")
+@click.option("--neighbours", type=kinds.Count(), help="Only pairs among so many nearest neighbours; all by default.")
 @click.option(
     "--normalized/--unnormalized", default=True, show_default=True, help="Weights divided by the roots of the degrees."
 )
-@click.option("--components", type=opt.Count(), default=16, show_default=True, help=f"{opt.COMPONENTS_HELP}.")
+@click.option("--components", type=kinds.Count(), default=16, show_default=True, help=f"{opt.COMPONENTS_HELP}.")
 @opt.weights_option
 @opt.rtol_option
 @opt.seed_option

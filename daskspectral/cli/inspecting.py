@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import click
 
+from daskspectral.cli import kinds
 from daskspectral.cli import options as opt
 from daskspectral.cli.choices import PICTURES, PLANNED
 from daskspectral.cli.commands import Command, logging_of, say, session, session_of, written
@@ -29,7 +30,7 @@ from daskspectral.cli.storage import storage_option
     help="The functions over POINTS, the values with their error bars, or the candidates of the automatic choice; by "
     "default functions where POINTS are given, else spectrum.",
 )
-@click.option("--components", type=opt.Count(), help=f"{opt.COMPONENTS_HELP}; 16 by default.")
+@click.option("--components", type=kinds.Count(), help=f"{opt.COMPONENTS_HELP}; 16 by default.")
 @opt.trust_option
 @storage_option
 @opt.overwrite_option

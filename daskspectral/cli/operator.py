@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from daskspectral.cli.choices import OPERATORS
-from daskspectral.cli.options import DENSITY_HELP, MANIFOLD_HELP, Count, F, together
+from daskspectral.cli.kinds import Count
+from daskspectral.cli.options import DENSITY_HELP, MANIFOLD_HELP, F, together
 
 if TYPE_CHECKING:
     from daskspectral.operators import Operator
@@ -52,6 +53,13 @@ data_options = together(
         help="Another view of each row of POINTS: y of cross, the augmented versions of augmentation.",
     ),
 )
+trajectory_option = click.option(
+    "--trajectory",
+    "trajectories",
+    multiple=True,
+    metavar="PATH",
+    help="transfer: another trajectory besides POINTS; several times for several.",
+)
 operator_options = together(
     click.option(
         "--operator",
@@ -59,7 +67,8 @@ operator_options = together(
         show_default=True,
         help=f"What is decomposed: {', '.join(OPERATORS)}.",
     ),
-    click.option("--lag", type=Count(), help="transfer: rows from a state to its future; POINTS are one trajectory."),
+    click.option("--lag", type=Count(), help="transfer: rows from a state to its future; POINTS are a trajectory."),
+    trajectory_option,
     click.option(
         "--manifold",
         help=f"{MANIFOLD_HELP}; laplacian: the tangential form there; none by default.",
@@ -122,6 +131,8 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
         if head == "augmentation" and not options["views"]:
             raise click.UsageError("--operator augmentation needs --view, once for each augmented version of POINTS")
     found = names.parse(text, **given)
+    if options["trajectories"] and found.lag is None:
+        raise click.UsageError(f"--trajectory is for --operator transfer, and {text} reads rows one by one")
     _check_fields(fields_of(options), found, text)
     wanted, views = found.views[1:] if found.lag is None else (), options["views"]
     if len(views) != len(wanted):
@@ -142,7 +153,14 @@ def fields_of(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def points_of(points: Any, options: Mapping[str, Any]) -> Any:
-    """The points, or a tuple of them and their other views."""
+    """The points, a list of several trajectories, or a tuple of the points and their other views.
+
+    Raises click's UsageError for weights of several trajectories.
+    """
+    if options.get("trajectories"):
+        if options["weights"] is not None:
+            raise click.UsageError("--weights are for one trajectory; those of several are given in Python, as a list")
+        return [points, *options["trajectories"]]
     return (points, *options["views"]) if options["views"] else points
 
 

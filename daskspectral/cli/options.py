@@ -10,6 +10,7 @@ import click
 
 from daskspectral.cli.choices import LANDMARKS
 from daskspectral.cli.commands import session
+from daskspectral.cli.kinds import Box, Columns, Count, Folds, Lattice, OrAuto, Periods, Words
 from daskspectral.cli.storage import storage_option
 
 if TYPE_CHECKING:
@@ -20,22 +21,6 @@ KEYS = (
     "in the environment, or by distributed.comm.tls in dask's configuration"
 )
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Count(click.ParamType):  # type: ignore[type-arg]
-    """A whole number, written 10000, 1e4 or 10_000."""
-
-    name = "count"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number as an int."""
-        try:
-            number = float(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a number")
-        if not number.is_integer():
-            self.fail(f"{value!r} is not a whole number")
-        return int(number)
 
 
 LABELS = ("sample_dims", "latitude")
@@ -59,62 +44,6 @@ UNCOVERED_HELP = (
     "sdp: what becomes of points that no row of the fit is within reach of: the direction of their nearest row, NaN, "
     "or an error; nearest by default."
 )
-
-
-class OrAuto(click.ParamType):  # type: ignore[type-arg]
-    """The word auto, or what another type takes."""
-
-    def __init__(self, other: click.ParamType):  # type: ignore[type-arg]
-        self.other = other
-        self.name = f"{other.name}|auto"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value as the other type has it."""
-        return value if value == "auto" else self.other.convert(value, param, ctx)
-
-
-class Folds(click.ParamType):  # type: ignore[type-arg]
-    """A number of folds, the words blocks and none, or the path of a zarr array of labels."""
-
-    name = "folds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number, None, or the text as it is."""
-        if not isinstance(value, str):
-            return value
-        return None if value == "none" else int(value) if value.isdecimal() else value
-
-
-class Columns(click.ParamType):  # type: ignore[type-arg]
-    """Column numbers: 0,2,5 or 0:8."""
-
-    name = "columns"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The numbers as a list, in order."""
-        if isinstance(value, list):
-            return value
-        try:
-            chosen: list[int] = []
-            for part in value.split(","):
-                first, colon, last = part.partition(":")
-                chosen.extend(range(int(first), int(last)) if colon else [int(first)])
-        except ValueError:
-            self.fail(f"{value!r} is not a list of column numbers such as 0,2,5 or 0:8")
-        return chosen
-
-
-class Words(click.ParamType):  # type: ignore[type-arg]
-    """Names separated by commas: time,lat,lon."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The names as a tuple."""
-        found = tuple(value) if isinstance(value, (list, tuple)) else tuple(word.strip() for word in value.split(","))
-        if not all(found):
-            self.fail(f"{value!r} is not a list of names such as time,lat,lon")
-        return found
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -179,59 +108,6 @@ checkpoint_options = together(
 )
 
 
-class Periods(click.ParamType):  # type: ignore[type-arg]
-    """Periods of columns: 0:6.283185,2:360."""
-
-    name = "periods"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The periods by the numbers of their columns."""
-        if isinstance(value, dict):
-            return value
-        try:
-            pairs = [part.split(":") for part in value.split(",")]
-            return {int(column): float(period) for column, period in pairs}
-        except ValueError:
-            self.fail(f"{value!r} is not a list of columns with their periods such as 0:6.283185,2:360")
-
-
-class Lattice(click.ParamType):  # type: ignore[type-arg]
-    """A Fourier lattice by its highest frequency, or one for each column; "auto" compares it with landmarks."""
-
-    name = "m"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not isinstance(value, str) or value == "auto":
-            return value
-        from daskspectral.basis import FourierLattice
-
-        try:
-            orders = tuple(int(part) for part in value.split(","))
-            return FourierLattice(orders if len(orders) > 1 else orders[0])
-        except ValueError as error:
-            if "invalid literal" not in str(error):
-                self.fail(str(error))
-            self.fail(f"{value!r} is no highest frequency such as 15, nor one for each column such as 30,20")
-
-
-class Network(click.ParamType):  # type: ignore[type-arg]
-    """A network by the neurons of its hidden layers."""
-
-    name = "neurons"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        from daskspectral.basis import NeuralBasis
-
-        try:
-            return NeuralBasis(tuple(int(part) for part in value.split(",")))
-        except ValueError as error:
-            if "invalid literal" not in str(error):
-                self.fail(str(error))
-            self.fail(f"{value!r} is no list of neurons of hidden layers such as 96,96,96")
-
-
 periods_option = click.option("--periods", type=Periods(), help="Columns that are periodic, as angles: 0:6.283185.")
 columns_option = click.option("--columns", type=Columns(), help=f"{COLUMNS_HELP}.")
 label_options = together(
@@ -284,6 +160,16 @@ basis_options = together(
         type=Lattice(),
         help="Highest frequency of Fourier functions, in place of landmarks, for 1 to 4 columns: 15, or 30,20; auto: "
         "landmarks, a lattice and a network are compared.",
+    ),
+    click.option(
+        "--lattice-box",
+        type=Box(),
+        help="The ends of the data of --lattice by column, none for a periodic one: -1:1,0:5; found by default.",
+    ),
+    click.option(
+        "--lattice-margin",
+        type=float,
+        help="Share of the width by which the period of --lattice is larger; by default 0.2, of a regression 0.3.",
     ),
 )
 solution_options = together(
@@ -340,6 +226,18 @@ def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
 
     text = str(options["kernel"])
     return text if text == "auto" else parse(text)
+
+
+def basis_of(options: Mapping[str, Any]) -> Any:
+    """The lattice that the options name, in its box; None for landmarks. Raises click's UsageError for a box alone."""
+    basis, box, margin = options["basis"], options["lattice_box"], options["lattice_margin"]
+    if box is None and margin is None:
+        return basis
+    if basis is None or basis == "auto":
+        raise click.UsageError("--lattice-box and --lattice-margin are for --lattice with its highest frequency")
+    from dataclasses import replace
+
+    return replace(basis, box=box, margin=margin)
 
 
 def is_given(name: str) -> bool:

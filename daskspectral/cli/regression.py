@@ -65,6 +65,7 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
 
     if options["gradient_weight"] is not None and gradients is None:
         raise click.UsageError("--gradient-weight is for --gradients")
+    options["basis"] = opt.basis_of(options)
     weight = {} if gradients is None else {"gradients": gradients}
     estimator = HermiteRegressor(
         opt.kernel_of(options),

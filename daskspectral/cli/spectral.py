@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from daskspectral.cli import kinds
 from daskspectral.cli import options as opt
 from daskspectral.cli.commands import Command, say, session, written
 from daskspectral.cli.operator import data_options, fields_of, operator_of, operator_options, points_of
@@ -31,6 +32,7 @@ PASSED_ON = (
         "fit points.zarr --operator schroedinger --potential v.zarr --out s.zarr",
         "fit points.zarr --operator generator --drift b.zarr --diffusion 1.0 --out l.zarr",
         "fit path.zarr --operator transfer:5 --out koopman.zarr",
+        "fit path.zarr --trajectory second-path.zarr --operator transfer:5 --out both.zarr",
         "fit sst.nc --operator covariance --sample-dims time --latitude lat --on-invalid skip --out eofs.zarr",
         "fit points.zarr --config model.zarr --out again.zarr",
     ],
@@ -41,11 +43,11 @@ PASSED_ON = (
 @opt.basis_options
 @click.option(
     "--network",
-    type=opt.Network(),
+    type=kinds.Network(),
     help="Neurons of the hidden layers of a network, in place of landmarks: 96,96,96 (extra neural).",
 )
 @opt.solution_options
-@click.option("--components", type=opt.Count(), default=16, show_default=True, help=f"{opt.COMPONENTS_HELP}.")
+@click.option("--components", type=kinds.Count(), default=16, show_default=True, help=f"{opt.COMPONENTS_HELP}.")
 @opt.columns_option
 @opt.periods_option
 @opt.standardize_option
@@ -81,12 +83,14 @@ def fit(points: str, **options: Any) -> None:
         if out is None:
             raise click.UsageError("fit needs --out, where the model goes")
         refuse_existing(out, overwrite)
-        refuse_input(out, points, options["weights"], *options["views"], *fields_of(options).values())
+        others = [*options["views"], *options["trajectories"], *fields_of(options).values()]
+        refuse_input(out, points, options["weights"], *others)
     if picture:
         from daskspectral.plot import refuse_picture
 
         refuse_picture(picture, overwrite)
     opt.refuse_checkpoint(options)
+    options["basis"] = opt.basis_of(options)
     if options["network"] is not None:
         if options["basis"] is not None:
             raise click.UsageError("--network and --lattice are two bases; give one of them")

@@ -11,7 +11,7 @@ from daskspectral.cli import options as opt
 from daskspectral.cli import settings
 from daskspectral.cli.choices import UNCOVERED
 from daskspectral.cli.commands import Command, say, written
-from daskspectral.cli.operator import data_options, fields_of, points_of
+from daskspectral.cli.operator import data_options, fields_of, points_of, trajectory_option
 from daskspectral.cli.storage import storage_option
 
 
@@ -119,6 +119,7 @@ def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str,
 @click.argument("points")
 @click.option("--targets", help=f"{opt.TARGETS_HELP}; labels for a classifier.")
 @data_options
+@trajectory_option
 @opt.trust_option
 @opt.weights_option
 @opt.fit_row_options
@@ -140,8 +141,8 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
     if isinstance(estimator, SpectralDecomposition):
         if targets is not None:
             raise click.UsageError(f"--targets is for regressors and classifiers, and {model} is none")
+        data = points_of(points, options)
         with opt.scheduler(options):
-            data = points_of(points, options)
             found = estimator.scored(data, fields=fields_of(options), sample_weight=weights, **run)
         say(describe_score(estimator, found), score=found.score, rows=found.rows, values=plain(found.values))
         return
@@ -150,8 +151,8 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
             f"{model} holds {type(estimator).__name__}, which has no score: spectral decompositions, regressors and "
             "classifiers have"
         )
-    if options["fields"] or options["views"]:
-        raise click.UsageError(f"--field and --view are for spectral decompositions, and {model} is none")
+    if options["fields"] or options["views"] or options["trajectories"]:
+        raise click.UsageError(f"--field, --view and --trajectory are for spectral decompositions, and {model} is none")
     if targets is None:
         kind = "regressor" if isinstance(estimator, Regressor) else "classifier"
         raise click.UsageError(f"{model} is a {kind}: --targets is missing")

@@ -27,7 +27,15 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = np.zeros((300, 1))
     for t in range(1, 300):
         path[t] = 0.8 * path[t - 1] + 0.6 * rng.standard_normal()
-    arrays = {"points": x, "path": path, "v": (x**2).sum(axis=1), "b": -x, "y": (x**2).sum(axis=1), "sphere": sphere}
+    arrays = {
+        "points": x,
+        "path": path,
+        "second-path": path[::-1],
+        "v": (x**2).sum(axis=1),
+        "b": -x,
+        "y": (x**2).sum(axis=1),
+        "sphere": sphere,
+    }
     arrays |= {"s": sphere.prod(axis=1), "labels": ((x**2).sum(axis=1) + rng.normal(size=300) > 2).astype(int)}
     for name, array in arrays.items():
         zarr.create_array(folder / f"{name}.zarr", data=array, chunks=(100, *array.shape[1:]))
