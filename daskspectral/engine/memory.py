@@ -134,7 +134,7 @@ def available() -> int:
 def check_memory(memory: Memory) -> None:
     """Raise MemoryError where the run would not fit, in this process or in a worker, saying what to lower."""
     logger.info("memory: %s", memory)
-    room, workers = available(), _cluster_workers()
+    room, workers = available(), cluster_workers()
     needed = memory.peak - memory.now if workers is None else memory.driver  # the workers do the rest
     if needed > room:
         raise MemoryError(
@@ -153,10 +153,10 @@ def check_memory(memory: Memory) -> None:
 
 def on_cluster() -> bool:
     """Whether a run would go to a cluster, and not stay in this process."""
-    return _cluster_workers() is not None
+    return cluster_workers() is not None
 
 
-def _cluster_workers() -> list[Any] | None:
+def cluster_workers() -> list[Any] | None:
     """The workers of the cluster that a run would go to; None where it stays in this process."""
     client = active_client()
     if client is None:

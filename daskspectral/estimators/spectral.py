@@ -30,6 +30,7 @@ from daskspectral.passes.parameters import (
 )
 from daskspectral.passes.sides import Choice, choose_functions
 from daskspectral.passes.sums import PassPlan, plan_sums
+from daskspectral.passes.work import costs_at, timed
 from daskspectral.solve import resolve_cut
 
 Array = NDArray[np.inexact[Any]]
@@ -299,25 +300,35 @@ class SpectralDecomposition(SpectralFunctions):
         *,
         fields: Mapping[str, Any] | None = None,
         sample_weight: Any = None,
+        workers: int | None = None,
+        threads: int | None = None,
+        calibration: str | os.PathLike[str] | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> PassPlan:
-        """The tasks and the peak memory of `fit` on these data, before it starts.
+        """The tasks, the peak memory and the seconds of `fit` on these data, before it starts.
+
+        The time is told where the machine's costs were measured, by `daskspectral plan --calibrate`, for so many
+        `workers` (processes) of so many `threads`: by default those on which a fit would run now. `calibration` is the
+        file of the costs, where it is not the user's own.
 
         Nothing is read but metadata, and labels of folds. Raises ValueError, TypeError or FileNotFoundError for input
         that cannot work, and MemoryError where the run would not fit.
         """
+        costs = costs_at(calibration)
         source, choice, folds = self._opened(X, fields, sample_weight)
         folds = None if folds is None else folds.counted(source)
-        return plan_sums(
+        apart = choice.apart(source)
+        plan = plan_sums(
             source,
             choice.operator,
             choice.sizes,
             self.dtype,
             folds=folds,
-            apart=choice.apart(source),
+            apart=apart,
             choosing=choice.choosing(source),
             lattice=choice.lattice,
         )
+        return timed(plan, source, choice, costs, apart=apart, workers=workers, threads=threads)
 
     def _opened(
         self, X: Any, fields: Mapping[str, Any] | None, weight: Any, on_invalid: str = "raise"

@@ -18,6 +18,7 @@ from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.source import Preparation, Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
+from daskspectral.engine.costs import Prediction, Work
 from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release, resident
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
@@ -127,14 +128,27 @@ class Discretisation(Registered):
 
 @dataclass(frozen=True, eq=False)
 class PassPlan:
-    """The ranges of one pass, the memory of a process that runs it on the local scheduler, how rows come to folds."""
+    """The ranges of one pass, the memory of a process that runs it on the local scheduler, how rows come to folds.
+
+    `work` is what the fit has to do in the terms of the cost model, and `time` the prediction of it, None where nothing
+    is known of it: `untimed` then says why.
+    """
 
     ranges: Plan
     memory: Memory
     dealing: Dealing | None = None
+    work: Work | None = None
+    time: Prediction | None = None
+    untimed: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """The seconds that the whole fit is predicted to take; None where there is no prediction."""
+        return None if self.time is None else self.time.seconds
 
     def __str__(self) -> str:
-        return f"{len(self.ranges.ranges)} tasks in {len(self.ranges.epochs)} epochs; {self.memory}"
+        timed = "" if self.time is None else f"; {self.time}"
+        return f"{len(self.ranges.ranges)} tasks in {len(self.ranges.epochs)} epochs; {self.memory}{timed}"
 
 
 def flops_of(source: Source, p: int) -> float:
@@ -188,7 +202,7 @@ def plan_sums(
         live=plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept),
         chunk_bytes=chunk_bytes(source, longest),
         buffers=3 * len({(side, leaf.view) for side, leaf in leaves})
-        + sum(_features(leaf, source, operator) for _, leaf in leaves),
+        + sum(features_of(leaf, source, operator) for _, leaf in leaves),
         sums=2 if operator.right_gram is None and right is None else 3,
         groups=max(groups(range(i, i + 1)) for i in range(len(plan.ranges))),
         kept=kept,
@@ -321,7 +335,7 @@ def _leaves(operator: Operator, apart: bool) -> set[tuple[int, Atom]]:
     return {(side if apart else 0, leaf) for side, atoms in sides.items() for atom in atoms for leaf in atom.leaves}
 
 
-def _features(leaf: Atom, source: Source, operator: Operator) -> int:
+def features_of(leaf: Atom, source: Source, operator: Operator) -> int:
     """How many arrays (p, c) a basis keeps for an atom, besides the arrays that every evaluation has."""
     if leaf.kind in ("value", "gradient"):
         return 0

@@ -55,11 +55,11 @@ def test_blocks_of_dask_arrays_count() -> None:
 def test_workers_with_too_little_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = Memory(now=0, tasks=800 << 20, sums=100 << 20, solver=0, threads=2)
     for limit, threads in ((800 << 20, 2), (600 << 20, 1)):
-        monkeypatch.setattr(budget, "_cluster_workers", lambda: [{"nthreads": threads, "memory_limit": limit}])  # noqa: B023
+        monkeypatch.setattr(budget, "cluster_workers", lambda: [{"nthreads": threads, "memory_limit": limit}])  # noqa: B023
         with pytest.raises(MemoryError, match=rf"a worker of {threads} threads needs .* lower n_landmarks"):
             check_memory(memory)
     monkeypatch.setattr(
-        budget, "_cluster_workers", lambda: [{"nthreads": 1, "memory_limit": 800 << 20}, {"nthreads": 1}]
+        budget, "cluster_workers", lambda: [{"nthreads": 1, "memory_limit": 800 << 20}, {"nthreads": 1}]
     )
     check_memory(memory)
 
@@ -68,11 +68,11 @@ def test_the_workers_of_the_active_client_are_asked() -> None:
     from distributed import Client
 
     with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="1GB"):
-        workers = budget._cluster_workers()
+        workers = budget.cluster_workers()
         assert workers is not None
         assert [w["memory_limit"] for w in workers] == [10**9] * 2
     with dask.config.set(scheduler="threads"):
-        assert budget._cluster_workers() is None
+        assert budget.cluster_workers() is None
 
 
 def test_several_directions_a_row_count_each() -> None:
