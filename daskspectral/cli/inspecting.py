@@ -84,27 +84,62 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
 @click.command(
     cls=Command,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    examples=["plan fit points.zarr --landmarks 100", "plan regress points.zarr y.zarr --json"],
+    examples=[
+        "plan --calibrate",
+        "plan fit points.zarr --landmarks 100",
+        "plan --workers 20 --threads 16 fit points.zarr --landmarks 1000",
+        "plan regress points.zarr y.zarr --json",
+    ],
 )
-@click.argument("command", type=click.Choice(PLANNED))
+@click.argument("command", type=click.Choice(PLANNED), required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option("--calibrate", is_flag=True, help="Measure what this machine takes for the parts of a fit: a minute.")
+@click.option(
+    "--calibration",
+    metavar="FILE",
+    help="Where --calibrate keeps its costs, and a plan reads them; by default in your folder of application data.",
+)
+@click.option("--workers", type=opt.Count(), help="Processes of the fit that is planned; by default 1.")
+@click.option("--threads", type=opt.Count(), help="Threads of each of them; by default one for each core here.")
 @click.pass_context
-def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> None:
-    """Print the tasks and the peak memory of COMMAND with its ARGUMENTS; nothing is fitted or written.
+def plan(
+    context: click.Context,
+    command: str | None,
+    arguments: tuple[str, ...],
+    calibrate: bool,
+    calibration: str | None,
+    workers: int | None,
+    threads: int | None,
+) -> None:
+    """Print the tasks, the peak memory and the time of COMMAND with its ARGUMENTS; nothing is fitted or written.
 
-    COMMAND is fit, regress or invariant; its --out may be left out. Where the number of functions follows
-    from the data, landmarks are chosen first.
+    COMMAND is fit, regress or invariant; its --out may be left out. Where the number of functions follows from the
+    data, landmarks are chosen first. The time, of fit alone, is known once --calibrate has measured the machine.
     """
+    from daskspectral.cli.planning import calibrated
+
+    timing = {"calibration": calibration, "workers": workers, "threads": threads}
+    given = {name: value for name, value in timing.items() if value is not None}
+    if calibrate:
+        if command is not None or workers is not None or threads is not None:
+            raise click.UsageError("--calibrate plans nothing: give it without COMMAND, --workers and --threads")
+        calibrated(calibration)
+        return
+    if command is None:
+        raise click.UsageError("COMMAND is missing: fit, regress or invariant (or --calibrate)")
+    if given and command != "fit":
+        raise click.UsageError(f"--{next(iter(given))} is for the time of fit, and the time of {command} is not known")
     assert context.parent is not None
     found = context.parent.command.get_command(context.parent, command)  # type: ignore[attr-defined]
     now = session()
-    now.only_plan, logged = True, now.log_file
-    given = list(arguments)
-    if not any(word == "--out" or word.startswith("--out=") for word in given):
-        given += ["--out", "nothing-is-written.zarr"]
-    inner = found.make_context(command, given, parent=context)
+    now.only_plan, now.timing, logged = True, given, now.log_file
+    words = list(arguments)
+    if not any(word == "--out" or word.startswith("--out=") for word in words):
+        words += ["--out", "nothing-is-written.zarr"]
+    inner = found.make_context(command, words, parent=context)
     # with --log-file before COMMAND its file is open already
     log = logging_of(now, context) if now.log_file != logged else nullcontext()
     with inner, log:
         session_of(inner).only_plan = True
+        session_of(inner).timing = given
         click.Command.invoke(found, inner)

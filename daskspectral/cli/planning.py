@@ -62,8 +62,26 @@ def planned(*, show: bool = False) -> Iterator[None]:
 
 
 def say_plan(plan: PassPlan) -> None:
-    """Print the tasks and the peak memory of a pass."""
+    """Print the tasks and the peak memory of a pass, and the time of the fit where it is known, or why it is not."""
     memory = {name: int(value) for name, value in vars(plan.memory).items() if isinstance(value, int)}
     tasks, epochs = len(plan.ranges.ranges), len(plan.ranges.epochs)
     rows = plan.ranges.ranges[-1][1] if tasks else 0
     say(f"plan: {plan}", tasks=tasks, epochs=epochs, rows=rows, memory=memory)
+    if plan.time is not None:
+        session().facts["time"] = {"seconds": plan.time.seconds, **vars(plan.time)}
+    elif plan.untimed:
+        say(f"no time: {plan.untimed}")
+
+
+def calibrated(path: str | None) -> None:
+    """Measure the costs of this machine and keep them in a file, by default the user's own."""
+    from pathlib import Path
+
+    from daskspectral.engine.costs import check_writable, default_path
+    from daskspectral.estimators.calibration import calibrate
+
+    target = default_path() if path is None else Path(path)
+    check_writable(target)
+    costs = calibrate(say=lambda text: None if session().quiet else click.echo(f"measuring {text}", err=True))
+    costs.save(target)
+    say(f"costs: {target}", costs=str(target), machine=dict(costs.machine))

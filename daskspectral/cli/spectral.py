@@ -65,7 +65,7 @@ PASSED_ON = (
 @opt.seed_option
 @opt.fit_row_options
 @opt.checkpoint_options
-@click.option("--plan", "only_plan", is_flag=True, help="Print the tasks and the peak memory, and stop.")
+@click.option("--plan", "only_plan", is_flag=True, help="Print the tasks, the peak memory and the time, and stop.")
 @click.option("--out", help=f"{opt.OUT_HELP} a new zarr group.")
 @click.option("--plot", "picture", help="Draw the eigenfunctions into this .png, .pdf or .svg.")
 @opt.run_options
@@ -110,7 +110,7 @@ def fit(points: str, **options: Any) -> None:
     data, given = points_of(array, options), {"fields": fields_of(options), "sample_weight": options["weights"]}
     with opt.scheduler(options), planned(show=True):
         if only_plan:
-            say_plan(estimator.plan(data, **given))
+            say_plan(estimator.plan(data, **given, **session().timing))
             return
         run = opt.chosen(options, "on_invalid", "allow_missing", "checkpoint", "checkpoint_every")
         estimator.fit(data, **given, progress=opt.bar(options["progress"]), **run)

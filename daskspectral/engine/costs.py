@@ -4,11 +4,11 @@ One row of a pass with p functions of d variables takes, in seconds,
 
     rows + columns d + p (values_k + distances d) + p^2 (syrk S(p) + gemm G(p)) + reading b,
 
-values_k for the kernel family k, S and G for a product of p x p matrices of one row, b the decoded bytes of a row that is
-read from zarr. A task takes this for its rows, `task`, and `entries` for each entry of the p x p sums of each group of
-rows that it returns; threads take the tasks in turn. The choice before the pass and the solution after it are of the
-driving process alone. The constants are measured by `daskspectral plan --calibrate` (`estimators.calibration`); S, G and
-the solution are tables in p, with powers of p in between.
+values_k for the kernel family k, S and G for a product of p x p matrices of one row, b the decoded bytes of a row that
+is read from zarr. A task takes this for its rows, `task`, and `entries` for each entry of the p x p sums of each group
+of rows that it returns; threads take the tasks in turn. The choice before the pass and the solution after it are of
+the driving process alone. The constants are measured by `daskspectral plan --calibrate` (`estimators.calibration`);
+S, G and the solution are tables in p, with powers of p in between.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ TABLES = ("values", "syrk", "gemm", "modes", "solve")
 class Work:
     """What a fit has to do, in numbers that no machine knows.
 
-    `kernels` counts, by family, the kernels at p landmarks that are evaluated for each row, `along` the further features
-    (derivatives along a field); `syrk` and `gemm` count the p x p products of a row that are symmetric and those that
-    are not. `groups` are the groups of rows (folds) that a task returns sums for, `forms` the p x p sums of each,
-    `row_bytes` the decoded bytes of a row of the arrays that are read, `sampled` the rows among which landmarks are
-    chosen. On a lattice there are so many `modes`, summed by `method` in `transforms`; p is then of the solution alone.
+    `kernels` counts, by family, the kernels at p landmarks that are evaluated for each row, `along` the further
+    features (derivatives along a field); `syrk` and `gemm` count the p x p products of a row that are symmetric and
+    those that are not, `single` says that they are of float32. `groups` are the groups of rows (folds) that a task
+    returns sums for, `forms` the p x p sums of each, `row_bytes` the decoded bytes of a row of what is read, `sampled`
+    the rows among which landmarks are chosen, `automatic` says that everything is chosen from the data. On a lattice
+    there are so many `modes`, summed by `method` in `transforms`; p is then of the solution alone.
     """
 
     n: int
@@ -93,9 +94,10 @@ class Costs:
     """The constants of one machine, in seconds of one thread; see the module.
 
     Tables are by name: `values` by kernel family and for "along"; `modes` by method, dimension and number of modes;
-    `syrk`, `gemm` by p; `solve` by solver and p. `single` is the share of the time that float32 takes of float64's. `choice` is the automatic choice on one thread, of which the share
-    `apart` is spread over the threads; `slowdown` is how much longer a task takes while all `threads` are at work;
-    `scheduler` is what a task costs the scheduler of a cluster, and `start` what any fit costs.
+    `syrk`, `gemm` by p; `solve` by solver and p. `single` is the share of float64's time that float32 takes. `choice`
+    is the automatic choice on one thread, of which the share `apart` is spread over the threads; `slowdown` is how much
+    longer a task takes while all `threads` are at work; `scheduler` is what a task costs the scheduler of a cluster,
+    `sampling` a row and a landmark chosen among such rows, and `start` what any fit costs.
     """
 
     start: float
@@ -212,12 +214,21 @@ def default_path() -> Path:
     return Path(click.get_app_dir("daskspectral")) / "costs.json"
 
 
+def check_writable(path: Path) -> None:
+    """Raise OSError where a calibration cannot be written to a path, before it is measured."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the path of a file for the calibration")
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise PermissionError(f"the calibration cannot be written to {path}: {above} is no folder you may write in")
+
+
 def shown(seconds: float) -> str:
     """A time as people write it."""
     if seconds < 1:
-        return f"{1000 * seconds:.2g} ms" if seconds >= 1e-5 else "0 s"
+        return f"{1000 * seconds:.{0 if seconds > 0.01 else 1}f} ms"
     if seconds < 120:
-        return f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
+        return f"{seconds:.{1 if seconds < 10 else 0}f} s"
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

@@ -149,23 +149,20 @@ class _Calibration:
         self._say("the automatic choice")
         return self._choice(draft, threads)
 
-    def _fit(self, n: int, d: int, repeats: int = 2, dtype: str = "float64", **options: Any) -> _Fit:
-        """A fit to normal rows on one thread, the least of several."""
-        x = self._rng.standard_normal((n, d))
-        fields = options.pop("fields", None)
-        data = options.pop("data", x)
-        options = {"landmarks": "uniform", "random_state": 0, "dtype": dtype} | options
-        if isinstance(options.get("basis"), FourierLattice):
-            del options["landmarks"]
+    def _fit(self, n: int, d: int, repeats: int = 2, data: Any = None, **options: Any) -> _Fit:
+        """A fit to normal rows, or to the data, on one thread: the least of several."""
+        data = self._rng.standard_normal((n, d)) if data is None else data
+        if "basis" not in options:
+            options["landmarks"] = "uniform"
         befores, solutions = [], []
         with dask.config.set(scheduler="synchronous"):
             for _ in range(1 if self._quick else repeats):
-                estimator, watch = _Timed(**options), Stopwatch()
+                estimator, watch = _Timed(random_state=0, **options), Stopwatch()
                 with watch.of("fit"):
-                    estimator.fit(data, fields=fields, progress=False)
+                    estimator.fit(data, progress=False)
                 solutions.append(estimator.solving)
                 befores.append(watch.seconds["fit"] - estimator.solving)
-            work = _work(estimator, data, fields)
+            work = _work(estimator, data)
         return _Fit(max(min(befores), 1e-9), max(min(solutions), 1e-9), work)
 
     def _size(self, full: int, quick: int) -> int:
@@ -177,17 +174,10 @@ class _Calibration:
         for p in SIZES[:2] if self._quick else SIZES:
             c = block_rows(p)
             q, m = self._rng.standard_normal((2, p, c))
-            out, total = np.empty((p, p)), np.zeros((p, p))
-
-            def product(left: Array, q: Array = q, out: Array = out, total: Array = total) -> None:
-                np.matmul(left, q.T, out=out)
-                np.add(total, out, out=total)
-
             with one_blas_thread():
                 for name, left in (("syrk", q), ("gemm", m)):
-                    key = f"{name} {p}"
-                    count = max(1, int(1e9 / (p * p * c)))
-                    found[name][str(p)] = self._repeated(key, lambda left=left: product(left), count) / (c * p * p)
+                    seconds = self._repeated(f"{name} {p}", _product(left, q), max(1, int(1e9 / (p * p * c))))
+                    found[name][str(p)] = seconds / (c * p * p)
         return found["syrk"], found["gemm"]
 
     def _single(self) -> float:
@@ -196,8 +186,7 @@ class _Calibration:
         q = self._rng.standard_normal((p, c))
 
         def product(a: Array) -> float:
-            out = np.empty((p, p), a.dtype)
-            return self._repeated(f"product {a.dtype}", lambda: np.matmul(a, a.T, out=out), 10)
+            return self._repeated(f"product {a.dtype}", _product(a, a), 10)
 
         with one_blas_thread():
             return min(1.0, product(q.astype(np.float32)) / product(q))
@@ -222,9 +211,10 @@ class _Calibration:
         """The seconds that a task costs the scheduler of a cluster, the worker's part in them: at most."""
         from distributed import Client, LocalCluster
 
+        sizes = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
         with (
-            LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
-            Client(cluster) as client,
+            LocalCluster(**sizes) as cluster,  # type: ignore[no-untyped-call]
+            Client(cluster) as client,  # type: ignore[no-untyped-call]
         ):
             for i in range(2):
                 graph = {(f"task {i}", k): (int, k) for k in range(TASKS)}
@@ -286,15 +276,15 @@ class _Calibration:
 
     def _rows(self, draft: Costs) -> Costs:
         """What a fit, a row, a column, a function and an entry of the sums cost beside all this, by least squares."""
-        lines, seconds = [], []
+        lines: list[list[float]] = []
+        seconds = []
         for p, d, n in SHAPES:
             p, n = self._size(p, 16), self._size(n, 1000)
             fit = self._fit(n, d, kernel=Gaussian(d**0.5), n_landmarks=p)
             work = fit.work
-            entries = work.tasks * work.groups * work.forms * work.p**2
-            lines.append([1.0, n, n * d, n * work.p, entries])
-            seconds.append(max(fit.before - draft.summing(work), 0.02 * fit.before) / fit.before)
-            lines[-1] = [value / fit.before for value in lines[-1]]
+            sums = work.tasks * work.groups * work.forms * work.p**2
+            lines.append([value / fit.before for value in (1.0, n, n * d, n * work.p, sums)])
+            seconds.append(max(1 - draft.summing(work) / fit.before, 0.02))
         scale = np.max(lines, axis=0)
         found = nnls(np.array(lines) / scale, np.array(seconds))[0] / scale
         start, rows, columns, functions, entries = (float(value) for value in found)
@@ -333,11 +323,17 @@ class _Calibration:
         for name, sizes in SOLVED.items():
             for p in sizes[:1] if self._quick else sizes:
                 n = max(4 * p, 1000)
-                data = self._rng.standard_normal((n, 3))
+                data: Any = self._rng.standard_normal((n, 3))
                 if name == "singular":
                     data = (data, data + 0.3 * self._rng.standard_normal((n, 3)))
                 fit = self._fit(
-                    n, 3, data=data, operator=operators[name], kernel=Matern(2.5, 1.0), n_landmarks=p, repeats=1 + (p < 100)
+                    n,
+                    3,
+                    data=data,
+                    operator=operators[name],
+                    kernel=Matern(2.5, 1.0),
+                    n_landmarks=p,
+                    repeats=1 + (p < 100),
                 )
                 found[f"{name} {fit.work.p}"] = fit.solving
         return found
@@ -363,7 +359,7 @@ class _Calibration:
         clock, processor = time.perf_counter(), time.process_time()
         estimator = _Timed(random_state=0).fit(x, progress=False)
         clock, processor = time.perf_counter() - clock, time.process_time() - processor
-        work = replace(_work(estimator, x, None), automatic=False)
+        work = replace(_work(estimator, x), automatic=False)
         serial = draft.summing(work) + draft.choosing(work) + estimator.solving
         whole = max(min(clock, processor) if threads == 1 else processor, serial) - serial
         elapsed = clock - serial
@@ -373,9 +369,20 @@ class _Calibration:
         return replace(draft, choice=whole, apart=apart)
 
 
-def _work(estimator: SpectralDecomposition, data: Any, fields: Any) -> Work:
+def _product(left: Array, right: Array) -> Callable[[], None]:
+    """A product of features (p, c) of a block, added to a sum."""
+    out, total = np.empty((len(left), len(right)), left.dtype), np.zeros((len(left), len(right)))
+
+    def product() -> None:
+        np.matmul(left, right.T, out=out)
+        np.add(total, out, out=total)
+
+    return product
+
+
+def _work(estimator: SpectralDecomposition, data: Any) -> Work:
     """The work of a fit."""
-    plan = estimator.plan(data, fields=fields)
+    plan = estimator.plan(data)
     assert plan.work is not None, plan.untimed
     return plan.work
 

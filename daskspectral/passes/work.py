@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from daskspectral.basis import FourierLattice
 from daskspectral.data.readers import ZarrReader
 from daskspectral.data.source import Source
 from daskspectral.engine.costs import Costs, Unpredictable, Work, default_path
 from daskspectral.engine.memory import cluster_workers, local_threads
-from daskspectral.forms import Atom, Product
+from daskspectral.forms import Atom, Form, Product
 from daskspectral.kernels import DotKernel, Kernel, Matern, Periodic, RadialKernel
 from daskspectral.moments.modes import weights_of
 from daskspectral.operators import Operator
@@ -104,7 +102,7 @@ def work_of(source: Source, choice: Choice, plan: PassPlan, *, apart: bool) -> W
     sides = [choice.left] if choice.right is None else [choice.left, choice.right]
     for side in sides:
         if side.basis is not None or side.vanishing is not None:
-            raise Unpredictable("the model knows kernels at landmarks and the Fourier lattice, and this is another basis")
+            raise Unpredictable("the model knows kernels at landmarks and the Fourier lattice, no other basis")
     drawn = [side for side in sides if side.drawn and not side.spanning and side.landmarks != "uniform"]
     sampled = 0 if choice.automatic else sum(min(source.n, side.sample or default_sample(side.count)) for side in drawn)
     shares = [_products(source, choice, [_kernels(side, operator)[i] for side in sides]) for i in (0, -1)]
@@ -129,8 +127,8 @@ def _on_lattice(known: Work, lattice: FourierLattice, operator: Operator) -> Wor
     lattice, weights = with_method(lattice, operator), len(weights_of(operator, known.d))
     method = str(lattice.method)
     transforms = weights if method == "matmul" else (weights + 1) // 2
-    modes = math.prod(4 * order + 1 for order in lattice.orders)
-    return replace(known, p=lattice.size, modes=modes, method=method, transforms=transforms, solver=f"lattice {known.d}")
+    modes, solver = math.prod(4 * order + 1 for order in lattice.orders), f"lattice {known.d}"
+    return replace(known, p=lattice.size, modes=modes, method=method, transforms=transforms, solver=solver)
 
 
 def _kernels(side: Side, operator: Operator) -> tuple[Kernel, ...]:
@@ -139,51 +137,52 @@ def _kernels(side: Side, operator: Operator) -> tuple[Kernel, ...]:
     return tuple(kernel.resolve(1.0).resolve(1.0, "auto") for kernel in found)
 
 
-def _products(source: Source, choice: Choice, kernels: list[Kernel]) -> Mapping[str, float]:
+def _products(source: Source, choice: Choice, kernels: list[Kernel]) -> dict[str, float]:
     """How often kernels are evaluated for a row, by family, with the "along", "syrk" and "gemm" of a row."""
     operator, sizes = choice.operator, [size for size in choice.sizes if size is not None]
-    two = len(kernels) > 1
-    largest, found = max(sizes), Counter[str]()
+    shares = [size / max(sizes) for size in sizes]
     atoms: list[set[Atom]] = [set() for _ in kernels]
     products: dict[tuple[int, int], dict[Product, None]] = {}
-    for name, form in operator.forms.items():
-        sides = {"gram": (0, 0), "right_gram": (1, 1)}.get(name, (0, 1)) if two else (0, 0)
-        products.setdefault(sides, {}).update(dict.fromkeys(form.products))
-        for product in form.products:
-            atoms[sides[0]].add(product.left)
-            atoms[sides[1]].add(product.right)
-    if two and "right_gram" not in operator.forms:
-        products[1, 1] = dict.fromkeys(operator.forms["gram"].products)
-    values: Counter[str] = Counter()
-    for i, kernel in enumerate(kernels):
-        leaves = {leaf for atom in atoms[i] for leaf in atom.leaves}
-        share = sizes[i] / largest
+    for name, form in _forms(operator, two=len(kernels) > 1).items():
+        a, b = {"gram": (0, 0), "right_gram": (1, 1)}.get(name, (0, 1)) if len(kernels) > 1 else (0, 0)
+        products.setdefault((a, b), {}).update(dict.fromkeys(form.products))
+        atoms[a].update(product.left for product in form.products)
+        atoms[b].update(product.right for product in form.products)
+    found: dict[str, float] = defaultdict(float)
+    for kernel, share, wanted in zip(kernels, shares, atoms, strict=True):
+        leaves = {leaf for atom in wanted for leaf in atom.leaves}
         if any(leaf.kind in ("partial", "second") for leaf in leaves):
             raise Unpredictable(f"{operator.name} takes partial derivatives, whose cost the model does not know")
         for view in {leaf.view for leaf in leaves}:
             slope = any(leaf.view == view and leaf.kind in ("gradient", "along") for leaf in leaves)
-            found.update(dict.fromkeys(family(kernel, slope=slope), share))
-        values["along"] += sum(share * features_of(leaf, source, operator) for leaf in leaves if leaf.kind == "along")
-    for (a, b), wanted in products.items():
-        area = sizes[a] * sizes[b] / largest**2
-        symmetric: dict[Product, int] = {}
-        for product in wanted:
-            one, other = product.left, product.right
-            plain = product.weight is None and one == other and a == b
-            if one.kind == "gradient" and plain and isinstance(kernels[a], (RadialKernel, DotKernel)):
-                symmetric[Product(Atom("value", one.view), Atom("value", one.view))] = 1
-                values["syrk"] += area * _slope_products(kernels[a])["syrk"]
-                values["gemm"] += area * _slope_products(kernels[a])["gemm"]
-            elif one.vector:
-                count = source.dimension if one.kind == "gradient" else _each(one, source, operator)
-                values["syrk" if plain else "gemm"] += area * count
-                values["along"] += count if one.kind == "gradient" else 0
-            elif plain:
-                symmetric[product] = 1
+            for name in family(kernel, slope=slope):
+                found[name] += share
+        found["along"] += sum(share * features_of(leaf, source, operator) for leaf in leaves if leaf.kind == "along")
+    for (a, b), pairs in products.items():
+        area, grams = shares[a] * shares[b], set()
+        for product in pairs:
+            left, same = product.left, product.weight is None and product.left == product.right and a == b
+            if left.kind == "gradient" and same and isinstance(kernels[a], (RadialKernel, DotKernel)):
+                grams.add(Product(Atom("value", left.view), Atom("value", left.view)))
+                found["syrk"] += area * _slope_products(kernels[a])["syrk"]
+                found["gemm"] += area * _slope_products(kernels[a])["gemm"]
+            elif left.kind == "gradient":
+                raise Unpredictable(f"{operator.name} takes partial derivatives, whose cost the model does not know")
+            elif left.vector:
+                count = max(features_of(leaf, source, operator) for leaf in left.leaves)
+                found["syrk" if same else "gemm"] += area * count
+            elif same:
+                grams.add(product)
             else:
-                values["gemm"] += area
-        values["syrk"] += area * sum(symmetric.values())
-    return {**found, **values}
+                found["gemm"] += area
+        found["syrk"] += area * len(grams)
+    return found
+
+
+def _forms(operator: Operator, *, two: bool) -> Mapping[str, Form]:
+    """The forms that are measured, with the Gram matrix of right functions where these differ."""
+    own = {"right_gram": operator.forms["gram"]} if two else {}
+    return {**own, **operator.forms}
 
 
 def _slope_products(kernel: Kernel) -> dict[str, int]:
@@ -191,7 +190,3 @@ def _slope_products(kernel: Kernel) -> dict[str, int]:
     if isinstance(kernel, RadialKernel):
         return {"gemm": 1, "syrk": 0 if kernel.proportional is not None else 1}
     return {"gemm": 0, "syrk": 1}
-
-
-def _each(atom: Atom, source: Source, operator: Operator) -> int:
-    return int(np.max([features_of(leaf, source, operator) for leaf in atom.leaves]))
