@@ -87,7 +87,7 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     examples=[
         "plan --calibrate",
         "plan fit points.zarr --landmarks 100",
-        "plan --workers 20 --threads 16 fit points.zarr --landmarks 1000",
+        "plan --workers 20 --threads-per-worker 16 fit points.zarr --landmarks 1000",
         "plan regress points.zarr y.zarr --json",
     ],
 )
@@ -100,7 +100,7 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     help="Where --calibrate keeps its costs, and a plan reads them; by default in your folder of application data.",
 )
 @click.option("--workers", type=opt.Count(), help="Processes of the fit that is planned; by default 1.")
-@click.option("--threads", type=opt.Count(), help="Threads of each of them; by default one for each core here.")
+@click.option("--threads-per-worker", type=opt.Count(), help="Their threads; by default those of a fit here.")
 @click.pass_context
 def plan(
     context: click.Context,
@@ -109,7 +109,7 @@ def plan(
     calibrate: bool,
     calibration: str | None,
     workers: int | None,
-    threads: int | None,
+    threads_per_worker: int | None,
 ) -> None:
     """Print the tasks, the peak memory and the time of COMMAND with its ARGUMENTS; nothing is fitted or written.
 
@@ -118,17 +118,19 @@ def plan(
     """
     from daskspectral.cli.planning import calibrated
 
-    timing = {"calibration": calibration, "workers": workers, "threads": threads}
+    timing = {"calibration": calibration, "workers": workers, "threads": threads_per_worker}
     given = {name: value for name, value in timing.items() if value is not None}
     if calibrate:
-        if command is not None or workers is not None or threads is not None:
-            raise click.UsageError("--calibrate plans nothing: give it without COMMAND, --workers and --threads")
+        if command is not None or workers is not None or threads_per_worker is not None:
+            raise click.UsageError(
+                "--calibrate plans nothing: give it without COMMAND, --workers and --threads-per-worker"
+            )
         calibrated(calibration)
         return
     if command is None:
         raise click.UsageError("COMMAND is missing: fit, regress or invariant (or --calibrate)")
     if given and command != "fit":
-        raise click.UsageError(f"--{next(iter(given))} is for the time of fit, and the time of {command} is not known")
+        raise click.UsageError(f"the model knows the time of fit alone, and {command} takes no {', '.join(given)}")
     assert context.parent is not None
     found = context.parent.command.get_command(context.parent, command)  # type: ignore[attr-defined]
     now = session()

@@ -200,6 +200,10 @@ class Costs:
             raise ValueError(f"{os.fspath(path)} lacks, or has beside what is wanted, {wrong}; {again}")
         for name in wanted - {"machine"}:
             _check(found[name], name, table=name in TABLES, path=os.fspath(path), again=again)
+        for name in TABLES[1:]:
+            strange = [key for key in found[name] if not key.rpartition(" ")[2].isdecimal()]
+            if strange:
+                raise ValueError(f"{os.fspath(path)} has {strange[0]!r} in {name}, where a size is wanted; {again}")
         if not isinstance(found["machine"], dict) or not isinstance(found["threads"], int) or found["threads"] < 1:
             raise ValueError(f"{os.fspath(path)} has wrong facts of the machine; {again}")
         return cls(**found)
