@@ -84,7 +84,7 @@ def test_wrong_numbers_and_files() -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no calibration none.json"):
         done(f"plan --calibration none.json {FIT}")
     Path("wrong.json").write_text("{}")
-    with pytest.raises(ValueError, match="wrong.json is no calibration of this version"):
+    with pytest.raises(ValueError, match=r"wrong\.json is no calibration of this version"):
         done(f"plan --calibration wrong.json {FIT}")
 
 

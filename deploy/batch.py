@@ -1,0 +1,139 @@
+"""The main job on a batch system: `daskspectral fit` on worker jobs that come and go, with a checkpoint.
+
+`slurm/fit.py` and `pbs/fit.py` say what is the system's own; every option that is not listed here goes to
+`daskspectral fit`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import dask
+
+from daskspectral import cli
+from daskspectral.errors import Stopped, raise_on_signals
+
+ONE_THREAD = [f"export {name}_NUM_THREADS=1" for name in ("OMP", "OPENBLAS", "MKL")]  # BLAS threads per worker thread
+GRACE = 300  # a worker stops taking tasks and hands over its results this many seconds before its walltime ends
+
+
+@dataclass(frozen=True)
+class System:
+    """A batch system: its `name`, the class of `dask_jobqueue` for it, and what its users call a queue."""
+
+    name: str
+    cluster: str
+    queue: str
+
+
+def jobs(system: System, options: dict[str, Any]) -> Any:
+    """The worker jobs, none submitted yet: a cluster of dask-jobqueue, whose scheduler is this process."""
+    try:
+        import dask_jobqueue
+    except ImportError as error:
+        raise click.ClickException("dask-jobqueue is missing: pip install daskspectral[hpc]") from error
+    from distributed.security import Security
+
+    logs = Path(options["logs"]).resolve()
+    logs.mkdir(parents=True, exist_ok=True)
+    try:
+        security = Security.temporary() if options["tls"] else None
+    except ImportError as error:
+        raise click.ClickException("TLS needs cryptography: pip install cryptography, or give --no-tls") from error
+    seconds = lifetime(options["walltime"])
+    return getattr(dask_jobqueue, system.cluster)(
+        cores=options["cores"],
+        memory=options["memory"],
+        processes=options["processes"],
+        walltime=options["walltime"],
+        queue=options[system.queue],
+        account=options["account"],
+        interface=options["interface"],
+        job_name="daskspectral-worker",
+        job_script_prologue=[*options["prologue"], *ONE_THREAD],
+        job_extra_directives=list(options["directive"]),
+        worker_extra_args=[] if seconds is None else ["--lifetime", f"{seconds}s", "--lifetime-stagger", "60s"],
+        log_directory=str(logs),
+        shared_temp_directory=str(logs),  # the workers' TLS keys, readable by their owner only
+        security=security,
+        scheduler_options={"dashboard_address": ":0"},
+        python=sys.executable,
+    )
+
+
+@contextmanager
+def running(system: System, options: dict[str, Any]) -> Iterator[None]:
+    """Worker jobs under the active client."""
+    from distributed import Client
+
+    with jobs(system, options) as workers, Client(workers):
+        # adapt replaces a job that ends, even where the minimum and the maximum are the same
+        workers.adapt(minimum_jobs=options["workers_min"], maximum_jobs=options["workers_max"])
+        with dask.config.set({"daskspectral.patience": options["patience"]}):
+            yield
+
+
+def lifetime(walltime: str) -> int | None:
+    """Seconds that a worker lives, fewer than its job of `walltime` [days-]HH:MM:SS; None for short jobs."""
+    days, _, clock = walltime.rpartition("-")
+    try:
+        hours, minutes, seconds = (int(part) for part in clock.split(":"))
+        length = ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
+    except ValueError as error:
+        raise click.BadParameter(f"--walltime is [days-]HH:MM:SS, not {walltime!r}") from error
+    return length - GRACE if length > 4 * GRACE else None
+
+
+OPTIONS = (
+    click.option("--workers-min", type=click.IntRange(0), default=1, show_default=True, help="Worker jobs, at least."),
+    click.option("--workers-max", type=click.IntRange(1), default=10, show_default=True, help="Worker jobs, at most."),
+    click.option("--cores", type=click.IntRange(1), required=True, help="Cores of a worker job."),
+    click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="Processes sharing them."),
+    click.option("--memory", required=True, help="Memory of a worker job: 64GB."),
+    click.option("--walltime", default="01:00:00", show_default=True, help="Limit of a worker job: [days-]HH:MM:SS."),
+    click.option("--account", help="The account that worker jobs are charged to."),
+    click.option("--interface", help="The network that driver and workers talk over: ib0."),
+    click.option("--prologue", multiple=True, help="A line of shell before a worker: --prologue='module load x'."),
+    click.option("--tls/--no-tls", default=True, show_default=True, help="Encrypt the traffic, and let nobody in."),
+    click.option("--patience", type=float, default=3600.0, show_default=True, help="Seconds to wait without workers."),
+    click.option("--logs", default="worker-logs", show_default=True, help="A shared folder for the workers' logs."),
+    click.option("--checkpoint", required=True, help="A folder or URL for the sums so far; the same command goes on."),
+    click.argument("arguments", nargs=-1, type=click.UNPROCESSED, required=True),
+)
+
+
+def command(system: System, *own: Callable[[Any], Any]) -> click.Command:
+    """The command for a batch system, with the options that are its own."""
+
+    def main(arguments: tuple[str, ...], checkpoint: str, **options: Any) -> None:
+        if options["workers_min"] > options["workers_max"]:
+            raise click.UsageError("--workers-min is more than --workers-max")
+        with running(system, options):
+            where = checkpoint if "://" in checkpoint else os.path.abspath(checkpoint)
+            cli.main(["--verbose", "fit", *arguments, "--checkpoint", where])
+
+    main.__doc__ = f"""Run `daskspectral fit ARGUMENTS` on jobs of {system.name}, submitted, replaced and ended here.
+
+    SIGUSR1, SIGTERM and SIGHUP write the checkpoint and exit with 128 + the signal's number.
+    """
+    for option in reversed((*OPTIONS[:6], *own, *OPTIONS[6:])):
+        main = option(main)
+    settings = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+    return click.command(context_settings=settings)(main)
+
+
+def run(main: click.Command) -> None:
+    """Run a command; a signal ends it with 128 + its number, after the checkpoint is written."""
+    try:
+        with raise_on_signals(signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
+            main()
+    except Stopped as stopped:
+        sys.exit(128 + stopped.number)

@@ -1,0 +1,114 @@
+"""The manifests for the dask operator, against the schemas of its custom resources; nothing runs."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib.util
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from daskspectral.cli import command
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
+CRDS = Path("operator", "deployment", "helm", "dask-kubernetes-operator", "crds")
+jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed (pip install daskspectral[test])")
+
+
+@functools.cache
+def schemas() -> dict[str, dict[str, Any]]:
+    """The openAPIV3Schema of each kind of resource in the wheel of dask-kubernetes, which is not imported."""
+    found = importlib.util.find_spec("dask_kubernetes")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("dask-kubernetes, whose schemas are wanted, is not installed (pip install daskspectral[test])")
+    resources = {}
+    for path in (Path(found.submodule_search_locations[0]) / CRDS).glob("*.yaml"):
+        definition = yaml.safe_load(path.read_text())["spec"]
+        (version,) = (v for v in definition["versions"] if v["served"])
+        schema = strict(version["schema"]["openAPIV3Schema"])
+        schema["properties"] |= {"apiVersion": {"const": f"{definition['group']}/{version['name']}"}}
+        schema["properties"] |= {"kind": {"type": "string"}, "metadata": {"type": "object", "required": ["name"]}}
+        resources[definition["names"]["kind"]] = schema
+    return resources
+
+
+def strict(schema: Any) -> Any:
+    """A schema that refuses what Kubernetes would drop in silence: properties that it does not name."""
+    if isinstance(schema, list):
+        return [strict(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: strict(part) for key, part in schema.items()}
+    open_ended = "additionalProperties" in schema or schema.get("x-kubernetes-preserve-unknown-fields")
+    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object" and not open_ended:
+        found["additionalProperties"] = False
+    if schema.get("x-kubernetes-int-or-string"):
+        found["type"] = ["integer", "string"]
+    return found
+
+
+def manifest(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((FOLDER / name).read_text())
+    return found
+
+
+def check(document: dict[str, Any]) -> None:
+    jsonschema.Draft202012Validator(schemas()[document["kind"]]).validate(document)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.yaml")))
+def test_a_manifest_fits_the_schema_of_its_kind(name: str) -> None:
+    check(manifest(name))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("spec", "cluster", "spec", "worker", "replicas"), "ten"),
+        (("spec", "cluster", "spec", "workers"), {}),
+        (("spec", "cluster", "spec", "scheduler", "spec", "containers", 0, "imagePolicy"), "Always"),
+        (("spec", "job", "spec", "containers", 0, "args"), "fit"),
+        (("apiVersion",), "kubernetes.dask.org/v2"),
+    ],
+)
+def test_a_wrong_manifest_does_not(path: tuple[Any, ...], value: Any) -> None:
+    document = copy.deepcopy(manifest("fit.yaml"))
+    *above, last = path
+    part: Any = document
+    for key in above:
+        part = part[key]
+    part[last] = value
+    with pytest.raises(jsonschema.ValidationError):
+        check(document)
+
+
+def test_the_parts_of_a_fit_belong_together() -> None:
+    job, autoscaler = manifest("fit.yaml"), manifest("autoscaler.yaml")
+    name, spec = job["metadata"]["name"], job["spec"]["cluster"]["spec"]
+    assert autoscaler["spec"]["cluster"] == name
+    assert 1 <= autoscaler["spec"]["minimum"] <= autoscaler["spec"]["maximum"]
+    assert spec["scheduler"]["service"]["selector"]["dask.org/cluster-name"] == name
+    ports = {port["name"] for port in spec["scheduler"]["spec"]["containers"][0]["ports"]}
+    assert {port["targetPort"] for port in spec["scheduler"]["service"]["ports"]} <= ports
+    (worker,) = spec["worker"]["spec"]["containers"]
+    assert worker["args"][worker["args"].index("--nthreads") + 1] == worker["resources"]["requests"]["cpu"]
+    threads = {entry["name"]: entry["value"] for entry in worker["env"]}
+    assert threads == {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    for setting in threads:
+        assert f"{setting}=1" in (FOLDER / "Dockerfile").read_text()
+
+
+def test_the_driver_calls_the_command_as_it_is() -> None:
+    (container,) = manifest("fit.yaml")["spec"]["job"]["spec"]["containers"]
+    words = shlex.split(container["args"][0])
+    assert words[:3] == ["exec", "daskspectral", "fit"]
+    fit = command.get_command(None, "fit")
+    assert fit is not None
+    with fit.make_context("fit", words[3:], resilient_parsing=True) as context:
+        assert context.params["points"] == "s3://bucket/points.zarr"
+        assert context.params["scheduler"] == "$DASK_SCHEDULER_ADDRESS"
+        assert context.params["checkpoint"].startswith("s3://")

@@ -1,0 +1,142 @@
+"""The main job on PBS: the text of the worker jobs, and the driver's script around a stand-in for the fit."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed (pip install daskspectral[hpc])")
+
+
+def script(system: str) -> ModuleType:
+    """fit.py of a batch system, as a module."""
+    spec = importlib.util.spec_from_file_location(f"{system}_fit", DEPLOY / system / "fit.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def worker_job(system: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
+    """The lines of a worker's job; nothing is submitted."""
+    module = script(system)
+    import batch
+
+    texts: list[str] = []
+
+    def told(of: object, options: dict[str, object]) -> None:
+        with batch.jobs(of, options) as cluster:
+            texts.append(cluster.job_script())
+        raise SystemExit(0)
+
+    monkeypatch.setattr(batch, "running", told)
+    needed = ["--cores", "6", "--memory", "12GB", "--walltime", "02:00:00", "--logs", str(folder), "--no-tls"]
+    line = [*needed, "--interface", "lo", *words, "--checkpoint", "c", "points.zarr"]
+    done = CliRunner().invoke(module.main, line, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return texts[0].splitlines()
+
+
+def test_a_worker_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = ["--queue", "long", "--account", "abc", "--directive", "-l place=excl", "--prologue", "module load gcc"]
+    lines = worker_job("pbs", tmp_path, monkeypatch, *own)
+    assert lines[0].startswith("#!")
+    for directive in (
+        "-N daskspectral-worker",
+        "-q long",
+        "-A abc",
+        "-l select=1:ncpus=6:mem=12GB",
+        "-l walltime=02:00:00",
+        "-l place=excl",
+    ):
+        assert f"#PBS {directive}" in lines
+    last = lines[-1]
+    before = lines[: lines.index(last)]
+    for export in ("module load gcc", "export OPENBLAS_NUM_THREADS=1", "export OMP_NUM_THREADS=1"):
+        assert export in before  # before the worker starts
+    assert sys.executable in last
+    assert "--nthreads 6" in last
+    assert "--lifetime 6900s" in last  # five minutes less than the job
+
+
+def test_the_same_worker_on_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = worker_job("slurm", tmp_path, monkeypatch, "--partition", "cpu", "--directive=--qos=low")
+    for directive in ("-p cpu", "--cpus-per-task=6", "-t 02:00:00", "--qos=low"):
+        assert f"#SBATCH {directive}" in lines
+    assert "export OPENBLAS_NUM_THREADS=1" in lines
+    assert "--nthreads 6" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--memory", "1GB", "--checkpoint", "c", "x.zarr"], "Missing option '--cores'"),
+        (["--cores", "1", "--memory", "1GB", "x.zarr"], "Missing option '--checkpoint'"),
+        (["--cores", "1", "--memory", "1GB", "--checkpoint", "c", "--walltime", "1h", "x.zarr"], "[days-]HH:MM:SS"),
+        (
+            ["--cores", "1", "--memory", "1GB", "--checkpoint", "c", "--workers-min", "9", "--workers-max", "3", "x"],
+            "--workers-min is more than --workers-max",
+        ),
+    ],
+)
+def test_wrong_use(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(script("pbs").main, words)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+FIT = """
+import os, sys, signal, time
+open("called", "a").write(repr(sys.argv[1:]) + "\\n")
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit(128 + signal.SIGUSR1))
+open("started", "w").close()
+time.sleep(float(os.environ["LENGTH"]))
+sys.exit(int(os.environ["STATUS"]))
+"""
+
+
+@pytest.mark.parametrize(("length", "status", "again"), [(0, 0, False), (0, 1, False), (60, 138, True)])
+def test_the_driver(length: int, status: int, again: bool, tmp_path: Path) -> None:
+    """It hands on the lines of a file; when its time is up, it submits another that goes on."""
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "fit.py").write_text(FIT)
+    (folder / "run.args").write_text("--cores\n2\n--prologue\nmodule load a,b\n")
+    submitted = folder / "qsub"
+    submitted.write_text('#!/bin/sh\nprintf "%s\\n" "$@" "$ARGUMENTS" > submitted\n')
+    submitted.chmod(0o755)
+    (folder / "python").symlink_to(sys.executable)
+    environment = os.environ | {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "PBS_O_WORKDIR": str(folder),
+        "DASKSPECTRAL_DEPLOY": str(folder),
+        "DASKSPECTRAL_SECONDS": "3",
+        "ARGUMENTS": "run.args",
+        "LENGTH": str(length),
+        "STATUS": str(status),
+    }
+    environment.pop("DASKSPECTRAL_ENV", None)
+    done = subprocess.run([DEPLOY / "pbs" / "driver.pbs"], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, done.stderr
+    assert (folder / "called").read_text() == "['--cores', '2', '--prologue', 'module load a,b']\n"
+    assert (folder / "submitted").exists() == again
+    if again:
+        names = "ARGUMENTS,DASKSPECTRAL_DEPLOY,DASKSPECTRAL_SECONDS"
+        assert (folder / "submitted").read_text().splitlines() == ["-v", names, f"{folder}/driver.pbs", "run.args"]
+
+
+def test_the_driver_without_arguments(tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "ARGUMENTS"} | {"PBS_O_WORKDIR": str(tmp_path)}
+    done = subprocess.run([DEPLOY / "pbs" / "driver.pbs"], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "give the file of arguments" in done.stderr
