@@ -10,7 +10,6 @@ from daskspectral.cli import kinds
 from daskspectral.cli import options as opt
 from daskspectral.cli.choices import PICTURES, PLANNED
 from daskspectral.cli.commands import Command, logging_of, say, session, session_of, written
-from daskspectral.cli.kinds import Count
 from daskspectral.cli.storage import storage_option
 
 
@@ -100,8 +99,8 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     metavar="FILE",
     help="Where --calibrate keeps its costs, and a plan reads them; by default in your folder of application data.",
 )
-@click.option("--workers", type=Count(), help="Processes of the fit that is planned; by default 1.")
-@click.option("--threads-per-worker", type=Count(), help="Their threads; by default those of a fit here.")
+@click.option("--workers", type=kinds.Count(), help="Processes of the fit that is planned; by default 1.")
+@click.option("--threads-per-worker", type=kinds.Count(), help="Their threads; by default those of a fit here.")
 @click.pass_context
 def plan(
     context: click.Context,
