@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -188,7 +188,8 @@ def with_target(layout: Layout, target: xr.DataArray | None, rows: RowLabels) ->
 def _named(sample_dims: Dims) -> tuple[str, ...] | None:
     if sample_dims is None:
         return None
-    dims = (sample_dims,) if isinstance(sample_dims, str) else tuple(sample_dims)
+    several = isinstance(sample_dims, Iterable) and not isinstance(sample_dims, str)
+    dims: tuple[Any, ...] = tuple(sample_dims) if several else (sample_dims,)
     if not dims or len(set(dims)) < len(dims) or not all(isinstance(dim, str) for dim in dims):
         raise ValueError(
             f"sample_dims names the dimensions whose entries are rows, each once, such as ('time',); it is {dims!r}"

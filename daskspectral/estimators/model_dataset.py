@@ -12,6 +12,7 @@ from daskspectral.estimators.base import provenance
 from daskspectral.moments.patterns import POINTS, Patterns
 
 COMPONENT = "component"
+OF_A_MAP = "component of a map"
 
 
 def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
@@ -44,10 +45,15 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
 
 
 def _with_patterns(dataset: xr.Dataset, estimator: Any, patterns: Patterns) -> xr.Dataset:
-    """The same with the regression maps, in the dimensions of the data, and what they explain."""
+    """The same with the regression maps, in the dimensions of the data, and what they explain.
+
+    A dimension or coordinate of the data that the model has too, such as the components of another model, is `x_...`.
+    """
     dataset["explained_variance_ratio"] = COMPONENT, patterns.explained
-    maps = in_the_field(estimator, patterns.single, (COMPONENT,))
-    means = in_the_field(estimator, patterns.mean)
+    maps, means = in_the_field(estimator, patterns.single, (OF_A_MAP,)), in_the_field(estimator, patterns.mean)
+    taken = {*dataset.dims, *dataset.variables}  # by other names in the fields, such as a component of another model
+    clashing = {name: f"x_{name}" for name in {*means.dims, *means.coords} if name in taken}
+    maps, means = maps.rename({**clashing, OF_A_MAP: COMPONENT}), means.rename(clashing)
     for name in maps:
         own = maps[name].assign_attrs(long_name=f"regression of {name} on each function, of variance 1")
         dataset[f"{name}_pattern"] = own

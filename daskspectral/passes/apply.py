@@ -204,6 +204,11 @@ def _write(
         blocks = open_source(source.dask_fields["x"].rechunk({0: lengths}))
         source = replace(blocks, preparation=function.preparation)
     coords = {**output.coords, **{k: c for k, c in rows.coords.items() if k not in output.dims}}
+    if output.name in (*rows.dims, *coords):
+        raise ValueError(
+            f"X has rows with a dimension or coordinate {output.name!r}, the name of the result: rename it, or leave "
+            "it out"
+        )
     attributes = {**rows.attrs, **provenance, "data_fingerprint": fingerprint}
     with create_dataset(
         out,

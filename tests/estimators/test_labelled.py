@@ -313,3 +313,22 @@ def test_classes_keep_the_labels_of_their_target() -> None:
     assert (found.name, found.attrs, found.dims) == ("state", {"long_name": "state of the sea"}, ("time",))
     assert set(np.unique(found)) <= {"warm", "cold"}
     assert est.predict_proba(field())["class"].values.tolist() == ["cold", "warm"]
+
+
+@pytest.mark.parametrize("name", ["eigenfunction", "time"])
+def test_coordinates_of_the_name_of_a_result(name: str, tmp_path: Path) -> None:
+    x = (
+        field().rename(time="eigenfunction")
+        if name == "time"
+        else field().assign_coords({name: ("time", VALUES[:, 0, 0])})
+    )
+    est = spectral().fit(x)
+    with pytest.raises(ValueError, match="X has rows with a dimension or coordinate 'eigenfunction', the name of"):
+        est.transform(x, out=tmp_path / "z.zarr")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dims", [0, (), ("time", "time"), ("time", 0)])
+def test_dimensions_of_rows_are_names(dims: Any) -> None:
+    with pytest.raises(ValueError, match="sample_dims names the dimensions whose entries are rows, each once"):
+        spectral().fit(field(), sample_dims=dims)

@@ -144,3 +144,21 @@ def test_a_model_is_a_dataset_whatever_set_output_asks_for() -> None:
     wanted = model.to_xarray(data)
     xr.testing.assert_identical(model.set_output(transform="pandas").to_xarray(data), wanted)
     assert model.to_xarray(data.chunk({"time": 50})).eigenfunction.chunks is not None
+
+
+def test_a_model_of_the_functions_of_another(tmp_path: Any) -> None:
+    """Its columns are components too, with values of their own."""
+    data = field(missing=False)
+    first = fitted(data)
+    first.transform(data, out=tmp_path / "f.zarr")
+    given = first.transform(data)
+    for functions in (given, tmp_path / "f.zarr"):
+        model = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(functions, sample_dims="time")
+        found = model.to_xarray(given)
+        assert found.eigenfunction_pattern.dims == ("component", "x_component")
+        assert_close(found.x_eigenvalue.values, first.eigenvalues_, 1e-12)
+        np.testing.assert_array_equal(found.eigenvalue, model.eigenvalues_)
+        found.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
+        back = model.inverse_transform(model.transform(given))
+        assert back.dims == ("time", "component")
+        assert back.component.values.tolist() == [0, 1, 2]
