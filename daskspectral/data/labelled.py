@@ -303,6 +303,8 @@ def _check_columns(array: xr.DataArray, samples: tuple[Hashable, ...], what: str
             f"{label} holds {'time stamps' if times else 'values'} of dtype {array.dtype}, and columns are real "
             f"numbers: {remedy}"
         )
+    if strange := [dim for dim in array.dims if not isinstance(dim, str)]:
+        raise TypeError(f"{label} has dimensions that are not named by text, such as {strange[0]!r}: rename them")
     for dim in array.dims:
         if dim not in samples and dim in array.coords and array.coords[dim].dtype.kind == "M":
             raise ValueError(

@@ -383,3 +383,8 @@ def test_latitudes_in_radians_are_refused() -> None:
     with pytest.raises(ValueError, match=r"latitude='lat' has the units 'radian', and degrees are wanted: give"):
         lay_out(x, latitude="lat")
     assert lay_out(x.assign_coords(lat=x.lat.assign_attrs(units="degrees_north")), latitude="lat") is not None
+
+
+def test_dimensions_that_are_no_text_are_refused() -> None:
+    with pytest.raises(TypeError, match="X has dimensions that are not named by text, such as 0: rename them"):
+        lay_out(xr.DataArray(np.ones((4, 2)), dims=("time", 0)))
