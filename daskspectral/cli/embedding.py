@@ -133,7 +133,7 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
     help=f"{opt.EVERY_HELP}; 60 by default.",
 )
 @opt.model_option
-@click.option("--embedding", help="A new zarr array for the coordinates of every row.")
+@opt.embedding_option
 @opt.run_options
 def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
     """Embed the rows of POINTS: the SDP embedding, a diffusion map, or a kernel that is learned."""
@@ -146,9 +146,9 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
     refuse_existing(out, overwrite)
     refuse_input(out, points)
     if options["cache_path"] is not None:
-        _refuse_same(out, "--cache-path", options["cache_path"])
+        opt.refuse_same(out, "--cache-path", options["cache_path"])
     if embedding is not None:
-        _refuse_same(out, "--embedding", embedding)
+        opt.refuse_same(out, "--embedding", embedding)
         refuse_existing(embedding, overwrite)
         refuse_input(embedding, points)
     opt.refuse_checkpoint(options)
@@ -188,17 +188,6 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
     if kind == "kernel":
         return KernelEmbedding(**found)
     return SDPEmbedding(**found) if kind == "sdp" else DiffusionMap(**found)
-
-
-def _refuse_same(out: str, option: str, other: str) -> None:
-    """Raise click's UsageError where one of two outputs would be in the other."""
-    from daskspectral.data.readers import refuse_input
-
-    try:
-        refuse_input(out, other)
-        refuse_input(other, out)
-    except ValueError:
-        raise click.UsageError(f"--out {out} and {option} {other} need places of their own") from None
 
 
 def _given(options: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ COMMANDS = {
     "graph": ("embedding:graph", "The graph Laplacian of all pairs of points, a baseline."),
     "info": ("using:info", "What a saved model or saved moments hold."),
     "invariant": ("regression:invariant", "Regression among the functions that a group leaves as they are."),
+    "jacobi": ("atoms:jacobi", "Coordinates of atoms, for potentials with their symmetries."),
     "merge": ("spectral:merge", "The moments of several models added and solved again."),
     "plan": ("inspecting:plan", "The tasks and the memory of a fit, before it starts."),
     "plot": ("inspecting:plot", "A picture of a model: functions, spectrum or choice."),

@@ -126,6 +126,9 @@ space_options = together(
         "--manifold",
         help=f"{MANIFOLD_HELP}; by default the columns' ranges.",
     ),
+    click.option(
+        "--coordinates", metavar="PATH", help="The model of `daskspectral jacobi` whose manifold and group are taken."
+    ),
     click.option("--group", help="permutations, cyclic, signflips, rotations:K, joined by +; none by default."),
     click.option(
         "--smoothness",
@@ -217,6 +220,7 @@ trust_option = click.option(
     metavar="MODULE.NAME",
     help="A class or function of your own that the file may ask for; several times for several.",
 )
+embedding_option = click.option("--embedding", help="A new zarr array for the coordinates of every row.")
 model_option = click.option("--out", required=True, help=f"{OUT_HELP} a new zarr group.")
 
 
@@ -276,6 +280,17 @@ def refuse_checkpoint(options: Mapping[str, Any]) -> None:
         from daskspectral.engine.checkpoint import checkpoint_directory
 
         checkpoint_directory(options["checkpoint"])
+
+
+def refuse_same(out: str, option: str, other: str) -> None:
+    """Raise click's UsageError where one of two outputs would be in the other."""
+    from daskspectral.data.readers import refuse_input
+
+    try:
+        refuse_input(out, other)
+        refuse_input(other, out)
+    except ValueError:
+        raise click.UsageError(f"--out {out} and {option} {other} need places of their own") from None
 
 
 @contextmanager

@@ -83,6 +83,7 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
     examples=[
         "invariant points.zarr y.zarr --group signflips --out invariant.zarr",
         "invariant sphere.zarr s.zarr --manifold sphere --group permutations --out ball.zarr",
+        "invariant coordinates.zarr y.zarr --coordinates water.zarr --out potential.zarr",
     ],
 )
 @click.argument("points")
@@ -171,9 +172,27 @@ def _space(points: str, options: dict[str, Any]) -> tuple[Any, tuple[Any, Any, f
     refuse_existing(options["out"], options["overwrite"])
     opt.refuse_checkpoint(options)
     array, dimension = opt.opened(points, options)
+    if options["coordinates"] is not None:
+        return array, (*_space_of(options), options["smoothness"], options["functions"])
     manifold = None if options["manifold"] is None else parse_manifold(options["manifold"], dimension)
     group = None if options["group"] is None else parse_group(options["group"], dimension)
     return array, (manifold, group, options["smoothness"], options["functions"])
+
+
+def _space_of(options: dict[str, Any]) -> tuple[Any, Any]:
+    """The manifold and the group of the Jacobi coordinates that the options name."""
+    from daskspectral.cli.using import loaded
+    from daskspectral.estimators import JacobiCoordinates
+
+    if options["manifold"] is not None or options["group"] is not None:
+        raise click.UsageError("--coordinates has a manifold and a group: leave --manifold and --group out")
+    found = loaded(options["coordinates"], ())
+    if not isinstance(found, JacobiCoordinates):
+        kind = type(found).__name__
+        raise ValueError(
+            f"--coordinates {options['coordinates']} holds {kind}, and a model of `daskspectral jacobi` is wanted"
+        )
+    return found.manifold_, found.group_
 
 
 def _fit(

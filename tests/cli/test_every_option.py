@@ -29,6 +29,7 @@ BASES = {
     "classify": "classify points.zarr labels.zarr --manifold interval:-6:6 --functions 20",
     "embed": "embed points.zarr --bandwidth 4 --method lowrank --landmarks 20",
     "graph": "graph points.zarr --landmarks 20 --components 3",
+    "jacobi": "jacobi atoms.zarr",
     "plan": f"plan fit points.zarr {KERNEL}",
     "plot": "plot model.zarr points.zarr",
     "verify": "verify points.zarr",
@@ -127,6 +128,11 @@ SPECIFIC: dict[str, dict[str, Case]] = {
     "invariant": {
         "--manifold": ("--manifold interval:-7:7", OTHER),
         "--group": ("--group signflips", OTHER),
+        "--coordinates": (
+            "invariant coordinates.zarr y.zarr --coordinates water.zarr --functions 200",
+            "invariant coordinates.zarr y.zarr --coordinates alike.zarr --functions 200",
+            OTHER,
+        ),
         "--smoothness": ("--smoothness 3", OTHER),
         "--functions": ("--functions 30", OTHER),
         "--gradients": ("--gradients b.zarr", OTHER),
@@ -138,6 +144,11 @@ SPECIFIC: dict[str, dict[str, Case]] = {
     "classify": {
         "--manifold": ("--manifold interval:-7:7", OTHER),
         "--group": ("--group signflips", OTHER),
+        "--coordinates": (
+            "classify coordinates.zarr labels.zarr --coordinates water.zarr --functions 200",
+            "classify coordinates.zarr labels.zarr --coordinates alike.zarr --functions 200",
+            OTHER,
+        ),
         "--smoothness": ("--smoothness 3", OTHER),
         "--functions": ("--functions 30", OTHER),
         "--alpha": ("--alpha 0.1", OTHER),
@@ -193,6 +204,11 @@ SPECIFIC: dict[str, dict[str, Case]] = {
         "--components": ("--components 2", OTHER),
         "--rtol": ("--rtol 1e-2", OTHER),
         "--seed": ("--seed 1", OTHER),
+    },
+    "jacobi": {
+        "--masses": ("--masses 16,1,1", OTHER),
+        "--species": ("--species H,H,O", OTHER),
+        "--embedding": ("--embedding e.zarr", "e.zarr"),
     },
     "plan": {},
     "plot": {
@@ -317,6 +333,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "more-y": y,
         "more-b": -x,
         "more-weights": np.full(400, 2.0),
+        "atoms": rng.standard_normal((300, 9)),
+        "bad-atoms": np.full((300, 9), np.nan),
         "far": np.concatenate([x[:40], [[90.0, 90.0]]]),
     }
     arrays["more-views"] = np.concatenate([arrays["other-points"], x[300:]])
@@ -346,6 +364,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "embed few.zarr --bandwidth 1 --method exact --out sdp.zarr",
         ):
             assert call(line).exit_code == 0, line
+    atoms = arrays["atoms"]
+    arrays["bad-atoms"][1:] = atoms[1:]
+    zarr.open_array(folder / "bad-atoms.zarr", mode="r+")[...] = arrays["bad-atoms"]
+    water = dsp.JacobiCoordinates([16, 1, 1]).fit(atoms)
+    water.save(folder / "water.zarr")
+    water.transform(atoms, out=folder / "coordinates.zarr")
+    alike = dsp.JacobiCoordinates([16, 1, 1], species=["O", "H", "D"]).fit(atoms)
+    alike.save(folder / "alike.zarr")
     shutil.copytree(folder / "model.zarr", folder / "other.zarr")
     return folder
 
@@ -454,11 +480,13 @@ def test_an_option_of_several_commands(name: str, option: str, cluster: str) -> 
         assert ran(f"{line} --weights {weights}") != ran(line)
     elif how == "invalid":
         bad = base.replace("points.zarr", "bad.zarr").replace("more.zarr", "bad-more.zarr").replace("x.npy", "bad.npy")
+        bad = bad.replace("atoms.zarr", "bad-atoms.zarr")
         failed(f"{bad} --on-invalid raise")
         assert ran(f"{bad} --on-invalid skip")
     elif how == "missing":
         shutil.rmtree("points.zarr/c/1")
         shutil.rmtree("more.zarr/c/3")
+        shutil.rmtree("atoms.zarr/c/1")
         failed(base)
         assert ran(f"{base} --allow-missing")
     elif how == "checkpoint":

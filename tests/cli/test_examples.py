@@ -39,6 +39,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arrays |= {"s": sphere.prod(axis=1), "labels": ((x**2).sum(axis=1) + rng.normal(size=300) > 2).astype(int)}
     for name, array in arrays.items():
         zarr.create_array(folder / f"{name}.zarr", data=array, chunks=(100, *array.shape[1:]))
+    atoms = zarr.create_array(folder / "atoms.zarr", data=rng.standard_normal((300, 9)), chunks=(100, 9))
+    water = dsp.JacobiCoordinates([16, 1, 1]).fit(atoms[...])
+    water.save(folder / "water.zarr")
+    water.transform(atoms[...], out=folder / "coordinates.zarr")
     np.savetxt(folder / "table.csv", x, delimiter=",", header="a,b", comments="")
     np.save(folder / "image.npy", x)
     field = xr.DataArray(rng.standard_normal((40, 3, 4)), {"lat": [-50.0, 0, 50]}, ("time", "lat", "lon"), name="sst")

@@ -32,6 +32,7 @@ BEHIND: dict[str, list[Callable[..., Any]]] = {
         *(dsp.SDPEmbedding, dsp.SDPEmbedding.fit, dsp.DiffusionMap, dsp.DiffusionMap.fit),
         *(dsp.KernelEmbedding, dsp.KernelEmbedding.fit),
     ],
+    "jacobi": [dsp.JacobiCoordinates, dsp.JacobiCoordinates.fit],
     "graph": [dsp.GraphLaplacian, dsp.GraphLaplacian.fit],
     "plan": [],
     "plot": [plot.eigenfunctions],

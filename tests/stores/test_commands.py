@@ -34,6 +34,7 @@ LINES = {
     "invariant": ["invariant URL/p.zarr y.zarr --out o.zarr", "invariant p.zarr y.zarr --out URL/o.zarr"],
     "classify": ["classify URL/p.zarr y.zarr --out o.zarr", "classify p.zarr URL/y.zarr --out o.zarr"],
     "embed": ["embed URL/p.zarr --out o.zarr", "embed p.zarr --out o.zarr --embedding URL/e.zarr"],
+    "jacobi": ["jacobi URL/p.zarr --out o.zarr"],
     "graph": ["graph URL/p.zarr --out o.zarr", "graph URL/p.zarr --neighbours 4 --out o.zarr"],
     "plan": ["plan fit URL/p.zarr"],
     "plot": ["plot URL/m.zarr --out o.png", "plot m.zarr URL/p.zarr --out o.png", "plot m.zarr --out URL/o.png"],
