@@ -61,6 +61,6 @@ def test_usage(line: str, message: str) -> None:
 def test_what_cannot_be() -> None:
     with pytest.raises(ValueError, match="X has 9 columns, and 2 atoms have 6 coordinates"):
         done("jacobi x.zarr --masses 16,1 --out c.zarr")
-    done("invariant x.zarr y.zarr --functions 20 --out m.zarr")
-    with pytest.raises(ValueError, match=r"m\.zarr holds InvariantRegressor, and a model of .* is wanted"):
+    done("regress x.zarr y.zarr --kernel gaussian:3 --landmarks 30 --alpha 0.01 --out m.zarr")
+    with pytest.raises(ValueError, match=r"m\.zarr holds HermiteRegressor, and a model of .* is wanted"):
         done("invariant x.zarr y.zarr --coordinates m.zarr --out n.zarr")
