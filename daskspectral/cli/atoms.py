@@ -14,7 +14,7 @@ from daskspectral.cli.commands import Command, say, written
 @click.command(
     cls=Command,
     examples=[
-        "jacobi atoms.zarr --masses 16,1,1 --out water.zarr --embedding coordinates.zarr",
+        "jacobi atoms.zarr --masses 16,1,1 --out water.zarr --embedding reduced.zarr",
     ],
 )
 @click.argument("positions")

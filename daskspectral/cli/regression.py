@@ -83,7 +83,7 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
     examples=[
         "invariant points.zarr y.zarr --group signflips --out invariant.zarr",
         "invariant sphere.zarr s.zarr --manifold sphere --group permutations --out ball.zarr",
-        "invariant coordinates.zarr y.zarr --coordinates water.zarr --out potential.zarr",
+        "invariant reduced.zarr y.zarr --coordinates water.zarr --out potential.zarr",
     ],
 )
 @click.argument("points")

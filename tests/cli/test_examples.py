@@ -42,7 +42,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     atoms = zarr.create_array(folder / "atoms.zarr", data=rng.standard_normal((300, 9)), chunks=(100, 9))
     water = dsp.JacobiCoordinates([16, 1, 1]).fit(atoms[...])
     water.save(folder / "water.zarr")
-    water.transform(atoms[...], out=folder / "coordinates.zarr")
+    water.transform(atoms[...], out=folder / "reduced.zarr")
     np.savetxt(folder / "table.csv", x, delimiter=",", header="a,b", comments="")
     np.save(folder / "image.npy", x)
     field = xr.DataArray(rng.standard_normal((40, 3, 4)), {"lat": [-50.0, 0, 50]}, ("time", "lat", "lon"), name="sst")
