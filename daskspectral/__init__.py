@@ -2,8 +2,8 @@
 
 How to work on it
 -----------------
-Imports run downward: cli > plot, testing > estimators, model_selection > passes > engine > store, datasets > data >
-neural > moments, pairs > operators > modes > basis > forms > landmarks > solve > groups > manifolds > kernels >
+Imports run downward: cli > report > plot, testing > estimators, model_selection > passes > engine > store, datasets >
+data > neural > moments, pairs > operators > modes > basis > forms > landmarks > solve > groups > manifolds > kernels >
 registry > errors.
 Everything from `neural` down is mathematics, and knows numpy and scipy only (and, where it is installed, jax).
 
@@ -52,7 +52,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daskspectral import basis, datasets, groups, kernels, landmarks, manifolds, model_selection, operators, testing
+    from daskspectral import (
+        basis,
+        datasets,
+        groups,
+        kernels,
+        landmarks,
+        manifolds,
+        model_selection,
+        operators,
+        plot,
+        report,
+        testing,
+    )
     from daskspectral.errors import (
         DensityWarning,
         FitWarning,
@@ -125,6 +137,8 @@ _MODULES = (
     "manifolds",
     "model_selection",
     "operators",
+    "plot",
+    "report",
     "testing",
 )
 
@@ -166,6 +180,8 @@ __all__ = [
     "model_selection",
     "operators",
     "partial",
+    "plot",
+    "report",
     "save",
     "second",
     "testing",

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from types import FrameType
 
@@ -25,6 +26,7 @@ __all__ = [
     "UntrustedError",
     "WeightWarning",
     "nearest",
+    "overheard",
     "raise_on_signals",
     "renumbered",
     "warn_user",
@@ -63,8 +65,26 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
+_listening: ContextVar[tuple[list[str], ...]] = ContextVar("listening", default=())
+
+
+@contextmanager
+def overheard() -> Iterator[list[str]]:
+    """What `warn_user` is told inside, as "Category: message", each once, whatever filters do with the warnings."""
+    heard: list[str] = []
+    token = _listening.set((*_listening.get(), heard))
+    try:
+        yield heard
+    finally:
+        _listening.reset(token)
+
+
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn at the line outside this package, and outside scikit-learn, that called into it, however deep it is."""
+    text = f"{category.__name__}: {message}"
+    for heard in _listening.get():
+        if text not in heard:
+            heard.append(text)
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and _passed(frame):

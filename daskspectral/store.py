@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import time
@@ -79,6 +80,15 @@ def untrusted(path: Path, *, storage_options: Mapping[str, Any] | None = None) -
         return foreign(data)
 
 
+def version_of(path: Path) -> str | None:
+    """The version of daskspectral that wrote a saved model or moments; None where the store does not say.
+
+    Raises FileNotFoundError, ValueError or OSError where there is no model, or a damaged one.
+    """
+    version = _Stored.open(os.fspath(path)).header.get("version")
+    return None if version is None else str(version)
+
+
 def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bool = False) -> None:
     """Write encoded data as a zarr group that appears whole or not at all.
 
@@ -94,7 +104,8 @@ def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bo
         _for_each(write, arrays, path)
         digests = {name: digest(array) for name, array in arrays.items()}
         header = {"format": FORMAT, "kind": kind, "state": plain, "digests": digests}
-        group.attrs[_KEY] = {**header, "digest": _header_digest(header)}
+        made = importlib.import_module("daskspectral").__version__
+        group.attrs[_KEY] = {**header, "digest": _header_digest(header), "version": made}
 
 
 def read_state(path: Path) -> tuple[str, Any]:

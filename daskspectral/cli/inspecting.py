@@ -57,7 +57,8 @@ def plot(
     if kind == "functions":
         figure = pictures.eigenfunctions(estimator, points, **({} if components is None else {"count": components}))
     else:
-        figure = pictures.spectrum(estimator) if kind == "spectrum" else pictures.choice(estimator)
+        axes = pictures.spectrum(estimator) if kind == "spectrum" else pictures.choice(estimator)
+        figure = pictures.figure_of(axes)
     pictures.save_figure(figure, out, overwrite=overwrite)
     written("picture", out)
 

@@ -12,7 +12,7 @@ from daskspectral import __version__
 from daskspectral.errors import nearest
 
 ATTRIBUTE = "daskspectral_settings"
-PICTURE_ENDINGS = (".png", ".pdf", ".svg")
+PICTURE_ENDINGS = (".png", ".pdf", ".svg", ".html", ".htm")
 ABOUT = ("command", "daskspectral")
 """Keys of kept settings that are no options: the command, and the version that resolved them."""
 OF_THE_CALL = frozenset(

@@ -32,6 +32,8 @@ from daskspectral.data.source import Source
 from daskspectral.data.writer import refuse_existing
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.estimators.columns import NAMES, NamedColumns
+from daskspectral.estimators.doubts import WARNINGS
+from daskspectral.estimators.notebook import head_html
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
@@ -51,11 +53,16 @@ from daskspectral.store import load, save
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
 LAYOUTS = ("layout_", "right_layout_")
+KEPT = (*LAYOUTS, WARNINGS)  # with any model that has them
 planning = logging.getLogger("daskspectral.plan")
 
 
 class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
-    """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names."""
+    """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
+
+    `warnings_` is what the last fit, update or solution warned of, "Category: message" each. In a notebook a fitted
+    estimator shows what a report begins with (`daskspectral.report`), others scikit-learn's diagram.
+    """
 
     expects: ClassVar = {
         "operator": Operator,
@@ -81,10 +88,20 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
         return self
 
     @final
+    def _repr_html_inner(self) -> str:
+        return head_html(self) or str(super()._repr_html_inner())
+
+    @final
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)
+        shown = head_html(self) if "text/html" in bundle else ""
+        return {**bundle, "text/html": shown} if shown else bundle
+
+    @final
     def state(self) -> dict[str, Any]:
         """The parameters and the fitted attributes; raises sklearn's NotFittedError before `fit`."""
         check_is_fitted(self)
-        found = {name: getattr(self, name) for name in (*self.fitted_attributes, *LAYOUTS) if hasattr(self, name)}
+        found = {name: getattr(self, name) for name in (*self.fitted_attributes, *KEPT) if hasattr(self, name)}
         if NAMES in vars(self):
             found[NAMES] = self.feature_names_in_.tolist()
         return {"params": self.plain_params(), "fitted": found}
@@ -102,7 +119,7 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
                 setattr(estimator, name, value)
         if NAMES in fitted:
             estimator.feature_names_in_ = np.array([str(name) for name in fitted[NAMES]], dtype=object)
-        known = {name for name in (*estimator.fitted_attributes, *LAYOUTS, NAMES) if name in vars(estimator)}
+        known = {name for name in (*estimator.fitted_attributes, *KEPT, NAMES) if name in vars(estimator)}
         strange = sorted(set(fitted) - known)
         if strange:
             raise ValueError(

@@ -15,6 +15,7 @@ from daskspectral.data.opening import open_regression
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
 from daskspectral.engine.checkpoint import leased
+from daskspectral.estimators.doubts import remembered
 from daskspectral.estimators.hermite_functions import RegressionFunctions
 from daskspectral.estimators.labelled import labelled
 from daskspectral.kernels import Kernel
@@ -266,6 +267,7 @@ class HermiteRegressor(RegressionFunctions):
         options: dict[str, Any] = {"on_invalid": on_invalid, "allow_missing": allow_missing, "progress": progress}
         return self._update_source(source, folds=found, **options)
 
+    @remembered
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, with this alpha and gradient_weight; no data are touched.
 

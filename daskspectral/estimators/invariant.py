@@ -16,6 +16,7 @@ from daskspectral.data.opening import open_regression
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
 from daskspectral.engine.checkpoint import leased
+from daskspectral.estimators.doubts import remembered
 from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.groups import Group
@@ -288,6 +289,7 @@ class InvariantRegressor(Regressor):
             advise_appended(reading, rows, self.manifold_, on_invalid=on_invalid, progress=progress)
         return updated
 
+    @remembered
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, with this solver, penalty and smoothness; no data are touched.
 

@@ -22,6 +22,7 @@ from daskspectral.data.readers import ArrayReader, ZarrReader
 from daskspectral.data.stacking import lazy_rows
 from daskspectral.errors import InvalidRowError
 from daskspectral.estimators.base import LAYOUTS
+from daskspectral.estimators.doubts import remembered
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 LABELLED = (xr.DataArray, xr.Dataset, zarr.Group, str, os.PathLike)
@@ -32,9 +33,10 @@ def labelled(method: Call) -> Call:
     """Make a `fit`, or another method that takes rows X, take labelled data as rows.
 
     `fit` gets the arguments `sample_dims` and `latitude` too, which take the place of the parameters, and keeps the
-    layout as `layout_`; other methods lay out their X as it was.
+    layout as `layout_`; other methods lay out their X as it was. `fit` and `update` keep what they warn of.
     """
     own, fits = signature(method), method.__name__ in ("fit", "plan")
+    called = remembered(method) if method.__name__ in ("fit", "update") else method
 
     @wraps(method)
     def laid_out(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
@@ -57,7 +59,7 @@ def labelled(method: Call) -> Call:
                 "xarray.DataArray or Dataset, a zarr group or NetCDF files, or leave it out"
             )
         try:
-            result = method(self, **values)
+            result = called(self, **values)
         except InvalidRowError as error:
             if layouts is not None:
                 error.add_note(

@@ -23,6 +23,7 @@ from daskspectral.data.remote import stored
 from daskspectral.data.source import Preparation
 from daskspectral.data.stacking import lazy_rows
 from daskspectral.estimators.base import LAYOUTS, MeasuredEstimator
+from daskspectral.estimators.doubts import remembered
 from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.model_dataset import COMPONENT, in_the_field, model_dataset
 from daskspectral.estimators.transformer import Transformer, framed
@@ -108,6 +109,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         self.moments_ = moments
         return self.restored()
 
+    @remembered
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, by this or another run; no data are touched.
 

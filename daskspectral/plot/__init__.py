@@ -1,17 +1,56 @@
-"""Pictures of fitted estimators: eigenfunctions over the data, the spectrum, and the choice. Needs matplotlib."""
+"""Pictures in matplotlib (extra `plot`), good enough to print: `dsp.plot`.
 
+==================================================  ================================================================
+`spectrum(est)`, `held_out(est)`                    values with 95 % intervals and trust; fitted against held out
+`eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and colour bar; many, side by side
+`series(est, X, 1)`                                 a function along a trajectory
+`embedding(F, color=)`                              rows in two coordinates, coloured by any variable
+`landmarks(est)`                                    where the kernel functions sit
+`timescales(models)`                                implied timescales of transfer operators against the lag
+`gram(est)`                                         the Gram matrix's eigenvalues, and the rank
+`choice(est)`                                       the scores of the automatic choice by scale
+`level_lines(axes, x, y, values)`, `mollweide()`    filled level lines of any values; points of a map of the sphere
+`panels(titles)`, `save_figure(figure, path)`       a figure of panels; a file that appears whole or not at all
+==================================================  ================================================================
+
+Each that draws one picture takes `ax=`, axes to draw into, and returns the axes; `figure_of(axes)` is their figure.
+
+>>> import numpy as np
+>>> import daskspectral as dsp
+>>> x = np.random.default_rng(0).uniform(0, np.pi, (2000, 1))
+>>> est = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), n_landmarks=30, n_components=4, random_state=0)
+>>> axes = dsp.plot.spectrum(est.fit(x))
+>>> axes.get_xlabel(), axes.get_ylabel()
+('index', 'eigenvalue')
+
+Colours differ in lightness too, so that they are told apart without seeing hue; a function is drawn in bands, and the
+middle band holds 0. `daskspectral.report` puts all of it on one page.
+"""
+
+from daskspectral.plot.clouds import embedding, landmarks
+from daskspectral.plot.decay import gram, timescales
 from daskspectral.plot.files import refuse_picture, save_figure
-from daskspectral.plot.functions import eigenfunctions, level_lines, mollweide, panels, save_eigenfunctions
-from daskspectral.plot.spectra import choice, spectrum
+from daskspectral.plot.functions import eigenfunction, eigenfunctions, panels, save_eigenfunctions, series
+from daskspectral.plot.maps import level_lines, mollweide
+from daskspectral.plot.spectra import choice, held_out, spectrum
+from daskspectral.plot.style import figure_of
 
 __all__ = [
     "choice",
+    "eigenfunction",
     "eigenfunctions",
+    "embedding",
+    "figure_of",
+    "gram",
+    "held_out",
+    "landmarks",
     "level_lines",
     "mollweide",
     "panels",
     "refuse_picture",
     "save_eigenfunctions",
     "save_figure",
+    "series",
     "spectrum",
+    "timescales",
 ]

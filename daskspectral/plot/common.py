@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Preparation
-from daskspectral.estimators import GraphLaplacian, SpectralDecomposition
+from daskspectral.estimators import (
+    DiffusionMap,
+    GraphLaplacian,
+    KernelEmbedding,
+    SDPEmbedding,
+    SpectralDecomposition,
+)
 
 Estimator = SpectralDecomposition | GraphLaplacian
+Embedding = SDPEmbedding | DiffusionMap | KernelEmbedding
 
 
-def check_fitted(estimator: Any) -> None:
-    """Raise TypeError for other estimators, and sklearn's NotFittedError before `fit`."""
-    if not isinstance(estimator, Estimator):
-        raise TypeError(
-            f"pictures are drawn of a fitted SpectralDecomposition or GraphLaplacian; got {type(estimator).__name__}"
-        )
+def check_fitted(estimator: Any, kinds: Any = Estimator) -> None:
+    """Raise TypeError for estimators of other kinds, and sklearn's NotFittedError before `fit`."""
+    if not isinstance(estimator, kinds):
+        names = [kind.__name__ for kind in getattr(kinds, "__args__", (kinds,))]
+        named = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        raise TypeError(f"pictures are drawn of a fitted {named}; got {type(estimator).__name__}")
     check_is_fitted(estimator)
 
 
@@ -28,21 +37,54 @@ def preparation_of(estimator: Estimator) -> Preparation:
     return Preparation() if isinstance(estimator, GraphLaplacian) else estimator.preparation_
 
 
-def is_singular(estimator: Estimator) -> bool:
+def is_singular(estimator: Any) -> bool:
     """Whether the estimator has singular values."""
     return isinstance(estimator, SpectralDecomposition) and estimator.solver_.two_sided
 
 
-def values_of(estimator: Estimator) -> NDArray[np.inexact[Any]]:
+def values_of(estimator: Any) -> NDArray[np.inexact[Any]]:
     """The eigenvalues, or the singular values."""
-    singular = isinstance(estimator, SpectralDecomposition) and is_singular(estimator)
-    values: NDArray[np.inexact[Any]] = estimator.singular_values_ if singular else estimator.eigenvalues_
+    values: NDArray[np.inexact[Any]]
+    if isinstance(estimator, Embedding):
+        values = estimator.spectrum_
+    else:
+        values = estimator.singular_values_ if is_singular(estimator) else estimator.eigenvalues_
     return values
 
 
 def vanishing(values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
     """Which values are 0 beside the largest."""
-    return np.asarray(np.abs(values) <= 1e-9 * np.abs(values).max())
+    return np.asarray(np.abs(values) <= 1e-9 * np.abs(values).max(initial=0.0))
+
+
+def landmarks_of(estimator: Any) -> NDArray[np.floating[Any]] | None:
+    """The landmarks (p, d) in the units of X, in the columns that are used; None for a basis without landmarks."""
+    basis = getattr(estimator, "basis_", None)
+    for part in () if basis is None else basis.parts:
+        if isinstance(part.core, LandmarkBasis):
+            return in_units(getattr(estimator, "preparation_", Preparation()), part.core.landmarks)
+    return None
+
+
+def in_units(preparation: Preparation, points: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Prepared points (p, d) in the units of X, in the columns that are used."""
+    return replace(preparation, columns=None).inverse(points, points.shape[1])
+
+
+def column_names(estimator: Any) -> list[str]:
+    """A name for each column that is used, with its unit where the data have one."""
+    layout = vars(estimator).get("layout_")
+    width = int(estimator.n_features_in_)
+    if layout is not None:
+        units = [str(v.attrs.get("units", "")) for v in layout.variables for _ in range(v.width)]
+        units = units if layout.kept is None else [u for u, kept in zip(units, layout.kept, strict=True) if kept]
+        named = zip(layout.names, units, strict=True)
+        names = [f"{name} ({unit})" if unit else name for name, unit in named]
+    else:
+        names = [str(name) for name in vars(estimator).get("feature_names_in_", [f"column {i}" for i in range(width)])]
+    own = getattr(estimator, "preparation_", None)
+    chosen = None if own is None else own.columns
+    return names if chosen is None else [names[i] for i in chosen]
 
 
 def require_matplotlib() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -37,17 +37,22 @@ def save_figure(
     `refuse_picture` does, for a path where it cannot be written.
     """
     refuse_picture(path, overwrite)
-    target, suffix = local_path(path), _suffix(path)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=_suffix(path).removeprefix("."), dpi=dpi)
+    write_file(path, drawn.getvalue())
+
+
+def write_file(path: Location, data: bytes) -> None:
+    """Write a file at a path or URL; it appears whole or not at all."""
+    target = local_path(path)
     if target is None:
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format=suffix.removeprefix("."), dpi=dpi)
         files, root = connect(path)
         with reaching(path, writing=True, files=files):
-            files.pipe_file(root, drawn.getvalue())
+            files.pipe_file(root, data)
         return
     staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
-        figure.savefig(staging, format=suffix.removeprefix("."), dpi=dpi)
+        staging.write_bytes(data)
         staging.replace(target)
     finally:
         staging.unlink(missing_ok=True)
@@ -61,8 +66,13 @@ def refuse_picture(path: Location, overwrite: bool) -> None:
     missing or cannot be written.
     """
     require_matplotlib()
-    if _suffix(path) not in SUFFIXES:
-        raise ValueError(f"a picture's name must end in {', '.join(SUFFIXES)}; it is {os.fspath(path)!r}")
+    refuse_file(path, SUFFIXES, overwrite, what="a picture")
+
+
+def refuse_file(path: Location, endings: Sequence[str], overwrite: bool, *, what: str) -> None:
+    """Raise an error for a file that could not be written, as `refuse_picture` does; `what` is "a report", say."""
+    if _suffix(path) not in endings:
+        raise ValueError(f"{what}'s name must end in {', '.join(endings)}; it is {os.fspath(path)!r}")
     target = local_path(path)
     if target is None:
         _refuse_object(os.fspath(path), overwrite)

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
-from scipy.spatial import KDTree
 
+from daskspectral.basis import FourierLattice
 from daskspectral.data.labelled import lay_out
 from daskspectral.data.remote import stored
-from daskspectral.data.source import open_source
-from daskspectral.engine.sampling import draw_rows
+from daskspectral.data.source import Source, open_source
+from daskspectral.engine.sampling import draw_rows, take_rows
+from daskspectral.plot.canvas import Canvas, Pairs, canvas_of
 from daskspectral.plot.common import (
     Estimator,
     check_fitted,
+    column_names,
+    in_units,
     is_singular,
+    landmarks_of,
     preparation_of,
     require_matplotlib,
     values_of,
     vanishing,
 )
 from daskspectral.plot.files import Location, refuse_picture, save_figure
+from daskspectral.plot.style import BLUE, LINE, axes_of, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,17 +36,72 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.floating[Any]]
 
-_COLOURS = "RdBu_r"
-_BANDS = 9  # odd: the middle band holds 0, so that a function shows no noise where it vanishes
-_GRID = 240  # grid points along the longer side
-_NEIGHBOURS = 10
-_SHOWN = 3000  # data points that are drawn; more of them only blacken the panels
+
+def eigenfunction(
+    estimator: Estimator,
+    X: Any = None,
+    component: int = 1,
+    *,
+    ax: Axes | None = None,
+    colour_bar: bool = True,
+    max_points: int = 20_000,
+    random_state: Any = 0,
+) -> Axes:
+    """Draw one eigenfunction over a sample of the rows of X, with axes, units and a colour bar.
+
+    One column: a line over a histogram of the data. Two: level lines where there are data. Three on the unit sphere:
+    level lines in matplotlib's Mollweide projection (`ax` must have it), the third axis upward. Otherwise the sample in
+    the two columns that tell most of the function, coloured by its values. Of complex functions the real part is
+    drawn, of singular ones the left one.
+
+    Without X the landmarks stand for the data, or the box of a Fourier lattice. The axes have the names and units of
+    the columns where the data had them. Raises ImportError without matplotlib, TypeError for other estimators,
+    ValueError for X with other columns than at the fit or without a valid row, for a component that there is not, and
+    without X where the model knows no places.
+    """
+    require_matplotlib()
+    check_fitted(estimator)
+    check_component(estimator, component)
+    canvas = canvas_over(estimator, X, max_points=max_points, random_state=random_state)
+    axes = axes_of(ax, canvas.size, canvas.projection)
+    scale = canvas.scale([component])
+    canvas.draw(axes, component, scale)
+    axes.set_title(_title(estimator, component), fontsize=9)
+    if colour_bar and canvas.points.shape[1] > 1:
+        scale.bar(axes, f"{_noun(estimator)} {component}", shrink=0.9)
+    return axes
+
+
+def series(
+    estimator: Estimator, X: Any, component: int = 1, *, ax: Axes | None = None, start: int = 0, length: int = 1000
+) -> Axes:
+    """Draw an eigenfunction along `length` rows of X that follow one another, from the row `start` on.
+
+    X is one trajectory. Raises as `eigenfunction` does.
+    """
+    require_matplotlib()
+    check_fitted(estimator)
+    check_component(estimator, component)
+    source = source_of(estimator, X)
+    stop = min(source.n, start + length)
+    if not 0 <= start < stop:
+        raise ValueError(f"start is a row of X, 0 to {source.n - 1}, and length 1 or more; they are {start}, {length}")
+    numbers, points = take_rows(source, np.arange(start, stop), on_invalid="skip")
+    return draw_series(axes_of(ax, (5.0, 2.0)), numbers, evaluate(estimator, points)[:, component], label="row")
+
+
+def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
+    """A function along rows that follow one another."""
+    axes.axhline(0, color=LINE, linewidth=0.5)
+    axes.plot(x, values, color=BLUE, linewidth=0.9)
+    axes.set(xlabel=label, xlim=(x[0], x[-1]) if len(x) > 1 else None)
+    return plain(axes)
 
 
 def eigenfunctions(
     estimator: Estimator, X: Any, *, count: int = 16, max_points: int = 20_000, random_state: Any = 0
 ) -> Figure:
-    """Draw the first `count` eigenfunctions of a fitted estimator over a sample of the rows of X.
+    """Draw the first `count` eigenfunctions of a fitted estimator over a sample of the rows of X, a panel for each.
 
     Where the operator has singular values, they are its left singular functions; of complex ones the real part is
     drawn.
@@ -59,16 +118,17 @@ def eigenfunctions(
     check_fitted(estimator)
     if count < 1 or max_points < 1:
         raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
-    points = _draw(estimator, X, max_points, random_state)
+    canvas = canvas_over(estimator, X, max_points=max_points, random_state=random_state)
     shown = range(min(count, len(values_of(estimator))))
-    d = points.shape[1]
-    if d == 1:
-        return _draw_lines(estimator, points, shown)
-    if d == 2:
-        return _draw_plane(estimator, points, shown)
-    if d == 3 and np.abs(np.linalg.norm(points, axis=1) - 1).max() <= 1e-6:
-        return _draw_sphere(estimator, points, shown)
-    return _draw_embedding(estimator, points, shown)
+    if isinstance(canvas, Pairs):
+        return _draw_embedding(estimator, canvas, shown)
+    width, height = canvas.size
+    aspect = {"Line": 0.75, "Globe": 0.5}.get(type(canvas).__name__, height / width)
+    titles, projection = [_title(estimator, i) for i in shown], canvas.projection
+    figure, axes = panels(titles, width=min(2.2, 0.5 * width), aspect=aspect, projection=projection)
+    for i, ax in zip(shown, axes, strict=True):
+        canvas.draw(ax, i, canvas.scale([i]), labels=False)
+    return figure
 
 
 @stored
@@ -87,7 +147,12 @@ def save_eigenfunctions(
 
 
 def panels(
-    titles: Sequence[str], *, columns: int = 4, width: float = 2.2, aspect: float = 1.0
+    titles: Sequence[str],
+    *,
+    columns: int = 4,
+    width: float = 2.2,
+    aspect: float = 1.0,
+    projection: str | None = None,
 ) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each title, row by row; `width` in inches, `aspect` height over width."""
     require_matplotlib()
@@ -95,7 +160,7 @@ def panels(
 
     rows, columns = math.ceil(len(titles) / columns), min(columns, len(titles))
     figure = Figure(figsize=(width * columns, (width * aspect + 0.3) * rows), layout="constrained")
-    axes = [figure.add_subplot(rows, columns, i + 1) for i in range(len(titles))]
+    axes = [figure.add_subplot(rows, columns, i + 1, projection=projection) for i in range(len(titles))]
     for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title, fontsize=9, pad=4)
         ax.tick_params(labelsize=7, length=2)
@@ -103,115 +168,85 @@ def panels(
     return figure, axes
 
 
-def level_lines(
-    axes: Axes, x: Array, y: Array, values: Array, *, largest: float | None = None, excess: Array | None = None
-) -> None:
-    """Filled level lines of values (len(y), len(x)), in colours symmetric about 0 up to `largest`.
-
-    x and y may be 2-d too; `excess`, of the shape of the values, is above 1 where nothing shall be drawn.
-    """
-    levels = np.linspace(-1.02, 1.02, _BANDS + 1) * (np.abs(values).max() if largest is None else largest)
-    drawn = [axes.contourf(x, y, values, levels=levels, cmap=_COLOURS, extend="both")]
-    if np.any((levels > values.min()) & (levels < values.max())):
-        drawn += [axes.contour(x, y, values, levels=levels, colors="0.15", linewidths=0.35, linestyles="solid")]
-    if excess is not None and excess.max() > 1:
-        region = axes.contourf(x, y, excess, levels=[-1.0, 1.0])
-        region.remove()
-        for contours in drawn:
-            contours.set_clip_path(region.get_paths()[0], axes.transData)
-
-
-def mollweide() -> tuple[Array, Array, Array]:
-    """Return points (r, c, 3) of the unit sphere with their coordinates x and y (r, c) in the projection."""
-    longitude, angle = np.meshgrid(np.linspace(-np.pi, np.pi, _GRID), np.linspace(-np.pi / 2, np.pi / 2, _GRID // 2))
-    height = np.clip((2 * angle + np.sin(2 * angle)) / np.pi, -1, 1)  # the sine of the latitude
-    radius = np.sqrt(1 - height**2)
-    points = np.stack([radius * np.cos(longitude), radius * np.sin(longitude), height], axis=-1)
-    return points, 2 / np.pi * longitude * np.cos(angle), np.sin(angle)
-
-
-def _draw_lines(estimator: Estimator, points: Array, shown: range) -> Figure:
-    low, high = np.quantile(points, [0.001, 0.999])
-    low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
-    grid = np.linspace(low, high, 600)
-    values = _evaluate(estimator, grid[:, None])
-    counts, edges = np.histogram(points[:, 0], bins=60, range=(low, high))
-    figure, axes = panels([_title(estimator, i) for i in shown], aspect=0.75)
-    for i, ax in zip(shown, axes, strict=True):
-        largest = 1.1 * max(1.5, float(np.abs(values[:, i]).max()))
-        ax.stairs(0.7 * largest * counts / counts.max() - largest, edges, baseline=-largest, fill=True, color="0.87")
-        ax.axhline(0, color="0.7", linewidth=0.5)
-        ax.plot(grid, values[:, i], color="tab:blue", linewidth=1.2)
-        ax.set(xlim=(low, high), ylim=(-largest, largest))
-    return figure
-
-
-def _draw_plane(estimator: Estimator, points: Array, shown: range) -> Figure:
-    scale = preparation_of(estimator).scale
-    unit = np.ones(2) if scale is None else scale  # of each axis: distances are measured as the kernel measures them
-    radius, dense, excess_at = _support(points / unit)
-    low, high = dense.min(axis=0) - radius, dense.max(axis=0) + radius
-    x, y = (np.arange(a, b, (high - low).max() / _GRID) for a, b in zip(low, high, strict=True))
-    grid = np.stack(np.meshgrid(x, y), axis=-1)
-    excess = gaussian_filter(excess_at(grid), 2, mode="nearest")
-    values, sampled = _evaluate(estimator, grid * unit), _evaluate(estimator, points)
-    aspect = float(np.clip((high - low)[1] / (high - low)[0], 0.25, 4))
-    figure, axes = panels([_title(estimator, i) for i in shown], width=2.2 / max(1, aspect**0.5), aspect=aspect)
-    x, y, faint = x * unit[0], y * unit[1], points[:: math.ceil(len(points) / _SHOWN)]
-    for i, ax in zip(shown, axes, strict=True):
-        level_lines(ax, x, y, values[..., i], largest=_largest(sampled[:, i]), excess=excess)
-        ax.plot(*faint.T, ",", color="black", alpha=0.15, rasterized=True)
-        ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xticks=[], yticks=[], aspect=unit[0] / unit[1])
-    return figure
-
-
-def _draw_sphere(estimator: Estimator, points: Array, shown: range) -> Figure:
-    sphere, x, y = mollweide()
-    excess = _support(points)[2](sphere)
-    values, sampled = _evaluate(estimator, sphere), _evaluate(estimator, points)
-    (figure, axes), rim = panels([_title(estimator, i) for i in shown], aspect=0.5), np.linspace(0, 2 * np.pi, 200)
-    for i, ax in zip(shown, axes, strict=True):
-        level_lines(ax, x, y, values[..., i], largest=_largest(sampled[:, i]), excess=excess)
-        ax.plot(2 * np.cos(rim), np.sin(rim), color="0.4", linewidth=0.8)
-        ax.set(xlim=(-2.02, 2.02), ylim=(-1.02, 1.02), aspect="equal")
-        ax.set_axis_off()
-    return figure
-
-
-def _draw_embedding(estimator: Estimator, points: Array, shown: range) -> Figure:
-    values = _evaluate(estimator, points)
+def _draw_embedding(estimator: Estimator, canvas: Canvas, shown: range) -> Figure:
+    values, points = canvas.values, canvas.points
     varying = [i for i in shown if values[:, i].std() > 1e-3 * np.sqrt(np.mean(values[:, i] ** 2))]
     coloured = varying[2:]
     coordinates = [(f"eigenfunction {i}", values[:, i]) for i in varying[:2]]
     coordinates += [(f"column {j}", points[:, j]) for j in range(2 - len(coordinates))]  # where there are fewer
     figure, axes = panels([_title(estimator, i) for i in coloured] or [f"{len(points)} rows"])
     for n, ax in enumerate(axes):
-        style: dict[str, Any] = {"color": "tab:blue"}
-        if coloured:
-            largest = _largest(values[:, coloured[n]])
-            style = {"c": values[:, coloured[n]], "cmap": _COLOURS, "vmin": -largest, "vmax": largest}
+        colours: Any = canvas.scale([coloured[n]]).of(values[:, coloured[n]]) if coloured else BLUE
         ax.set_facecolor("0.92")  # the middle of the colours is white
-        ax.scatter(coordinates[0][1], coordinates[1][1], s=1.5, linewidths=0, rasterized=True, **style)
+        ax.scatter(coordinates[0][1], coordinates[1][1], s=1.5, linewidths=0, rasterized=True, c=colours)
         ax.set(xticks=[], yticks=[])
     figure.supxlabel(coordinates[0][0], fontsize=9)
     figure.supylabel(coordinates[1][0], fontsize=9)
     return figure
 
 
-def _draw(estimator: Estimator, X: Any, size: int, random_state: Any) -> Array:
-    """Valid rows of X, drawn at random: the columns that the estimator uses, in the units of X (m, d)."""
+def canvas_over(
+    estimator: Estimator, X: Any, *, max_points: int = 20_000, random_state: Any = 0, **options: Any
+) -> Canvas:
+    """What draws the eigenfunctions over rows of X, or without X over the landmarks or the box of a lattice."""
+    scale = preparation_of(estimator).scale
+    box = False
+    if X is not None:
+        points = sample(estimator, X, max_points, random_state)
+    else:
+        known = landmarks_of(estimator)
+        if known is None:
+            known, box = _corners(estimator), True
+        points = known
+    options |= {"names": column_names(estimator), "unit": scale, "box": box}
+    return canvas_of(points, lambda at: evaluate(estimator, at), **options)
+
+
+def _corners(estimator: Estimator) -> Array:
+    """Points that fill the box of a Fourier lattice. Raises ValueError for other bases."""
+    lattice = estimator.basis_
+    if not isinstance(lattice, FourierLattice) or lattice.box is None:
+        raise ValueError(
+            f"the functions of {lattice.description} are drawn over rows of the data: give X, the points of the fit"
+        )
+    periods = lattice.periods or (None,) * len(lattice.box)
+    sides = [(0.0, period or 1.0) if side is None else side for side, period in zip(lattice.box, periods, strict=True)]
+    ends, own = np.asarray(sides, dtype=float).T, preparation_of(estimator)
+    points = np.random.default_rng(0).uniform(ends[0], ends[1], (2000, ends.shape[1]))
+    points[:2] = ends
+    return in_units(own, points)
+
+
+def check_component(estimator: Estimator, component: int) -> None:
+    """Raise ValueError for a function that there is not."""
+    count = len(values_of(estimator))
+    if not 0 <= component < count:
+        raise ValueError(f"component is 0 to {count - 1}, the functions of the fit; it is {component}")
+
+
+def source_of(estimator: Any, X: Any) -> Source:
+    """The rows of X as they were laid out at the fit, in the columns that are used, in the units of X.
+
+    Raises ValueError for another number of columns.
+    """
     laid = lay_out(X, sample_dims=getattr(estimator, "sample_dims", None), layout=vars(estimator).get("layout_"))
     source = open_source(X if laid is None else laid.reader)
     if source.n_features_in != estimator.n_features_in_:
         raise ValueError(f"X has {source.n_features_in} columns, the model was fitted on {estimator.n_features_in_}")
-    source = source.with_preparation(columns=preparation_of(estimator).columns)
+    own = getattr(estimator, "preparation_", None)
+    return source.with_preparation(columns=None if own is None else own.columns)
+
+
+def sample(estimator: Estimator, X: Any, size: int, random_state: Any) -> Array:
+    """Valid rows of X, drawn at random: the columns that the estimator uses, in the units of X (m, d)."""
+    source = source_of(estimator, X)
     _, points = draw_rows(source, size, np.random.default_rng(random_state), on_invalid="skip")
     if not len(points):
         raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
     return points
 
 
-def _evaluate(estimator: Estimator, points: Array) -> Array:
+def evaluate(estimator: Estimator, points: Array) -> Array:
     """The eigenfunctions (..., k) at points (..., d) of the columns that are used; other columns are 0."""
     rows = np.zeros((*points.shape[:-1], estimator.n_features_in_))
     rows[..., list(preparation_of(estimator).columns or range(rows.shape[-1]))] = points
@@ -219,28 +254,8 @@ def _evaluate(estimator: Estimator, points: Array) -> Array:
     return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
 
-def _support(points: Array) -> tuple[float, Array, Callable[[Array], Array]]:
-    """Where a sample (m, d) is dense: a radius, the rows whose tenth neighbour is within it, and a function of points.
-
-    The function takes points (..., d) to the distance of their tenth nearest row over the radius, 2 at most. Within
-    the radius are 97.5 % of the sample, and all of it where the density is even.
-    """
-    tree, neighbours = KDTree(points), min(_NEIGHBOURS, len(points) - 1)
-    own = np.asarray(tree.query(points, [neighbours + 1])[0])[:, 0]  # the first neighbour is the point itself
-    floor = 0.01 * float(np.linalg.norm(np.ptp(points, axis=0)))
-    radius = max(float(np.quantile(own, 0.975)), 2 * float(np.median(own)), floor) or 1.0
-
-    def excess(at: Array) -> Array:
-        # the bound keeps points far from all data cheap
-        distance = tree.query(at, [max(1, neighbours)], distance_upper_bound=2 * radius)[0]
-        return np.minimum(np.asarray(distance)[..., 0] / radius, 2.0)
-
-    return radius, points[own <= radius], excess
-
-
-def _largest(sampled: Array) -> float:
-    """Where the colours of a function of unit norm end: 2 at least, so that a constant is not the extreme."""
-    return max(2.0, float(np.quantile(np.abs(sampled), 0.995)))
+def _noun(estimator: Estimator) -> str:
+    return "left singular function" if is_singular(estimator) else "eigenfunction"
 
 
 def _title(estimator: Estimator, i: int) -> str:

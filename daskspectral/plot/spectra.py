@@ -1,9 +1,9 @@
-"""Pictures of numbers: the spectrum with its error bars, and the scores of the automatic choice."""
+"""Pictures of numbers: the spectrum with its error bars, the values held out, and the scores of the choice."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.estimators import SpectralDecomposition
 from daskspectral.plot.common import (
+    Embedding,
     Estimator,
     check_fitted,
     is_singular,
@@ -18,85 +19,130 @@ from daskspectral.plot.common import (
     values_of,
     vanishing,
 )
+from daskspectral.plot.style import BLUE, FAINT, INK, LINE, MUTED, PAPER, RED, SERIES, axes_of, legend, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-_BLUE, _PALE = "tab:blue", "#b5cde1"
+_MARKS = ("o", "s", "^", "D", "v", "P")
 
 
-def spectrum(estimator: Estimator, *, exact: ArrayLike | None = None) -> Figure:
+def spectrum(
+    estimator: Estimator | Embedding,
+    *,
+    exact: ArrayLike | None = None,
+    ax: Axes | None = None,
+    count: int | None = None,
+) -> Axes:
     """Draw the eigenvalues, or singular values, by index; `exact` values, any number of them, are drawn as crosses.
 
     Where the fit has error bars, lines reach from end to end of the 95 % intervals, ticks are the values on rows that
-    were not fitted to, and values beyond the trusted ones are pale. The eigenvalue 0 of a constant is a hollow circle.
-    Complex eigenvalues are drawn in the plane.
+    were not fitted to, values beyond the trusted ones are hollow circles, and the trusted ones have a shade behind
+    them. The eigenvalue 0 of a constant is a diamond. Complex eigenvalues are drawn in the plane. The first `count`
+    values are drawn, by default all. Raises ImportError without matplotlib, TypeError for estimators without a
+    spectrum.
     """
     require_matplotlib()
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    check_fitted(estimator)
-    values, singular = values_of(estimator), is_singular(estimator)
+    check_fitted(estimator, Estimator | Embedding)
+    values, singular = values_of(estimator)[:count], is_singular(estimator)
     plane = np.iscomplexobj(values)
-    index, constant = np.arange(len(values)), np.zeros(len(values), bool) if singular else vanishing(values)
-    figure = Figure(figsize=(5.0, 3.4), layout="constrained")
-    axes = figure.add_subplot()
-    axes.axhline(0, color="0.8", linewidth=0.8)
-    pale = np.zeros(len(values), bool)
+    least = singular or isinstance(estimator, Embedding)
+    index, constant = np.arange(len(values)), np.zeros(len(values), bool) if least else vanishing(values)
+    axes = plain(axes_of(ax))
+    axes.axhline(0, color=LINE, linewidth=0.8, zorder=0)
+    doubted = np.zeros(len(values), bool)
     if plane:
         index, values = values.real, values.imag
+        axes.axvline(0, color=LINE, linewidth=0.8, zorder=0)
     else:
-        pale = _draw_errors(axes, estimator, constant)
+        doubted = _draw_errors(axes, estimator, values, constant)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    style: dict[str, Any] = {"marker": "o", "linestyle": "none", "markersize": 4.5}
-    named = "trusted" if pale.any() else "learned"
-    for some, label, colour, face in (
-        (~constant & ~pale, named, _BLUE, _BLUE),
-        (~constant & pale, "not trusted" if pale.any() else "learned", _PALE, _PALE),
-        (constant, "constant", _BLUE, "white"),
+    named = "trusted" if doubted.any() else "learned"
+    for some, label, mark, edge, face, size in (
+        (~constant & ~doubted, named, "o", BLUE, BLUE, 4.5),
+        (~constant & doubted, "not trusted", "o", BLUE, PAPER, 4.5),
+        (constant, "constant", "D", MUTED, MUTED, 4.0),
     ):
         if some.any():
-            axes.plot(index[some], values[some], mec=colour, mfc=face, label=label, **style)
+            style: dict[str, Any] = {"marker": mark, "linestyle": "none", "markersize": size, "label": label}
+            axes.plot(index[some], values[some], mec=edge, mfc=face, **style)
     if exact is not None:
         true = np.asarray(exact)
         at = (true.real, true.imag) if plane else (np.arange(len(true)), true)
-        axes.plot(*at, "x", color="tab:red", markersize=7, label="exact")
+        axes.plot(*at, "x", color=RED, markersize=7, label="exact")
     name = "singular value" if singular else "eigenvalue"
     axes.set(xlabel="real part" if plane else "index", ylabel="imaginary part" if plane else name)
-    axes.spines[["top", "right"]].set_visible(False)
     falling = not plane and len(values) > 1 and values[-1] < values[0]
-    axes.legend(
-        frameon=False, loc="lower left" if falling and not singular else "upper right" if falling else "upper left"
-    )
-    return figure
+    legend(axes, loc="lower left" if falling and not least else "upper right" if falling else "upper left")
+    return axes
 
 
-def _draw_errors(axes: Axes, estimator: Estimator, constant: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _draw_errors(
+    axes: Axes, estimator: Any, values: NDArray[np.inexact[Any]], constant: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     """Draw intervals and held-out values where there are any; which values are not trusted."""
-    values, index = values_of(estimator), np.arange(len(constant))
-    intervals = None
+    index, intervals = np.arange(len(constant)), None
     if isinstance(estimator, SpectralDecomposition):
         intervals = getattr(estimator, estimator.solver_.errors, None)
     if intervals is None or np.isnan(intervals).all():
-        axes.vlines(index, 0, values, color="0.85", linewidth=1)
+        axes.vlines(index, 0, values, color=LINE, linewidth=1)
         return np.zeros(len(values), bool)
-    pale = index >= estimator.trusted_
-    for some, colour in ((~pale, _BLUE), (pale, _PALE)):
+    intervals = intervals[: len(values)]
+    doubted = index >= estimator.trusted_
+    if doubted.any() and not doubted.all():
+        axes.axvspan(-0.5, estimator.trusted_ - 0.5, color=FAINT, linewidth=0, zorder=-1)
+    styles: tuple[tuple[Any, Literal["solid", "dashed"]], ...] = ((~doubted, "solid"), (doubted, "dashed"))
+    for some, style in styles:
         shown = index[some & ~constant]
-        axes.vlines(shown, *intervals[shown].T, color=colour, linewidth=1.4)
-    held_out, known = estimator.held_out_, ~np.isnan(estimator.held_out_) & ~constant
-    axes.plot(index[known], held_out[known], "_", color="black", markersize=9, markeredgewidth=0.9, label="held out")
+        low, high = intervals[shown].T
+        axes.vlines(shown, low, high, color=BLUE, linewidth=1.3, linestyles=style)
+    held = estimator.held_out_[: len(values)]
+    known = ~np.isnan(held) & ~constant
+    axes.plot(index[known], held[known], "_", color=INK, markersize=9, markeredgewidth=1.0, label="held out")
     # an interval may be far wider than all values: the values decide what is shown
-    seen = np.concatenate([values, held_out[known], intervals[~pale].ravel()])
-    low, high = min(0.0, float(seen.min())), max(0.0, float(seen.max()))
-    room = max(high, float(np.minimum(intervals[:, 1], high + 0.3 * (high - low)).max())) - high
+    seen = np.concatenate([values, held[known], intervals[~doubted].ravel()])
+    low, high = min(0.0, float(np.nanmin(seen))), max(0.0, float(np.nanmax(seen)))
+    top = np.fmin(intervals[:, 1], high + 0.3 * (high - low))
+    room = max(high, float(np.nanmax(top))) - high
     axes.set_ylim(low - 0.04 * (high - low), high + room + 0.06 * (high - low))
-    return np.asarray(pale)
+    axes.set_xlim(-0.6, len(values) - 0.4)
+    return np.asarray(doubted)
 
 
-def choice(estimator: SpectralDecomposition) -> Figure:
+def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axes:
+    """Draw each value against its value on rows that were not fitted to; on the line they agree.
+
+    Values beyond the trusted ones are hollow; the shade is where both agree to a tenth. Raises ImportError without
+    matplotlib, TypeError for other estimators, ValueError where the fit has no values held out.
+    """
+    require_matplotlib()
+    check_fitted(estimator, SpectralDecomposition)
+    values = values_of(estimator)
+    known = ~np.isnan(estimator.held_out_)
+    if not known.any() or np.iscomplexobj(values):
+        raise ValueError(f"the fit has no values on rows held out: {estimator.status_}")
+    values, other = values[known].real, estimator.held_out_[known]
+    axes = plain(axes_of(ax, (3.6, 3.4)))
+    low, high = min(0.0, values.min(), other.min()), max(0.0, values.max(), other.max())
+    pad = 0.05 * (high - low)
+    ends = np.array([low - pad, high + pad])
+    axes.fill_between(ends, ends - 0.1 * np.abs(ends), ends + 0.1 * np.abs(ends), color=FAINT, linewidth=0, zorder=-1)
+    axes.plot(ends, ends, color=MUTED, linewidth=0.8)
+    trusted = np.flatnonzero(known) < estimator.trusted_
+    named = "trusted" if not trusted.all() else "learned"
+    for some, label, face in ((trusted, named, BLUE), (~trusted, "not trusted", PAPER)):
+        if some.any():
+            axes.plot(values[some], other[some], "o", mec=BLUE, mfc=face, markersize=4.5, label=label)
+    name = "singular value" if is_singular(estimator) else "eigenvalue"
+    axes.set(xlabel=f"{name} of the fit", ylabel="on rows held out", xlim=ends, ylim=ends)
+    axes.set_aspect("equal")
+    legend(axes, loc="upper left")
+    return axes
+
+
+def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the scores of the automatic choice by scale, in median distances: a line for each kernel and spread.
 
     Of the penalties that were tried with a kernel, scale and spread, the best is drawn. The candidate that was taken is
@@ -104,8 +150,6 @@ def choice(estimator: SpectralDecomposition) -> Figure:
     compared.
     """
     require_matplotlib()
-    from matplotlib.figure import Figure
-
     if not isinstance(estimator, SpectralDecomposition):
         raise TypeError(f"a choice is drawn of a fitted SpectralDecomposition; got {type(estimator).__name__}")
     check_is_fitted(estimator)
@@ -121,15 +165,19 @@ def choice(estimator: SpectralDecomposition) -> Figure:
         line = lines.setdefault((_family(candidate.kernel), candidate.spread), {})
         line[candidate.factor] = max(candidate.score, line.get(candidate.factor, -np.inf))
     families, spreads = sorted({family for family, _ in lines}), sorted({spread for _, spread in lines})
-    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
-    axes = figure.add_subplot()
+    axes = plain(axes_of(ax, (5.4, 3.4)))
     for (family, spread), line in sorted(lines.items()):
-        factors = sorted(line)
-        colour, mark = f"C{families.index(family)}", ("-", "--", ":", "-.")[spreads.index(spread) % 4]
+        factors, number = sorted(line), families.index(family)
+        style = ("-", "--", ":", "-.")[spreads.index(spread) % 4]
         label = f"{family}, moved by {spread:g}" if spread else family
         scores = [line[factor] for factor in factors]
-        axes.plot(factors, scores, mark, marker="o", markersize=3, linewidth=1.2, color=colour, label=label)
-    axes.plot(best.factor, best.score, "o", mfc="none", mec="black", markersize=11, label="taken")
+        mark: dict[str, Any] = {
+            "color": SERIES[number % len(SERIES)],
+            "marker": _MARKS[number % len(_MARKS)],
+            "markersize": 3,
+        }
+        axes.plot(factors, scores, linestyle=style, linewidth=1.2, label=label, **mark)
+    axes.plot(best.factor, best.score, "o", mfc="none", mec=INK, markersize=11, label="taken")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda factor, _: f"{factor:.3g}")
     finite = np.array([c.score for c in selection.candidates if np.isfinite(c.score)])
@@ -137,9 +185,8 @@ def choice(estimator: SpectralDecomposition) -> Figure:
     if top > bottom:
         axes.set_ylim(bottom - 0.05 * (top - bottom), top + 0.08 * (top - bottom))
     axes.set(xlabel="scale of the kernel, in median distances", ylabel="score on rows held out")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right center", frameon=False, fontsize=8)
-    return figure
+    legend(axes, loc="best")
+    return axes
 
 
 def _family(kernel: str) -> str:

@@ -36,6 +36,7 @@ BEHIND: dict[str, list[Callable[..., Any]]] = {
     "graph": [dsp.GraphLaplacian, dsp.GraphLaplacian.fit],
     "plan": [],
     "plot": [plot.eigenfunctions],
+    "report": [],
     "verify": [],
     "regress": [dsp.HermiteRegressor, dsp.HermiteRegressor.fit],
     "invariant": [dsp.InvariantRegressor, dsp.InvariantRegressor.fit],

@@ -421,13 +421,13 @@ def test_a_store_of_the_other_side_that_is_not_whole(tmp_path: Path) -> None:
 
 def test_pictures_of_singular_and_complex_values() -> None:
     model = make(min_support=0.0, n_components=3).fit((X, Y))
-    axes = plot.spectrum(model).axes[0]
+    axes = plot.spectrum(model)
     assert axes.get_ylabel() == "singular value"
     titles = [a.get_title() for a in plot.eigenfunctions(model, X, max_points=300).axes]
     assert any(title.startswith(r"$\sigma_{2}") for title in titles)
     turning = make(Generator(diffusion=1.0), basis=MonomialBasis(2, 1), n_components=3)
     turning.fit(X[:, :2], fields={"drift": X[:, :2] @ [[-1, 2], [-2, -1]]})
-    axes = plot.spectrum(turning, exact=[0, -1 + 2j, -1 - 2j]).axes[0]
+    axes = plot.spectrum(turning, exact=[0, -1 + 2j, -1 - 2j])
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("real part", "imaginary part")
     np.testing.assert_allclose(axes.lines[-1].get_ydata(), [0, 2, -2])
     titles = [a.get_title() for a in plot.eigenfunctions(turning, X[:, :2], max_points=300).axes]

@@ -1,4 +1,4 @@
-"""Values and their error bars as a table in plain text."""
+"""Values and their error bars as tables of text."""
 
 from __future__ import annotations
 
@@ -7,29 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.estimators import SpectralDecomposition
+from daskspectral.estimators.spectral import SpectralDecomposition
 
 LOPSIDED = 0.2  # (up - down) / (up + down) of an interval, from which both ends are shown
 LEAST_WIDTH = 12  # of a column of values
 NO_ERRORS = "no error bars"  # how the reason begins in a status
 
 
-def spectrum_table(model: SpectralDecomposition, *, residuals: bool = False) -> list[str]:
+def spectrum_columns(model: SpectralDecomposition, *, residuals: bool = False) -> list[list[str]]:
     """The values of a model, with half the width of their intervals, held-out values, groups and trust.
 
     Where the intervals are lopsided, `+-` has the distances of both ends. A group names the first and the last of
-    values that the data cannot tell apart. Without error bars the table has the values alone, and a line says why.
+    values that the data cannot tell apart. Without error bars there are the values alone (`no_errors`).
     """
     name = model.solver_.values
     values = getattr(model, name)
     columns = values_columns(name.removesuffix("s_").replace("_", " "), values)
     intervals = getattr(model, model.solver_.errors, None)
-    why = ""
-    if intervals is None:  # of a model that was saved without them
-        pass
-    elif np.isnan(intervals).all():
-        why = reason_of(model.status_)
-    else:
+    if intervals is not None and not np.isnan(intervals).all():
         columns.append(["+-", *(_halves(v, ends, values) for v, ends in zip(values.real, intervals, strict=True))])
         if not np.isnan(model.held_out_).all():
             columns.append(["held-out", *(f"{rounded(h, values):.6g}" for h in model.held_out_)])
@@ -38,21 +33,20 @@ def spectrum_table(model: SpectralDecomposition, *, residuals: bool = False) -> 
         columns.append(["trusted", *("yes" if i < model.trusted_ else "" for i in range(len(values)))])
     if residuals:
         columns.append(["residual", *(f"{r:.1e}" for r in model.residuals_)])
-    return [*aligned(columns), *([why] if why else [])]
+    return columns
 
 
-def values_table(name: str, values: Any, residuals: Iterable[float] | None = None) -> list[str]:
-    """A table of eigenvalues or singular values, with their residuals where they are given."""
-    columns = values_columns(name, values)
-    if residuals is not None:
-        columns.append(["residual", *(f"{residual:.1e}" for residual in residuals)])
-    return aligned(columns)
+def no_errors(model: SpectralDecomposition) -> str:
+    """Why a model has no error bars; empty where it has some, and for one that was saved without them."""
+    intervals = getattr(model, model.solver_.errors, None)
+    return reason_of(model.status_) if intervals is not None and np.isnan(intervals).all() else ""
 
 
-def values_columns(name: str, values: Any) -> list[list[str]]:
-    """The columns of the indices and of the values; values that are rounding are shown as 0."""
+def values_columns(name: str, values: Any, residuals: Iterable[float] | None = None) -> list[list[str]]:
+    """The columns of the indices, of the values, and of residuals; values that are rounding are shown as 0."""
     index = [f"{i:4d}" for i in range(len(values))]
-    return [["i", *index], [name.rjust(LEAST_WIDTH), *(f"{rounded(v, values):.6g}" for v in values)]]
+    columns = [["i", *index], [name.rjust(LEAST_WIDTH), *(f"{rounded(v, values):.6g}" for v in values)]]
+    return columns if residuals is None else [*columns, ["residual", *(f"{r:.1e}" for r in residuals)]]
 
 
 def aligned(columns: Sequence[Sequence[str]]) -> list[str]:

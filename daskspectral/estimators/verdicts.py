@@ -1,0 +1,90 @@
+"""One sentence on a fitted model: what was found, and how far it holds."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+from daskspectral.estimators.diffusion import DiffusionMap
+from daskspectral.estimators.graph import GraphLaplacian
+from daskspectral.estimators.hermite import HermiteRegressor
+from daskspectral.estimators.invariant import InvariantRegressor
+from daskspectral.estimators.invariant_classifier import InvariantClassifier
+from daskspectral.estimators.kernelised import KernelEmbedding
+from daskspectral.estimators.sdp import SDPEmbedding
+from daskspectral.estimators.spectral import SpectralDecomposition
+from daskspectral.estimators.tables import no_errors
+from daskspectral.moments import Moments
+
+NO_FOLDS = "Fitted without folds: nothing tells how well it predicts."
+
+
+@singledispatch
+def verdict_of(model: Any) -> str:
+    """What was found, in one sentence; empty for a model of which none is known."""
+    return ""
+
+
+@verdict_of.register
+def _(model: SpectralDecomposition) -> str:
+    values, name = getattr(model, model.solver_.values), model.solver_.values.removesuffix("_").replace("_", " ")
+    if no_errors(model) or not hasattr(model, "trusted_"):
+        return f"{len(values)} {name}, without error bars: this fit tells of none whether it can be trusted."
+    trusted = int(model.trusted_)
+    which = "only the first is" if trusted == 1 else f"the first {trusted} are" if trusted else "none is"
+    return f"{len(values)} {name}; {'all of them are' if trusted >= len(values) else which} trusted."
+
+
+@verdict_of.register
+def _(model: GraphLaplacian) -> str:
+    return f"{len(model.eigenvalues_)} eigenvalues of all pairs of points, a baseline without error bars."
+
+
+@verdict_of.register
+def _(model: HermiteRegressor) -> str:
+    return _explained(model.cv_score_)
+
+
+@verdict_of.register
+def _(model: InvariantRegressor) -> str:
+    return _explained(model.cv_score_, model.cv_score_error_)
+
+
+@verdict_of.register
+def _(model: InvariantClassifier) -> str:
+    held = model.held_out_
+    if held is None:
+        return f"{len(model.classes_)} classes. {NO_FOLDS}"
+    share, error = 100 * held.accuracy, 100 * held.accuracy_error
+    return f"{len(model.classes_)} classes; {share:.1f} ± {error:.1f} % of the rows left out are told right."
+
+
+@verdict_of.register
+def _(model: SDPEmbedding) -> str:
+    return _proved(model.rank_, model.certificate_.optimal)
+
+
+@verdict_of.register
+def _(model: KernelEmbedding) -> str:
+    return _proved(model.rank_, model.certificate_.optimal)
+
+
+@verdict_of.register
+def _(model: DiffusionMap) -> str:
+    return f"{len(model.spectrum_)} diffusion coordinates, without error bars."
+
+
+@verdict_of.register
+def _(model: Moments) -> str:
+    return "Sums that any solver can take; no model has been made of them here."
+
+
+def _explained(score: float | None, error: float | None = None) -> str:
+    if score is None:
+        return NO_FOLDS
+    spread = "" if error is None else f" ± {error:.1g}"
+    return f"It explains {score:.4g}{spread} of the spread of rows that were left out (R²; 1 is all)."
+
+
+def _proved(rank: int, optimal: bool) -> str:
+    return f"An embedding of rank {rank}, {'proved optimal' if optimal else 'not proved optimal'}."

@@ -1,0 +1,51 @@
+"""One page that shows a fitted model: `daskspectral report model.zarr points.zarr --out report.html`.
+
+Reading the report
+------------------
+The page is one HTML file: pictures, tables and words, no scripts, nothing loaded from anywhere, light or dark as the
+reader's system asks. It can be mailed, archived beside the model, and printed.
+
+Read it from the top; stop where a doubt decides.
+
+1. **The head**: one sentence on what was found, then numbers, then all that the fit warned of, in words. A warning
+   names a cause and a remedy: follow it before reading on. A notebook shows the same head for a fitted estimator.
+2. **Spectrum**: the values, with 95 % intervals from the folds of the one pass. Filled dots are trusted: held-out
+   values differ from them by less than a tenth, and the intervals are narrower than 20 %. Only they, and their
+   functions, are results; hollow dots are an invitation to take more rows, or fewer values. The intervals are of
+   chance; how well the basis suits the operator is not in them.
+3. **Held out**: each value against its value on rows that were not fitted to. Eigenvalues above the line, and singular
+   values below it, are overfitted.
+4. **Eigenfunctions**: over the rows of the points that the command is given, else over the landmarks. A line for one
+   column, level lines for two, a map in the Mollweide projection on the sphere, the two most telling columns for more;
+   along time for trajectories and fields, whose patterns follow as maps in their own units. A function is determined up
+   to its sign, and up to mixtures within a group of the spectrum's table.
+5. **Landmarks**: where the kernel functions sit, and how many effective points are under each.
+6. **Choice**: the candidates of the automatic choice and their scores on rows held out. A flat top means that the
+   choice hardly matters; a best candidate at the edge, that a better one may lie beyond.
+7. **Rank and support**: how many directions the data determine. A rank far below the number of functions is a kernel
+   that is too wide.
+8. **Cost** and **Provenance**: the rows read, the size of the sums and the arithmetic; the version, the parameters, the
+   fingerprint by which sums are known to add, and the settings of the command that made the model.
+
+Regressions show the error on rows left out by penalty, and the fitted function; invariant ones the share of each
+eigenspace; embeddings the rows in their coordinates.
+
+In Python
+---------
+>>> import tempfile
+>>> from pathlib import Path
+>>> import numpy as np
+>>> import daskspectral as dsp
+>>> x = np.random.default_rng(0).uniform(0, np.pi, (2000, 1))
+>>> kernel = dsp.kernels.Gaussian(1.0)
+>>> est = dsp.SpectralDecomposition(kernel=kernel, n_landmarks=30, n_components=4, random_state=0).fit(x)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     dsp.report.save(est, Path(folder) / "report.html", x)
+...     text = (Path(folder) / "report.html").read_text(encoding="utf-8")
+>>> text[:15], "<script" in text
+('<!doctype html>', False)
+"""
+
+from daskspectral.report.writing import refuse_report, render, save
+
+__all__ = ["refuse_report", "render", "save"]

@@ -1,0 +1,287 @@
+"""The functions of a report: eigenfunctions, patterns in the dimensions of a field, predictions, embeddings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from daskspectral import plot
+from daskspectral.data.labelled import lay_out
+from daskspectral.engine.sampling import take_rows
+from daskspectral.estimators import (
+    HermiteRegressor,
+    InvariantRegressor,
+    SpectralDecomposition,
+)
+from daskspectral.estimators.model_dataset import in_the_field
+from daskspectral.plot.canvas import Canvas, Line, Pairs, Plane, canvas_of
+from daskspectral.plot.common import column_names, landmarks_of, values_of, vanishing
+from daskspectral.plot.functions import canvas_over, draw_series, evaluate, sample, source_of
+from daskspectral.plot.maps import level_lines
+from daskspectral.plot.style import BLUE, LINE, Scale, axes_of, plain
+from daskspectral.report import reading
+from daskspectral.report.page import Picture, Section
+
+Array = NDArray[np.floating[Any]]
+
+COUNT = 12  # functions that are drawn
+GRID, SHOWN, POINTS = 110, 700, 4000
+SERIES_ROWS = 1200
+_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+SMALL = 0.52  # of the size of a picture that stands alone
+
+
+def eigenfunctions(model: Any, X: Any) -> list[Section]:
+    """The eigenfunctions over rows of X, or over what the model knows of places."""
+    values = values_of(model)
+    constant = (
+        vanishing(values) if not getattr(model, "solver_", None) or not model.solver_.two_sided else values > 1e300
+    )
+    shown = [i for i in range(len(values)) if not constant[i]][:COUNT]
+    lag = isinstance(model, SpectralDecomposition) and model.moments_.operator.lag is not None
+    if not shown:
+        return []
+    if X is not None and (lag or _is_field(model)):
+        return [_along(model, X, shown)]
+    try:
+        canvas = canvas_over(model, X, max_points=POINTS, grid=GRID, shown=SHOWN)
+    except ValueError as error:
+        if X is not None:
+            raise
+        return [Section("Eigenfunctions", [f"They are not drawn: {error}."])]
+    over = (
+        "over rows of the data"
+        if X is not None
+        else "over the box of the lattice"
+        if canvas.box
+        else "over the landmarks"
+    )
+    which = f"first {len(shown)}" if len(shown) > 1 else "first"
+    words = [f"The {which} that {'are' if len(shown) > 1 else 'is'} not constant, {over}: {canvas.what}."]
+    if isinstance(canvas, Plane):
+        words.append(f"Across is {canvas.names[0]}, upward {canvas.names[1]}.")
+    if X is None:
+        words.append("With the points of the fit (daskspectral report model points) they are drawn over the data.")
+    if np.iscomplexobj(values):
+        words.append("Drawn are the real parts.")
+    return [_section("Eigenfunctions", canvas, shown, words, [_named(model, i) for i in shown])]
+
+
+def _section(title: str, canvas: Canvas, shown: list[int], words: list[str], names: list[str]) -> Section:
+    scale = canvas.scale(shown)
+    pictures = []
+    for i, name in zip(shown, names, strict=True):
+        axes = axes_of(None, (canvas.size[0] * SMALL, canvas.size[1] * SMALL), canvas.projection)
+        canvas.draw(axes, i, scale)
+        _thinned(axes, labels=isinstance(canvas, Pairs))
+        pictures.append(Picture(axes, f"{name}: {canvas.what}.", name, "small"))
+    if not isinstance(canvas, Line):
+        pictures.append(_bar(scale, "value of the function"))
+    return Section(title, words, pictures, reading=reading.FUNCTIONS)
+
+
+def _thinned(axes: Any, *, labels: bool) -> None:
+    """Few ticks; the names of the axes only where they differ from panel to panel."""
+    from matplotlib.ticker import MaxNLocator
+
+    if axes.name != "rectilinear":
+        return
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(3))
+        if not labels:
+            axis.set_label_text("")
+
+
+def _bar(scale: Scale, label: str) -> Picture:
+    axes = axes_of(None, (3.8, 0.6))
+    scale.bar(axes, label, cax=True, orientation="horizontal")
+    low, high = scale.edges[0], scale.edges[-1]
+    return Picture(axes, f"The colours, from {low:.2g} to {high:.2g}.", "", "bar")
+
+
+def _named(model: Any, i: int) -> str:
+    values, decomposed = values_of(model), isinstance(model, SpectralDecomposition)
+    letter = "\N{GREEK SMALL LETTER SIGMA}" if decomposed and model.solver_.two_sided else "λ"
+    value, minus = complex(values[i]), "\N{MINUS SIGN}"
+    text = f"{value.real:.3g}" + (f" {'+' if value.imag > 0 else '-'} {abs(value.imag):.3g}i" if value.imag else "")
+    doubt = " (not trusted)" if decomposed and i >= getattr(model, "trusted_", 0) else ""
+    return f"{letter}{str(i).translate(_LOWERED)} = {text.replace('-', minus)}{doubt}"
+
+
+def _is_field(model: Any) -> bool:
+    """Whether the columns have dimensions of their own, such as latitude and longitude."""
+    layout = vars(model).get("layout_")
+    return layout is not None and not layout.trivial and any(v.dims for v in layout.variables)
+
+
+def _along(model: SpectralDecomposition, X: Any, shown: list[int]) -> Section:
+    """The functions along rows that follow one another: a trajectory, or times of a field."""
+    first = X[0] if isinstance(X, (list, tuple)) else X
+    source = source_of(model, first)
+    lag = model.moments_.operator.lag or 1
+    slowest = plot.decay.implied(values_of(model), lag) if model.moments_.operator.lag is not None else np.array([])
+    window = min(source.n, int(np.clip(20 * slowest[0], 400, 100_000)) if len(slowest) else 5000)
+    numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)), on_invalid="skip")
+    found, x, label = evaluate(model, points), numbers.astype(float), "row"
+    labels = _row_labels(model, first)
+    if labels is not None:
+        label, places = labels
+        x = places[numbers.astype(int)]
+    pictures = []
+    for i in shown[:8]:
+        axes = draw_series(axes_of(None, (4.2, 1.6)), x, found[:, i], label=label)
+        pictures.append(Picture(axes, f"{_named(model, i)} along {label}.", _named(model, i)))
+    part = f"the first {window} rows" if window < source.n else f"all {source.n} rows"
+    return Section("Eigenfunctions", [f"The first {len(pictures)} along {part}."], pictures, reading=reading.SERIES)
+
+
+def _row_labels(model: SpectralDecomposition, X: Any) -> tuple[str, Any] | None:
+    """The name and the values of the rows' one dimension, where the data have numbers or times for it."""
+    laid = lay_out(X, sample_dims=model.sample_dims, layout=vars(model).get("layout_"))
+    if laid is None or len(laid.rows.dims) != 1 or laid.rows.dims[0] not in laid.rows.coords:
+        return None
+    values = np.asarray(laid.rows.coords[laid.rows.dims[0]])
+    return (str(laid.rows.dims[0]), values) if values.dtype.kind in "iufM" else None
+
+
+def patterns(model: Any) -> list[Section]:
+    """The regression of the columns on the functions, as maps in the dimensions of a field."""
+    if not isinstance(model, SpectralDecomposition) or not _is_field(model):
+        return []
+    try:
+        found = model.patterns_
+    except ValueError:
+        return []
+    count = min(6, len(found.single))
+    fields = in_the_field(model, found.single[:count], ("component",))
+    pictures = []
+    for name, field in fields.items():
+        behind = [dim for dim in field.dims if dim != "component"]
+        if len(behind) not in (1, 2):
+            continue
+        largest = float(np.nanquantile(np.abs(field.values), 0.995)) or 1.0
+        unit = str(field.attrs.get("units", ""))
+        for i in range(count):
+            axes = _draw_field(field.isel(component=i), behind, largest)
+            share = f", {100 * found.explained[i]:.3g} % of the variance"
+            pictures.append(Picture(axes, f"{name} {i}: the pattern of function {i}.", f"{name} {i}{share}", "half"))
+        if len(behind) == 2:
+            pictures.append(
+                _bar(Scale.symmetric(largest), f"{name} where the function is 1" + (f" ({unit})" if unit else ""))
+            )
+    if not pictures:
+        return []
+    return [Section("Patterns", ["The regression of the field on each function."], pictures, reading=reading.PATTERNS)]
+
+
+def _draw_field(field: xr.DataArray, dims: list[Any], largest: float) -> Any:
+    def axis(dim: Any) -> tuple[Any, str]:
+        values = field.coords[dim].values if dim in field.coords else np.arange(field.sizes[dim])
+        if values.dtype.kind not in "iuf":
+            values = np.arange(len(values))
+        unit = field.coords[dim].attrs.get("units", "") if dim in field.coords else ""
+        return values.astype(float), f"{dim} ({unit})" if unit else str(dim)
+
+    if len(dims) == 1:
+        axes = plain(axes_of(None, (4.0, 2.2)))
+        x, name = axis(dims[0])
+        axes.axhline(0, color=LINE, linewidth=0.5)
+        axes.plot(x, field.values, color=BLUE, linewidth=1.2)
+        axes.set(xlabel=name)
+        return axes
+    (y, vertical), (x, across) = axis(dims[0]), axis(dims[1])
+    aspect = float(np.clip(abs(np.ptp(y) / (np.ptp(x) or 1.0)), 0.4, 1.0))
+    axes = plain(axes_of(None, (4.2, 4.2 * aspect + 0.4)))
+    values = np.ma.masked_invalid(field.transpose(*dims).values)
+    if len(x) > 1 and len(y) > 1:
+        level_lines(axes, x, y, values, largest=largest)
+    axes.set(xlabel=across, ylabel=vertical)
+    return axes
+
+
+def prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Section]:
+    """The fitted function of a regression, over rows of X, landmarks, or points of the manifold."""
+    own = getattr(model, "preparation_", None)
+    used = None if own is None or own.columns is None else list(own.columns)
+
+    def predicted(points: Array) -> Array:
+        rows = np.zeros((*points.shape[:-1], model.n_features_in_))
+        rows[..., used if used is not None else slice(None)] = points
+        flat = rows.reshape(-1, rows.shape[-1])
+        return np.asarray(model.predict(flat, progress=False), dtype=float).reshape(*points.shape[:-1], -1)
+
+    try:
+        points = _places(model, X)
+        canvas = canvas_of(points, predicted, names=column_names(model), grid=GRID, shown=SHOWN, box=X is None)
+    except ValueError as error:
+        return [Section("Prediction", [f"It is not drawn: {error}."])]
+    count = min(4, canvas.values.shape[1])
+    over = (
+        "rows of the data"
+        if X is not None
+        else "points of the manifold"
+        if isinstance(model, InvariantRegressor)
+        else "the landmarks"
+    )
+    pictures = []
+    for i in range(count):
+        low, high = np.quantile(canvas.values[:, i], [0.005, 0.995])
+        scale = Scale.between(float(low), float(high))
+        name = "prediction" if canvas.values.shape[1] == 1 else f"target {i}"
+        axes = axes_of(None, canvas.size, canvas.projection)
+        canvas.draw(axes, i, scale)
+        pictures.append(Picture(axes, f"The {name} over {over}: {canvas.what}.", name))
+        if not isinstance(canvas, Line):
+            pictures.append(_bar(scale, name))
+    return [Section("Prediction", [f"The fitted function over {over}: {canvas.what}."], pictures)]
+
+
+def _places(model: Any, X: Any) -> Array:
+    if X is not None:
+        return sample(model, X, POINTS, 0)
+    known = landmarks_of(model)
+    if known is not None:
+        return known
+    manifold = getattr(model, "manifold_", None)
+    if manifold is None:
+        raise ValueError("the model knows no places; give the points of the fit")
+    try:
+        return np.asarray(manifold.sample(2000, np.random.default_rng(0)))
+    except NotImplementedError:
+        raise ValueError(f"no points of {manifold} are drawn here; give the points of the fit") from None
+
+
+def embedding(model: Any, X: Any) -> list[Section]:
+    """The rows in their first coordinates."""
+    values = getattr(model, "embedding_", None)
+    if not isinstance(values, np.ndarray) or values.ndim != 2:
+        if X is None:
+            return [
+                Section(
+                    "Embedding",
+                    ["It is not kept with the model; with the points (daskspectral report model points) it is drawn."],
+                )
+            ]
+        values = np.asarray(model.transform(X, progress=False))
+    count = values.shape[1]
+    step = math.ceil(len(values) / POINTS)
+    values = values[::step]
+    if count == 0:
+        return []
+    if count == 1:
+        axes = plain(axes_of(None, (5.0, 2.4)))
+        axes.hist(values[:, 0], bins=60, color=BLUE)
+        axes.set(xlabel="coordinate 0", ylabel="rows")
+        return [Section("Embedding", [], [Picture(axes, "A histogram of the one coordinate.", size="whole")])]
+    pairs = [(i, i + 1) for i in range(0, min(count - 1, 4))]
+    pictures = []
+    for pair in pairs[:2]:
+        color = values[:, 2] if count > 2 and pair == (0, 1) else None
+        axes = plot.embedding(values, components=pair, name="coordinate", color=color, label="coordinate 2")
+        pictures.append(Picture(axes, f"Rows in the coordinates {pair[0]} and {pair[1]}."))
+    words = [f"{len(values)} rows in their first coordinates" + (", coloured by the third." if count > 2 else ".")]
+    return [Section("Embedding", words, pictures)]

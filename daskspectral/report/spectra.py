@@ -1,0 +1,179 @@
+"""The numbers of a report: the spectrum, the values held out, the choice, the rank, and the landmarks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskspectral import plot
+from daskspectral.estimators import SpectralDecomposition
+from daskspectral.estimators.summary import chosen, columns, facts
+from daskspectral.estimators.tables import no_errors
+from daskspectral.estimators.verdicts import verdict_of
+from daskspectral.moments import Moments
+from daskspectral.moments.trust import excess
+from daskspectral.passes.selection import Selection, shortened
+from daskspectral.plot.clouds import draw_landmarks
+from daskspectral.plot.common import column_names, landmarks_of, values_of
+from daskspectral.plot.decay import LARGEST, gram_values, implied
+from daskspectral.plot.style import axes_of
+from daskspectral.report import reading
+from daskspectral.report.page import Picture, Section, Table
+from daskspectral.solve.whiten import CUTS
+
+MEDIAN = 1.1  # of held-out over fitted values, above which they are said to differ
+SIZE = (4.2, 2.9)  # of a picture, in inches: text is as large as the page's on a phone
+MOST = 60  # values that are drawn
+
+
+def table_of(model: Any, caption: str = "All values") -> list[Table]:
+    """The table of a model's values; none where it has none."""
+    found = columns(model, details=True)
+    return [Table(caption, [list(row) for row in zip(*found, strict=True)])] if found else []
+
+
+def spectrum(model: Any) -> Section:
+    """The values with their errors and the trusted count."""
+    values = values_of(model)
+    words = [verdict_of(model)]
+    if isinstance(model, SpectralDecomposition):
+        words += _trust(model)
+    if np.iscomplexobj(values):
+        what = f"{len(values)} complex eigenvalues in the plane"
+    else:
+        what = f"{min(len(values), MOST)} values against their index, from {values[0]:.3g} to {values[-1]:.3g}"
+    if len(values) > MOST:
+        words.append(f"The first {MOST} are drawn.")
+    picture = Picture(plot.spectrum(model, count=MOST, ax=axes_of(None, SIZE)), f"The spectrum: {what}. {words[0]}")
+    more: list[Any] = table_of(model)
+    return Section(
+        "Spectrum",
+        words,
+        [picture],
+        more=more,
+        reading=reading.SPECTRUM if isinstance(model, SpectralDecomposition) else "",
+    )
+
+
+def _trust(model: SpectralDecomposition) -> list[str]:
+    why = no_errors(model)
+    if why:
+        return [f"{why[:1].upper()}{why[1:]}."]
+    lag = model.moments_.operator.lag
+    words = []
+    k = int(model.trusted_)
+    values, other = values_of(model), model.held_out_
+    if k < len(values) and not np.iscomplexobj(values):
+        ends = getattr(model, model.solver_.errors)[k]
+        held = "" if np.isnan(other[k]) else f", and it is {other[k]:.3g} on rows held out"
+        words = [f"Value {k} is {values[k]:.3g}; its interval is {ends[0]:.3g} to {ends[1]:.3g}{held}: too uncertain."]
+    times = [] if lag is None else [f"{t:.3g}" for t in implied(values_of(model), lag)[:3]]
+    if times:
+        words += [
+            f"Implied timescales, in rows: {', '.join(times)} (lag {lag}; daskspectral.plot.timescales compares lags)."
+        ]
+    return words
+
+
+def held_out(model: SpectralDecomposition) -> list[Section]:
+    """Fitted against held-out values; nothing where the fit has none."""
+    try:
+        axes = plot.held_out(model)
+    except ValueError:
+        return []
+    values, other, two_sided = values_of(model), model.held_out_, model.solver_.two_sided
+    ratio = excess(values, other, two_sided=two_sided)
+    first, second = ("fitted", "held-out") if two_sided else ("held-out", "fitted")
+    words = []
+    if np.isfinite(ratio):
+        far = "the functions follow accidents of the rows" if ratio > MEDIAN else "the functions hold up on new rows"
+        words = [f"In the median {first} values are {ratio:.3g} times the {second} ones: {far}."]
+    alt = "Values of the fit against the same values on rows held out" + (f"; {words[0]}" if words else ".")
+    return [Section("Held out", words, [Picture(axes, alt)], reading=reading.HELD_OUT)]
+
+
+def landmarks(model: Any, points: Any) -> list[Section]:
+    """Where the kernel functions sit; nothing for a model without landmarks."""
+    places = landmarks_of(model)
+    if places is None:
+        return []
+    p, d = places.shape
+    names = column_names(model)
+    words = [f"{p} landmarks in {d} column{'s' if d > 1 else ''}; a function of the basis sits at each."]
+    support = getattr(model, "support_", None)
+    if support is not None:
+        least, middle = float(np.min(support)), float(np.median(support))
+        words.append(f"Under a function are {least:.3g} effective points at least, and {middle:.3g} in the median.")
+    if d > 3:
+        words.append("Drawn are the two columns in which they spread most.")
+    shown = None if points is None or points.shape[1] != d else points[:2000]
+    axes = draw_landmarks(places, shown, names)
+    over = " over rows of the data" if shown is not None else ""
+    picture = Picture(axes, f"{p} landmarks{over}.")
+    return [Section("Landmarks", words, [picture], reading=reading.LANDMARKS)]
+
+
+def choice(model: Any) -> list[Section]:
+    """What was chosen and why; nothing for a model that chooses nothing."""
+    selection = getattr(model, "choice_", None)
+    if not isinstance(selection, Selection):
+        return []
+    best = selection.chosen
+    if best is None:
+        return [Section("Choice", [f"Nothing was compared: {selection.reason or 'every parameter was given'}."])]
+    taken = (
+        chosen(model)
+        if isinstance(model, SpectralDecomposition)
+        else f"{shortened(best.kernel)}; best of {len(selection)}"
+    )
+    words = [f"{taken[:1].upper()}{taken[1:]}."]
+    if selection.median is not None:
+        words.append(f"Scales are in units of the median distance of the rows, {selection.median:.4g}.")
+    if selection.edge:
+        words.append(f"The best {selection.edge} is the last one that was tried: a better one may lie beyond.")
+    pictures = []
+    if isinstance(model, SpectralDecomposition):
+        alt = (
+            f"Scores of {len(selection)} candidates on rows held out, by the scale of the kernel; the best is circled."
+        )
+        pictures = [Picture(plot.choice(model, ax=axes_of(None, SIZE)), alt)]
+    head = ["candidate", "spread", "penalty", "score", "held-out values", "why"]
+    rows = [
+        [
+            shortened(c.kernel),
+            f"{c.spread:g}",
+            "-" if c.penalty is None else f"{c.penalty:g}",
+            f"{c.score:.5g}",
+            " ".join(f"{v:.4g}" for v in c.values[:4]),
+            c.why,
+        ]
+        for c in selection.candidates
+    ]
+    return [Section("Choice", words, pictures, more=[Table("All candidates", [head, *rows])], reading=reading.CHOICE)]
+
+
+def rank(model: Any) -> list[Section]:
+    """How many directions the data determine; nothing for a model without moments."""
+    moments = model if isinstance(model, Moments) else getattr(model, "moments_", None)
+    if not isinstance(moments, Moments):
+        return []
+    pictures, words = [], []
+    for right in (False, True):
+        name, side = ("right_gram", "right functions: ") if right else ("gram", "")
+        matrix = moments.arrays.get(name)
+        if matrix is None or matrix.ndim != 2 or len(matrix) > LARGEST:
+            continue
+        values = gram_values(moments, right=right)
+        above = int(np.count_nonzero(values > CUTS[moments.dtype]))
+        alt = f"Eigenvalues of the {name.replace('_', ' ')} matrix fall below the cut after {above} of {len(values)}."
+        words.append(
+            f"{side}{above} of {len(values)} directions of the Gram matrix are above the cut of rounding.".capitalize()
+        )
+        pictures.append(Picture(plot.gram(moments, right=right, ax=axes_of(None, SIZE)), alt))
+    described = facts(model, details=True) if isinstance(model, SpectralDecomposition) else {}
+    names = ("rank", "status", "support", "right support", "folds")
+    kept: dict[str, str] = {name: str(described[name]) for name in names if name in described}
+    if not pictures and not kept:
+        return []
+    return [Section("Rank and support", words, pictures, kept, reading=reading.RANK)]

@@ -1,0 +1,197 @@
+"""Models of every kind, fitted once, and what a page holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import daskspectral as dsp
+from daskspectral.data.distributions import SAMPLES
+from daskspectral.kernels import Gaussian
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def plane() -> tuple[Any, Any]:
+    x = rng().standard_normal((1500, 2))
+    return spectral(Gaussian(1.0)).fit(x), x
+
+
+def spectral(kernel: Any = "auto", operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
+    given = {"n_components": 6, "n_landmarks": 60, "random_state": 0} | options
+    return dsp.SpectralDecomposition(operator, kernel, **given)
+
+
+def moons() -> tuple[Any, Any]:
+    x = SAMPLES["two-moons"].draw(2000, 2, 0.05, rng())
+    return spectral(n_landmarks=80).fit(x), x
+
+
+def line() -> tuple[Any, Any]:
+    x = rng().random((1000, 1))
+    return spectral(Gaussian(0.3)).fit(x), x
+
+
+def sphere() -> tuple[Any, Any]:
+    x = SAMPLES["sphere"].draw(1500, 3, 0.0, rng())
+    return spectral(Gaussian(1.0), dsp.operators.Laplacian(dsp.manifolds.Sphere(3))).fit(x), x
+
+
+def many() -> tuple[Any, Any]:
+    x = rng().standard_normal((1000, 5)) * [1, 2, 1, 1, 3]
+    return spectral(Gaussian(3.0)).fit(x), x
+
+
+def lattice() -> tuple[Any, Any]:
+    x = rng().random((2000, 2))
+    return dsp.SpectralDecomposition(basis=dsp.basis.FourierLattice(4), n_components=5).fit(x), x
+
+
+def path(n: int = 6000) -> Any:
+    """A trajectory in two wells."""
+    noise, x = rng(1).standard_normal((n, 2)), np.zeros((n, 2))
+    for i in range(1, n):
+        a, b = x[i - 1]
+        x[i] = x[i - 1] - 0.02 * np.array([4 * a**3 - 4 * a, 2 * b]) + 0.15 * noise[i]
+    return x
+
+
+def transfer() -> tuple[Any, Any]:
+    x = path()
+    return spectral(Gaussian(0.6), dsp.operators.Transfer(10), n_components=4).fit(x), x
+
+
+def turning() -> tuple[Any, Any]:
+    t = np.linspace(0, 200 * np.pi, 2001)[:, None]
+    x = np.hstack([np.cos(t), np.sin(t)])
+    basis = dsp.basis.MonomialBasis(2, 1)
+    return dsp.SpectralDecomposition(dsp.operators.Transfer(1, "eigen"), basis=basis, n_components=3).fit(x), x
+
+
+def cross() -> tuple[Any, Any]:
+    x = rng().standard_normal((800, 2))
+    y = x[:, :1] + 0.3 * rng(1).standard_normal((800, 1))
+    return spectral(Gaussian(1.5), dsp.operators.Cross(), n_components=4).fit((x, y)), None
+
+
+def field() -> tuple[Any, Any]:
+    lat, lon, n = np.arange(-60, 61, 15.0), np.arange(0, 360, 30.0), 120
+    time = np.arange("2000-01", "2010-01", dtype="M8[M]").astype("M8[ns]")
+    shape = np.cos(np.deg2rad(lat))[:, None] * np.cos(np.deg2rad(lon))
+    values = np.sin(np.arange(n) / 5)[:, None, None] * shape + 0.1 * rng().standard_normal((n, len(lat), len(lon)))
+    values[:, 2, 3] = np.nan
+    coords: dict[str, Any] = {"time": time, "lat": ("lat", lat, {"units": "degrees_north"}), "lon": lon}
+    data = xr.DataArray(values, coords, ("time", "lat", "lon"), name="sst", attrs={"units": "degC"})
+    model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=4, random_state=0)
+    return model.fit(data, sample_dims=("time",), latitude="lat", on_invalid="skip"), data
+
+
+def without_folds() -> tuple[Any, Any]:
+    x = rng().standard_normal((400, 2))
+    return spectral(Gaussian(1.0), folds=None).fit(x), x
+
+
+def graph() -> tuple[Any, Any]:
+    x = rng().standard_normal((300, 2))
+    model = dsp.GraphLaplacian(Gaussian(0.5), Gaussian(1.0), n_components=5, n_landmarks=20, random_state=0)
+    return model.fit(x), x
+
+
+def hermite() -> tuple[Any, Any]:
+    x = rng().standard_normal((600, 2))
+    return dsp.HermiteRegressor(Gaussian(1.0), n_landmarks=40, random_state=0).fit(x, np.sin(x[:, 0])), x
+
+
+def invariant() -> tuple[Any, Any]:
+    x = SAMPLES["sphere"].draw(500, 3, 0.0, rng())
+    y = 5 * x.prod(axis=1) + x.sum(axis=1) ** 2
+    return dsp.InvariantRegressor(dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)).fit(x, y), x
+
+
+def classifier() -> tuple[Any, Any]:
+    x = SAMPLES["sphere"].draw(400, 3, 0.0, rng())
+    y = np.where(x.prod(axis=1) > 0, "above", "below")
+    return dsp.InvariantClassifier(dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)).fit(x, y), x
+
+
+def sdp() -> tuple[Any, Any]:
+    x = SAMPLES["two-moons"].draw(200, 2, 0.05, rng())
+    return dsp.SDPEmbedding(0.3, random_state=0).fit(x), x
+
+
+def diffusion() -> tuple[Any, Any]:
+    x = rng().standard_normal((300, 3))
+    return dsp.DiffusionMap(1.0, n_components=3).fit(x), x
+
+
+def kernelised() -> tuple[Any, Any]:
+    x = rng().standard_normal((80, 2))
+    return dsp.KernelEmbedding(random_state=0).fit(x), x
+
+
+def moments() -> tuple[Any, Any]:
+    return plane()[0].moments_, None
+
+
+MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    made.__name__: made
+    for made in (
+        *(plane, moons, line, sphere, many, lattice, transfer, turning, cross, field, without_folds, graph),
+        *(hermite, invariant, classifier, sdp, diffusion, kernelised, moments),
+    )
+}
+
+
+@cache
+def model(name: str) -> tuple[Any, Any]:
+    """A fitted model by its name, and its points."""
+    return MODELS[name]()
+
+
+class Page(HTMLParser):
+    """The elements of a page: tags with their attributes, headings, texts by id; unclosed tags are an error."""
+
+    def __init__(self, text: str):
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.headings: list[tuple[str, str]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+        assert not self.open, f"left open: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("h1", "h2", "h3"):
+            self.headings.append((tag, ""))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+        if self.open and self.open[-1] in ("h1", "h2", "h3"):
+            self.headings[-1] = (self.headings[-1][0], self.headings[-1][1] + data)
+
+    def every(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def ids(self) -> list[str]:
+        return [str(attributes["id"]) for _, attributes in self.tags if attributes.get("id")]
