@@ -87,6 +87,23 @@ def column_names(estimator: Any) -> list[str]:
     return names if chosen is None else [names[i] for i in chosen]
 
 
+def like_fit(estimator: Any, points: NDArray[np.floating[Any]]) -> Any:
+    """Rows (m, n_features_in) with these points (..., d) in the columns that are used, 0 in the others.
+
+    They are a data frame where the fit had one, so that scikit-learn does not miss the names.
+    """
+    own = getattr(estimator, "preparation_", None)
+    rows = np.zeros((int(np.prod(points.shape[:-1])), int(estimator.n_features_in_)))
+    used = slice(None) if own is None or own.columns is None else list(own.columns)
+    rows[:, used] = points.reshape(len(rows), -1)
+    names = vars(estimator).get("feature_names_in_")
+    if names is None:
+        return rows
+    import pandas as pd  # xarray brings it
+
+    return pd.DataFrame(rows, columns=names)
+
+
 def require_matplotlib() -> None:
     """Raise ImportError, which names the extra to install, without matplotlib."""
     try:

@@ -22,6 +22,7 @@ from daskspectral.plot.common import (
     in_units,
     is_singular,
     landmarks_of,
+    like_fit,
     preparation_of,
     require_matplotlib,
     values_of,
@@ -248,9 +249,7 @@ def sample(estimator: Estimator, X: Any, size: int, random_state: Any) -> Array:
 
 def evaluate(estimator: Estimator, points: Array) -> Array:
     """The eigenfunctions (..., k) at points (..., d) of the columns that are used; other columns are 0."""
-    rows = np.zeros((*points.shape[:-1], estimator.n_features_in_))
-    rows[..., list(preparation_of(estimator).columns or range(rows.shape[-1]))] = points
-    values = np.asarray(estimator.transform(rows.reshape(-1, rows.shape[-1]), progress=False))
+    values = np.asarray(estimator.transform(like_fit(estimator, points), progress=False))
     return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
 

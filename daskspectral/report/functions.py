@@ -19,7 +19,7 @@ from daskspectral.estimators import (
 )
 from daskspectral.estimators.model_dataset import in_the_field
 from daskspectral.plot.canvas import Canvas, Line, Pairs, Plane, canvas_of
-from daskspectral.plot.common import column_names, landmarks_of, values_of, vanishing
+from daskspectral.plot.common import column_names, landmarks_of, like_fit, values_of, vanishing
 from daskspectral.plot.functions import canvas_over, draw_series, evaluate, sample, source_of
 from daskspectral.plot.maps import level_lines
 from daskspectral.plot.style import BLUE, LINE, Scale, axes_of, plain
@@ -205,14 +205,10 @@ def _draw_field(field: xr.DataArray, dims: list[Any], largest: float) -> Any:
 
 def prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Section]:
     """The fitted function of a regression, over rows of X, landmarks, or points of the manifold."""
-    own = getattr(model, "preparation_", None)
-    used = None if own is None or own.columns is None else list(own.columns)
 
     def predicted(points: Array) -> Array:
-        rows = np.zeros((*points.shape[:-1], model.n_features_in_))
-        rows[..., used if used is not None else slice(None)] = points
-        flat = rows.reshape(-1, rows.shape[-1])
-        return np.asarray(model.predict(flat, progress=False), dtype=float).reshape(*points.shape[:-1], -1)
+        values = np.asarray(model.predict(like_fit(model, points), progress=False), dtype=float)
+        return values.reshape(*points.shape[:-1], -1)
 
     try:
         points = _places(model, X)

@@ -135,7 +135,7 @@ def test_the_page_says_what_the_fit_warned_of(tmp_path: Path) -> None:
     assert again.warnings_ == estimator.warnings_ == [f"TrustWarning: {text}" for text in texts]
     for text in texts:
         assert text[1:] in words
-    calm = model("plane")[0]
+    calm = model("line")[0]
     assert calm.warnings_ == []
     assert "warned of nothing" in Page(report.render(calm)).words
 
