@@ -94,6 +94,9 @@ def figures_of(model: Any) -> list[tuple[str, str]]:
     rank = getattr(model, "rank_", None)
     if rank is not None:
         found.append(("rank", " and ".join(map(grouped, rank if isinstance(rank, (tuple, list)) else [rank]))))
+    trusted = getattr(model, "trusted_", None)
+    if trusted is not None:
+        found.append(("trusted", f"{trusted} of {len(model.held_out_)}"))
     return found
 
 

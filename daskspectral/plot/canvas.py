@@ -203,12 +203,17 @@ class Pairs(Canvas):
 
     what = "the rows in the two columns that tell most of it, coloured by its values"
 
+    def scale(self, components: Sequence[int] | None = None) -> Scale:
+        # most values of a function of unit norm are below 1, and points of the pale bands would be lost
+        values = self.values if components is None else self.values[:, list(components)]
+        return Scale.symmetric(max(1.0, float(np.quantile(np.abs(values), 0.95))))
+
     def draw(self, axes: Axes, i: int, scale: Scale, *, labels: bool = True) -> None:
         step = math.ceil(len(self.points) / self.shown)
         points, values = self.points[::step], self.values[::step, i]
         first, second = telling(self.points, self.values[:, i])
         order = np.argsort(np.abs(values))  # large values on top
-        dots(axes, points[order, first], points[order, second], scale.of(values[order]), rasterized=True)
+        dots(axes, points[order, first], points[order, second], scale.of(values[order]), size=7.0, rasterized=True)
         if labels:
             axes.set(xlabel=self.names[first], ylabel=self.names[second])
             plain(axes)

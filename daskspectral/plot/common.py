@@ -99,7 +99,7 @@ def like_fit(estimator: Any, points: NDArray[np.floating[Any]]) -> Any:
     names = vars(estimator).get("feature_names_in_")
     if names is None:
         return rows
-    import pandas as pd  # xarray brings it
+    import pandas as pd  # type: ignore[import-untyped]  # xarray brings it
 
     return pd.DataFrame(rows, columns=names)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.floating[Any]]
+STILL = 1e-6  # below 1, from which on a value is the constant's 1 with rounding
 LARGEST = 4000  # functions of which the Gram matrix's eigenvalues are computed for a picture
 _MARKS = ("o", "s", "^", "D", "v", "P")
 
@@ -132,7 +133,7 @@ def timescales(
 def implied(values: NDArray[np.inexact[Any]], lag: int) -> Array:
     """The implied timescales -lag / ln |value|, in rows, of values below 1, slowest first; the constant has none."""
     sizes = np.abs(values)
-    inside = sizes[(sizes < 1 - 1e-9) & (sizes > 0)]
+    inside = sizes[(sizes < 1 - STILL) & (sizes > 0)]
     return np.asarray(-lag / np.log(np.sort(inside)[::-1]))
 
 

@@ -75,7 +75,8 @@ def spectrum(
     name = "singular value" if singular else "eigenvalue"
     axes.set(xlabel="real part" if plane else "index", ylabel="imaginary part" if plane else name)
     falling = not plane and len(values) > 1 and values[-1] < values[0]
-    legend(axes, loc="lower left" if falling and not least else "upper right" if falling else "upper left")
+    rising = "lower left" if falling and values[-1] < -abs(values[0]) else "upper right"
+    legend(axes, loc=rising if falling else "upper left")
     return axes
 
 
@@ -165,7 +166,7 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
         line = lines.setdefault((_family(candidate.kernel), candidate.spread), {})
         line[candidate.factor] = max(candidate.score, line.get(candidate.factor, -np.inf))
     families, spreads = sorted({family for family, _ in lines}), sorted({spread for _, spread in lines})
-    axes = plain(axes_of(ax, (5.4, 3.4)))
+    axes = plain(axes_of(ax, (5.4, 4.2)))
     for (family, spread), line in sorted(lines.items()):
         factors, number = sorted(line), families.index(family)
         style = ("-", "--", ":", "-.")[spreads.index(spread) % 4]
@@ -185,7 +186,7 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     if top > bottom:
         axes.set_ylim(bottom - 0.05 * (top - bottom), top + 0.08 * (top - bottom))
     axes.set(xlabel="scale of the kernel, in median distances", ylabel="score on rows held out")
-    legend(axes, loc="best")
+    legend(axes, loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2)
     return axes
 
 

@@ -112,6 +112,11 @@ def _named(model: Any, i: int) -> str:
     return f"{letter}{str(i).translate(_LOWERED)} = {text.replace('-', minus)}{doubt}"
 
 
+def _is_still(values: Array) -> bool:
+    """Whether a function is constant but for rounding."""
+    return bool(values.std() <= 1e-3 * np.sqrt(np.mean(values**2)))
+
+
 def _is_field(model: Any) -> bool:
     """Whether the columns have dimensions of their own, such as latitude and longitude."""
     layout = vars(model).get("layout_")
@@ -132,7 +137,7 @@ def _along(model: SpectralDecomposition, X: Any, shown: list[int]) -> Section:
         label, places = labels
         x = places[numbers.astype(int)]
     pictures = []
-    for i in shown[:8]:
+    for i in [i for i in shown if not _is_still(found[:, i])][:8]:
         axes = draw_series(axes_of(None, (4.2, 1.6)), x, found[:, i], label=label)
         pictures.append(Picture(axes, f"{_named(model, i)} along {label}.", _named(model, i)))
     part = f"the first {window} rows" if window < source.n else f"all {source.n} rows"
@@ -163,16 +168,14 @@ def patterns(model: Any) -> list[Section]:
         behind = [dim for dim in field.dims if dim != "component"]
         if len(behind) not in (1, 2):
             continue
-        largest = float(np.nanquantile(np.abs(field.values), 0.995)) or 1.0
         unit = str(field.attrs.get("units", ""))
         for i in range(count):
+            largest = float(np.nanquantile(np.abs(field.values[i]), 0.995)) or 1.0
             axes = _draw_field(field.isel(component=i), behind, largest)
-            share = f", {100 * found.explained[i]:.3g} % of the variance"
-            pictures.append(Picture(axes, f"{name} {i}: the pattern of function {i}.", f"{name} {i}{share}", "half"))
-        if len(behind) == 2:
-            pictures.append(
-                _bar(Scale.symmetric(largest), f"{name} where the function is 1" + (f" ({unit})" if unit else ""))
-            )
+            if len(behind) == 2:
+                Scale.symmetric(largest).bar(axes, f"{name} ({unit})" if unit else str(name), shrink=0.85)
+            share = f"{100 * found.explained[i]:.3g} % of the variance"
+            pictures.append(Picture(axes, f"The pattern of function {i} in {name}.", f"function {i}: {share}"))
     if not pictures:
         return []
     return [Section("Patterns", ["The regression of the field on each function."], pictures, reading=reading.PATTERNS)]
@@ -230,9 +233,9 @@ def prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Sec
         name = "prediction" if canvas.values.shape[1] == 1 else f"target {i}"
         axes = axes_of(None, canvas.size, canvas.projection)
         canvas.draw(axes, i, scale)
-        pictures.append(Picture(axes, f"The {name} over {over}: {canvas.what}.", name))
         if not isinstance(canvas, Line):
-            pictures.append(_bar(scale, name))
+            scale.bar(axes, name, shrink=0.8)
+        pictures.append(Picture(axes, f"The {name} over {over}: {canvas.what}."))
     return [Section("Prediction", [f"The fitted function over {over}: {canvas.what}."], pictures)]
 
 

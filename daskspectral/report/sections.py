@@ -91,11 +91,14 @@ def _(model: Moments, X: Any) -> list[Section]:
 
 def _levels(model: InvariantRegressor | InvariantClassifier) -> list[Section]:
     """How large a part of the target each eigenspace has."""
+    from matplotlib.ticker import MaxNLocator
+
     norms = np.array([float(np.linalg.norm(c)) for c in model.coef_])
     dimensions = np.asarray(model.invariant_dimensions_)
     total = float((norms**2).sum()) or 1.0
     axes = plain(axes_of(None, (4.2, 2.6)))
     axes.bar(np.arange(len(norms)), norms**2 / total, color=BLUE, width=0.7)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="eigenspace", ylabel="share of the square")
     axes.axhline(0, color=LINE, linewidth=0.8)
     words = [

@@ -8,9 +8,11 @@ import numpy as np
 
 from daskspectral import plot
 from daskspectral.estimators import SpectralDecomposition
+from daskspectral.estimators.notebook import grouped
 from daskspectral.estimators.summary import chosen, columns, facts
 from daskspectral.estimators.tables import no_errors
 from daskspectral.estimators.verdicts import verdict_of
+from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
 from daskspectral.moments.trust import excess
 from daskspectral.passes.selection import Selection, shortened
@@ -23,7 +25,7 @@ from daskspectral.report.page import Picture, Section, Table
 from daskspectral.solve.whiten import CUTS
 
 MEDIAN = 1.1  # of held-out over fitted values, above which they are said to differ
-SIZE = (4.2, 2.9)  # of a picture, in inches: text is as large as the page's on a phone
+SIZE, TALL = (4.2, 2.9), (4.2, 3.6)  # of a picture, in inches: text is as large as the page's on a phone
 MOST = 60  # values that are drawn
 
 
@@ -96,15 +98,15 @@ def held_out(model: SpectralDecomposition) -> list[Section]:
 def landmarks(model: Any, points: Any) -> list[Section]:
     """Where the kernel functions sit; nothing for a model without landmarks."""
     places = landmarks_of(model)
-    if places is None:
-        return []
+    if places is None or isinstance(getattr(model, "kernel_", None), Linear):
+        return []  # those of a linear kernel span the columns, and are no places
     p, d = places.shape
     names = column_names(model)
     words = [f"{p} landmarks in {d} column{'s' if d > 1 else ''}; a function of the basis sits at each."]
     support = getattr(model, "support_", None)
     if support is not None:
-        least, middle = float(np.min(support)), float(np.median(support))
-        words.append(f"Under a function are {least:.3g} effective points at least, and {middle:.3g} in the median.")
+        least, middle = (rounded(float(f(support))) for f in (np.min, np.median))
+        words.append(f"Under a function are {least} effective points at least, and {middle} in the median.")
     if d > 3:
         words.append("Drawn are the two columns in which they spread most.")
     shown = None if points is None or points.shape[1] != d else points[:2000]
@@ -112,6 +114,11 @@ def landmarks(model: Any, points: Any) -> list[Section]:
     over = " over rows of the data" if shown is not None else ""
     picture = Picture(axes, f"{p} landmarks{over}.")
     return [Section("Landmarks", words, [picture], reading=reading.LANDMARKS)]
+
+
+def rounded(number: float) -> str:
+    """Three digits of a number, whole from a thousand on."""
+    return grouped(round(number)) if number >= 1000 else f"{number:.3g}"
 
 
 def choice(model: Any) -> list[Section]:
@@ -137,7 +144,7 @@ def choice(model: Any) -> list[Section]:
         alt = (
             f"Scores of {len(selection)} candidates on rows held out, by the scale of the kernel; the best is circled."
         )
-        pictures = [Picture(plot.choice(model, ax=axes_of(None, SIZE)), alt)]
+        pictures = [Picture(plot.choice(model, ax=axes_of(None, TALL)), alt)]
     head = ["candidate", "spread", "penalty", "score", "held-out values", "why"]
     rows = [
         [

@@ -23,7 +23,7 @@ SECTIONS: dict[str, list[str]] = {
     "cross": SPECTRAL,
     "lattice": ["Spectrum", "Held out", "Eigenfunctions", "Choice", "Rank and support", "Cost", "Provenance"],
     "turning": ["Spectrum", "Eigenfunctions", "Choice", "Rank and support", "Cost", "Provenance"],
-    "field": [*SPECTRAL[:3], "Patterns", *SPECTRAL[3:]],
+    "field": [*SPECTRAL[:3], "Patterns", *SPECTRAL[4:]],
     "without_folds": ["Spectrum", *SPECTRAL[2:]],
     "graph": ["Spectrum", "Eigenfunctions", "Landmarks", "Provenance"],
     "hermite": ["Held out", "Prediction", "Landmarks", "Choice", "Rank and support", "Cost", "Provenance"],

@@ -13,6 +13,7 @@ import zarr
 from distributed import Client
 
 import daskspectral as dsp
+from daskspectral import report
 from daskspectral.cli import main
 from daskspectral.data.convert import convert
 from daskspectral.data.readers import open_zarr
@@ -83,6 +84,15 @@ def test_a_picture_at_a_url(server: Server, points: str, x: np.ndarray) -> None:
     assert list(server.objects("pictures/")) == ["pictures/e.png"]
 
 
+def test_a_report_at_a_url(server: Server, points: str, x: np.ndarray) -> None:
+    model, url = estimator().fit(x), "s3://data/pages/report.html"
+    report.save(model, url, points, storage_options=server.options)
+    assert server.objects("pages/")["pages/report.html"] == report.render(model, x).encode()
+    with pytest.raises(FileExistsError, match=r"s3://data/pages/report\.html exists"):
+        report.save(model, url, storage_options=server.options)
+    assert list(server.objects("pages/")) == ["pages/report.html"]
+
+
 def test_sources_at_urls(server: Server, x: np.ndarray, tmp_path: Path) -> None:
     table, file = pyarrow.table({"a": x[:, 0], "b": x[:, 1]}), io.BytesIO()
     np.save(file, x)
@@ -91,8 +101,8 @@ def test_sources_at_urls(server: Server, x: np.ndarray, tmp_path: Path) -> None:
         file = io.BytesIO()
         pyarrow.parquet.write_table(table.slice(450 * part, 450), file)
         server.client.put_object(Bucket="data", Key=f"in/parts/{part}.parquet", Body=file.getvalue())
-    report = convert("s3://data/in/x.npy", "s3://data/a.zarr", storage_options=server.options)
-    assert (report.rows, report.columns, report.path) == (900, 2, "s3://data/a.zarr")
+    made = convert("s3://data/in/x.npy", "s3://data/a.zarr", storage_options=server.options)
+    assert (made.rows, made.columns, made.path) == (900, 2, "s3://data/a.zarr")
     np.testing.assert_array_equal(values(server, "s3://data/a.zarr"), x)
     convert("s3://data/in/parts", tmp_path / "b.zarr", storage_options=server.options)
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "b.zarr", mode="r")[...], x)
