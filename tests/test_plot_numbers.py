@@ -1,0 +1,228 @@
+"""Pictures that fill one pair of axes: what is drawn is what was computed, into the axes that were given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import daskspectral as dsp
+from daskspectral.kernels import Gaussian
+from daskspectral.operators import Laplacian, Transfer
+from daskspectral.plot.style import SEQUENTIAL, SERIES, Scale
+
+plot = dsp.plot
+
+
+def axes_in(projection: str | None = None) -> Any:
+    return Figure().add_subplot(projection=projection)
+
+
+def fitted(x: Any, operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
+    given: dict[str, Any] = {"n_components": 5, "n_landmarks": 40, "random_state": 0} | options
+    return dsp.SpectralDecomposition(operator, Gaussian(1.0), **given).fit(x)
+
+
+@pytest.fixture(scope="module")
+def plane() -> tuple[Any, dsp.SpectralDecomposition]:
+    x = np.random.default_rng(0).standard_normal((1500, 2))
+    return x, fitted(x)
+
+
+@pytest.fixture(scope="module")
+def rotation() -> Any:
+    """Rows of a process with the exact eigenvalue exp(-1/20) a row, two wells of a chain of two states."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((4000, 1))
+    for i in range(1, len(x)):
+        x[i] = np.exp(-1 / 20) * x[i - 1] + np.sqrt(1 - np.exp(-1 / 10)) * rng.standard_normal()
+    return x
+
+
+def test_pictures_are_drawn_into_the_axes_that_are_given(plane: Any, rotation: Any) -> None:
+    x, model = plane
+    automatic = dsp.SpectralDecomposition(n_components=3, n_landmarks=30, random_state=0).fit(x)
+    calls = {
+        "spectrum": lambda ax: plot.spectrum(model, ax=ax),
+        "held_out": lambda ax: plot.held_out(model, ax=ax),
+        "choice": lambda ax: plot.choice(automatic, ax=ax),
+        "eigenfunction": lambda ax: plot.eigenfunction(model, x, 1, ax=ax),
+        "series": lambda ax: plot.series(model, x, 1, ax=ax),
+        "embedding": lambda ax: plot.embedding(model.transform(x), ax=ax),
+        "landmarks": lambda ax: plot.landmarks(model, x, ax=ax),
+        "gram": lambda ax: plot.gram(model, ax=ax),
+        "timescales": lambda ax: plot.timescales([fitted(rotation, Transfer(5))], ax=ax),
+    }
+    for name, call in calls.items():
+        axes = axes_in()
+        assert call(axes) is axes, name
+        assert axes.has_data(), name
+        assert axes.get_xlabel(), name
+        assert plot.figure_of(axes) is axes.figure
+        alone = call(None)
+        assert alone is not axes
+        assert isinstance(plot.figure_of(alone), Figure)
+
+
+def test_held_out_values_lie_against_those_of_the_fit(plane: Any) -> None:
+    _, model = plane
+    axes = plot.held_out(model)
+    drawn = np.concatenate([line.get_xydata() for line in axes.lines if line.get_marker() == "o"])
+    np.testing.assert_array_equal(np.sort(drawn[:, 0]), np.sort(model.eigenvalues_))
+    np.testing.assert_array_equal(np.sort(drawn[:, 1]), np.sort(model.held_out_))
+    with pytest.raises(ValueError, match=r"no values on rows held out: .*no error bars"):
+        plot.held_out(fitted(np.random.default_rng(0).standard_normal((300, 1)), folds=None))
+
+
+def test_an_eigenfunction_has_axes_units_and_a_colour_bar(plane: Any) -> None:
+    import xarray as xr
+
+    x, _ = plane
+    data = xr.Dataset(
+        {name: ("row", x[:, i], {"units": unit}) for i, (name, unit) in enumerate([("t", "K"), ("p", "Pa")])}
+    )
+    axes = plot.eigenfunction(fitted(data), data, 2)
+    assert axes.get_xlabel() == "t (K)"
+    assert axes.get_ylabel() == "p (Pa)"
+    bar = plot.figure_of(axes).axes[-1]
+    assert bar.get_ylabel() == "eigenfunction 2"
+    assert len(plot.figure_of(plot.eigenfunction(fitted(data), data, 2, colour_bar=False)).axes) == 1
+
+
+def test_without_points_the_landmarks_stand_for_the_data(plane: Any) -> None:
+    _, model = plane
+    axes = plot.eigenfunction(model)
+    places = next(part.core.landmarks for part in model.basis_.parts if hasattr(part.core, "landmarks"))
+    np.testing.assert_array_equal(axes.lines[0].get_xydata(), places)
+    network = dsp.SpectralDecomposition(basis=dsp.basis.MonomialBasis(2, 2), n_components=3).fit(plane[0])
+    with pytest.raises(ValueError, match="are drawn over rows of the data: give X"):
+        plot.eigenfunction(network)
+    lattice = dsp.SpectralDecomposition(basis=dsp.basis.FourierLattice(3), n_components=3).fit(plane[0])
+    (left, right), (bottom, top) = lattice.basis_.box
+    axes = plot.eigenfunction(lattice)
+    np.testing.assert_allclose([*axes.get_xlim(), *axes.get_ylim()], [left, right, bottom, top])
+
+
+def test_a_sphere_takes_axes_of_its_projection() -> None:
+    x = np.random.default_rng(0).standard_normal((800, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    model = fitted(x, Laplacian(dsp.manifolds.Sphere(3)))
+    axes = axes_in("mollweide")
+    assert plot.eigenfunction(model, x, 1, ax=axes) is axes
+    assert plot.landmarks(model, x).name == "mollweide"
+    with pytest.raises(ValueError, match="'rectilinear', and 'mollweide' is wanted"):
+        plot.eigenfunction(model, x, 1, ax=axes_in())
+    # the drawn function has the sign of the evaluated one where it is drawn
+    contours = next(c for c in axes.collections if type(c).__name__ == "QuadContourSet")
+    assert len(contours.get_paths()) > 3
+
+
+def test_pairs_are_the_columns_that_tell_the_function() -> None:
+    x = np.random.default_rng(0).standard_normal((2000, 5)) * [1, 1, 4, 1, 3]
+    model = dsp.SpectralDecomposition(kernel=Gaussian(6.0), n_components=3, n_landmarks=80, random_state=0).fit(x)
+    values = model.transform(x)[:, 1]
+    assert int(np.argmax(np.abs(np.corrcoef(values, x.T)[0, 1:]))) == 2
+    axes = plot.eigenfunction(model, x, 1)
+    assert "column 2" in (axes.get_xlabel(), axes.get_ylabel())
+
+
+def test_components_that_there_are_not(plane: Any) -> None:
+    with pytest.raises(ValueError, match="component is 0 to 4, the functions of the fit; it is 5"):
+        plot.eigenfunction(plane[1], plane[0], 5)
+    with pytest.raises(ValueError, match="start is a row of X, 0 to 1499"):
+        plot.series(plane[1], plane[0], 1, start=1500)
+
+
+def test_a_series_has_the_values_along_the_rows(plane: Any) -> None:
+    x, model = plane
+    rows, values = plot.series(model, x, 2, start=100, length=50).lines[-1].get_data()
+    np.testing.assert_array_equal(rows, np.arange(100, 150))
+    np.testing.assert_allclose(values, model.transform(x)[100:150, 2])
+
+
+def test_an_embedding_is_coloured_by_any_variable() -> None:
+    rng = np.random.default_rng(0)
+    values, number = rng.standard_normal((500, 3)), rng.random(500)
+    axes = plot.embedding(values, color=number, label="depth (m)", components=(2, 0))
+    cloud = axes.collections[0]
+    np.testing.assert_array_equal(cloud.get_offsets(), values[:, [2, 0]])
+    colours = [to_hex(c) for c in cloud.get_facecolors()]
+    assert colours[int(number.argmin())] == SEQUENTIAL[0]
+    assert colours[int(number.argmax())] == SEQUENTIAL[-1]
+    assert plot.figure_of(axes).axes[1].get_ylabel() == "depth (m)"
+    labels = np.array(["a", "b", "c"])[rng.integers(3, size=500)]
+    axes = plot.embedding(values, color=labels)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b", "c"]
+    assert [to_hex(c.get_facecolors()[0]) for c in axes.collections] == list(SERIES[:3])
+    np.testing.assert_array_equal(axes.collections[1].get_offsets(), values[labels == "b", :2])
+    with pytest.raises(ValueError, match=r"coordinates are \(n, k\)"):
+        plot.embedding(values, components=(0, 3))
+    with pytest.raises(ValueError, match="a value for each of the 500 rows"):
+        plot.embedding(values, color=number[:5])
+
+
+def test_timescales_of_a_process_whose_one_is_known(rotation: Any) -> None:
+    models = [fitted(rotation, Transfer(lag), n_components=3) for lag in (2, 5, 10)]
+    axes = plot.timescales(models, count=2, step=0.5, unit="ns")
+    slow = next(line for line in axes.lines if line.get_label() == "1")
+    np.testing.assert_allclose(slow.get_xdata(), [1.0, 2.5, 5.0])
+    np.testing.assert_allclose(slow.get_ydata(), 10.0, rtol=0.25)  # 20 rows of half a nanosecond
+    assert axes.get_xlabel() == "lag (ns)"
+    with pytest.raises(ValueError, match="at one lag or more; there is none"):
+        plot.timescales([])
+    with pytest.raises(ValueError, match=r"are of Transfer\(lag\); the operator is"):
+        plot.timescales([fitted(np.random.default_rng(0).standard_normal((200, 1)))])
+
+
+def test_the_gram_matrix_falls_as_it_does(plane: Any) -> None:
+    x, model = plane
+    axes = plot.gram(model)
+    basis = model.basis_.values(x)
+    norms = np.linalg.norm(basis, axis=1)
+    values = np.linalg.svd(basis / norms[:, None], compute_uv=False) ** 2
+    drawn = next(line for line in axes.lines if len(line.get_ydata()) == len(values)).get_ydata()
+    large = drawn > 1e-8
+    np.testing.assert_allclose(drawn[large], (values / values[0])[large], rtol=1e-5)
+    rank = int(np.sum(drawn > 1e-10))
+    assert f"{rank} of {len(values)} above" in [text.get_text().strip() for text in axes.texts]
+    with pytest.raises(TypeError, match="got SDPEmbedding"):
+        plot.gram(dsp.SDPEmbedding())
+    with pytest.raises(ValueError, match="hold no right gram matrix"):
+        plot.gram(model, right=True)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_landmarks_are_where_they_are(d: int) -> None:
+    x = np.random.default_rng(0).standard_normal((600, d)) * np.arange(1, d + 1)
+    model = fitted(x, standardize=True, landmarks=x[:30], n_landmarks=30)
+    axes = plot.landmarks(model, x)
+    if d == 1:
+        places = np.array([segment[0, 0] for c in axes.collections for segment in getattr(c, "get_segments", list)()])
+        np.testing.assert_allclose(places, x[:30, 0])
+    else:
+        np.testing.assert_allclose(axes.collections[-1].get_offsets(), x[:30, d - 2 :])
+        np.testing.assert_allclose(axes.collections[0].get_offsets(), x[:, d - 2 :])
+    bare = dsp.SpectralDecomposition(basis=dsp.basis.MonomialBasis(d, 1), n_components=1).fit(x)
+    with pytest.raises(ValueError, match="has no landmarks: its basis is"):
+        plot.landmarks(bare)
+
+
+def test_bands_are_symmetric_and_hold_what_they_say() -> None:
+    scale = Scale.symmetric(2.0)
+    np.testing.assert_allclose(scale.edges, -scale.edges[::-1])
+    assert scale.of(np.array([0.0]))[0] == scale.colours[len(scale.colours) // 2]
+    assert scale.of(np.array([-9.0, 9.0])) == [scale.colours[0], scale.colours[-1]]
+    level = Scale.between(1.0, 1.0)
+    assert level.edges.min() < 1 < level.edges.max()
+
+
+def test_the_spectrum_of_an_embedding() -> None:
+    x = np.random.default_rng(0).standard_normal((150, 2))
+    model = dsp.DiffusionMap(1.0, n_components=4).fit(x)
+    axes = plot.spectrum(model)
+    drawn = np.concatenate([line.get_ydata() for line in axes.lines if line.get_marker() == "o"])
+    np.testing.assert_array_equal(drawn, model.spectrum_)
+    assert len(plot.spectrum(model, count=2).lines[-1].get_ydata()) == 2
