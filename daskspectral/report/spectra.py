@@ -90,7 +90,8 @@ def held_out(model: SpectralDecomposition) -> list[Section]:
     words = []
     if np.isfinite(ratio):
         far = "the functions follow accidents of the rows" if ratio > MEDIAN else "the functions hold up on new rows"
-        words = [f"In the median {first} values are {ratio:.3g} times the {second} ones: {far}."]
+        apart = f"{100 * abs(ratio - 1):.2g} % {'above' if ratio >= 1 else 'below'}"
+        words = [f"In the median {first} values lie {apart} the {second} ones: {far}."]
     alt = "Values of the fit against the same values on rows held out" + (f"; {words[0]}" if words else ".")
     return [Section("Held out", words, [Picture(axes, alt)], reading=reading.HELD_OUT)]
 
