@@ -18,6 +18,7 @@ from inspect import getattr_static
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -93,9 +94,12 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
 
     @final
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)
-        shown = head_html(self) if "text/html" in bundle else ""
-        return {**bundle, "text/html": shown} if shown else bundle
+        shown = head_html(self)
+        if not shown:
+            found: dict[str, Any] = super()._repr_mimebundle_(**options)
+            return found
+        diagram = sklearn.get_config()["display"] == "diagram"
+        return {"text/plain": repr(self), **({"text/html": shown} if diagram else {})}
 
     @final
     def state(self) -> dict[str, Any]:

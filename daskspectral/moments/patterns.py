@@ -72,13 +72,17 @@ class Patterns:
         return np.asarray(known / total if total > 0 else np.zeros_like(known))
 
 
+class MissingSumsError(ValueError, AttributeError):
+    """The pass did not sum what patterns take: the attribute is missing, as scikit-learn's displays understand it."""
+
+
 def patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
     """The regression on the functions with these coefficients (p, k) in the left basis.
 
     Raises ValueError where the pass did not measure what it takes.
     """
     if POINTS not in moments.arrays:
-        raise ValueError(
+        raise MissingSumsError(
             "these moments hold no products of functions and columns: a Fourier lattice, several views or an earlier "
             "version summed none. Regress the columns on transform(X) instead"
         )

@@ -30,6 +30,8 @@ def test_others_show_the_diagram() -> None:
     for text in (clone(fitted)._repr_html_(), make_pipeline(StandardScaler(), fitted)._repr_html_()):
         assert "sk-" in text
     assert "dsk" not in dsp.SDPEmbedding()._repr_mimebundle_()["text/html"]
+    inside = make_pipeline(StandardScaler(), model("lattice")[0])  # which has no patterns_
+    assert "sk-" in inside._repr_html_()
     with sklearn.config_context(display="text"):
         assert not hasattr(fitted, "_repr_html_")
         assert list(fitted._repr_mimebundle_()) == ["text/plain"]

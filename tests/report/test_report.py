@@ -152,7 +152,7 @@ def test_names_from_the_data_are_text() -> None:
     named = spectral(Gaussian(1.0), n_components=3).fit(frame)
     values = rng().standard_normal((60, 4, 5)) + np.arange(5.0)
     attrs = {"units": EVIL, "long_name": EVIL}
-    data = xr.DataArray(values, dims=("time", EVIL, "lon"), name=EVIL, attrs=attrs)
+    data = xr.DataArray(values, dims=("time", EVIL, "lon"), name=f"{EVIL}!", attrs=attrs)
     covariance = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2, random_state=0)
     labelled = covariance.fit(data, sample_dims="time")
     labels = np.where(x[:, 0] > 0, EVIL, "b")
