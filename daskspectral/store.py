@@ -103,9 +103,9 @@ def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bo
 
         _for_each(write, arrays, path)
         digests = {name: digest(array) for name, array in arrays.items()}
-        header = {"format": FORMAT, "kind": kind, "state": plain, "digests": digests}
         made = importlib.import_module("daskspectral").__version__
-        group.attrs[_KEY] = {**header, "digest": _header_digest(header), "version": made}
+        header = {"format": FORMAT, "kind": kind, "state": plain, "digests": digests, "version": made}
+        group.attrs[_KEY] = {**header, "digest": _header_digest(header)}
 
 
 def read_state(path: Path) -> tuple[str, Any]:
@@ -207,7 +207,7 @@ class _Stored:
             )
         if not header.keys() >= {*_PARTS, "digest"}:
             raise OSError(f"{text} is damaged: its attributes are incomplete; save it again")
-        if header["digest"] != _header_digest({part: header[part] for part in _PARTS}):
+        if header["digest"] != _header_digest({part: value for part, value in header.items() if part != "digest"}):
             raise OSError(f"{text} is damaged: its attributes are not what was saved; save it again")
 
     @property

@@ -93,7 +93,7 @@ def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     group = zarr.open_group(path, mode="r+")
     header: Any = dict(group.attrs)["daskspectral"]
     change(header)
-    parts = {name: header[name] for name in ("format", "kind", "state", "digests")}
+    parts = {key: value for key, value in header.items() if key != "digest"}
     header["digest"] = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     group.attrs["daskspectral"] = header
 

@@ -14,7 +14,7 @@ from daskspectral.cli.storage import storage_option
     cls=Command,
     examples=[
         "report model.zarr points.zarr --out report.html",
-        "report regressor.zarr --out s3://bucket/report.html",
+        "report regressor.zarr --out regressor.html",
     ],
 )
 @click.argument("model")
