@@ -13,6 +13,7 @@ from distributed import Client, LocalCluster
 
 from daskspectral.engine import Run
 from daskspectral.engine import plan as planning
+from tests.browser import browser, running_browser  # noqa: F401 (fixtures)
 from tests.common import Scheduling, local_cluster
 
 

@@ -1,0 +1,44 @@
+"""The browser of the tests tells what is wrong with a page."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser import DESK, PHONE
+
+PAGE = """<!DOCTYPE html><html><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>page</title><style>body {{ margin: 0 }}</style></head><body>{body}</body></html>"""
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """A function that opens a page with a body at a width."""
+
+    def show(body, width=PHONE):
+        path = tmp_path / "page.html"
+        path.write_text(PAGE.format(body=body), encoding="utf-8")
+        return browser.open(path, width)
+
+    return show
+
+
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_a_sound_page_has_nothing_against_it(show, width):
+    view = show("<p>words</p><div style='overflow-x: auto'><div style='width: 2000px'>wide</div></div>", width)
+    assert view.page.evaluate("document.documentElement.clientWidth") == width
+    assert (view.errors, view.foreign, view.overflowing()) == ([], [], [])
+
+
+def test_what_sticks_out_is_named(show):
+    said = show("<p class='wide' style='width: 500px'>five hundred pixels</p>").overflowing()
+    assert any(one.startswith("p.wide# from 0 to 500 of") and one.endswith("five hundred pixels") for one in said)
+
+
+def test_errors_and_addresses_are_collected(show):
+    view = show("<img src='missing.png'><script>console.error('wrong'); undefined.name</script>")
+    view.page.wait_for_timeout(100)
+    assert any(one.startswith("not loaded") and one.endswith("missing.png") for one in view.errors)
+    assert "wrong" in view.errors
+    assert any("undefined" in one for one in view.errors)
+    assert view.foreign == []
+    assert show("<img src='http://localhost:1/picture.png'>").foreign == ["http://localhost:1/picture.png"]
