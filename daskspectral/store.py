@@ -24,6 +24,8 @@ from daskspectral.data.writer import create_group, local_path
 from daskspectral.errors import UntrustedError
 from daskspectral.registry import Registered, Trusted, decode, encode, foreign, name_of
 
+__all__ = ["load", "save", "untrusted"]
+
 FORMAT = 2
 ZARR_FORMAT: Final = 3  # arrays of format 2 name codecs that unpickle
 ATTEMPTS = 5  # to read a model that is being replaced

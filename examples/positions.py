@@ -14,7 +14,7 @@ frequencies: where the values differ by more than the intervals, more functions 
 
 The reference is the same operator by finite volumes on grids of the ponds, which see no position.
 
-    python examples/positions.py [--n 1e6] [--out FOLDER] [--data FOLDER]
+    python examples/positions.py [--n 1e7] [--out FOLDER] [--data FOLDER]
 
 With --n 1e8 the positions take 0.8 GB on disk, the memory stays at 1 GB. With --data they are kept and used again.
 """
@@ -51,7 +51,7 @@ LIKED = (((8.0, 28.0), 9.0, 1.0), ((52.0, 12.0), 8.0, 0.6), ((30.0, 20.0), 10.0,
 EVERYWHERE, HIGHEST = 0.25, 1.35  # least density, and a bound of the highest
 
 
-def main(n: int = 1_000_000, out: str | Path = ".", data: str | Path | None = None) -> dict[str, float]:
+def main(n: int = 10_000_000, out: str | Path = ".", data: str | Path | None = None) -> dict[str, float]:
     """Draw positions, fit, check and draw pictures; the bound holds for 1e6 and widens as n^(-1/2) for fewer."""
     pictures = [Path(out) / name for name in (FUNCTIONS, VALUES)]
     Path(out).mkdir(parents=True, exist_ok=True)
@@ -210,7 +210,7 @@ def report(numbers: dict[str, float]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--n", type=float, default=1e6, help="positions")
+    parser.add_argument("--n", type=float, default=1e7, help="positions")
     parser.add_argument("--out", default=".", help="folder for the pictures; made if missing")
     parser.add_argument("--data", help="folder where the positions are kept; made if missing")
     arguments = parser.parse_args()

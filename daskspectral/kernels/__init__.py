@@ -25,8 +25,45 @@ In a shell, terms join by +, as in gaussian:median+linear. A kernel of your own 
     >>> kernel.values(x, y).round(3)  # (p, c) for p points y and c points x
     array([[0.779, 3.   ]])
 
-Radial kernels in a fit:
+Writing a kernel
+----------------
+A radial kernel is its profile q(s), s = |x - y|^2, with as many derivatives in s as it has; the basis, the forms and
+the estimators need no more. `profile` writes q or its derivative of an order into `out`, elementwise, and `smoothness`
+counts the derivatives that are bounded at s = 0. Fields of the dataclass are the parameters: they are checked by
+`check`, copied by `clone`, searched as `kernel__scale`, and saved with a model.
 
+    >>> import math
+    >>> from dataclasses import dataclass
+    >>> from daskspectral.kernels import RadialKernel
+    >>> @dataclass
+    ... class Cauchy(RadialKernel):
+    ...     scale: float = 1.0
+    ...     smoothness = math.inf
+    ...     def check(self):
+    ...         if self.scale <= 0:
+    ...             raise ValueError(f"Cauchy needs a positive scale; it got {self.scale!r}")
+    ...     def profile(self, s, order, out):  # q(s) = 1 / (1 + s / scale^2)
+    ...         rate = 1 / self.scale**2
+    ...         out[...] = math.factorial(order) * (-rate) ** order / (1 + rate * s) ** (order + 1)
+    ...         return out
+
+`check_kernel` compares values, derivatives, copies and saved state with what they should be, and raises AssertionError
+with what is wrong; then the kernel goes wherever another does:
+
+    >>> from daskspectral.testing import check_kernel
+    >>> check_kernel(Cauchy(0.7))
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).uniform(0, np.pi, (20_000, 1))
+    >>> est = dsp.SpectralDecomposition(kernel=Cauchy(1.0), n_landmarks=50, n_components=4, random_state=0).fit(x)
+    >>> est.eigenvalues_.round(1) + 0.0  # k^2 on an interval of length pi
+    array([0., 1., 4., 9.])
+
+A kernel of x.y inherits from `DotKernel`; a function without a class is `Radial(q, derivatives)` or
+`Dot(q, derivatives)`; a function of x and y that is neither is `FunctionKernel(function, gradient)`, which costs more.
+A saved model with a kernel of yours loads where you name its class: `dsp.load(path, trusted=["module.Cauchy"])`.
+
+Radial kernels in a fit
+-----------------------
 - Points and landmarks are centred at the landmarks' mean first, because distances lose digits far from the origin.
 - The exponential kernel has no gradient at a landmark itself; the gradient counts as 0 there. Two points coincide when
   rounding cannot tell them apart: r^2 <= 64 eps (|x|^2 + |y|^2) after centring, eps the machine epsilon of the dtype.

@@ -42,6 +42,41 @@ Equations are numbered as in Cabannes and Bach (2024). Operators tied to the uni
 a partial derivative, a manifold) are refused with `standardize=True`: scale the columns yourself. Operators with
 singular values have left and right functions, `transform` and `transform_right`, and `rank_` is a pair.
 
+Choosing an operator
+--------------------
+What the rows are, and what is asked of them, decides:
+
+    the rows are                          the question                           operator
+    points, in any order                  clusters, coordinates along the data,  Laplacian()
+                                          smooth functions of the points
+    points, sampled unevenly              the shape of the set, not its density  Laplacian(density=1.0)
+    points on a known surface             functions along the surface            Laplacian(manifold)
+    points, with a matrix at each         the same, faster in some directions    AnisotropicDiffusion("diffusion")
+    points, with a potential              bound states                           Schroedinger("potential")
+    frames of a trajectory                slow modes, time scales, forecasts     Transfer(lag)
+    frames of equilibrium, known noise    the same, without a lag                Generator(diffusion=s, reversible=True)
+    points, with their drift and noise    decay and rotation, complex rates      Generator("drift", "diffusion")
+    two measurements of one thing         what they have in common               Cross(center=True)
+    several versions of one thing         what differs between things, and not   Augmentation(views)
+                                          between versions
+    points, with indifferent directions   functions that hardly change in them   TangentPropagation("direction")
+    maps, or many correlated columns      patterns of the largest variance       Covariance()
+    any of these                          your own form of f, g and derivatives  SymmetricForm(form)
+
+Where two would do, the simpler one: `Laplacian()` needs no array besides the points, and tells by its error bars and
+held-out values whether they suffice. From frames, `Transfer` knows nothing of the dynamics but the lag, and its
+singular values, exp(-lag / time scale) for reversible processes, grow towards 1 as the lag shrinks: choose a lag at
+which the time scales no longer change. `Generator` takes no pair of frames, and with `reversible=True` no drift, but
+the noise must be known, and the frames must be of equilibrium. Regression has estimators of its own:
+`HermiteRegressor`, `InvariantRegressor`.
+
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> dsp.operators.parse("laplacian"), dsp.operators.parse("transfer", lag=5)
+    (Laplacian(manifold=None), Transfer(lag=5, solver='singular'))
+
+Ends and angles
+---------------
 The ends of the data are free (Neumann) unless the basis vanishes there: `basis.Vanishing`. Columns that are angles are
 named by the estimator's argument `periods`.
 

@@ -7,7 +7,7 @@ time until 100 predictions, against an average of the same projection over the e
 Rates: the risk of the projection against n, up to 10^7 points read from zarr, for functions at the edge of H^s, in the
 theorem n^(-s / (s + dimension / 2)); and the least-squares solver against the projection, without noise.
 
-    python examples/paper/invariances.py [--quick] [--most N] [--folder DATA] [--table PATH] [--out FOLDER]
+    python examples/paper/invariances.py [--whole] [--most N] [--folder DATA] [--table PATH] [--out FOLDER]
 
 The table is a zarr group that grows as results come; after a stop the same command goes on from it. Its parts open by
 `xarray.open_zarr(TABLE, group="rates", consolidated=False)`, also "groups" and "solvers".
@@ -63,6 +63,7 @@ class Study:
         return tuple(dataclasses.replace(case, levels=levels) for case, levels in zip(CASES, kept, strict=True))
 
 
+MINUTE = Study((3, 4, 5, 6, 7, 8, 10), (3, 5), 600, (2, 10, 100, 1000, 10_000), 401, 300_000)
 QUICK = Study((3, 4), (3,), 100, (3, 10), 41, 20_000, (10_000,))
 
 
@@ -284,14 +285,15 @@ def check(study: Study, groups: xr.Dataset, rates: xr.Dataset, gaps: xr.Dataset)
 
 
 @click.command(help=__doc__.split("\n\n")[0])
-@click.option("--quick", is_flag=True, help="a few small groups and 20 000 points: does it work?")
-@click.option("--most", type=click.IntRange(20_000), help="points of the rates at most; 10 000 000 unless told")
+@click.option("--quick", "size", flag_value="quick", help="a few small groups and 20 000 points: does it work?")
+@click.option("--whole", "size", flag_value="whole", help="larger groups, and up to 10 000 000 points")
+@click.option("--most", type=click.IntRange(20_000), help="points of the rates at most")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="for the points; kept if given")
 @click.option("--table", type=click.Path(file_okay=False, path_type=Path), default="invariances.zarr")
 @click.option("--out", type=click.Path(path_type=Path), default=".", help="folder for the pictures; made if missing")
-def main(quick: bool, most: int | None, folder: Path | None, table: Path, out: Path) -> None:
+def main(size: str | None, most: int | None, folder: Path | None, table: Path, out: Path) -> None:
     """Run, check, draw and report."""
-    study = QUICK if quick else Study()
+    study = {"quick": QUICK, "whole": Study()}.get(size or "", MINUTE)
     if most is not None:
         study = dataclasses.replace(study, rows=most)
     out.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,6 +13,10 @@ from sklearn.metrics import normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 
 from daskspectral import DiffusionMap, SDPEmbedding
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # of the examples that are no paper's
+
+import data_files as data_files
 
 COLOURS = ("tab:blue", "tab:red", "tab:green", "black")
 EMBEDDINGS = {"sdp": "SDP", "diffusion": "diffusion"}

@@ -6,7 +6,7 @@ basis functions p, kernels and their hyperparameters (appendix B.3, reduced): th
 the paper (ambient), the same with the gradient's part along the sphere (tangential), and the graph Laplacian of
 equation (16) with Gaussian weights of several scales, rescaled by the true eigenvalues (appendix B.1).
 
-    python examples/paper/spherical_harmonics.py [--quick | --paper] [--scheduler ADDRESS] [--table PATH] [--out FOLDER]
+    python examples/paper/spherical_harmonics.py [--whole | --paper] [--scheduler ADDRESS] [--table PATH] [--out FOLDER]
 
 The table is a zarr group that grows as results come; after a stop the same command goes on from it. It opens by
 `xarray.open_zarr(TABLE, consolidated=False)`. Landmarks are separate points, drawn besides the n that are measured.
@@ -86,6 +86,16 @@ QUICK = Grid(
     weights=(0.2, 0.4),
     trials=2,
     graph_n=300,
+)
+MINUTE = Grid(
+    n=(100, 316, 1000, 3162, 10_000),
+    d=(3, 5, 9),
+    p=(30, 100),
+    kernels=(("polynomial", 3), ("polynomial", 4), ("exponential", 1), ("exponential", 10), ("gaussian", 1)),
+    weights=(0.2, 0.4),
+    trials=1,
+    graph_n=1000,
+    graph_p=30,
 )
 PAPER = Grid(
     n=(100, 167, 278, 464, 774, 1292, 2154, 3594, 5995, 10_000, 100_000),
@@ -318,6 +328,7 @@ def run(grid: Grid, path: Path, client: Client, progress: bool = True) -> None:
 
 @click.command(help=__doc__.split("\n\n")[0])
 @click.option("--quick", "grid", flag_value="quick", help="a few small points of the grid: does it work?")
+@click.option("--whole", "grid", flag_value="whole", help="up to 100 000 points and 430 functions, for half an hour")
 @click.option("--paper", "grid", flag_value="paper", help="the grid of the paper, for a cluster")
 @click.option("--trials", type=click.IntRange(1), help="samples a point of the grid")
 @click.option("--scheduler", help="address of a dask scheduler; else this machine's cores")
@@ -325,7 +336,7 @@ def run(grid: Grid, path: Path, client: Client, progress: bool = True) -> None:
 @click.option("--out", type=click.Path(path_type=Path), default=".", help="folder for the pictures; made if missing")
 def main(grid: str | None, trials: int | None, scheduler: str | None, table: Path, out: Path) -> None:
     """Run, draw and report."""
-    chosen = {"quick": QUICK, "paper": PAPER}.get(grid or "", Grid())
+    chosen = {"quick": QUICK, "whole": Grid(), "paper": PAPER}.get(grid or "", MINUTE)
     if trials is not None:
         chosen = dataclasses.replace(chosen, trials=trials)
     out.mkdir(parents=True, exist_ok=True)

@@ -145,7 +145,18 @@ def test_neighbours_leave_the_point_itself_out(figures):
 
 
 def test_table_1(classification, pulsars, tmp_path):
-    arguments = ["pulsars", "--data", str(pulsars), "--quick", "--repetitions", "2", "--landmarks", "400"]
+    arguments = [
+        "pulsars",
+        "--data",
+        str(pulsars),
+        "--quick",
+        "--repetitions",
+        "2",
+        "--landmarks",
+        "400",
+        "--methods",
+        "exact,lowrank",
+    ]
     result = CliRunner().invoke(classification.main, [*arguments, "--out", str(tmp_path)], catch_exceptions=False)
     assert result.exit_code == 0
     assert {p.name for p in tmp_path.iterdir()} == {"sdp_figure6.png", "sdp_table1.zarr"}
