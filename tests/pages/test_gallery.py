@@ -84,7 +84,7 @@ def test_numbers_tables_and_pictures_of_a_run_are_kept(builder, tmp_path, monkey
 
     (tmp_path / "script.py").write_text(
         "import sys\nprint('words, not a number: none')\nprint('error, 3: of 4: 1.5e-3')\nprint('| a | b |')\n"
-        "from PIL import Image\nImage.effect_noise((700, 500), 90).save(sys.argv[-1] + '/p.png')\n"
+        "from PIL import Image\nImage.effect_noise((250, 200), 60).save(sys.argv[-1] + '/p.png')\n"
     )
     monkeypatch.setattr(builder.gallery, "ROOT", tmp_path)
     result = record.run(builder.gallery.Entry("name", "script.py", "p.png"), {}, tmp_path)
@@ -93,7 +93,7 @@ def test_numbers_tables_and_pictures_of_a_run_are_kept(builder, tmp_path, monkey
     assert result["seconds"] > 0
     record.compress(tmp_path / "p.png", tmp_path / "small.png")
     assert (tmp_path / "small.png").stat().st_size <= LARGEST
-    assert Image.open(tmp_path / "small.png").size == (700, 500)
+    assert Image.open(tmp_path / "small.png").size == (250, 200)
     Image.effect_noise((1600, 1600), 90).save(tmp_path / "p.png")
     with pytest.raises(ValueError, match="draw fewer points"):
         record.compress(tmp_path / "p.png", tmp_path / "small.png")
