@@ -22,7 +22,7 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
    d. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`.
 4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.dealing.Groups` splits it by fold
    and `moments.measure.Measure` cuts it into blocks; `Basis.at` evaluates the functions of a block, and
-   `Basis.contraction` adds their products to p x p sums.
+   `Basis.contraction` adds their products to p × p sums.
    On a `basis.FourierLattice` the task is a `moments.modes.ModeMeasure`: `modes.sums` adds modes, from which
    `modes.matrices` makes the matrices of any form afterwards, and `passes.lattice` found the box before.
    A `basis.NeuralBasis` was trained before by `neural.training`, on rows that `passes.networks` drew; in a task it is a

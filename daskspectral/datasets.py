@@ -6,15 +6,15 @@ part of the rows costs no more than its chunks; a trajectory is drawn from its b
 
     two_moons       two interleaved half-circles; labels
     swiss_roll      a rolled sheet in three dimensions
-    sphere, circle  uniform on the unit sphere S^(d-1), and on the unit circle
+    sphere, circle  uniform on the unit sphere Sᵈ⁻¹, and on the unit circle
     torus           the flat torus (cos t1, sin t1, cos t2, ...)
     torus_surface   a ring in three dimensions, uniform in area
     blobs           normal clusters around fixed centres; labels
     gaussian        standard normal
     uniform         uniform in the cube [-1, 1]^d
     torsions        two torsion angles of a peptide, in radians; labels
-    double_well     the density exp(-V), V = 4 (x^2 - 1)^2
-    langevin        a trajectory in this well, dX = -V'(X) dt + sqrt(2) dW
+    double_well     the density exp(-V), V = 4 (x² - 1)²
+    langevin        a trajectory in this well, dX = -V'(X) dt + √2 dW
     ou              an Ornstein-Uhlenbeck trajectory
 """
 

@@ -111,7 +111,7 @@ def uniform(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
 
 
 def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
-    """Return k-means++ seeds: each next point is drawn with probability proportional to D(x)^2.
+    """Return k-means++ seeds: each next point is drawn with probability proportional to D(x)².
 
     D(x) is the distance to the nearest point chosen so far. O(m p d). Fewer than p indices, one for each
     distinct row, when the sample has fewer than p of them. Arthur and Vassilvitskii, SODA 2007.
@@ -153,9 +153,9 @@ def pivoted_cholesky(
 ) -> Indices:
     """Return the pivots of the diagonally pivoted partial Cholesky factorisation of K = gram(sample, sample).
 
-    Each step takes the largest entry of diag(K - L^T L): the point farthest, in the kernel's feature space,
+    Each step takes the largest entry of diag(K - Lᵀ L): the point farthest, in the kernel's feature space,
     from the span of the points chosen so far; ties, up to rounding, go to the lowest index. K is never formed:
-    O(m p^2) time, 8 m p bytes. ``diagonal(a)`` (len(a),) spares evaluating diag(K) in blocks. `rng` is not used.
+    O(m p²) time, 8 m p bytes. ``diagonal(a)`` (len(a),) spares evaluating diag(K) in blocks. `rng` is not used.
     Fewer than p indices when the residual first falls to 1e-12 of the largest entry of diag(K) (64 eps where
     the kernel answers in a lower precision). Raises ValueError when K is zero or not positive semi-definite.
     Harbrecht, Peters and Schneider, Appl. Numer. Math. 62, 2012.
@@ -234,13 +234,13 @@ def leverage_scores(
 ) -> Array:
     """Return approximate ridge leverage scores (m,) in [0, 1], through a uniform pilot subset J of s points:
 
-        score_i = (K_ii - K_iJ (K_JJ + mu I)^(-1) K_Ji) / (mu m / s)
+        score_i = (K_ii - K_iJ (K_JJ + mu I)⁻¹ K_Ji) / (mu m / s)
 
-    This equals diag(K (K + mu I)^(-1)) when J is the whole sample, and a point that no point of the pilot resembles
-    scores high rather than low. mu makes the pilot's effective dimension, tr K_JJ (K_JJ + mu I)^(-1), equal
+    This equals diag(K (K + mu I)⁻¹) when J is the whole sample, and a point that no point of the pilot resembles
+    scores high rather than low. mu makes the pilot's effective dimension, tr K_JJ (K_JJ + mu I)⁻¹, equal
     to p / 2 (p is twice the number of directions resolved), but is no less than 1e-10 of K_JJ's norm.
-    ``pilot`` is s, by default min(m, max(2 p, 256)). O(m s^2 + s^3). Alaoui and Mahoney, NeurIPS 2015;
-    Rudi, Calandriello, Carratino and Rosasco, NeurIPS 2018, Eq. (3), whose lambda is mu / s.
+    ``pilot`` is s, by default min(m, max(2 p, 256)). O(m s² + s³). Alaoui and Mahoney, NeurIPS 2015;
+    Rudi, Calandriello, Carratino and Rosasco, NeurIPS 2018, Eq. (3), whose λ is mu / s.
 
     Examples
     --------

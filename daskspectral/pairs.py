@@ -38,7 +38,7 @@ class Cloud:
 
 @dataclass(frozen=True, eq=False)
 class CloudGram:
-    """sum_i m_i phi(x_i) phi(x_i)^T over clouds, where phi are a basis's functions, each less a constant.
+    """Σ_i m_i φ(x_i) φ(x_i)ᵀ over clouds, where φ are a basis's functions, each less a constant.
 
     The form of a graph Laplacian depends only on differences of values, so that the constants (`offset`, (p,)) change
     nothing but the rounding: nearly constant functions keep their digits, and constant ones give exactly 0.
@@ -69,8 +69,8 @@ class CloudGram:
 class PairSums:
     """The sums of one cloud with itself and others.
 
-    `cross`, by name, (p, p): sum_ij m_i m_j w_ij phi(x_i) phi(x_j)^T over all ordered pairs, i in the cloud and j in
-    the cloud or the others, or the reverse (symmetric). `degrees`, by the key of the cloud, (c,): sum_j m_j w_ij.
+    `cross`, by name, (p, p): Σ_ij m_i m_j w_ij φ(x_i) φ(x_j)ᵀ over all ordered pairs, i in the cloud and j in
+    the cloud or the others, or the reverse (symmetric). `degrees`, by the key of the cloud, (c,): Σ_j m_j w_ij.
     """
 
     cross: Mapping[str, Array]
@@ -157,9 +157,9 @@ class SparsePairs:
 
 
 def dirichlet_form(diagonal: Array, cross: Array) -> Array:
-    """sum_ij w_ij (phi(x_i) - phi(x_j)) (phi(x_i) - phi(x_j))^T, equation (16), from its two parts.
+    """Σ_ij w_ij (φ(x_i) - φ(x_j)) (φ(x_i) - φ(x_j))ᵀ, equation (16), from its two parts.
 
-    It is 2 (Phi diag(W 1) Phi^T - Phi W Phi^T): `diagonal` is the sum of `CloudGram` with masses times degrees, `cross`
+    It is 2 (Φ diag(W 1) Φᵀ - Φ W Φᵀ): `diagonal` is the sum of `CloudGram` with masses times degrees, `cross`
     the sum of `PairMeasure`.
     """
     form = 2.0 * (diagonal - cross)

@@ -12,7 +12,7 @@ an operator with singular values.
     MonomialBasis(d, degree)               all monomials up to a total degree
     HarmonicBasis(manifold, count)         eigenfunctions of a manifold's Laplacian, whole eigenspaces
     InvariantBasis(harmonic, group)        the combinations of harmonics that a group leaves unchanged
-    EquivariantBasis(harmonic, group,      vector-valued ones, whose values change with the group: f(g x) = rho(g) f(x)
+    EquivariantBasis(harmonic, group,      vector-valued ones, whose values change with the group: f(g x) = ρ(g) f(x)
                      representation)
     NeuralBasis(hidden)                    neurons of a perceptron, trained by the operator's loss before the pass
     JaxBasis(function, parameters, d=d)    your own function of parameters and points, in JAX, trained likewise

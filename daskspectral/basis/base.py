@@ -86,7 +86,7 @@ class Basis(Registered, ABC):
         return False
 
     def norm(self, gram: Array) -> Array:
-        """K (p, p), by which a^T K a is the squared norm of sum a_i phi_i in its function space.
+        """K (p, p), by which aᵀ K a is the squared norm of sum a_i φ_i in its function space.
 
         The mean squares of the functions, the diagonal of their Gram matrix (p, p), where no space is known.
         """
@@ -135,7 +135,7 @@ class Basis(Registered, ABC):
         return (self,)
 
     def values(self, x: Array, dtype: Any = float) -> Array:
-        """phi_i(x_k), shape (p, c)."""
+        """φ_i(x_k), shape (p, c)."""
         block = Block({"x": x}, np.dtype(dtype), Arena())
         return self.at(block, [VALUE]).feature(VALUE)
 

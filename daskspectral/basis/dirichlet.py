@@ -12,7 +12,7 @@ from daskspectral.kernels import DotKernel, RadialKernel
 
 
 class RadialGradientSum:
-    """L = (M + M^T)/2 - (Delta o G)/2 with M = (s o T) T^T and G = T T^T (Algorithm 3 by polarisation).
+    """L = (M + Mᵀ)/2 - (Δ o G)/2 with M = (s o T) Tᵀ and G = T Tᵀ (Algorithm 3 by polarisation).
 
     The landmarks (p, d) are centred as the points are.
     """

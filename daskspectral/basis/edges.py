@@ -62,7 +62,7 @@ class Edge(Registered, ABC):
 
 @dataclass(frozen=True, init=False)
 class BoxEdge(Edge):
-    """prod_a 4 (x_a - lower_a)(upper_a - x_a) / (upper_a - lower_a)^2: 0 on the sides of a box, 1 in its middle.
+    """prod_a 4 (x_a - lower_a)(upper_a - x_a) / (upper_a - lower_a)²: 0 on the sides of a box, 1 in its middle.
 
     Bounds are numbers for one column, or sequences of one for each. A column with the bounds -inf and inf has no sides;
     with one of them, its factor is the distance from the other.
@@ -143,7 +143,7 @@ class BoxEdge(Edge):
 
 @dataclass(frozen=True)
 class BallEdge(Edge):
-    """1 - |x - centre|^2 / radius^2: 0 on a sphere (a circle in the plane), 1 in its centre, the origin by default.
+    """1 - |x - centre|² / radius²: 0 on a sphere (a circle in the plane), 1 in its centre, the origin by default.
 
     Examples
     --------

@@ -26,10 +26,10 @@ from daskspectral.manifolds.equivariants import equivariant_coefficients
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class EquivariantBasis(Basis):
-    """All f = A^T phi in R^k with f(g x) = rho(g) f(x) for every g, of the harmonics phi of each level.
+    """All f = Aᵀ φ in R^k with f(g x) = ρ(g) f(x) for every g, of the harmonics φ of each level.
 
-    The coefficients A (m, k) of a level are an orthonormal basis of {A : D(g) A rho(g)^T = A for every generator g}, so
-    that |f(g x) - rho(g) f(x)| is rounding for every g in the group and every combination f. The functions are
+    The coefficients A (m, k) of a level are an orthonormal basis of {A : D(g) A ρ(g)ᵀ = A for every generator g}, so
+    that |f(g x) - ρ(g) f(x)| is rounding for every g in the group and every combination f. The functions are
     orthonormal for the uniform probability and the inner product of R^k. Raises ValueError where a generator is not an
     isometry of the manifold, and for a representation that does not fit the group.
 

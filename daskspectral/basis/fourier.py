@@ -21,12 +21,12 @@ PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
 
 @dataclass(frozen=True, eq=False)
 class FourierBasis(Basis):
-    """sqrt(variance / m) cos(w_i.x), then sqrt(variance / m) sin(w_i.x), for m frequencies w (m, d); p = 2 m.
+    """√(variance / m) cos(w_i.x), then √(variance / m) sin(w_i.x), for m frequencies w (m, d); p = 2 m.
 
-    Each frequency has its cosine and its sine, rather than one cosine with a random phase. So phi(x).phi(y) depends on
+    Each frequency has its cosine and its sine, rather than one cosine with a random phase. So φ(x).φ(y) depends on
     x - y alone, as the kernel does; the span does not depend on the origin; and the derivative of one function is the
-    other times w, so that the Dirichlet form follows from the Gram matrix alone. The mean of phi(x).phi(y) over w is
-    the kernel, and |phi(x)|^2 = variance = k(x, x) at every point.
+    other times w, so that the Dirichlet form follows from the Gram matrix alone. The mean of φ(x).φ(y) over w is
+    the kernel, and |φ(x)|² = variance = k(x, x) at every point.
 
     All derivatives exist, whatever the kernel. But for a rough kernel, Exponential or Matern(0.5), the frequencies have
     no second moment, and a few very fast oscillations dominate the Dirichlet form.
@@ -112,7 +112,7 @@ class _FourierEvaluation(Evaluation):
     """Cosines and sines of one block; every derivative is a multiple of them.
 
     Angles are float64 whatever the dtype, since frequencies may be large. With t = tan(w.x / 2), cos and sin are
-    2 / (1 + t^2) - 1 and 2 t / (1 + t^2): one slow function for the two.
+    2 / (1 + t²) - 1 and 2 t / (1 + t²): one slow function for the two.
     """
 
     def __init__(self, basis: FourierBasis, block: Block):

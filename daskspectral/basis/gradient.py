@@ -16,10 +16,10 @@ from daskspectral.kernels.radial import squared_distances
 
 @dataclass(frozen=True, eq=False)
 class SpanGradient:
-    """x -> grad f_j(x) of f_j = sum_i a_ij k(., y_i), for coefficients a (p, m), in O(c p m d).
+    """x -> ∇f_j(x) of f_j = Σ_i a_ij k(., y_i), for coefficients a (p, m), in O(c p m d).
 
-    Radial kernels, T = q'(r)/r (equation (23)): grad f_j(x) = x sum_i a_ij T_i(x) - sum_i T_i(x) a_ij y_i; dot-product
-    kernels (equation (24)): sum_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
+    Radial kernels, T = q'(r)/r (equation (23)): ∇f_j(x) = x Σ_i a_ij T_i(x) - Σ_i T_i(x) a_ij y_i; dot-product
+    kernels (equation (24)): Σ_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
     """
 
     basis: LandmarkBasis

@@ -33,7 +33,7 @@ class InvariantBasis(Basis):
 
     These are all invariant functions of the levels, and exactly invariant: |f(g x) - f(x)| is rounding for every g in
     the group and every combination f. They are orthonormal for the uniform probability; the first is the constant 1.
-    In levels of which the harmonics phi were built they are U^T phi, U an orthonormal basis of
+    In levels of which the harmonics φ were built they are Uᵀ φ, U an orthonormal basis of
     {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}. Eigenspaces of more than 250
     functions on spheres are not built where the group can be averaged over: finite groups of at most 50 000 elements,
     permutations of coordinates, rotations of space that act on several vectors, circles of rotations, and products of

@@ -1,6 +1,6 @@
 """Trigonometric functions on a lattice of frequencies, whose moments are few modes of the data, however many functions.
 
-With e_k(x) = exp(i k.t), t = 2 pi (x - centre) / period, the mean of any product of two functions or derivatives is a
+With e_k(x) = exp(i k.t), t = 2π (x - centre) / period, the mean of any product of two functions or derivatives is a
 mode c(j) = mean exp(-i j.t), of the data or of the data weighted by a field, at a sum or difference j of frequencies.
 (2m + 1)^d functions need (4m + 1)^d modes, whatever the operator's matrices.
 """
@@ -30,9 +30,9 @@ METHODS = ("matmul", "nufft")
 
 @dataclass(frozen=True)
 class FourierLattice(Basis):
-    """1, sqrt2 cos(k.t) and sqrt2 sin(k.t) for integer k, |k_a| <= m_a, one of each pair +-k; p = prod (2 m_a + 1).
+    """1, √2 cos(k.t) and √2 sin(k.t) for integer k, |k_a| ≤ m_a, one of each pair +-k; p = prod (2 m_a + 1).
 
-    t = 2 pi (x - centre) / period. The data lie in a `box`, which is `margin` of its width narrower than the period;
+    t = 2π (x - centre) / period. The data lie in a `box`, which is `margin` of its width narrower than the period;
     along periodic columns (`periods` of an estimator) the period is given, and there is no box. For one to four
     variables. The kernel of the estimator, any stationary one, is the prior of the coefficients; with kernel="auto" it
     is chosen after the pass, and `fit_moments` solves the same moments with another.

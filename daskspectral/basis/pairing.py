@@ -40,7 +40,7 @@ def _coordinates(atom: Atom, block: Block, d: int) -> list[Atom]:
 
 
 def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: int) -> Array:
-    """sum_k w_k atom(phi_i)(x_k) target_k over one block, (p,) or (p, m); a gradient needs a field (c, d).
+    """Σ_k w_k atom(φ_i)(x_k) target_k over one block, (p,) or (p, m); a gradient needs a field (c, d).
 
     Functions with several components are multiplied with the target's (c, k), component by component: (p, 1).
     """

@@ -22,9 +22,9 @@ LEAST = 1e-14  # of the largest weight: narrower kernels have it everywhere, of 
 
 
 def prior_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """S^2 (p,), the spectral density of a stationary kernel at the frequencies of a lattice, of sum 1.
+    """S² (p,), the spectral density of a stationary kernel at the frequencies of a lattice, of sum 1.
 
-    f = sum_k a_k phi_k with the squared norm sum_k a_k^2 / S_k^2 then has the reproducing kernel k, made periodic, over
+    f = Σ_k a_k φ_k with the squared norm Σ_k a_k² / S_k² then has the reproducing kernel k, made periodic, over
     its value at 0. Raises TypeError for a kernel that is no function of x - y.
     """
     found = _density(_plain(kernel), lattice)
@@ -86,7 +86,7 @@ def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class WeighedLattice(Basis):
-    """S_k phi_k for the functions of a lattice, with the squared norm |a|^2 of the function space of a kernel.
+    """S_k φ_k for the functions of a lattice, with the squared norm |a|² of the function space of a kernel.
 
     A constant is free: its norm counts as 0.
     """

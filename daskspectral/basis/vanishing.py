@@ -25,7 +25,7 @@ SLOPE, TURNED = Field("gradient of the edge"), Field("gradient of the edge, turn
 
 @dataclass(frozen=True, eq=False, init=False)
 class Vanishing(Basis):
-    """u_i = w phi_i for the functions phi of a basis and a function w that vanishes at the ends of the data.
+    """u_i = w φ_i for the functions φ of a basis and a function w that vanishes at the ends of the data.
 
     With them an operator has Dirichlet ends. `basis` is any basis, or "landmarks": the estimator's kernel at its
     landmarks, with its arguments `kernel`, `n_landmarks` and `landmarks`. `function` is a `BoxEdge`, a `BallEdge`, or
@@ -255,9 +255,9 @@ class _VanishingEvaluation(Evaluation):
 
 
 class _VanishingGradientSum:
-    """sum w^2 grad phi . grad phi by the short cut of the basis, and what the product rule adds, in one product.
+    """sum w² ∇φ · ∇φ by the short cut of the basis, and what the product rule adds, in one product.
 
-    The rest is N + N^T, N = sum phi (w grad w . grad phi + |grad w|^2 phi / 2)^T.
+    The rest is N + Nᵀ, N = sum φ (w ∇w · ∇φ + |∇w|² φ / 2)ᵀ.
     """
 
     def __init__(self, inner: GradientSum, size: int, dtype: Any, arena: Arena):

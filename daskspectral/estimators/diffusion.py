@@ -64,24 +64,24 @@ class _UncoveredError(ValueError):
 class DiffusionMap(Transformer):
     """Diffusion maps (Coifman and Lafon 2006), in the form that Fanuel et al. (2022) compare the SDP embedding with.
 
-    K_ij = exp(-|x_i - x_j|^2 / bandwidth^2) is divided by powers of its degrees q = K 1,
+    K_ij = exp(-|x_i - x_j|² / bandwidth²) is divided by powers of its degrees q = K 1,
 
-        K_alpha = K / (q_i q_j)^alpha,   A = K_alpha / sqrt(m_i m_j) with m = K_alpha 1.
+        K_alpha = K / (q_i q_j)^alpha,   A = K_alpha / √(m_i m_j) with m = K_alpha 1.
 
-    The coordinates are lambda^time psi(x), with psi the leading eigenvectors, of unit norm, of A_bar = A - v0 v0^T; the
-    trivial eigenvector v0 = sqrt(m / sum m), of eigenvalue 1, is taken off. At alpha = 0, the default, A_bar is the
+    The coordinates are λ^time ψ(x), with ψ the leading eigenvectors, of unit norm, of A_bar = A - v0 v0ᵀ; the
+    trivial eigenvector v0 = √(m / sum m), of eigenvalue 1, is taken off. At alpha = 0, the default, A_bar is the
     kernel (1.2) of the SDP embedding.
 
     Parameters
     ----------
     bandwidth : {"auto", "median", "local"} or number
         In the units of X, or how it is chosen, as in `SDPEmbedding`. Where the landmarks do not cover the points at the
-        bandwidth of "auto", it is widened, by factors of sqrt 2, until they do.
+        bandwidth of "auto", it is widened, by factors of √2, until they do.
     n_components : int
         k.
     method : {"auto", "exact", "lowrank"}
-        All pairs of points, O(n^2) a product (kept in memory where they fit, else computed each time); or p landmarks,
-        O(n p^2) in two passes over the data (three with alpha), for any n. "auto" is exact up to 8000 rows.
+        All pairs of points, O(n²) a product (kept in memory where they fit, else computed each time); or p landmarks,
+        O(n p²) in two passes over the data (three with alpha), for any n. "auto" is exact up to 8000 rows.
     n_landmarks : int
         p, of the low-rank method, when `landmarks` is a name.
     landmarks : {"uniform", "kmeans++", "cholesky", "farthest", "leverage"} or array (p, n_features)
@@ -92,7 +92,7 @@ class DiffusionMap(Transformer):
     alpha : number
         Power of the density that is divided out: 0 as in the paper; 1 makes the limit independent of the density.
     symmetric : bool
-        False for eigenvectors of the Markov matrix K_alpha / m_i: psi_i / sqrt(m_i / sum m), of unit norm for the
+        False for eigenvectors of the Markov matrix K_alpha / m_i: ψ_i / √(m_i / sum m), of unit norm for the
         stationary distribution m / sum m.
     random_state : int, Generator or None
         Decides the landmarks and where Lanczos begins.

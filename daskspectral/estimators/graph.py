@@ -50,8 +50,8 @@ Array = NDArray[np.floating[Any]]
 class GraphLaplacian(Transformer):
     """The graph Laplacian restricted to a Galerkin basis (equation (16) and appendix B.1, Cabannes and Bach 2024).
 
-    The form sum_ij w_ij (f(x_i) - f(x_j)) (g(x_i) - g(x_j)) / n^2 takes the place of <grad f, grad g>. It is a baseline
-    for `SpectralDecomposition`: it costs O(n^2 p) flops (n^2 kernel values are made block by block and never kept), and
+    The form Σ_ij w_ij (f(x_i) - f(x_j)) (g(x_i) - g(x_j)) / n² takes the place of <∇f, ∇g>. It is a baseline
+    for `SpectralDecomposition`: it costs O(n² p) flops (n² kernel values are made block by block and never kept), and
     it gives the Laplacian only up to a constant factor, and only where the weights' scale suits n.
 
     Parameters
@@ -68,8 +68,8 @@ class GraphLaplacian(Transformer):
         Only pairs in which one point is among so many nearest neighbours of the other have a weight. X must be in
         memory.
     normalized : bool
-        w = D^(-1/2) w~ D^(-1/2) with the degrees D_ii = sum_j w~_ij, in one more pass over the pairs; the sum is then
-        divided by n. Without it w = w~, and the sum is divided by n^2.
+        w = D^(-1/2) w~ D^(-1/2) with the degrees D_ii = Σ_j w~_ij, in one more pass over the pairs; the sum is then
+        divided by n. Without it w = w~, and the sum is divided by n².
     rescale : number or array (k,), optional
         The eigenvalues are multiplied by a factor so that their sum is this number, or the sum of the first k is the
         sum of the array, the true eigenvalues (appendix B.1).
@@ -81,7 +81,7 @@ class GraphLaplacian(Transformer):
     Attributes
     ----------
     eigenvalues_ : (k,) ascending
-    coefficients_ : (p, k), the eigenfunctions in the basis, unit L2(rho) norm
+    coefficients_ : (p, k), the eigenfunctions in the basis, unit L²(ρ) norm
     rank_ : int, independent directions that the data see
     residuals_ : (k,) norms of the whitened eigenproblem's residuals
     factor_ : number, by which `rescale` multiplied the eigenvalues

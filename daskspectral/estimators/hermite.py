@@ -49,12 +49,12 @@ Array = NDArray[np.floating[Any]]
 class HermiteRegressor(RegressionFunctions):
     """Kernel regression on values and gradients (section 7.2, algorithms 4 and 5, Cabannes and Bach 2024).
 
-    f = sum_i coef_i k(., y_i) at p landmarks minimises the mean over the rows of
+    f = Σ_i coef_i k(., y_i) at p landmarks minimises the mean over the rows of
 
-        (f(x) - y)^2 + gradient_weight |grad f(x) - t|^2,
+        (f(x) - y)² + gradient_weight |∇f(x) - t|²,
 
-    plus alpha coef.K coef, with K the kernel matrix of the landmarks. One pass sums p x p matrices, in
-    O(n p^2 + n p d); the rest is p x p. Without gradients this is Nystrom kernel ridge regression.
+    plus alpha coef.K coef, with K the kernel matrix of the landmarks. One pass sums p × p matrices, in
+    O(n p² + n p d); the rest is p × p. Without gradients this is Nystrom kernel ridge regression.
 
     Parameters
     ----------
@@ -104,12 +104,12 @@ class HermiteRegressor(RegressionFunctions):
     choice_ : Selection, the kernels that were compared, and the `parameters` that give this fit again, to the same bits
     cv_ : float, the mean squared error at alpha_ on folds that were left out, summed over the targets, with gradients
         plus gradient_weight times theirs; None without folds
-    cv_score_ : float, the share of the targets' spread that was explained there: R^2 of values about their mean, with
+    cv_score_ : float, the share of the targets' spread that was explained there: R² of values about their mean, with
         gradients of both together; None without folds
     cv_curve_ : (g, 2), penalties and their errors on folds that were left out; None without folds
     gcv_ : float, robust generalised cross-validation at alpha_: the mean over the rows of the squared residual of the
         value, and gradient_weight times the squared residual of the gradient, each corrected for its own leverage,
-        RSS / (1 - tr / n)^2 with n values or n d entries of gradients, and raised where the fit nears interpolation
+        RSS / (1 - tr / n)² with n values or n d entries of gradients, and raised where the fit nears interpolation
         (`daskspectral.solve.solve_ridge`)
     gcv_curve_ : (g, 2), the penalties and these scores
     rank_ : int, directions that the sums resolve

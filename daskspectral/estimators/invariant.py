@@ -45,7 +45,7 @@ Array = NDArray[np.floating[Any]]
 class InvariantRegressor(Regressor):
     """Regression on a manifold among the functions that a group leaves as they are (Soleymani and others 2025).
 
-    f = sum_lambda sum_j c_(lambda, j) u_(lambda, j), over the invariant functions u of whole eigenspaces of the
+    f = Σ_λ Σ_j c_(λ, j) u_(λ, j), over the invariant functions u of whole eigenspaces of the
     Laplace-Beltrami operator, computed from the group's generators: |f(g x) - f(x)| is rounding for every g, and a
     group of 10^18 elements costs no more than its two generators. One pass sums the products of the functions with y
     and with each other.
@@ -61,8 +61,8 @@ class InvariantRegressor(Regressor):
         Given by generators, such as Permutations(3), or by a Lie algebra, such as SpecialOrthogonal(3); None: no
         invariance.
     smoothness : float, optional
-        s, above half the manifold's dimension: the Sobolev norm has the weights D_lambda^alpha,
-        alpha = 2 s / dimension, with D_lambda the number of eigenfunctions with an eigenvalue up to lambda. By default
+        s, above half the manifold's dimension: the Sobolev norm has the weights D_λ^alpha,
+        alpha = 2 s / dimension, with D_λ the number of eigenfunctions with an eigenvalue up to λ. By default
         2, and dimension / 2 + 1 where that is not above half the dimension.
     n_eigenfunctions : int, optional
         D: as many whole levels as have at most D eigenfunctions, invariant or not. By default "least_squares" chooses
@@ -75,8 +75,8 @@ class InvariantRegressor(Regressor):
         Where the data determine f, the relative error of least squares ends at the rounding of the sums, 1e-6 (squared,
         1e-12).
     output : str, Representation or array (q, k, k), optional
-        How the k components of y change with the group, f(g x) = rho(g) f(x): "vector" for a dipole or a velocity,
-        "pseudovector", "determinant", a representation of `daskspectral.groups`, or the orthogonal matrices rho(g) of
+        How the k components of y change with the group, f(g x) = ρ(g) f(x): "vector" for a dipole or a velocity,
+        "pseudovector", "determinant", a representation of `daskspectral.groups`, or the orthogonal matrices ρ(g) of
         the group's generators in their order. None: not at all. By default as many whole levels are then measured as
         have at most 1500 eigenfunctions, and 1000 equivariant functions, half as many as numbers in y.
     alpha : float, optional
@@ -107,7 +107,7 @@ class InvariantRegressor(Regressor):
     cv_ : float, the mean squared error on folds that were left out, summed over the targets, with gradients plus
         gradient_weight times theirs; D and the penalty are those of all rows, chosen on the same folds. None without
         folds
-    cv_score_ : float, the share of the targets' spread that was explained there: R^2 of values about their mean, with
+    cv_score_ : float, the share of the targets' spread that was explained there: R² of values about their mean, with
         gradients of both together; None without folds
     cv_score_error_ : float, the standard error of cv_score_, from its spread over the folds; None without folds
     uniformity_ : Uniformity, how far the (weighted) rows are from uniform on the manifold, by means of its functions;
@@ -366,7 +366,7 @@ class InvariantRegressor(Regressor):
     def leverage(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """The leverage (n,) of new rows X among the rows of the fit: above 1 there are none near, at coarse resolution.
 
-        u(x)^T G^(-1) u(x) / n, with the first invariant functions u (up to 100, each with 10 rows), G the mean of u u^T
+        u(x)ᵀ G⁻¹ u(x) / n, with the first invariant functions u (up to 100, each with 10 rows), G the mean of u uᵀ
         over the rows of the fit; with an output of k components the largest eigenvalue of the matrix (k, k). Containers
         and options are as in `predict`, which warns of such rows.
         """

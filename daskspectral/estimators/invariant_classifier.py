@@ -55,10 +55,10 @@ class InvariantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     operator, as in `InvariantRegressor`: the probabilities at g x and at x agree to rounding for every g of the group.
     The coefficients c_k of the classes minimise the mean log loss plus
 
-        alpha / 2 sum_k sum_lambda D_lambda^s' |c_(k, lambda)|^2,    s' = 2 smoothness / dimension,
+        alpha / 2 Σ_k Σ_λ D_λ^s' |c_(k, λ)|²,              s' = 2 smoothness / dimension,
 
     in which the constant is free. A bound of the Hessian that does not depend on the coefficients (Boehning 1992),
-    1/2 (I - 1 1^T / K) x Gram matrix, is factored once; passes over the rows sum gradients only, and limited-memory
+    1/2 (I - 1 1ᵀ / K) x Gram matrix, is factored once; passes over the rows sum gradients only, and limited-memory
     BFGS in the metric of the bound needs few of them. One pass serves the models of all folds.
 
     Parameters

@@ -27,7 +27,7 @@ RADIAL = 1.5  # how much longer the interval of the hyperradius counts than it i
 class JacobiCoordinates(Transformer):
     """Positions of N atoms as their hyperradius and the direction of their mass-weighted Jacobi vectors.
 
-    Translations leave the N - 1 Jacobi vectors A x unmoved. Their length R, R^2 = sum_i m_i |x_i - centre|^2, lies on
+    Translations leave the N - 1 Jacobi vectors A x unmoved. Their length R, R² = Σ_i m_i |x_i - centre|², lies on
     an interval, and their direction u on the sphere S^(3N-4), on which rotations, reflections and permutations of
     identical atoms act by orthogonal matrices. `InvariantRegressor(c.manifold_, c.group_)` on these coordinates learns
     a potential that is exactly invariant under all of them; its forces are its gradients, by `gradient_of_positions`.

@@ -42,7 +42,7 @@ LARGEST_ERROR = 1e-4  # of |diag(B) - d| / d, beyond which there is no answer
 class KernelCertificate(Registered):
     """The proof of an answer, in the units of the objective.
 
-    `least_eigenvalue` is the least eigenvalue of diag(y) - (K_bar / n^2 - lambda K^+) in the range of K; `gap` bounds
+    `least_eigenvalue` is the least eigenvalue of diag(y) - (K_bar / n² - λ K^+) in the range of K; `gap` bounds
     how far the objective may be below the optimum; `error` is the largest |diag(B) - d| / d; `optimal` tells whether
     the gap relative to the objective and the error are below the tolerance asked for.
     """
@@ -59,9 +59,9 @@ class KernelEmbedding(Transformer):
     It learns, among the Mercer kernels b in the space of a kernel k that have b(x_i, x_i) = d(x_i) at n points, the
     kernel that maximises
 
-        Tr(K_bar B) / n^2 - regularization Tr(K^+ B),   K_bar = K - u u^T,   B_ij = b(x_i, x_j).
+        Tr(K_bar B) / n² - regularization Tr(K^+ B),    K_bar = K - u uᵀ,    B_ij = b(x_i, x_j).
 
-    It is solved with a proof, in O(n^3) a step and about 100 n^2 bytes: n up to a few thousand. A Newton method on a
+    It is solved with a proof, in O(n³) a step and about 100 n² bytes: n up to a few thousand. A Newton method on a
     factor of B takes seconds for 1000 points; equal points are one, counted. Where K is singular at distinct points, an
     interior-point method takes its place, at some times the cost. Where K is numerically singular, as it is for smooth
     kernels (Gaussian), b is sought in its range, with a RankWarning: the constraints are then nearly dependent, and
@@ -70,16 +70,16 @@ class KernelEmbedding(Transformer):
     Parameters
     ----------
     kernel : Kernel, default Matern(1.5, "auto")
-        k. The spaces of Matern kernels are Sobolev spaces. A scale "auto" is bandwidth_ / sqrt 2, at which a Gaussian
-        kernel is exp(-r^2 / bandwidth_^2).
+        k. The spaces of Matern kernels are Sobolev spaces. A scale "auto" is bandwidth_ / √2, at which a Gaussian
+        kernel is exp(-r² / bandwidth_²).
     regularization : number
-        lambda, positive.
+        λ, positive.
     bandwidth : {"auto", "median", "local"} or number
         In the units of X, or how it is chosen, as in `SDPEmbedding`; of a kernel whose scale is "auto".
     u : array (n,), callable or number, optional
-        The values at the points of the function u that is taken off k; by default sum_i k(x_i, .) of unit norm.
+        The values at the points of the function u that is taken off k; by default Σ_i k(x_i, .) of unit norm.
     d : array (n,), callable or number, optional
-        The diagonal, positive; by default the diagonal of K_bar, k(x, x) - u(x)^2.
+        The diagonal, positive; by default the diagonal of K_bar, k(x, x) - u(x)².
     tolerance : number
         Relative gap, and relative error of the constraints, below which an answer is called optimal.
     max_passes : int
@@ -91,7 +91,7 @@ class KernelEmbedding(Transformer):
 
     Attributes
     ----------
-    embedding_ : (n, r), B = E E^T, columns by descending eigenvalue, the largest entry of each positive
+    embedding_ : (n, r), B = E Eᵀ, columns by descending eigenvalue, the largest entry of each positive
     spectrum_ : (r,) eigenvalues of B, descending, without eigenvalues below a millionth of the first
     rank_, range_ : int, r and the number of directions in the range of K
     objective_, dual_, certificate_ : the value, y (n,), and a KernelCertificate
@@ -166,7 +166,7 @@ class KernelEmbedding(Transformer):
         """Learn the kernel from the rows of X (n, d), in any container that `SpectralDecomposition.fit` takes.
 
         Raises InvalidRowError for a row with NaN or infinity, ValueError for input that cannot work, where d differs at
-        equal points or no kernel in the range of K has the diagonal d, MemoryError where n^2 numbers do not fit.
+        equal points or no kernel in the range of K has the diagonal d, MemoryError where n² numbers do not fit.
         """
         kernel = checked_kernel(Matern(1.5, "auto") if self.kernel is None else self.kernel)
         self._check_parameters(kernel)

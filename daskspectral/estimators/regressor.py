@@ -90,7 +90,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> float:
-        """R^2 on rows X with targets y, 1 - sum w (y - f)^2 / sum w (y - mean)^2, averaged over the targets.
+        """R² on rows X with targets y, 1 - sum w (y - f)² / sum w (y - mean)², averaged over the targets.
 
         It is 1 at best, 0 for the constant mean of y, as in scikit-learn. X, y and `sample_weight` are numpy, dask,
         zarr or xarray arrays or paths, and read once, chunk by chunk; invalid rows raise InvalidRowError, or are left

@@ -47,8 +47,8 @@ FREE = ("max_passes", "tolerance", "cache", "cache_path", "on_uncovered")  # may
 class SDPEmbedding(Transformer):
     """Positive semidefinite embedding (SDP and (1.5), Fanuel, Aspeel, Delvenne and Suykens 2022).
 
-    B = E E^T maximises Tr(Abar B) over positive semidefinite matrices B with diag(B) <= d, where Abar is the kernel
-    exp(-r^2 / bandwidth^2), normalised by its sums and without its first eigenvector (1.2). The lengths of the rows of
+    B = E Eᵀ maximises Tr(Abar B) over positive semidefinite matrices B with diag(B) ≤ d, where Abar is the kernel
+    exp(-r² / bandwidth²), normalised by its sums and without its first eigenvector (1.2). The lengths of the rows of
     E are bounded, so that no coordinate localises on a few outliers; the rank of B, a few, is the dimension.
 
     Parameters
@@ -59,15 +59,15 @@ class SDPEmbedding(Transformer):
         chosen on 1000 rows, and `bandwidth_` is the number.
     n_components : int, optional
         How many columns; by default the rank of B. Beyond it, columns come in stages: each is the optimum for what the
-        stages before leave of the kernel, Abar - Abar E (E^T Abar E)^+ E^T Abar, with a certificate of its own.
+        stages before leave of the kernel, Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, with a certificate of its own.
     method : {"auto", "exact", "sparse", "lowrank"}
-        "exact" takes the kernel between all n points, O(n^2) a pass; "sparse" the same without values below 1e-6, for
+        "exact" takes the kernel between all n points, O(n²) a pass; "sparse" the same without values below 1e-6, for
         bandwidths at which most pairs are out of reach; "lowrank" takes the Nystrom approximation at p landmarks,
-        O(n p) a pass over any number of chunks. "auto" takes the landmarks that make E E^T exact to `accuracy`, from
+        O(n p) a pass over any number of chunks. "auto" takes the landmarks that make E Eᵀ exact to `accuracy`, from
         1000 rows on; the sparse kernel where more than n / 5 would be needed; all pairs up to 20 000 rows where that
         is not sparse either. `method_` tells.
     accuracy : float
-        Relative error of the Gram matrix E E^T up to which landmarks stand for all points; `certificate_.approximation`
+        Relative error of the Gram matrix E Eᵀ up to which landmarks stand for all points; `certificate_.approximation`
         estimates it, and a TrustWarning tells where it is above.
     solver : {"accelerated", "power"}
         Quasi-Newton ascent that finds the rank on the way, or the paper's projected power method.
@@ -110,10 +110,10 @@ class SDPEmbedding(Transformer):
     rank_ : int, the rank of B
     objective_ : Tr(Abar B); with "lowrank", before it is optimal, a lower bound of it
     certificate_ : `least_eigenvalue` of diag(y) - Abar, `gap`, `optimal`; with "lowrank", of the low-rank problem, and
-        `approximation`, an estimate of how far E E^T is from that of the full problem
+        `approximation`, an estimate of how far E Eᵀ is from that of the full problem
     certificates_ : the same for each stage
     stages_ : (stages,) how many columns each stage has
-    coverage_ : with "lowrank", least |psi(x)|^2 of a point, 1 where the landmarks span its kernel function
+    coverage_ : with "lowrank", least |ψ(x)|² of a point, 1 where the landmarks span its kernel function
     n_passes_ : int, products with the kernel in the ascent
     objectives_ : the objective at each of them, also at steps that were not taken
     bandwidth_ : float, the bandwidth taken

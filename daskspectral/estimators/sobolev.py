@@ -42,12 +42,12 @@ CUT = 1e-15  # of eigenvalues of the kernel matrix, times its size, relative to 
 class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Kernel ridge regression with the Sobolev kernel of a manifold, in memory; averaged over a group by its elements.
 
-    f minimises 1/n sum_i (f(x_i) - y_i)^2 + alpha ||f||^2, equation (8) of Soleymani and others 2025, in the space of
+    f minimises 1/n Σ_i (f(x_i) - y_i)² + alpha ||f||², equation (8) of Soleymani and others 2025, in the space of
 
-        K(x, y) = sum_lambda D_lambda^-(2 s / dimension) sum_l phi_(lambda, l)(x) phi_(lambda, l)(y),
+        K(x, y) = Σ_λ D_λ^-(2 s / dimension) Σ_l φ_(λ, l)(x) φ_(λ, l)(y),
 
-    or of its average over the group, K_G(x, y) = 1/|G| sum_g K(g x, y), equation (9). It is a baseline for
-    `InvariantRegressor`: its time and memory grow as n^3 and n^2, and with the number of group elements.
+    or of its average over the group, K_G(x, y) = 1/|G| Σ_g K(g x, y), equation (9). It is a baseline for
+    `InvariantRegressor`: its time and memory grow as n³ and n², and with the number of group elements.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     smoothness : float, optional
         s, above half the manifold's dimension; by default 2, and dimension / 2 + 1 where that is not above.
     symmetrize : {"average", "augment", "none"}
-        The kernel averaged over the group; or the data repeated for every element, which gives the same f in |G|^3
+        The kernel averaged over the group; or the data repeated for every element, which gives the same f in |G|³
         times the time; or no use of the group.
     n_eigenfunctions : int
         The kernel is cut to as many whole levels as have at most so many functions, a million or fewer. On spheres and

@@ -40,7 +40,7 @@ class SpectralDecomposition(SpectralFunctions):
     """Spectral decomposition of an operator by the Galerkin method (Algorithm 1, Cabannes and Bach 2024).
 
     One pass over the rows sums the form <f, L g> and the Gram matrices of p left and q right functions; the rest is
-    dense algebra on p x q matrices. Symmetric operators have eigenvalues and the same functions on both sides; Cross,
+    dense algebra on p × q matrices. Symmetric operators have eigenvalues and the same functions on both sides; Cross,
     Transfer and other two-sided operators have singular values, with left and right singular functions.
 
     With no argument given, kernel, scale, landmarks and penalty are chosen from the data: candidates are solved on half
@@ -95,15 +95,15 @@ class SpectralDecomposition(SpectralFunctions):
         "penalised" seeks the solution among the functions that are smoothest for what the data see of them, and reports
         Rayleigh-Ritz values, which carry no penalty. "cut" seeks it in all directions of the Gram matrix above `rtol`.
     penalty : float or "auto"
-        c of the penalty c kappa / n times the squared norm of a function, kappa the roughness of the form's functionals
+        c of the penalty c κ / n times the squared norm of a function, κ the roughness of the form's functionals
         and n the number of rows; scale-invariant, 1 being usual. Chosen with the kernel, else 1.
     spread : float or "auto"
         J: landmarks are moved off the data by J scales of the kernel, in random directions; it helps where the data lie
         on a submanifold. Chosen with the kernel, else 0.
     min_support : float, optional
-        Functions of a radial kernel that rest on fewer effective points than this, (sum phi)^2 / sum phi^2, are left
+        Functions of a radial kernel that rest on fewer effective points than this, (sum φ)² / sum φ², are left
         out, with a RankWarning: their eigenvalues are an accident of the few points. Default 10 with solver="cut", else
-        0. A row of weight 2 counts as two; weights w with sum w < (sum w)^2 / sum w^2, such as probabilities, are
+        0. A row of weight 2 counts as two; weights w with sum w < (sum w)² / sum w², such as probabilities, are
         scaled to equality first.
     ridge : float
         Added to a symmetric form's diagonal, times its mean; never to the Gram matrix.
@@ -127,7 +127,7 @@ class SpectralDecomposition(SpectralFunctions):
     ----------
     eigenvalues_ : (k,) of symmetric operators, ascending for Laplacian-like ones; complex for the solver "eigen"
     singular_values_ : (k,) descending, for operators solved by "singular", in place of eigenvalues_
-    coefficients_ : (p, k), the eigenfunctions or left singular functions in the basis, unit L2(rho) norm
+    coefficients_ : (p, k), the eigenfunctions or left singular functions in the basis, unit L²(ρ) norm
     right_coefficients_ : (q, k), the right singular functions in the right basis
     left_coefficients_ : (p, k), for "eigen": eigenfunctions of the adjoint, biorthonormal to the eigenfunctions
     eigenvalue_errors_, singular_value_errors_ : (k, 2), ends of the 95 % intervals, from the fitted value to the one
@@ -153,7 +153,7 @@ class SpectralDecomposition(SpectralFunctions):
 
     Examples
     --------
-    A uniform distribution on an interval of length pi has the eigenvalues k^2:
+    A uniform distribution on an interval of length π has the eigenvalues k²:
 
     >>> import numpy as np
     >>> import daskspectral as dsp

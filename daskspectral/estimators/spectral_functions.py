@@ -166,7 +166,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
 
     @framed
     def transform(self, X: Any, **options: Any) -> Any:
-        """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L2(rho) norm.
+        """The eigenfunctions, or left singular functions, at the rows of X, (n, k), unit L²(ρ) norm.
 
         They are float64, or complex128 for an operator solved by "eigen". numpy gives numpy, dask gives dask, data with
         labels (xarray, a zarr group, NetCDF) give an xarray.DataArray with the dimensions and coordinates of their

@@ -260,7 +260,7 @@ def _terms(atom: Atom) -> tuple[Term, ...]:
 
 @dataclass(frozen=True)
 class Bilinear:
-    """sum_t factor_t product_t, in the order written.
+    """Σ_t factor_t product_t, in the order written.
 
     Examples
     --------
@@ -322,7 +322,7 @@ class Pairing:
 
 @dataclass(frozen=True)
 class LinearFunctional:
-    """sum_t factor_t pairing_t.
+    """Σ_t factor_t pairing_t.
 
     Examples
     --------

@@ -107,7 +107,7 @@ def grad(f: Linear) -> Linear:
 
 
 def partial(f: Linear, *alpha: int) -> Linear:
-    """The partial derivative for a multi-index: `partial(f, 0, 2)` is d^2 f / dx_2^2 in two dimensions.
+    """The partial derivative for a multi-index: `partial(f, 0, 2)` is d² f / dx_2² in two dimensions.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def partial(f: Linear, *alpha: int) -> Linear:
 
 
 def along(f: Linear, direction: Field) -> Linear:
-    """direction(x) . grad f(x) for a field of directions (c, d).
+    """direction(x) · ∇f(x) for a field of directions (c, d).
 
     Examples
     --------
@@ -132,7 +132,7 @@ def along(f: Linear, direction: Field) -> Linear:
 
 
 def along_each(f: Linear, directions: Field) -> Linear:
-    """directions_m(x) . grad f(x) for each m of a field (c, m, d): a vector, to be paired with another by `inner`.
+    """directions_m(x) · ∇f(x) for each m of a field (c, m, d): a vector, to be paired with another by `inner`.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def along_each(f: Linear, directions: Field) -> Linear:
 
 
 def second(f: Linear, matrix: Field | None = None) -> Linear:
-    """sum_ab matrix_ab(x) d_a d_b f(x) for a field of matrices (c, d, d); without one, the Laplacian of f.
+    """Σ_ab matrix_ab(x) ∂_a ∂_b f(x) for a field of matrices (c, d, d); without one, the Laplacian of f.
 
     Examples
     --------

@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 def jacobi_matrix(masses: Sequence[float]) -> Array:
     """A (N - 1, N): the mass-weighted Jacobi vectors A x of positions x (N, 3), unmoved by translations.
 
-    Row k is sqrt(mu_k) times the position of atom k + 1 less the centre of mass of the first k, with the reduced mass
-    mu_k of both; A M^(-1) A^T = I, so that |A x|^2 = sum_i m_i |x_i - centre|^2, the square of the hyperradius.
+    Row k is √(mu_k) times the position of atom k + 1 less the centre of mass of the first k, with the reduced mass
+    mu_k of both; A M⁻¹ Aᵀ = I, so that |A x|² = Σ_i m_i |x_i - centre|², the square of the hyperradius.
     """
     m = np.asarray(masses, dtype=float)
     a = np.zeros((len(m) - 1, len(m)))

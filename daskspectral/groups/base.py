@@ -54,7 +54,7 @@ class Group(Registered, ABC):
     def check(self, manifold: Manifold) -> None:
         """Raise ValueError, naming the generator and saying why, unless all are isometries of the manifold.
 
-        Elements of the algebra must be Killing fields of it whose flows close at 2 pi (`Manifold.check_killing`).
+        Elements of the algebra must be Killing fields of it whose flows close at 2π (`Manifold.check_killing`).
         """
         if self.dimension != manifold.ambient:
             raise ValueError(

@@ -25,7 +25,7 @@ _POWERS = 60  # powers of an element of a larger group that are compared with th
 
 
 class Representation(Named, ABC):
-    """Orthogonal matrices rho(g), rho(g h) = rho(g) rho(h): a function f is equivariant if f(g x) = rho(g) f(x).
+    """Orthogonal matrices ρ(g), ρ(g h) = ρ(g) ρ(h): a function f is equivariant if f(g x) = ρ(g) f(x).
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Representation(Named, ABC):
 
     @abstractmethod
     def derived(self, group: Group) -> Array:
-        """drho(X) of each element X of the group's algebra in their order, (a, k, k): the derivative of rho(exp(s X)).
+        """drho(X) of each element X of the group's algebra in their order, (a, k, k): the derivative of ρ(exp(s X)).
 
         Raises ValueError for a group that it does not represent.
         """
@@ -217,7 +217,7 @@ class MatrixRepresentation(Representation):
         """Raise ValueError where there are too many or too few matrices, or two words for one element disagree.
 
         Words are compared for all elements of a group of up to 1000; of larger ones for the powers of generators, of
-        their products and of their commutators. Flows that close at 2 pi have matrices that do.
+        their products and of their commutators. Flows that close at 2π have matrices that do.
         """
         pairs = self.pairs(group)
         d, k = group.dimension, self.given.shape[1]

@@ -150,7 +150,7 @@ class SignFlips(FinitelyGenerated):
 @final
 @dataclass(frozen=True)
 class Rotations(FinitelyGenerated):
-    """The k rotations by multiples of 2 pi / k in the plane of two of the d coordinates.
+    """The k rotations by multiples of 2π / k in the plane of two of the d coordinates.
 
     Examples
     --------
@@ -189,7 +189,7 @@ class Rotations(FinitelyGenerated):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Orthogonal(FinitelyGenerated):
-    """The group that orthogonal matrices A (k, d, d) generate; they act on rows as x A^T.
+    """The group that orthogonal matrices A (k, d, d) generate; they act on rows as x Aᵀ.
 
     Raises ValueError for a matrix that is not orthogonal to 1e-11: its powers would drift.
 

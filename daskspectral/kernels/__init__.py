@@ -5,12 +5,12 @@ The basis functions of a fit are k(., y_i) at p landmarks y_i; see `daskspectral
 median distance between rows.
 
     kernel                              k(x, y), with r = |x - y|                            in a shell
-    Gaussian(scale)                     exp(-r^2 / (2 scale^2))                              gaussian:1.0
+    Gaussian(scale)                     exp(-r² / (2 scale²))                                gaussian:1.0
     Exponential(scale)                  exp(-r / scale)                                      exponential:0.5
-    Matern(nu, scale)                   Matern, nu = 1/2, 3/2, ..., of sqrt(2 nu) r / scale  matern:2.5:1.0
-    Polynomial(degree, offset, scale)   (offset + x.y / scale^2)^degree                      polynomial:3
+    Matern(nu, scale)                   Matern, nu = 1/2, 3/2, ..., of √(2 nu) r / scale     matern:2.5:1.0
+    Polynomial(degree, offset, scale)   (offset + x.y / scale²)^degree                       polynomial:3
     Linear()                            x.y                                                  linear
-    Radial(q, derivatives)              q(r^2), your function with its derivatives
+    Radial(q, derivatives)              q(r²), your function with its derivatives
     Dot(q, derivatives)                 q(x.y), likewise
     FunctionKernel(function, gradient)  any function(x (c, d), y (p, d)) -> (p, c); gradient(x, y, axis) likewise
     Periodic(kernel, periods)           a kernel on columns with a period each, or None: angles, periodic boxes
@@ -27,7 +27,7 @@ In a shell, terms join by +, as in gaussian:median+linear. A kernel of your own 
 
 Writing a kernel
 ----------------
-A radial kernel is its profile q(s), s = |x - y|^2, with as many derivatives in s as it has; the basis, the forms and
+A radial kernel is its profile q(s), s = |x - y|², with as many derivatives in s as it has; the basis, the forms and
 the estimators need no more. `profile` writes q or its derivative of an order into `out`, elementwise, and `smoothness`
 counts the derivatives that are bounded at s = 0. Fields of the dataclass are the parameters: they are checked by
 `check`, copied by `clone`, searched as `kernel__scale`, and saved with a model.
@@ -66,15 +66,15 @@ Radial kernels in a fit
 -----------------------
 - Points and landmarks are centred at the landmarks' mean first, because distances lose digits far from the origin.
 - The exponential kernel has no gradient at a landmark itself; the gradient counts as 0 there. Two points coincide when
-  rounding cannot tell them apart: r^2 <= 64 eps (|x|^2 + |y|^2) after centring, eps the machine epsilon of the dtype.
+  rounding cannot tell them apart: r² ≤ 64 eps (|x|² + |y|²) after centring, eps the machine epsilon of the dtype.
 - A row that became a landmark sees a zero gradient at itself, which alone makes spurious small eigenvalues when the
   kernel is narrow. Kernels with a kink, such as the exponential one, leave such rows out, and all kernels do with
   `exclude_landmarks=True`, as long as nine tenths of the rows remain. Rows are told by coincidence, whether the
   landmarks were drawn or given.
-- A basis function that rests on fewer than `min_support=10` effective points, (sum phi)^2 / sum phi^2, is left out,
+- A basis function that rests on fewer than `min_support=10` effective points, (sum φ)² / sum φ², is left out,
   with a `RankWarning`: its eigenvalue would be an accident of these points. Widen the kernel, or use more rows. A row
   of weight 2 counts as two rows here too. Weights that sum to less than their effective number of rows,
-  (sum w)^2 / sum w^2, such as probabilities, are scaled up to it.
+  (sum w)² / sum w², such as probabilities, are scaled up to it.
 """
 
 from daskspectral.kernels.algebra import FunctionKernel

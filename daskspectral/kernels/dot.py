@@ -82,9 +82,9 @@ class DotKernel(ParameterKernel):
 
 @dataclass
 class Polynomial(DotKernel):
-    """(offset + x.y / scale^2)^degree.
+    """(offset + x.y / scale²)^degree.
 
-    Theorem 3 of the Galerkin paper takes offset 1/2 and scale sqrt(2) max|x|.
+    Theorem 3 of the Galerkin paper takes offset 1/2 and scale √2 max|x|.
 
     Examples
     --------

@@ -28,7 +28,7 @@ Terms = dict[tuple[MultiIndex, MultiIndex], float]
 class Periodic(ParameterKernel):
     """kernel(e(x), e(y)), where e bends each periodic column into a circle as long as its period.
 
-    A column x_a of period L becomes the two coordinates L / (2 pi) (cos(2 pi x_a / L), sin(2 pi x_a / L)); the other
+    A column x_a of period L becomes the two coordinates L / (2π) (cos(2π x_a / L), sin(2π x_a / L)); the other
     columns stay. So x_a and x_a + L are the same point, distances are chords, and short distances hardly change.
     `periods` has one entry for each column, in its units, None where the column is not periodic. Derivatives are taken
     in x, by the chain rule, up to the order that the kernel has. Raises ValueError for another number of columns.

@@ -25,7 +25,7 @@ from daskspectral.registry import Function
 
 
 class RadialKernel(ParameterKernel):
-    """k(x, y) = q(|x - y|^2). A subclass gives `profile` and `smoothness`.
+    """k(x, y) = q(|x - y|²). A subclass gives `profile` and `smoothness`.
 
     A derivative of order m in x is made of derivatives of q in s of the orders ceil(m / 2) to m. `profile` is therefore
     asked for every order up to 2 smoothness + 1, the highest in x; orders above the smoothness come with factors that
@@ -172,9 +172,9 @@ class Gaussian(RadialKernel):
 
 
 class _HalfIntegerBessel(RadialKernel):
-    """z^nu K_nu(z) normalised at 0, z = rate r, nu = n + 1/2: exp(-z) theta_n(z) / theta_n(0).
+    """z^nu K_nu(z) normalised at 0, z = rate r, nu = n + 1/2: exp(-z) θ_n(z) / θ_n(0).
 
-    Each derivative in s lowers nu by one: d/ds [z^nu K_nu(z)] = -(rate^2 / 2) z^(nu-1) K_(nu-1)(z)
+    Each derivative in s lowers nu by one: d/ds [z^nu K_nu(z)] = -(rate² / 2) z^(nu-1) K_(nu-1)(z)
     (Abramowitz and Stegun 9.6.28). So every order has a closed form.
     """
 
@@ -267,7 +267,7 @@ class Exponential(_HalfIntegerBessel):
 
 @dataclass
 class Matern(_HalfIntegerBessel):
-    """The Matern (Sobolev) kernel for half-integer nu, z = sqrt(2 nu) r / scale; nu = 1/2 is Exponential.
+    """The Matern (Sobolev) kernel for half-integer nu, z = √(2 nu) r / scale; nu = 1/2 is Exponential.
 
     Examples
     --------
@@ -316,7 +316,7 @@ Profile = Callable[[Array], Array]
 class Radial(RadialKernel):
     """A user's own radial kernel: q(s) and its derivatives in s, each a function of an array.
 
-    `derivatives` = (dq/ds, d^2q/ds^2, ...): with m of them, the kernel has derivatives in x up to order m.
+    `derivatives` = (dq/ds, d²q/ds², ...): with m of them, the kernel has derivatives in x up to order m.
 
     Examples
     --------
@@ -358,7 +358,7 @@ class Radial(RadialKernel):
 def squared_distances(x: Array, y: Array, *, exact: bool = False) -> Array:
     """s (p, c) between points x (c, d) and landmarks y (p, d), never negative, from coordinates about the mean of y.
 
-    With `exact`, pairs that rounding cannot tell from coincident ones, s <= 64 eps (|x|^2 + |y|^2), are set to 0.
+    With `exact`, pairs that rounding cannot tell from coincident ones, s ≤ 64 eps (|x|² + |y|²), are set to 0.
     """
     centre = y.mean(axis=0)
     x, y = x - centre, y - centre

@@ -7,13 +7,13 @@ to the manifold's own. A row farther than 1e-5 from the manifold raises an error
 a shell, `box` and `interval` are for `daskspectral invariant`.
 
     manifold                     points                                                       in a shell
-    Sphere(d)                    the unit sphere S^(d-1), in d columns                        sphere
+    Sphere(d)                    the unit sphere Sᵈ⁻¹, in d columns                           sphere
     Circle()                     the unit circle, in 2 columns                                circle
     FlatTorus(m)                 (cos t1, sin t1, ..., cos tm, sin tm)                        torus
     PeriodicBox(lower, upper)    a box with periodic sides, in its own coordinates: m angles  box:LOWER:UPPER
                                  are PeriodicBox([0] * m, [2 * pi] * m)
     PeriodicCell(vectors)        the cell of a lattice, oblique or not, in Cartesian coordinates
-    Interval(lower, upper)       lower <= x <= upper, in one column or in m: radii, times     interval:LOWER:UPPER
+    Interval(lower, upper)       lower ≤ x ≤ upper, in one column or in m: radii, times       interval:LOWER:UPPER
     SO3()                        rotation matrices, row by row in 9 columns
     Product(a, b)                a point of each, side by side; equal factors may be exchanged
     Implicit(normals, ambient)   your own: normals(x (c, d)) -> (c, d), or (m, c, d) for m orthonormal normals

@@ -21,7 +21,7 @@ MOST_FUNCTIONS = 10**6  # eigenfunctions whose levels `levels_within` counts
 
 
 class Manifold(Registered, ABC):
-    """A compact submanifold of R^d, as a frozen value; without boundary, but for `Interval` and products with it.
+    """A compact submanifold of Rᵈ, as a frozen value; without boundary, but for `Interval` and products with it.
 
     Points are rows x (c, d); their floating type is kept. Eigenfunctions are of the Laplace-Beltrami operator, on an
     `Interval` of another operator that isometries commute with. A hook returns None for a quantity that is not known in
@@ -231,9 +231,9 @@ class Manifold(Registered, ABC):
 
     @final
     def check_killing(self, field: KillingField) -> None:
-        """Raise ValueError, saying why, unless the flow of a field are isometries of the manifold, closed at s = 2 pi.
+        """Raise ValueError, saying why, unless the flow of a field are isometries of the manifold, closed at s = 2π.
 
-        The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2 pi b a sum of whole periods
+        The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2π b a sum of whole periods
         (vectors of the `lattice`), both to 1e-6. On an embedded manifold the field must be tangential.
         """
         if field.size != self.ambient:

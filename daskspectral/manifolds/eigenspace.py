@@ -44,8 +44,8 @@ def dense(action: Action) -> Array:
 class Functions(ABC):
     """m functions of one eigenvalue of -Laplace-Beltrami, orthonormal for the uniform probability.
 
-    They are linear combinations phi = T r of raw functions r (zonal functions, waves) that are cheap to evaluate, so
-    that combinations U^T phi cost one product, (U^T T) r.
+    They are linear combinations φ = T r of raw functions r (zonal functions, waves) that are cheap to evaluate, so
+    that combinations Uᵀ φ cost one product, (Uᵀ T) r.
     """
 
     @property
@@ -82,7 +82,7 @@ class Functions(ABC):
 
     @final
     def values(self, x: ArrayLike) -> Array:
-        """phi_i(x_k) at points x (c, d), (c, m). Cut large arrays into blocks: all is computed at once."""
+        """φ_i(x_k) at points x (c, d), (c, m). Cut large arrays into blocks: all is computed at once."""
         raw = self.raw(self._checked(x))
         return np.asarray((raw if self.transform is None else self.transform @ raw).T)
 
@@ -101,11 +101,11 @@ class Functions(ABC):
 
 
 class Eigenspace(Functions, ABC):
-    """One eigenspace of -Laplace-Beltrami: all m functions phi, orthonormal for the uniform probability.
+    """One eigenspace of -Laplace-Beltrami: all m functions φ, orthonormal for the uniform probability.
 
-    An isometry g acts by an orthogonal matrix D(g): phi(g x) = D(g) phi(x) and D(g h) = D(g) D(h). A function a^T phi
+    An isometry g acts by an orthogonal matrix D(g): φ(g x) = D(g) φ(x) and D(g h) = D(g) D(h). A function aᵀ φ
     is invariant under g iff D(g) a = a. A Killing field X acts by an antisymmetric matrix, the derivative dD(X) of
-    D(exp(s X)) at s = 0: a^T phi is invariant under its flow iff dD(X) a = 0.
+    D(exp(s X)) at s = 0: aᵀ φ is invariant under its flow iff dD(X) a = 0.
 
     Examples
     --------

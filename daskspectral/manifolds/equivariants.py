@@ -53,10 +53,10 @@ def _side_by_side(matrix: Array, rho: Array, shift: Array) -> tuple[Array, Array
 
 
 def equivariant_coefficients(space: Eigenspace, pairs: Pairs, components: int) -> Matrix:
-    """An orthonormal basis U (m k, r) of the matrices A (m, k), row by row, with f = A^T phi equivariant.
+    """An orthonormal basis U (m k, r) of the matrices A (m, k), row by row, with f = Aᵀ φ equivariant.
 
-    f(g x) = rho(g) f(x) holds if and only if D(g) A rho(g)^T = A for every generator g, and dD(X) A + A drho(X)^T = 0
-    for every X of the algebra: coefficients are the vectors fixed by the tensor products of D(g) and rho(g). On tori,
+    f(g x) = ρ(g) f(x) holds if and only if D(g) A ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0
+    for every X of the algebra: coefficients are the vectors fixed by the tensor products of D(g) and ρ(g). On tori,
     where D(g) is sparse, they are found orbit by orbit of frequencies, and U is sparse; in eigenspaces with m k above
     `MOST_DENSE` by products with D of random elements (`fixed_by_pairs`), otherwise as a null space. `components` is k.
 
@@ -87,7 +87,7 @@ def equivariant_coefficients(space: Eigenspace, pairs: Pairs, components: int) -
 def fixed_by_pairs(space: Eigenspace, pairs: Pairs, rng: np.random.Generator, width: int = 8) -> Array:
     """The coefficients fixed by every pair, (m k, r), from products of D with blocks of vectors alone.
 
-    A <- (A + D(h) A rho(h)^T) / 2 for random elements h, as in `fixed_by_products`; an element and its matrix are one
+    A <- (A + D(h) A ρ(h)ᵀ) / 2 for random elements h, as in `fixed_by_products`; an element and its matrix are one
     isometry of m + k coordinates. Raises ValueError where a generator moves the result by more than 1e-10.
     """
     isometries, algebra = pairs.joint

@@ -65,7 +65,7 @@ class Shells:
         self._found: tuple[Integers, Integers, Floats] | None = None
 
     def shell(self, number: int, of: object) -> tuple[Integers, float]:
-        """The k of a shell, (r, m), one of each pair k, -k, in lexicographic order, and the mean of |k B|^2.
+        """The k of a shell, (r, m), one of each pair k, -k, in lexicographic order, and the mean of |k B|².
 
         Raises ValueError, naming what they are the frequencies `of`, where more than 10^7 would be enumerated.
         """

@@ -22,7 +22,7 @@ class Implicit(Manifold):
     """A manifold of which only the normals are known: ``normals(x)`` for x (c, d), d = ``ambient``.
 
     It returns unit normals (c, d) for codimension 1, or orthonormal ones (codimension, c, d): for a level set
-    f = 0, grad f / |grad f|. The shape, finiteness and orthonormality (to 1e-6, or 64 eps of the type) are
+    f = 0, ∇f / |∇f|. The shape, finiteness and orthonormality (to 1e-6, or 64 eps of the type) are
     checked every time, never corrected. Distances, samples and eigenvalues are unknown, and `check` looks at the
     shape only. Two such manifolds are equal when the function is the same object and the dimensions agree.
 

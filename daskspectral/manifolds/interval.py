@@ -28,11 +28,11 @@ _TOGETHER = 1e-9  # eigenvalues that agree to this are one level
 class Interval(Manifold):
     """[lower, upper], or the product of m intervals [lower_i, upper_i] for m bounds each, in coordinates x (c, m).
 
-    Its functions are the polynomials prod_i sqrt(2 l_i + 1) P_(l_i)(t_i) of Legendre, t_i in [-1, 1], and no
+    Its functions are the polynomials prod_i √(2 l_i + 1) P_(l_i)(t_i) of Legendre, t_i in [-1, 1], and no
     eigenfunctions of the Laplacian: those of free ends are cosines, which converge slowly wherever a function has a
     slope at an end (from 10 to 40 of them, the error of e^x falls from 2e-2 to 3e-3; 10 polynomials have 5e-10). The
-    operator is 4 / L^2 times A = -d/dt (1 - t^2) d/dt, which commutes with the reflection too, with the eigenvalues
-    4 l (l + 1) / L^2. Of m coordinates it is (sum_i 2 A_i^(1/2) / L_i)^2, so that more functions of one coordinate come
+    operator is 4 / L² times A = -d/dt (1 - t²) d/dt, which commutes with the reflection too, with the eigenvalues
+    4 l (l + 1) / L². Of m coordinates it is (Σ_i 2 A_i^(1/2) / L_i)², so that more functions of one coordinate come
     before products of several than in a `Product` of intervals, where eigenvalues are added; eigenvalues that agree to
     a relative 1e-9 are one level. Beyond the ends functions have their values at the ends.
 
@@ -169,7 +169,7 @@ class Interval(Manifold):
 @final
 @dataclass(frozen=True, eq=False)
 class _Levels:
-    """The degrees l (r, m) with s = sum_i weights_i (l_i (l_i + 1))^(1/2) <= radius, level by level.
+    """The degrees l (r, m) with s = Σ_i weights_i (l_i (l_i + 1))^(1/2) ≤ radius, level by level.
 
     `starts` (k + 1,) is where each of the k levels starts, and where the last one ends; `values` (k,) are their s.
     """
@@ -245,7 +245,7 @@ class Polynomials:
 @final
 @dataclass(frozen=True, eq=False)
 class LegendreSpace(Eigenspace):
-    """prod_i sqrt(2 l_i + 1) P_(l_i)(t_i) for the degrees l (r, m) of one level.
+    """prod_i √(2 l_i + 1) P_(l_i)(t_i) for the degrees l (r, m) of one level.
 
     A signed permutation permutes the degrees, and each reflection changes the sign of odd ones: D(g) is sparse, and
     invariant functions are read off the orbits. No flow but that of 0 keeps an interval.

@@ -25,10 +25,10 @@ def invariant_coefficients(
 ) -> Matrix:
     """An orthonormal basis U (m, r) of {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}.
 
-    U^T phi are invariant functions. On tori U comes from the orbits of frequencies, and is sparse. Otherwise it spans
+    Uᵀ φ are invariant functions. On tori U comes from the orbits of frequencies, and is sparse. Otherwise it spans
     the null space of B, the matrices D(g) - I and dD(X) on top of each other; with more than `DENSE_LIMIT` functions
     these matrices are not formed (`fixed_by_products`). The projection of a onto the invariant coefficients,
-    a - B^+ B a (Proposition 6, Soleymani et al. 2025), is U U^T a. Raises ValueError where no gap separates zero
+    a - B^+ B a (Proposition 6, Soleymani et al. 2025), is U Uᵀ a. Raises ValueError where no gap separates zero
     singular values from the others.
 
     Examples
@@ -56,9 +56,9 @@ def null_space(actions: Sequence[Array], derived: Sequence[Array] = (), within: 
     """The vectors that orthogonal matrices D (m, m) fix and antisymmetric ones dD (m, m) take to 0: an orthonormal
     basis (m, r), of all vectors, or of those in the span of orthonormal columns `within` (m, q).
 
-    The first dD has eigenvalues i times integers: the eigenvalues of dD^T dD are 0, 1, 4, ..., and its null space, of
+    The first dD has eigenvalues i times integers: the eigenvalues of dDᵀ dD are 0, 1, 4, ..., and its null space, of
     those below 1/4, is exact to rounding. Within it the others are solved for by the singular values of
-    B = [D_1 - I; D_2 - I; ...; dD_2; ...], taken from its triangular factor; B^T B would square small ones away. The
+    B = [D_1 - I; D_2 - I; ...; dD_2; ...], taken from its triangular factor; Bᵀ B would square small ones away. The
     cut is at the widest gap below 1e-6. Raises ValueError for a gap of less than a factor of 100: the matrices D are
     then not orthogonal, or almost the identity.
     """

@@ -14,7 +14,7 @@ from daskspectral.registry import Registered
 @final
 @dataclass(frozen=True, eq=False)
 class Isometry(Registered):
-    """x -> A x + b in coordinates; on rows x (c, d), x A^T + b. `matrix` is A (d, d), `shift` b (d,), by default 0.
+    """x -> A x + b in coordinates; on rows x (c, d), x Aᵀ + b. `matrix` is A (d, d), `shift` b (d,), by default 0.
 
     Raises ValueError where A is not a finite square matrix or b does not fit it. `Manifold.check_isometry` tells
     whether the map is an isometry of a manifold.

@@ -22,7 +22,7 @@ class KillingField(Registered):
     """The velocity X x + b of isometries in coordinates, an element of the Lie algebra of a group of isometries.
 
     `matrix` is X (d, d), `shift` b (d,), by default 0. Its flow is the one-parameter group exp(s X), with b also
-    translations. `Manifold.check_killing` tells whether its flow acts on a manifold and closes at s = 2 pi.
+    translations. `Manifold.check_killing` tells whether its flow acts on a manifold and closes at s = 2π.
     Raises ValueError where X is not a finite square matrix or b does not fit it.
 
     Examples
@@ -66,7 +66,7 @@ class KillingField(Registered):
 
     @property
     def fault(self) -> str | None:
-        """Why exp(s X) are not rotations that close at s = 2 pi, or None.
+        """Why exp(s X) are not rotations that close at s = 2π, or None.
 
         X must be antisymmetric to 1e-11, and its eigenvalues i times integers to 1e-6.
         """

@@ -23,8 +23,8 @@ class PeriodicBox(Manifold):
     PeriodicBox([-1] * 10, [1] * 10), and m angles live on PeriodicBox([0] * m, [2 * numpy.pi] * m).
 
     Any finite coordinates are a point, x_i + L_i the same as x_i. The metric is the Euclidean one of the coordinates:
-    -Laplace-Beltrami has the eigenvalues sum_i (2 pi k_i / L_i)^2 over k in Z^m, with eigenfunctions
-    exp(2 pi i sum_i k_i x_i / L_i); values that agree to a relative 1e-9 are one level. Isometries are
+    -Laplace-Beltrami has the eigenvalues Σ_i (2π k_i / L_i)² over k in Z^m, with eigenfunctions
+    exp(2π i Σ_i k_i x_i / L_i); values that agree to a relative 1e-9 are one level. Isometries are
     x -> A x + b with a signed permutation A that takes each side to a side of the same length.
 
     Examples

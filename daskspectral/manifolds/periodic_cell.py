@@ -29,8 +29,8 @@ class PeriodicCell(Manifold):
 
     The rows of `vectors` (m, m) span the lattice; any basis of it will do, in any unit of length. Points are rows of
     Cartesian coordinates, inside the cell or not. With the dual vectors b_i, b_i.a_j = 1 for i = j and otherwise 0,
-    -Laplace-Beltrami has the eigenvalues |2 pi sum_i k_i b_i|^2 over k in Z^m, with eigenfunctions
-    exp(2 pi i sum_i k_i b_i.x); values that agree to a relative 1e-9 are one level. Isometries are x -> A x + b with
+    -Laplace-Beltrami has the eigenvalues |2π Σ_i k_i b_i|² over k in Z^m, with eigenfunctions
+    exp(2π i Σ_i k_i b_i.x); values that agree to a relative 1e-9 are one level. Isometries are x -> A x + b with
     an orthogonal A that takes the lattice to itself. `groups.SpaceGroup` makes those of crystals.
 
     `PeriodicCell.hexagonal(a, c)`, `.fcc(a)`, `.bcc(a)` and `.from_parameters(a, b, c, alpha, beta, gamma)` have the

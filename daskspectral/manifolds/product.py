@@ -28,7 +28,7 @@ class Product(Manifold):
     """The product of two manifolds: rows hold the coordinates of a point of `first`, then of one of `second`.
 
     The eigenvalues are the sums l + m of an eigenvalue of each factor (sums that agree to a relative 1e-9 are one
-    level), with eigenfunctions phi_i(x) psi_j(y). Three factors are Product(Product(a, b), c). Isometries are those of
+    level), with eigenfunctions φ_i(x) ψ_j(y). Three factors are Product(Product(a, b), c). Isometries are those of
     the factors side by side, block diagonal matrices, and exchanges of equal factors (`groups.Exchange`).
 
     Examples

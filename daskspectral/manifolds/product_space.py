@@ -59,7 +59,7 @@ class FactorMove:
 @final
 @dataclass(frozen=True, eq=False)
 class ProductSpace(Eigenspace):
-    """phi_i(x_1) psi_j(x_2) ..., the last index fastest, over the tuples of levels with one sum of eigenvalues.
+    """φ_i(x_1) ψ_j(x_2) ..., the last index fastest, over the tuples of levels with one sum of eigenvalues.
 
     D of isometries of the factors is a Kronecker product; an exchange of equal factors takes functions of levels (l, m)
     to functions of levels (m, l).

@@ -22,10 +22,10 @@ from daskspectral.manifolds.zonal import RotationKernel, ZonalSpace
 class SO3(Manifold):
     """The rotation matrices R (3, 3), row by row as points of R^9: x = R.reshape(9).
 
-    The metric is inherited from R^9, where a rotation by a small angle w moves a point by sqrt(2) w. -Laplace-Beltrami
+    The metric is inherited from R^9, where a rotation by a small angle w moves a point by √2 w. -Laplace-Beltrami
     has the eigenvalues l (l + 1) / 2 (l (l + 1) where distances are angles, 4 l (l + 1) on the unit quaternions), with
-    multiplicity (2 l + 1)^2; the eigenfunctions are the harmonics of degree 2 l of the unit quaternions.
-    The isometry R -> A R B^T, A and B rotations, has the matrix numpy.kron(A, B) (9, 9).
+    multiplicity (2 l + 1)²; the eigenfunctions are the harmonics of degree 2 l of the unit quaternions.
+    The isometry R -> A R Bᵀ, A and B rotations, has the matrix numpy.kron(A, B) (9, 9).
 
     Examples
     --------

@@ -24,13 +24,13 @@ from daskspectral.manifolds.zonal import SphereKernel, ZonalSpace
 @final
 @dataclass(frozen=True, repr=False)
 class Sphere(Manifold):
-    """The unit sphere S^(d-1) in R^d, d >= 2.
+    """The unit sphere Sᵈ⁻¹ in Rᵈ, d ≥ 2.
 
     -Laplace-Beltrami has the eigenvalues l (l + d - 2); their eigenspaces, the harmonic polynomials of degree
     l, have dimension N(d, 0) = 1 and N(d, l) = (2 l + d - 2) / l * C(l + d - 3, l - 1).
-    For d >= 3 they are spanned by zonal functions, exactly for any d and l; on the circle by cos(l t) and sin(l t).
+    For d ≥ 3 they are spanned by zonal functions, exactly for any d and l; on the circle by cos(l t) and sin(l t).
     Eigenfunctions are taken at x / |x|, and isometries are orthogonal matrices (d, d).
-    Tangents have a closed form on the circle only (no continuous frame exists on S^2).
+    Tangents have a closed form on the circle only (no continuous frame exists on S²).
 
     Examples
     --------
@@ -104,7 +104,7 @@ def _eigenspace(sphere: Sphere, level: int) -> Eigenspace:
 
 
 def Circle() -> Sphere:
-    """Return the unit circle in R^2, the sphere with d = 2.
+    """Return the unit circle in R², the sphere with d = 2.
 
     Examples
     --------

@@ -21,9 +21,9 @@ from daskspectral.manifolds.waves import Chart, WaveSpace
 @final
 @dataclass(frozen=True)
 class FlatTorus(Manifold):
-    """The product of m >= 1 unit circles, (cos t_1, sin t_1, ..., cos t_m, sin t_m) in R^(2m).
+    """The product of m ≥ 1 unit circles, (cos t_1, sin t_1, ..., cos t_m, sin t_m) in R^(2m).
 
-    -Laplace-Beltrami has the eigenvalues |k|^2 over k in Z^m, with eigenfunctions exp(i k.t): level by level,
+    -Laplace-Beltrami has the eigenvalues |k|² over k in Z^m, with eigenfunctions exp(i k.t): level by level,
     the sums n of m squares, with multiplicity r_m(n), the number of such k. Isometries are orthogonal matrices
     (2m, 2m) that take circles to circles. Where the data are the angles themselves, use `PeriodicBox`.
 

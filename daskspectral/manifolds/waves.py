@@ -46,9 +46,9 @@ class Chart(ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class WaveSpace(Eigenspace):
-    """sqrt(2) cos(k.t), then sqrt(2) sin(k.t), over one frequency of each pair k, -k; the function 1 for k = 0.
+    """√2 cos(k.t), then √2 sin(k.t), over one frequency of each pair k, -k; the function 1 for k = 0.
 
-    With t -> A t + b, exp(i k.t) becomes exp(i k.b) exp(i (A^T k).t): D(g) is sparse, and invariant functions are
+    With t -> A t + b, exp(i k.t) becomes exp(i k.b) exp(i (Aᵀ k).t): D(g) is sparse, and invariant functions are
     read off the orbits of frequencies. Along t' = w, exp(i k.t) is multiplied by i k.w.
     """
 
@@ -115,7 +115,7 @@ class WaveSpace(Eigenspace):
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
         """One function, or two conjugate ones, for each orbit of frequencies whose phases close up; sparse.
 
-        c_(A^T k) = c_k exp(i k.b) is carried along the orbit; where two ways disagree, the orbit has no function, nor
+        c_(Aᵀ k) = c_k exp(i k.b) is carried along the orbit; where two ways disagree, the orbit has no function, nor
         where k.w is not 0 for a flow.
         """
         if self.constant:

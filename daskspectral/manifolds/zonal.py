@@ -59,7 +59,7 @@ class ZonalKernel(ABC):
 @final
 @dataclass(frozen=True)
 class SphereKernel(ZonalKernel):
-    """Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), a = (d - 2) / 2, on S^(d-1), d >= 3.
+    """Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), a = (d - 2) / 2, on Sᵈ⁻¹, d ≥ 3.
 
     Functions are taken at x / |x|: constant along rays, so that their ambient gradient is tangential.
     """
@@ -107,9 +107,9 @@ class SphereKernel(ZonalKernel):
 @final
 @dataclass(frozen=True)
 class RotationKernel(ZonalKernel):
-    """Z_l(s) = (2 l + 1) sin((2 l + 1) theta / 2) / sin(theta / 2), s = tr(R^T S) = 1 + 2 cos(theta), on SO(3).
+    """Z_l(s) = (2 l + 1) sin((2 l + 1) θ / 2) / sin(θ / 2), s = tr(Rᵀ S) = 1 + 2 cos(θ), on SO(3).
 
-    On unit quaternions this is the kernel of degree 2 l: Z_(2l)(q . q') on S^3 with q . q' = cos(theta / 2).
+    On unit quaternions this is the kernel of degree 2 l: Z_(2l)(q . q') on S³ with q . q' = cos(θ / 2).
     """
 
     degree: int
@@ -172,9 +172,9 @@ def gegenbauer(d: int, degree: int, t: Array) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class ZonalSpace(Eigenspace):
-    """phi(x) = C^(-1) Z(V x), Z(V V^T) = C C^T, at fundamental points V (m, d): orthonormal, exact, any degree.
+    """φ(x) = C⁻¹ Z(V x), Z(V Vᵀ) = C Cᵀ, at fundamental points V (m, d): orthonormal, exact, any degree.
 
-    D(g) = C^(-1) Z(V g V^T) C^(-T), and dD(X) = C^(-1) [Z'(v_i . v_j) (v_i^T X v_j)] C^(-T).
+    D(g) = C⁻¹ Z(V g Vᵀ) C^(-T), and dD(X) = C⁻¹ [Z'(v_i . v_j) (v_iᵀ X v_j)] C^(-T).
     """
 
     kernel: ZonalKernel

@@ -1,7 +1,7 @@
 """How many rows weighted data count as: frequencies by their sum, weights of another unit by their effective number.
 
 A weight of 2 is the row twice, so data of total weight W count as W rows, by which the penalty shrinks. Weights whose
-sum is below Kish's effective number of rows, n_e = (sum w)^2 / sum w^2, cannot be frequencies: probabilities sum to 1.
+sum is below Kish's effective number of rows, n_e = (sum w)² / sum w², cannot be frequencies: probabilities sum to 1.
 Such data count as n_e rows, whatever the unit of the weights.
 """
 

@@ -23,9 +23,9 @@ CHANCE = 1e-6  # of means as large from uniform rows
 
 @dataclass(frozen=True, eq=False)
 class Coverage(Registered):
-    """The leverage of new rows among the rows of a fit, u(x)^T G^(-1) u(x) / n, by its first invariant functions u.
+    """The leverage of new rows among the rows of a fit, u(x)ᵀ G⁻¹ u(x) / n, by its first invariant functions u.
 
-    G is the mean of u u^T over the rows (their inverse Christoffel function, times n). Each row of the fit has at most
+    G is the mean of u uᵀ over the rows (their inverse Christoffel function, times n). Each row of the fit has at most
     1, all together r. Of a new row it says how many times it would outweigh all rows of the fit near it; above 1 there
     are none at the resolution of these functions. Of equivariant functions u (r, k) with k components it is the largest
     eigenvalue of the matrix (k, k). `whitening` (r, r) times u has the Gram matrix 1; `rows` is n.
@@ -56,7 +56,7 @@ class Uniformity:
     """How far rows are from uniform: the root `deviation` of the summed squares of the means of invariant functions.
 
     The means of the `functions` after the constant are 0 for the uniform probability, and uniform rows leave the
-    `chance` deviation sqrt(functions / n). `likelihood` is the probability of as much or more by chance.
+    `chance` deviation √(functions / n). `likelihood` is the probability of as much or more by chance.
     """
 
     deviation: float

@@ -4,7 +4,7 @@ The solution without fold k is turned to the whole solution (Procrustes), so tha
 those of the whole. The spread of the turned values gives standard errors s (delete-one-fold jackknife); the turned
 functions, each measured on the fold that it was not fitted to, give held-out values h. By min-max h lies beyond the
 fitted value l, which is too good by overfitting, and the interval reaches from one to the other, widened by the
-jackknife: sqrt(l h) exp(+-(t s / l + |ln(h / l)| / 2)).
+jackknife: √(l h) exp(+-(t s / l + |ln(h / l)| / 2)).
 """
 
 from __future__ import annotations

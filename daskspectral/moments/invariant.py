@@ -37,7 +37,7 @@ class InvariantFit:
 def regression_rows(moments: Moments) -> float:
     """How many rows moments of a regression count as: their frequencies, or the effective number of uneven rows.
 
-    Weights of 1 over a density count as their effective number, (sum w)^2 / sum w^2.
+    Weights of 1 over a density count as their effective number, (sum w)² / sum w².
     """
     operator, squares = moments.operator, moments.arrays.get("weight_squares")
     if isinstance(operator, Regression) and operator.importance is not None and squares is not None:

@@ -1,7 +1,7 @@
 """From modes to a solution: matrices of the leading functions for a prior, which are solved as any other moments are.
 
-The prior S^2 of a stationary kernel and the penalty single out, among the p functions of the lattice, those that the
-data and their smoothness determine: the leading v of A v = theta (A + t B) v, A = S Phi S, B = S L S + mu. A few
+The prior S² of a stationary kernel and the penalty single out, among the p functions of the lattice, those that the
+data and their smoothness determine: the leading v of A v = θ (A + t B) v, A = S Φ S, B = S L S + mu. A few
 hundred of them hold the Ritz space of all rows and, to far below the errors, of nine tenths of the rows. The form, the
 Gram matrix and their folds are reduced to these functions; error bars, groups and doubts follow from the small
 matrices.

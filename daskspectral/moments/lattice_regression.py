@@ -1,6 +1,6 @@
 """Regression on a Fourier lattice: kernel, scale and penalty by the folds of modes, then one Cholesky factorisation.
 
-f = sum_k a_k phi_k minimises the mean squared error plus alpha sum_k a_k^2 / S_k^2, for the prior S^2 of a kernel; the
+f = Σ_k a_k φ_k minimises the mean squared error plus alpha Σ_k a_k² / S_k², for the prior S² of a kernel; the
 constant has a prior so wide that it is an intercept.
 """
 

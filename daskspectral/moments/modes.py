@@ -67,7 +67,7 @@ class Outside:
 
 @dataclass(frozen=True, eq=False)
 class ModeMeasure:
-    """The sums over rows of weight exp(-i j.t), |j_a| <= 2 m_a, for the `weights` of an operator's forms.
+    """The sums over rows of weight exp(-i j.t), |j_a| ≤ 2 m_a, for the `weights` of an operator's forms.
 
     Called for by the same pass as `Measure`; `started` gives the sums in progress.
     """

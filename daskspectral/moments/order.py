@@ -63,8 +63,8 @@ class RunSums:
     """The sums over the runs of one task.
 
     `result` (7, 2m), for the columns z of x and of their squares: the number of rows, of runs, of tasks; the sum of z;
-    over the runs of n rows, the sum of n mean(z)^2 and of the squared deviations from mean(z); over tasks, the sum of
-    n mean(z)^2.
+    over the runs of n rows, the sum of n mean(z)² and of the squared deviations from mean(z); over tasks, the sum of
+    n mean(z)².
     """
 
     def __init__(self, runs: Runs):
@@ -132,7 +132,7 @@ def share_between_tasks(moments: Moments) -> float:
 
 
 def kurtosis_of(moments: Moments) -> dict[int, float]:
-    """E z^4 / (E z^2)^2 by column of the prepared data, z being the distance from the landmarks' centre.
+    """E z^4 / (E z²)² by column of the prepared data, z being the distance from the landmarks' centre.
 
     It is the kurtosis where the centre is the mean: 3 of normal rows, 1.8 of uniform ones. Constant columns have none,
     nor have moments without the sums over runs.

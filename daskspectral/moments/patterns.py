@@ -30,7 +30,7 @@ MEASURED: dict[str, Functional] = {POINTS: points}
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """The least-squares regression of points x (d,) on k functions: x ~ mean + sum_i (f_i(x) - offset_i) maps_i.
+    """The least-squares regression of points x (d,) on k functions: x ~ mean + Σ_i (f_i(x) - offset_i) maps_i.
 
     `mean` (d,) and `offset` (k,) are the means of columns and functions. `maps` (k, d) regress on all functions
     together, `single` (k, d) on each alone: what the columns do where the function rises by 1. `variances` (k,) are

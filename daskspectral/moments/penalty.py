@@ -20,7 +20,7 @@ CUTS = {"float64": 1e-10, "float32": 1e-6}  # of the norm, relative: K^+ raises 
 def roughness(operator: Operator, basis: Basis, energy: Array, root: Array) -> float:
     """kappa, the mean over rows of the squared norm of the form's functionals in the function space with norm K.
 
-    For the Dirichlet form of a smooth radial kernel k(x, y) = q(s) this is -2 d q'(0), d / scale^2 for a Gaussian;
+    For the Dirichlet form of a smooth radial kernel k(x, y) = q(s) this is -2 d q'(0), d / scale² for a Gaussian;
     where the space or the form tells no such constant, tr(K^+ F) from the mean F = `energy` of the form. `root` is
     `inverse_norm(K)`.
     """

@@ -49,11 +49,11 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
       rows, about the means of the rows of the fit.
     - Values that descend by size (Transfer, Cross): the sum of the squared singular values, VAMP-2. For the eigenvalues
       of Transfer, the functions of the present are the right eigenfunctions, which span the range of their sum
-      sum_i lambda_i g_i <f_i, .>, and the functions of the future the left ones. A pair of conjugate functions counts
+      Σ_i λ_i g_i <f_i, .>, and the functions of the future the left ones. A pair of conjugate functions counts
       as its real and imaginary parts do.
 
     All depend on the span of the functions alone, and need many more rows than functions: of n independent rows,
-    VAMP-2 comes out too large by about k^2 / n. The first two are -inf for fewer functions than wanted, since
+    VAMP-2 comes out too large by about k² / n. The first two are -inf for fewer functions than wanted, since
     fewer have a larger sum, and where the new rows do not determine a direction, with a RankWarning. Raises ValueError
     for moments that are not finite, weights that are all zero, and for no more rows than functions.
     """

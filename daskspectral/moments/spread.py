@@ -26,8 +26,8 @@ class FormSpread:
     `measure` has the forms `form` and `gram` of one basis; `span` (p, r) are the coefficients of the functions u,
     `functions` (p, k) the coefficients of eigenfunctions f with eigenvalues `values` (k,). The sums are
 
-        second   sum A A^T (r, r)
-        squares  sum w^2 (H(f_i, f_i, x) - lambda_i f_i(x)^2)^2 (k,), of the first-order changes of lambda_i
+        second   sum A Aᵀ (r, r)
+        squares  sum w² (H(f_i, f_i, x) - λ_i f_i(x)²)² (k,), of the first-order changes of λ_i
         peak     the largest Frobenius norm of A
         largest  the largest |A_ij|
 

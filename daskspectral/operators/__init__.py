@@ -5,25 +5,25 @@ Arrays that it reads besides the points go to `fit(x, fields={"name": array})`, 
 
     operator                             form of f and g, averaged over the data
                                            data; result
-    Laplacian(manifold=None)             grad f . grad g, tangential on a manifold
+    Laplacian(manifold=None)             ∇f · ∇g, tangential on a manifold
                                            x; eigenvalues, ascending
     Laplacian(density=1.0)               the same, each row weighed by 1 / its estimated density: Laplace-Beltrami,
                                          however the rows were sampled; exponents from 0 to 1
                                            x; eigenvalues, ascending
-    Schroedinger("potential")            grad f . grad g + v f g
+    Schroedinger("potential")            ∇f · ∇g + v f g
                                            x, v (n,); eigenvalues, ascending
-    AnisotropicDiffusion("diffusion")    grad f . D grad g
+    AnisotropicDiffusion("diffusion")    ∇f · D ∇g
                                            x, D (n, d, d); eigenvalues, ascending
-    TangentPropagation("direction")      (u . grad f)(u . grad g), equation (19)
+    TangentPropagation("direction")      (u · ∇f)(u · ∇g), equation (19)
                                            x, u (n, d) or (n, m, d); eigenvalues, ascending
-    DifferentialOperator({(a, b): c})    sum of c d_a f d_b g, equation (10); c is a number or the name of a field
+    DifferentialOperator({(a, b): c})    sum of c ∂_a f ∂_b g, equation (10); c is a number or the name of a field
                                            x, fields; by symmetry, or as solver= asks
-    PartialDerivative(axis)              f d_axis g
+    PartialDerivative(axis)              f ∂_axis g
                                            x; singular values
-    Generator("drift", "diffusion")      f (b . grad g + sigma sigma^T : Hess g / 2), gEDMD
-                                           x, b (n, d), sigma (n, d, m) or a number; complex eigenvalues
-    Generator(..., reversible=True)      -(sigma^T grad f) . (sigma^T grad g) / 2
-                                           x, sigma; eigenvalues, 0 first, descending
+    Generator("drift", "diffusion")      f (b · ∇g + σσᵀ : Hess g / 2), gEDMD
+                                           x, b (n, d), σ (n, d, m) or a number; complex eigenvalues
+    Generator(..., reversible=True)      -(σᵀ ∇f) · (σᵀ ∇g) / 2
+                                           x, σ; eigenvalues, 0 first, descending
     Transfer(lag)                        f(x_t) g(x_(t + lag))
                                            a trajectory, or a list of them; singular values, or eigenvalues with
                                            solver="eigen"

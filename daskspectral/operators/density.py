@@ -34,14 +34,14 @@ ENTRIES = 1 << 18  # of a block of distances
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Density(Registered):
-    """An estimate of the density rho of the rows, up to a factor, and the exponent a with which rho^-a weighs them.
+    """An estimate of the density ρ of the rows, up to a factor, and the exponent a with which ρ^-a weighs them.
 
-    rho(x) = sum_j n_j k(x, y_j) / sum_j v_j k(x, y_j) with a Gaussian k of width `bandwidth`, and at least `floor`: the
+    ρ(x) = Σ_j n_j k(x, y_j) / Σ_j v_j k(x, y_j) with a Gaussian k of width `bandwidth`, and at least `floor`: the
     `counts` n_j (m,) are the weights of the sample's rows nearest to the centre y_j, and v_j = n_j / `heights`_j the
     volumes that they take. The numerator alone would fall to a half at the edges of the data. `centres` (m, e) are in
     the prepared columns, periodic ones bent into circles (`kernels.Periodic`), `periods` one entry for each column or
-    None. The unit is such that rho^-a has the mean 1 over the sample. `clipped` is the share of the sample below the
-    floor, and `removed` the share of the weight, the mean of rho^-a, that the floor took away.
+    None. The unit is such that ρ^-a has the mean 1 over the sample. `clipped` is the share of the sample below the
+    floor, and `removed` the share of the weight, the mean of ρ^-a, that the floor took away.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def chosen_bandwidth(x: Array, w: Array, rng: np.random.Generator) -> float:
     round, at some rows that take part in neither; the score is the likelihood of Poisson counts, each over its own
     expectation, so that thin places count as much as dense ones. It needs no volume of the kernel, which on a
     submanifold and at edges is unknown. The width is then one step less: noise averages out over the rows, bias does
-    not. Widths fall by sqrt 2 from half the median distance, so that one kernel matrix is the square of the last.
+    not. Widths fall by √2 from half the median distance, so that one kernel matrix is the square of the last.
     """
     rows = rng.choice(len(x), min(JUDGES, len(x)), replace=False)
     first = rng.permutation(len(x)) % 2 == 0

@@ -73,7 +73,7 @@ class PartialDerivative(Operator):
 
 @dataclass(frozen=True, init=False)
 class DifferentialOperator(Operator):
-    """sum c_ab d_a f(x) d_b g(x) over pairs of multi-indices a, b: equation (10).
+    """sum c_ab ∂_a f(x) ∂_b g(x) over pairs of multi-indices a, b: equation (10).
 
     `coefficients` maps pairs such as ((2, 0), (0, 0)) to c: a number, or for c(x) the name of a field (n,) of the data
     or an entry of a field (`Field("matrix")[0, 1]`). A symmetric form has eigenvalues, ascending unless `descending`;
@@ -190,10 +190,10 @@ def _coefficient(c: Any, key: Pair) -> float | Field:
 
 @dataclass(frozen=True)
 class TangentPropagation(Operator):
-    """E <grad f(x), u>^2 for directions u given with each row: equation (19).
+    """E <∇f(x), u>² for directions u given with each row: equation (19).
 
     The field holds one direction for each row (n, d), or several (n, m, d), over which the mean is taken. Directions
-    uniform on the sphere of radius sqrt(d) give the Laplacian, with more variance.
+    uniform on the sphere of radius √(d) give the Laplacian, with more variance.
 
     Examples
     --------

@@ -19,7 +19,7 @@ ROUNDING = 1e-8  # relative asymmetry that rounding leaves in an inverse or a pr
 
 @dataclass(frozen=True)
 class Schroedinger(Operator):
-    """<grad f, grad g> + f V g for a potential V(x) given as a field (n,).
+    """<∇f, ∇g> + f V g for a potential V(x) given as a field (n,).
 
     Examples
     --------
@@ -50,11 +50,11 @@ class Schroedinger(Operator):
 
 @dataclass(frozen=True)
 class AnisotropicDiffusion(Operator):
-    """<grad f, D(x) grad g> for matrices D(x) given as a field (n, d, d), symmetric and without negative eigenvalues.
+    """<∇f, D(x) ∇g> for matrices D(x) given as a field (n, d, d), symmetric and without negative eigenvalues.
 
     A relative asymmetry of up to 1e-8, as rounding leaves it in an inverse, is removed: D stands for its symmetric
-    part. With `factored=True` the field is sigma (n, d, m), and D = sigma sigma^T. The form is a sum over the columns
-    of sigma of products of derivatives along them.
+    part. With `factored=True` the field is σ (n, d, m), and D = σσᵀ. The form is a sum over the columns
+    of σ of products of derivatives along them.
 
     Examples
     --------
@@ -103,11 +103,11 @@ class AnisotropicDiffusion(Operator):
 
 @dataclass(frozen=True)
 class Generator(Operator):
-    """L g = b . grad g + 1/2 (sigma sigma^T) : Hess g, the generator of dX = b dt + sigma dW, from points x (gEDMD).
+    """L g = b · ∇g + 1/2 (σσᵀ) : Hess g, the generator of dX = b dt + σ dW, from points x (gEDMD).
 
-    The drift b(x) is a field (n, d), the noise sigma(x) a field (n, d, m), or a number for a multiple of the identity.
+    The drift b(x) is a field (n, d), the noise σ(x) a field (n, d, m), or a number for a multiple of the identity.
     The form <f, L g> has complex eigenvalues. With `reversible=True`, for points of a reversible process at
-    equilibrium, the form is the symmetric -1/2 <grad f, sigma sigma^T grad g>, which needs neither b nor second
+    equilibrium, the form is the symmetric -1/2 <∇f, σσᵀ ∇g>, which needs neither b nor second
     derivatives; its eigenvalues descend from 0. Klus, Nueske, Peitz, Niemann, Clementi and Schuette 2020.
 
     Examples
@@ -233,7 +233,7 @@ def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:
 
 
 def factor(matrices: Array, name: str) -> Array:
-    """sigma (c, d, d) with sigma sigma^T = D, for the symmetric part of D where rounding left it asymmetric.
+    """σ (c, d, d) with σσᵀ = D, for the symmetric part of D where rounding left it asymmetric.
 
     Raises ValueError where D is not symmetric positive semidefinite, to `ROUNDING` times its largest entry or to the
     precision of its type, whichever is coarser.

@@ -19,7 +19,7 @@ FARTHEST = 0.25  # farther off the manifold, in its own units, a row is no noise
 
 @dataclass(frozen=True, repr=False)
 class Laplacian(Operator):
-    """grad* grad for the distribution of the data, eigenvalues 0 = l_0 <= l_1 <= ... (equation (3)).
+    """∇* ∇ for the distribution of the data, eigenvalues 0 = l_0 ≤ l_1 ≤ ... (equation (3)).
 
     On a known submanifold (`manifold=`) it is the tangential form: the ambient gradient is biased there, and its part
     along the normals is subtracted. On a periodic box, or a product with one, kernels at landmarks are made periodic
@@ -27,12 +27,12 @@ class Laplacian(Operator):
     .25 off it is an error, and a mean distance above rounding gives a ManifoldWarning, since the tangential form does
     not see functions of this distance and repeats its eigenvalues with them.
 
-    `density` = a, from 0 to 1, divides the a-th power of the sampling density rho out of all sums: both forms are
-    integrals for rho^(1 - a), and with 1 the eigenvalues are those of Laplace-Beltrami, with free ends, however the
-    rows were sampled. rho is clipped below at its quantile `clip`, so that a few remote rows do not decide. It is
+    `density` = a, from 0 to 1, divides the a-th power of the sampling density ρ out of all sums: both forms are
+    integrals for ρ^(1 - a), and with 1 the eigenvalues are those of Laplace-Beltrami, with free ends, however the
+    rows were sampled. ρ is clipped below at its quantile `clip`, so that a few remote rows do not decide. It is
     estimated from up to 50 000 rows before the pass (`Density`), is part of the fitted model,
     `density_`, and may be given in place of a: two fits whose moments are to be added need the same one. Functions have
-    unit norm for the weighted rows, whose weights rho^-a have the mean 1 over this sample.
+    unit norm for the weighted rows, whose weights ρ^-a have the mean 1 over this sample.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Laplacian(Operator):
     >>> model.set_params(random_state=0).fit(x).eigenvalues_.round()
     array([0., 1., 1., 4., 4.])
 
-    Rows twenty times as dense at one end of an interval of length pi as at the other; the eigenvalues are k^2:
+    Rows twenty times as dense at one end of an interval of length π as at the other; the eigenvalues are k²:
 
     >>> x = np.pi * np.log1p(19 * np.random.default_rng(0).random((20_000, 1))) / np.log(20)
     >>> model = dsp.SpectralDecomposition(Laplacian(density=1.0), dsp.kernels.Gaussian(1.0), n_components=4)

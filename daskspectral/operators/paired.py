@@ -119,7 +119,7 @@ class Transfer(Operator):
 
 @dataclass(frozen=True, init=False)
 class Augmentation(Operator):
-    """E |f(xi) - f(xi')|^2 over pairs of views of a sample, relative to the Gram matrix of all views (equation (20)).
+    """E |f(xi) - f(xi')|² over pairs of views of a sample, relative to the Gram matrix of all views (equation (20)).
 
     `views` is the number of augmented versions of each row (x, x1, x2, ...), or their names. `fit((x, x1, ...))` takes
     an array (n, d) for each.

@@ -39,7 +39,7 @@ def slopes(target: int) -> Functional:
 
 @dataclass(frozen=True)
 class Regression(Operator):
-    """D* D of regression with Df = f, or (f, grad f) with `gradients`, or grad f alone without `values`.
+    """D* D of regression with Df = f, or (f, ∇f) with `gradients`, or ∇f alone without `values`.
 
     `targets` is the number m of targets, None for one that is given as a vector. Values and gradients are measured
     apart, so that their weights can be chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d), of which the

@@ -58,9 +58,9 @@ class ImportanceWeights(Registered):
 
 
 def balanced(values: Array, weights: Array) -> Array:
-    """The c (r,) that minimises log sum_k p_k exp(c.u_k) + ridge |c|^2 / 2, for functions u (n, r) of mean 0.
+    """The c (r,) that minimises log Σ_k p_k exp(c.u_k) + ridge |c|² / 2, for functions u (n, r) of mean 0.
 
-    At the minimum sum_k p_k exp(c.u_k) u_k = 0 up to the ridge: weights exp(c.u) give the rows, of the probabilities
+    At the minimum Σ_k p_k exp(c.u_k) u_k = 0 up to the ridge: weights exp(c.u) give the rows, of the probabilities
     p = `weights` (n,), the means that the uniform probability has (entropy balancing; Hainmueller 2012). The minimum
     over all functions is minus the relative entropy of the uniform probability to that of the rows.
     """

@@ -16,13 +16,13 @@ _HALVINGS = 6  # of an octave: to 1 %
 
 
 def joining_bandwidth(squares: Array) -> float:
-    """The bandwidth h at which exp(-r^2 / h^2) just joins some points, of squared distances r^2 (n, n).
+    """The bandwidth h at which exp(-r² / h²) just joins some points, of squared distances r² (n, n).
 
-    It is where the tenth largest eigenvalue of Abar = D^(-1/2) K D^(-1/2) - v0 v0^T, equation (1.2) of Fanuel et al.
+    It is where the tenth largest eigenvalue of Abar = D^(-1/2) K D^(-1/2) - v0 v0ᵀ, equation (1.2) of Fanuel et al.
     2022, has fallen to 0.9. The eigenvalues are those of the random walk with transition probabilities K_ij / m_i: k
     of them near 1 are k + 1 groups, clusters or outliers, that the walk hardly leaves (Lee, Oveis Gharan and Trevisan
     2014), so that for a smaller h the leading eigenvectors are indicators of single points. Below 100 distinct points,
-    a tenth of their number takes the place of ten. Accurate to 1 %; O(n^3) for each of some dozen eigenvalues.
+    a tenth of their number takes the place of ten. Accurate to 1 %; O(n³) for each of some dozen eigenvalues.
 
     Raises ValueError where all points are equal.
     """

@@ -1,12 +1,12 @@
 """Diffusion maps: leading eigenvectors of a normalised Gaussian kernel, on all points or on landmarks.
 
 The kernel matrix K (n, n) is divided by powers of its degrees q = K 1, K_alpha = K / (q_i q_j)^alpha, then by the
-degrees m = K_alpha 1 of the result: A = K_alpha / sqrt(m_i m_j), conjugate to the Markov matrix K_alpha / m_i (Coifman
-and Lafon 2006). Its eigenvector v0 = sqrt(m / sum m), of eigenvalue 1, is removed: A_bar = A - v0 v0^T, which at
+degrees m = K_alpha 1 of the result: A = K_alpha / √(m_i m_j), conjugate to the Markov matrix K_alpha / m_i (Coifman
+and Lafon 2006). Its eigenvector v0 = √(m / sum m), of eigenvalue 1, is removed: A_bar = A - v0 v0ᵀ, which at
 alpha = 0 is equation (1.2) of Fanuel et al. 2022.
 
-Everything is a function of features g(x): the kernel with all points, or psi(x) = W^T k(Y, x) for landmarks Y, where
-W W^T is the pseudo-inverse of K_YY and K is replaced by psi^T psi.
+Everything is a function of features g(x): the kernel with all points, or ψ(x) = Wᵀ k(Y, x) for landmarks Y, where
+W Wᵀ is the pseudo-inverse of K_YY and K is replaced by ψᵀ ψ.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Product(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DiffusionFunctions(Registered):
-    """The coordinates x -> lambda^t psi(x) of a diffusion map, by Nystrom's formula; on points of the fit, their own.
+    """The coordinates x -> λ^t ψ(x) of a diffusion map, by Nystrom's formula; on points of the fit, their own.
 
-    The features g (c, q) of a block are W^T k(Y, x) with `whitening` W (p, q) and landmarks Y = `points` (p, d), or
+    The features g (c, q) of a block are Wᵀ k(Y, x) with `whitening` W (p, q) and landmarks Y = `points` (p, d), or
     without `whitening` the kernel with all points. From them q(x) = g.first, m(x) = g.second / q(x)^alpha, and the
-    coordinates g weights / (q(x)^alpha sqrt(m(x))), (c, k). With `mass` = sum m these are divided by sqrt(m(x) / mass)
+    coordinates g weights / (q(x)^alpha √(m(x))), (c, k). With `mass` = sum m these are divided by √(m(x) / mass)
     once more, which makes them eigenfunctions of the Markov operator.
     """
 
@@ -156,9 +156,9 @@ def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> D
 class LandmarkSums:
     """The sums over points from which the map on landmarks is solved, one step after the other, over blocks.
 
-    "first" is sum psi_i (q,); "second" is sum psi_i / q_i^alpha (q,), which needs the first; "gram" is
-    S = sum_i psi_i psi_i^T / (q_i^(2 alpha) m_i) (q, q), which needs both. `uncovered` counts the points that the
-    landmarks do not cover: |psi_i|^2 is below a tenth of k(x, x) = 1, or a degree below a tenth of the point's own
+    "first" is sum ψ_i (q,); "second" is sum ψ_i / q_i^alpha (q,), which needs the first; "gram" is
+    S = Σ_i ψ_i ψ_iᵀ / (q_i^(2 alpha) m_i) (q, q), which needs both. `uncovered` counts the points that the
+    landmarks do not cover: |ψ_i|² is below a tenth of k(x, x) = 1, or a degree below a tenth of the point's own
     part of it.
     """
 
@@ -201,8 +201,8 @@ def landmark_map(
 ) -> tuple[Array, DiffusionFunctions]:
     """The `count` leading eigenvalues of A_bar, equal to the eigenvalues of P S P (k,), and the coordinates.
 
-    P = I - sigma sigma^T / M with sigma = sum psi_i / q_i^alpha and M = |sigma|^2 = sum m_i. An eigenvector w of P S P
-    gives the eigenvector psi_i.w / (q_i^alpha sqrt(m_i lambda)) of A_bar. Fewer where no more exceed 1e-10.
+    P = I - σσᵀ / M with σ = sum ψ_i / q_i^alpha and M = |σ|² = sum m_i. An eigenvector w of P S P
+    gives the eigenvector ψ_i.w / (q_i^alpha √(m_i λ)) of A_bar. Fewer where no more exceed 1e-10.
     """
     sigma = functions.second
     mass = float(sigma @ sigma)

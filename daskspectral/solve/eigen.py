@@ -23,8 +23,8 @@ Complex = NDArray[np.complex128]
 class Eigen(Solver):
     """The first `count` eigenvalues of form <f, L g> against gram, (p, p), complex, with functions of both sides.
 
-    Right functions g solve L g = lambda g, form b = lambda gram b; left functions f the adjoint problem,
-    a^H form = lambda a^H gram. They are biorthonormal, a^H gram b = I. The right functions have unit norm in the metric
+    Right functions g solve L g = λ g, form b = λ gram b; left functions f the adjoint problem,
+    a^H form = λ a^H gram. They are biorthonormal, a^H gram b = I. The right functions have unit norm in the metric
     of the Gram matrix, and their largest whitened coefficient is real and positive, so that conjugate values have
     conjugate functions. Values descend by real part (`ranking="real"`, generators) or by modulus and then real part
     (`ranking="modulus"`, transfer operators); values that agree to nine digits descend by imaginary part. `count` may

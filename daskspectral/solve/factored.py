@@ -1,10 +1,10 @@
-"""Maximise Tr(C E E^T) over E (n, r) with rows of given lengths, by a damped Newton method on the factor E.
+"""Maximise Tr(C E Eᵀ) over E (n, r) with rows of given lengths, by a damped Newton method on the factor E.
 
-At a maximum Z = diag(y) - C, y_i = e_i.(C E)_i / d_i, has Z E = 0, and where Z is psd too, E E^T is optimal among all
+At a maximum Z = diag(y) - C, y_i = e_i.(C E)_i / d_i, has Z E = 0, and where Z is psd too, E Eᵀ is optimal among all
 psd matrices with the diagonal d (Burer and Monteiro 2003; Boumal, Voroninski and Bandeira 2016). For a shift t that
-makes Z_t = Z + t I positive definite, a step is the change X of least Tr(X^T Z_t X) / 2 - Tr(X^T C E) with e_i.x_i = 0:
+makes Z_t = Z + t I positive definite, a step is the change X of least Tr(Xᵀ Z_t X) / 2 - Tr(Xᵀ C E) with e_i.x_i = 0:
 
-    X = Z_t^-1 (C E - diag(y) E - diag(v) E),   (Z_t^-1 o E E^T) v = diag(Z_t^-1 (C E - diag(y) E) E^T)
+    X = Z_t⁻¹ (C E - diag(y) E - diag(v) E),    (Z_t⁻¹ o E Eᵀ) v = diag(Z_t⁻¹ (C E - diag(y) E) Eᵀ)
 
 two Cholesky factors and an inverse (n, n), whatever the condition of C; rows are then brought to their lengths again.
 With t falling with the gradient, it converges faster than linearly.

@@ -48,7 +48,7 @@ def fold_errors(
 
     has on the fold the error squares_k - 2 a.b_k + a.A_k a. One eigendecomposition a fold serves all penalties, in
     functions S that are orthonormal in the norm K. Of these, sums with a relative rounding of `cut` tell those of more
-    than its root apart: the others, of which A is like K^2, would be rounding, and matter for penalties below it alone.
+    than its root apart: the others, of which A is like K², would be rounding, and matter for penalties below it alone.
     None where fewer than two folds can be left out.
     """
     judged = [k for k in range(len(shares)) if 0 < shares[k] < 1]

@@ -1,6 +1,6 @@
 """The leading functions of a penalised problem that is too large for its matrices: products and a coarse block only.
 
-Knyazev's locally optimal block iteration (LOBPCG, 2001) on A v = theta (A + t B) v, whose right side is positive
+Knyazev's locally optimal block iteration (LOBPCG, 2001) on A v = θ (A + t B) v, whose right side is positive
 definite with eigenvalues that a preconditioner brings together: the exact inverse on a coarse block of functions, and
 an approximate one on the others. The null functions of the form are deflated exactly.
 """
@@ -32,8 +32,8 @@ class IterativeSpan:
     """The leading functions of a penalised problem, and how well they solve it.
 
     `functions` (p, q) are coefficients, orthonormal in the Gram matrix, the n' null functions of the form first;
-    `form` (q, q) is the form among them. `theta` (q - n',) are the values v^T A v / v^T (A + t (B + sigma A)) v of the
-    others, descending, and `residuals` (q - n',) the norms of A v - theta (A + t (B + sigma A)) v relative to those of
+    `form` (q, q) is the form among them. `theta` (q - n',) are the values vᵀ A v / vᵀ (A + t (B + σ A)) v of the
+    others, descending, and `residuals` (q - n',) the norms of A v - θ (A + t (B + σ A)) v relative to those of
     A v. `history` has the largest residual before each iteration, and at the end.
     """
 
@@ -97,15 +97,15 @@ def leading_iterative(
     iterations: int = 200,
     report: Callable[[int, float], None] | None = None,
 ) -> IterativeSpan:
-    """The functions S v of largest v^T A v / v^T (A + t (B + sigma A)) v, A = S Phi S, B = S L S + mu I: the span of q.
+    """The functions S v of largest vᵀ A v / vᵀ (A + t (B + σ A)) v, A = S Φ S, B = S L S + mu I: the span of q.
 
-    `products` gives Phi u and L u for a block u (p, k); `scale` (p,) is the diagonal of S, the root of the prior.
+    `products` gives Φ u and L u for a block u (p, k); `scale` (p,) is the diagonal of S, the root of the prior.
     `nulls` (p,) marks functions that the form kills: they come first, the penalty leaves them out, and the others are
     orthogonal to them. `count` is q, with them. `coarse` (c,) are the places of functions that hold most of the
-    solution, ordered by falling `scale`, without null ones; `coarse_gram` and `coarse_energy` are Phi and L among them.
-    `fine(t, sigma)` is given t and sigma, and gives an approximate inverse of A + t (B + sigma A) that maps residuals
+    solution, ordered by falling `scale`, without null ones; `coarse_gram` and `coarse_energy` are Φ and L among them.
+    `fine(t, sigma)` is given t and σ, and gives an approximate inverse of A + t (B + σ A) that maps residuals
     (p, k) to (p, k), symmetric, positive semidefinite, and positive beyond the coarse block.
-    t = 1 / max(lambda, 1e-3 tr B / tr A), with lambda the last value wanted on the coarse block; sigma >= 0 is raised
+    t = 1 / max(λ, 1e-3 tr B / tr A), with λ the last value wanted on the coarse block; σ ≥ 0 is raised
     until the sum is positive definite (potential wells). `report` hears of each iteration and its largest residual.
 
     The iteration stops with all residuals below `tolerance`, or after `iterations`, which the status then says. Raises

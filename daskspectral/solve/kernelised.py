@@ -1,14 +1,14 @@
 """The kernelised problem reg-kVP-n of Fanuel et al. 2022, equation (1.9), in the range of a Mercer kernel's matrix.
 
-With K = k(X, X) = Phi^T Phi, Phi (q, n) from the eigenvectors of K with eigenvalues above a cut, and K_bar = K - u u^T,
+With K = k(X, X) = Φᵀ Φ, Φ (q, n) from the eigenvectors of K with eigenvalues above a cut, and K_bar = K - u uᵀ,
 
-    maximise Tr(C B) over B psd (q, q) with Phi_i^T B Phi_i = d_i,   C = Phi K_bar Phi^T / n^2 - lambda I.
+    maximise Tr(C B) over B psd (q, q) with Φ_iᵀ B Φ_i = d_i,        C = Φ K_bar Φᵀ / n² - λ I.
 
-The objective is Tr((K_bar - lambda n^2 K^+) B') / n^2 for B' = Phi^T B Phi, a matrix (n, n) in the range of K with
-diagonal d. The dual minimises d.y over y (n,), of any sign, with Z = Phi diag(y) Phi^T - C psd. A point that occurs w
-times is one column sqrt(w) Phi_i of Phi, with w d_i: Phi diag(y) Phi^T and C are the same.
+The objective is Tr((K_bar - λ n² K^+) B') / n² for B' = Φᵀ B Φ, a matrix (n, n) in the range of K with
+diagonal d. The dual minimises d.y over y (n,), of any sign, with Z = Φ diag(y) Φᵀ - C psd. A point that occurs w
+times is one column √(w) Φ_i of Φ, with w d_i: Φ diag(y) Φᵀ and C are the same.
 
-Where K is regular at the distinct points, the rows of a factor E of B' = E E^T are free but for their lengths, and
+Where K is regular at the distinct points, the rows of a factor E of B' = E Eᵀ are free but for their lengths, and
 `ascend` finds it and y. Where K is singular, or that y proves nothing, both problems are solved by a primal-dual
 interior-point method (Helmberg, Rendl, Vanderbei and Wolkowicz 1996).
 """
@@ -40,7 +40,7 @@ _STEP = 0.98  # of the way to the border of the cone
 
 @dataclass(frozen=True, eq=False)
 class KernelisedProblem:
-    """(1.9) in the range of K: `roots` (q,) of its eigenvalues, descending, `vectors` (m, q); `u`, `d` (m,); lambda.
+    """(1.9) in the range of K: `roots` (q,) of its eigenvalues, descending, `vectors` (m, q); `u`, `d` (m,); λ.
 
     All rows are of the m distinct points, times the root of how often each occurs, `counts` (m,); d times the count.
     """
@@ -118,7 +118,7 @@ class KernelisedSolution:
     """An answer with its proof.
 
     `inner` is B (q, q), `dual` y (m,), `objective` Tr(C B), `least_eigenvalue` the least one of
-    diag(y) - (K_bar / n^2 - lambda K^+) in the range of K. The optimum is above the objective by no more than `gap` =
+    diag(y) - (K_bar / n² - λ K^+) in the range of K. The optimum is above the objective by no more than `gap` =
     Tr(Z B) + |(d - diag B').y| + max(0, -least_eigenvalue) sum(d); `relative_gap` is gap / max(|Tr(C B)|, |d.y|).
     `error` is the largest |diag(B') - d| / d, `passes` the number of steps taken.
     """
@@ -275,10 +275,10 @@ def _judged(
 
 
 def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
-    """The least eigenvalue nu of diag(y) - (K_bar / n^2 - lambda K^+) in the range of K.
+    """The least eigenvalue nu of diag(y) - (K_bar / n² - λ K^+) in the range of K.
 
-    There the matrix is S^-1/2 Z S^-1/2 with S = Phi Phi^T. To keep the condition of K out of the result, nu is read off
-    1 / (nu + tau), the largest eigenvalue of S^1/2 (Z + tau S)^-1 S^1/2, for any tau that makes Z + tau S positive
+    There the matrix is S^-1/2 Z S^-1/2 with S = Φ Φᵀ. To keep the condition of K out of the result, nu is read off
+    1 / (nu + tau), the largest eigenvalue of S^1/2 (Z + tau S)⁻¹ S^1/2, for any tau that makes Z + tau S positive
     definite.
     """
     z, s = problem.slack(y), problem.roots**2
@@ -295,9 +295,9 @@ def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
 
 @dataclass(eq=False)
 class LearnedKernel(ParameterKernel):
-    """The Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = F^T Phi(x) and Phi(x) = S^-1/2 V^T k(X, x).
+    """The Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x).
 
-    This is k_x^T K^+ B' K^+ k_y; `points` X (m, d), distinct, `whitening` V S^-1/2 (m, q), `factor` F (q, r). Called
+    This is k_xᵀ K^+ B' K^+ k_y; `points` X (m, d), distinct, `whitening` V S^-1/2 (m, q), `factor` F (q, r). Called
     with points (a, d) and (b, d) it returns the Gram matrix (a, b), with two single points a number. It is as smooth
     as k.
     """

@@ -26,10 +26,10 @@ def probabilities(scores: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ClassMeans:
-    """What one pass tells of rows with labels: `gram` (r, r), the means of u u^T, and the `shares` (K,) of the classes.
+    """What one pass tells of rows with labels: `gram` (r, r), the means of u uᵀ, and the `shares` (K,) of the classes.
 
     `constant` is the value of the first function, which is a constant; `weights` (r,) are those of the penalty
-    sum_j weights_j |c_j|^2, 0 for the constant.
+    Σ_j weights_j |c_j|², 0 for the constant.
     """
 
     gram: Array
@@ -55,7 +55,7 @@ class ClassMeans:
     def bound(self, alpha: float, excess: float = 1.0) -> FixedHessian:
         """The bound of the Hessian at one penalty; `excess` is by how much means over some of the rows may be larger.
 
-        The mean log loss has a Hessian of at most (I - 1 1^T / K) / 2 times the Gram matrix (Boehning 1992), which is
+        The mean log loss has a Hessian of at most (I - 1 1ᵀ / K) / 2 times the Gram matrix (Boehning 1992), which is
         1 / 2 on coefficients that add up to 0 over the classes.
         """
         matrix = 0.5 * excess * self.gram + np.diag(alpha * self.weights)
@@ -85,7 +85,7 @@ class Descent:
     """A descent of the penalised log loss: `point` (r, K) is to be evaluated next, `best` is the lowest so far.
 
     Steps are those of limited-memory BFGS whose first metric is the bound B. Where one does not lower the objective
-    enough, the next is -B^(-1) gradient from the best point, which lowers it by half its squared length in B at least.
+    enough, the next is -B⁻¹ gradient from the best point, which lowers it by half its squared length in B at least.
     The objective at `best` never rises but for rounding.
     """
 

@@ -1,7 +1,7 @@
 """The leading functions of a penalised problem, which span what a Rayleigh-Ritz solution is sought in.
 
 Smoothness decides which directions are trusted: B = L + mu K adds the squared norm K of the function space to the form.
-The span of the leading functions of (B, Phi) is well determined where the Gram matrix Phi alone is singular to
+The span of the leading functions of (B, Φ) is well determined where the Gram matrix Φ alone is singular to
 rounding; the form without the penalty is then solved within it, so that no value carries the penalty.
 """
 
@@ -47,10 +47,10 @@ def ritz_size(count: int) -> int:
 
 
 def leading_functions(energy: Array, gram: Array, penalty: Penalty, count: int, cut: float) -> Whitening:
-    """The functions v of largest v^T A v / v^T (A + t (B + sigma A)) v, orthonormal in A = gram: (p, q).
+    """The functions v of largest vᵀ A v / vᵀ (A + t (B + σ A)) v, orthonormal in A = gram: (p, q).
 
-    B = energy + penalty, t = 1 / max(lambda, 1e-3 tr B / tr A) with lambda the last value wanted, from the directions
-    of A above `cut`, and sigma >= 0 is raised until the sum is positive semidefinite. Functions that the energy kills
+    B = energy + penalty, t = 1 / max(λ, 1e-3 tr B / tr A) with λ the last value wanted, from the directions
+    of A above `cut`, and σ ≥ 0 is raised until the sum is positive semidefinite. Functions that the energy kills
     (rows of exact zeros, the constant's) lead, and the others are orthogonal to them. `rank` counts all functions
     that the data see; the span holds q = min(rank, max(32, count + 8)) of them. Raises ValueError where every
     function vanishes on the data.
@@ -62,9 +62,9 @@ def leading_functions(energy: Array, gram: Array, penalty: Penalty, count: int, 
 class Pencil:
     """The penalised problem of some moments, in the directions that they see; parts of the data are solved in these.
 
-    `null` (p,) marks the functions that the energy kills. `root` whitens A + t (B + sigma A) of the others, without
+    `null` (p,) marks the functions that the energy kills. `root` whitens A + t (B + σ A) of the others, without
     what they have of the null ones; `norm` (r, r) is the penalty in its directions, of which `count` values are wanted.
-    `white` (p, s) whitens A alone, on the directions above `cut`, the null functions first, and `last` is lambda.
+    `white` (p, s) whitens A alone, on the directions above `cut`, the null functions first, and `last` is λ.
     """
 
     null: NDArray[np.bool_]
@@ -164,7 +164,7 @@ def _last_value(energy: Array, white: Array, count: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class InverseRoot:
-    """W (p, r) with W^T M W = I on the directions of M, brought to unit diagonal, that exceed `rounding`.
+    """W (p, r) with Wᵀ M W = I on the directions of M, brought to unit diagonal, that exceed `rounding`.
 
     `least` and `largest` are the extreme eigenvalues at unit diagonal; `least` is -1 where the diagonal is negative.
     The rounding of the entries of M is relative to `squares` (p,), those of the functions.
@@ -226,10 +226,10 @@ def leading_pairs(
     cut: float,
     means: tuple[Array, Array] | None = None,
 ) -> tuple[Whitening, Whitening]:
-    """The leading singular functions of W^T form Z, orthonormal in the Gram matrices: (p, q) and (q', q).
+    """The leading singular functions of Wᵀ form Z, orthonormal in the Gram matrices: (p, q) and (q', q).
 
-    W W^T = (gram + mu K)^-1 and Z Z^T = (right_gram + nu K')^-1. With `means`, (p,) and (q',), they are those of the
-    centred form, and the functions W W^T means, constants as far as there are such, come first, with what the centred
+    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹. With `means`, (p,) and (q',), they are those of the
+    centred form, and the functions W Wᵀ means, constants as far as there are such, come first, with what the centred
     form pairs them with: functions less their means are in the span then. A side of no more functions than a Ritz space
     holds is taken whole. The left ones have coordinates in the basis of `gram` whitened on the directions above
     `cut`.

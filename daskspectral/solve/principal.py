@@ -19,7 +19,7 @@ NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a 
 @final
 @dataclass(frozen=True, repr=False)
 class Principal(Solver):
-    """The `count` largest values of v^T (F - F_1) v / v^T K v, descending: F (p, p) is the form, K the squared norm.
+    """The `count` largest values of vᵀ (F - F_1) v / vᵀ K v, descending: F (p, p) is the form, K the squared norm.
 
     F_1 is what the functions share with those of norm 0, the constant: with the constant among the functions F - F_1 is
     the covariance, and the functions that are found have mean 0; without it nothing is subtracted. They have unit norm

@@ -81,9 +81,9 @@ def solve_ridge(
     columns has the least error on folds that were left out (`daskspectral.solve.folded`). Without folds, and for
     alpha="gcv", it has the least score, the sum over the kinds of
 
-        score(alpha) = residual / (1 - tr(A_kind R) / count)^2 (1 + 2 (tr(A_kind R A R) / count)^2)
+        score(alpha) = residual / (1 - tr(A_kind R) / count)² (1 + 2 (tr(A_kind R A R) / count)²)
 
-    with R = (A + alpha K)^(-1). The first factor is generalised cross-validation, with the mean leverage of each kind
+    with R = (A + alpha K)⁻¹. The first factor is generalised cross-validation, with the mean leverage of each kind
     taken separately: observations of one kind do not make up for observations of another, whose weight may be next to
     nothing. The second factor, after the robust cross-validation of Lukas (2006), grows with the variance of the fit
     relative to the noise. It is near 1 for smooth fits, and at most 3. Plain scores of an interpolating fit and of a

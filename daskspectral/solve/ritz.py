@@ -53,7 +53,7 @@ def ritz_singular(
 
     They are those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2), and depend on the spans alone. The sum
     of their squares, the VAMP-2 score of Wu and Noe (2020), is at most the sum of the k largest squares on all
-    functions. With `means` = (E phi (p,), E psi (q,)) the means of the functions are subtracted. A direction that a
+    functions. With `means` = (E φ (p,), E ψ (q,)) the means of the functions are subtracted. A direction that a
     Gram matrix does not see counts as 0.
     """
     reduced, gram_left, gram_right = _between(left, right, form, gram, right_gram, means)
@@ -76,7 +76,7 @@ def explained(
     """The share (k,) of the squared norm of an operator that each of k fitted triples explains on other rows.
 
     With singular values s (k,) and functions U (p, k), V (q, k), brought to unit norm on these rows:
-    2 s_i (U^H form V)_ii - sum_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij. It is s_i^2 on the rows of the fit, and
+    2 s_i (U^H form V)_ii - Σ_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij. It is s_i² on the rows of the fit, and
     negative where the fit follows accidents. The sum is the VAMP-E score of Wu and Noe (2020), the squared
     Hilbert-Schmidt norm of the operator less that of its difference to the fitted one, but for the norms: with those of
     the fit, one row on which a function is large decides the score. Unlike in `ritz_singular` nothing is fitted to

@@ -23,12 +23,12 @@ Array = NDArray[np.floating[Any]]
 class Singular(Solver):
     """The `count` largest singular values of form (p, q) between gram (p, p) and right_gram (q, q), descending.
 
-    U S V^T = Phi^(-1/2) L Psi^(-1/2); the left functions are the rows of A = U^T Phi^(-1/2), the right ones the rows of
-    B = V^T Psi^(-1/2) (equation (7) of the Galerkin paper), kept as columns (p, k) and (q, k). They have unit norm in
+    U S Vᵀ = Φ^(-1/2) L Ψ^(-1/2); the left functions are the rows of A = Uᵀ Φ^(-1/2), the right ones the rows of
+    B = Vᵀ Ψ^(-1/2) (equation (7) of the Galerkin paper), kept as columns (p, k) and (q, k). They have unit norm in
     the metric of their side. The largest whitened coefficient of a left function is positive, and the sign of the right
     function makes the singular value positive. The ranks of both sides come as a pair.
 
-    With `means` = (E phi (p,), E psi (q,)) the means of the functions are subtracted. This is done after the cut, where
+    With `means` = (E φ (p,), E ψ (q,)) the means of the functions are subtracted. This is done after the cut, where
     the size of rounding is known: Gram matrices centred before the cut hold directions of noise wherever the functions
     are almost constant. The constant itself drops out of the span. Raises ValueError where nothing is left.
     """

@@ -25,7 +25,7 @@ class Symmetric(Solver):
     With `descending` the largest, from the largest down, as for a generator, whose spectrum is negative.
 
     `ridge` adds that multiple of the mean of the form's diagonal to the diagonal (footnote 6 of the Galerkin paper:
-    (L + eps I, Phi), never the Gram matrix alone). Functions have unit norm in the metric of the Gram matrix. Functions
+    (L + eps I, Φ), never the Gram matrix alone). Functions have unit norm in the metric of the Gram matrix. Functions
     that the form kills (rows of exact zeros, such as the constant's) are exempt from the cut, so that the eigenvalue 0
     is exact.
     """

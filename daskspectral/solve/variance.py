@@ -18,9 +18,9 @@ SAME = np.finfo(float).eps
 
 @dataclass(frozen=True, eq=False)
 class EnergyBasis:
-    """Functions u_i = f_i / sqrt|lambda_i| for the eigenfunctions f_i that the form does not kill.
+    """Functions u_i = f_i / sqrt|λ_i| for the eigenfunctions f_i that the form does not kill.
 
-    L is diag(+-1) in them. `values` are lambda (r,), `matrix` (p, r) the coefficients of u; `deflated` counts the
+    L is diag(+-1) in them. `values` are λ (r,), `matrix` (p, r) the coefficients of u; `deflated` counts the
     functions left out.
     """
 
@@ -60,11 +60,11 @@ def energy_basis(form: Array, gram: Array, cut: float) -> EnergyBasis:
 def theorem_term(inverse: float, rank: int, largest: float, count: int, delta: float) -> tuple[float, int]:
     """The first term of (8) in an energy basis of r = rank functions, and the rows from which the proof gives it.
 
-        3 |Psi^(1/2) L^(-1)| |L^(-1) Phi^(1/2)| t,    t = sqrt(8 r^2 H^2 / (3 n) log(2 r / delta)),
+        3 |Ψ^(1/2) L⁻¹| |L⁻¹ Φ^(1/2)| t,              t = √(8 r² H² / (3 n) log(2 r / delta)),
 
-    with |L^(-1) Phi^(1/2)|^2 = `inverse` and H = `largest` of |H(u_i, u_j, x)|. The proof of Lemma 2 takes
-    |L^(-1) (Lhat - L)| <= 1/2, which is t <= 1/2 here: n >= 32/3 r^2 H^2 log(2 r / delta), where the theorem prints 3
-    for 32/3 (and the norm of L^(-1), 1 in this basis, to the power -2 where it must be 2).
+    with |L⁻¹ Φ^(1/2)|² = `inverse` and H = `largest` of |H(u_i, u_j, x)|. The proof of Lemma 2 takes
+    |L⁻¹ (Lhat - L)| ≤ 1/2, which is t ≤ 1/2 here: n ≥ 32/3 r² H² log(2 r / delta), where the theorem prints 3
+    for 32/3 (and the norm of L⁻¹, 1 in this basis, to the power -2 where it must be 2).
     """
     log = math.log(2 * rank / delta)
     return 3 * inverse * rank * largest * math.sqrt(8 * log / (3 * count)), math.ceil(
@@ -75,8 +75,8 @@ def theorem_term(inverse: float, rank: int, largest: float, count: int, delta: f
 def bernstein_deviation(second: float, peak: float, rank: int, count: int, delta: float) -> float:
     """The t that |Lhat - L| exceeds with probability delta at most, by the matrix Bernstein inequality.
 
-    For the mean of n = `count` independent symmetric matrices A (r, r), r = `rank`, with |E A A^T| <= second and
-    |A| <= peak (corollary 6.2.1, Tropp 2015): 2 r exp(-n t^2 / 2 / (second + 2 peak t / 3)) = delta.
+    For the mean of n = `count` independent symmetric matrices A (r, r), r = `rank`, with |E A Aᵀ| ≤ second and
+    |A| ≤ peak (corollary 6.2.1, Tropp 2015): 2 r exp(-n t² / 2 / (second + 2 peak t / 3)) = delta.
     """
     log = math.log(2 * rank / delta) / count
     half = 2 * peak * log / 3

@@ -19,7 +19,7 @@ LEAST_CUTS = {"float64": 0.0, "float32": 1e-7}
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """W (p, r) with W^T Phi W = I, and the eigenvalues by which its directions were chosen, descending.
+    """W (p, r) with Wᵀ Φ W = I, and the eigenvalues by which its directions were chosen, descending.
 
     `directions` is how many directions the data see, where W holds only the leading ones of them. `coordinates` (q, r)
     are its functions in the basis that `whiten` gives, which decides signs; None where they are that basis.

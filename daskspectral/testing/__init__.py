@@ -1,6 +1,6 @@
 """Checks that users run on kernels, bases and forms of their own.
 
-A kernel in ten lines (`profile` is q or one of its derivatives in s = |x - y|^2, written into `out`):
+A kernel in ten lines (`profile` is q or one of its derivatives in s = |x - y|², written into `out`):
 
     >>> import math
     >>> from dataclasses import dataclass

@@ -18,7 +18,7 @@ LOST = 2e-10  # of a kernel's values to rounding, at most, as estimated
 
 
 class Average(ABC):
-    """The mean over a compact group G of orthogonal matrices, on the unit sphere of R^d, d >= 3.
+    """The mean over a compact group G of orthogonal matrices, on the unit sphere of Rᵈ, d ≥ 3.
 
     Zbar(v, w) = mean of Z_l(v . g w) is the reproducing kernel of the invariant functions of degree l for the uniform
     probability; its trace, the mean of Zbar(x, x), is how many there are.

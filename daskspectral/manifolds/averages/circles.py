@@ -19,7 +19,7 @@ _MOST = 50_000  # elements in the quadrature
 @final
 @dataclass(frozen=True, eq=False)
 class CircleAverage(ZonalAverage):
-    """The mean over products of exp(s X), 0 <= s < 2 pi, for commuting X, and of a finite group that they absorb.
+    """The mean over products of exp(s X), 0 ≤ s < 2π, for commuting X, and of a finite group that they absorb.
 
     `fields` are the X (k, d, d), antisymmetric with eigenvalues i times integers of at most q; `elements` (n, d, d) are
     the group's. Z_l(v . exp(s X) w) is a trigonometric polynomial of degree l q: l q + 1 equal steps take its mean.

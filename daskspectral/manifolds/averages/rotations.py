@@ -29,12 +29,12 @@ _BLOCK = 2**14  # matrices M at once: their entries stay in the cache
 class RotationAverage(ZonalAverage):
     """The mean over x -> (R x_1, ..., R x_k), R in SO(3), and over matrices P (n, k, k) that mix the vectors.
 
-    The k vectors of x (3 k,) stand one after another. With x and v as matrices (3, k), v . g x = tr(R^T M),
-    M = V P X^T, and tr(R(q)^T M) = q^T N q in unit quaternions q, N symmetric (4, 4), for any s
-    det(s - t N) = s^4 - 2 e_1 s^2 t^2 - 8 det(M) s t^3 + (e_1^2 - 4 e_2) t^4, e_i the invariants of M^T M.
-    The mean of (q^T A q)^(-2) over the sphere of the q is det(A)^(-1/2). With A = 1 + t^2 - 2 t N the first is the
+    The k vectors of x (3 k,) stand one after another. With x and v as matrices (3, k), v . g x = tr(Rᵀ M),
+    M = V P Xᵀ, and tr(R(q)ᵀ M) = qᵀ N q in unit quaternions q, N symmetric (4, 4), for any s
+    det(s - t N) = s^4 - 2 e_1 s² t² - 8 det(M) s t³ + (e_1² - 4 e_2) t^4, e_i the invariants of Mᵀ M.
+    The mean of (qᵀ A q)^(-2) over the sphere of the q is det(A)^(-1/2). With A = 1 + t² - 2 t N the first is the
     generating function of the Gegenbauer polynomials C_j of index 2 (Szegoe, Orthogonal Polynomials, 4.7.23), so that
-    E C_j(tr(R^T M)) = h_j, sum_j h_j t^j = det(1 + t^2 - 2 t N)^(-1/2), for R uniform. The roots of
+    E C_j(tr(Rᵀ M)) = h_j, Σ_j h_j t^j = det(1 + t² - 2 t N)^(-1/2), for R uniform. The roots of
     the determinant lie on the unit circle, and the recurrence of the h_j is stable; Z_l is a combination of the C_j.
     The matrices P are a finite group; P = -I makes it O(3).
     """
@@ -64,8 +64,8 @@ class RotationAverage(ZonalAverage):
         return distinct(characteristic(self.mixing))
 
     def invariant_polynomials(self, degree: int) -> int:
-        """By Weyl's formula: 1 / det(1 - t P x R) is a(t) a(t z) a(t / z), a = 1 / det(1 - t P), z = e^(i theta), of
-        which the mean with the weight 1 - cos(theta) of a rotation's angle is taken."""
+        """By Weyl's formula: 1 / det(1 - t P x R) is a(t) a(t z) a(t / z), a = 1 / det(1 - t P), z = e^(i θ), of
+        which the mean with the weight 1 - cos(θ) of a rotation's angle is taken."""
         polynomials, shares = self._classes
         a = inverse_series(polynomials, degree)
         diagonal, next_to_it = np.zeros_like(a), np.zeros_like(a)  # coefficients of z^0 and z^1 in a(t z) a(t / z)
@@ -160,7 +160,7 @@ def _coefficients(e1: Array | float, det: Array | float, e4: Array | float) -> d
 
 
 def in_index_two(d: int, degree: int) -> Array:
-    """c_j of Z_l(t) = sum_j c_j C_j(t), Gegenbauer polynomials of index 2, for S^(d-1), (degree + 1,).
+    """c_j of Z_l(t) = Σ_j c_j C_j(t), Gegenbauer polynomials of index 2, for Sᵈ⁻¹, (degree + 1,).
 
     The connection of Gegenbauer polynomials (Digital Library of Mathematical Functions, 18.18.16); positive for d > 6.
     """

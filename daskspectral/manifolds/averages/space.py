@@ -43,7 +43,7 @@ class ZonalAverage(Average, ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class AveragedSpace(Functions):
-    """u(x) = C^(-1) Zbar(V x), Zbar(V V^T) = C C^T, at as many fundamental points V (r, d) as functions are invariant.
+    """u(x) = C⁻¹ Zbar(V x), Zbar(V Vᵀ) = C Cᵀ, at as many fundamental points V (r, d) as functions are invariant.
 
     An orthonormal basis of the invariant harmonics of one degree for the uniform probability; nothing of the size of
     the eigenspace is made.

@@ -25,7 +25,7 @@ class Iterate:
     """The result of one pass at a point: the objective, its gradient there, and where the power method goes next.
 
     `residual` is the gradient's norm relative to the point's, in the units in which the power step is half the
-    gradient; `moment` (r, r) is E^T E there.
+    gradient; `moment` (r, r) is Eᵀ E there.
     """
 
     point: Array
@@ -37,7 +37,7 @@ class Iterate:
 
 
 class Problem(ABC):
-    """max Tr(Abar B) over B = E E^T with diag(B) = d (SDP, Fanuel et al. 2022), in coordinates (m, r) for E (n, r).
+    """max Tr(Abar B) over B = E Eᵀ with diag(B) = d (SDP, Fanuel et al. 2022), in coordinates (m, r) for E (n, r).
 
     Rotating the columns of the coordinates rotates the columns of E.
     """

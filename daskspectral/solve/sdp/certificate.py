@@ -29,7 +29,7 @@ class Certificate(Registered):
     tolerance asked for. `products` counts the vectors that the kernel was multiplied by for the proof.
 
     With landmarks the certificate is of the problem at the landmarks. `approximation` then estimates the error of its
-    Gram matrix E E^T, relative to that of the full problem, from 1000 probe rows: how far the matrix is from that at
+    Gram matrix E Eᵀ, relative to that of the full problem, from 1000 probe rows: how far the matrix is from that at
     half the landmarks, shrunk as one step of the full problem moves it less. `full_eigenvalue` is the least eigenvalue
     of diag(y) - Abar among these rows, with the Abar of all points: where it is negative, y proves nothing of the full
     problem.
@@ -68,9 +68,9 @@ def certify_lanczos(matrix: Any, y: Array, e: Array, d: Array, tolerance: float)
     """From products of Abar with vectors (n, c), at a solution E (n, r).
 
     S = diag(y) - Abar = Y^(1/2) (I - M) Y^(1/2) with M = Y^(-1/2) Abar Y^(-1/2), for which the columns of Y^(1/2) E are
-    eigenvectors of the eigenvalue 1. Let Q be their orthonormal basis, theta the largest Ritz value of M on the
-    complement of Q, rho its residual. The least eigenvalue of I - M is no less than the least one, nu, of
-    [[a, -c], [-c, b]], where a = 1 - lambda_max(Q^T M Q), b = 1 - theta - rho, c = |M Q - Q Q^T M Q|; where nu is
+    eigenvectors of the eigenvalue 1. Let Q be their orthonormal basis, θ the largest Ritz value of M on the
+    complement of Q, ρ its residual. The least eigenvalue of I - M is no less than the least one, nu, of
+    [[a, -c], [-c, b]], where a = 1 - lambda_max(Qᵀ M Q), b = 1 - θ - ρ, c = |M Q - Q Qᵀ M Q|; where nu is
     negative, no eigenvalue of S is below nu max(y). Entries of y that are not positive, which no solution has, are
     raised for this, and the increase is subtracted from the bound.
     """

@@ -1,8 +1,8 @@
 """The problem over all n points: every pass is a product with the kernel.
 
-Abar' = Abar - C C^T with C = Abar L, L = E (E^T Abar E)^(-1/2), is positive semidefinite where Abar is, and Abar' E is
+Abar' = Abar - C Cᵀ with C = Abar L, L = E (Eᵀ Abar E)^(-1/2), is positive semidefinite where Abar is, and Abar' E is
 0: the next columns of the embedding are those of the same problem with Abar' in place of Abar. As Abar' is
-Abar (I - L C^T), they extend to new points as the first ones do.
+Abar (I - L Cᵀ), they extend to new points as the first ones do.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PSEUDO = 1e-10  # eigenvalues of E^T Abar E below this share of the largest are 
 
 @dataclass(frozen=True, eq=False)
 class Deflated:
-    """Abar = D K D - v v^T with D = diag(m)^(-1/2), v = sqrt(m / sum m): equation (1.2), with v of unit norm.
+    """Abar = D K D - v vᵀ with D = diag(m)^(-1/2), v = √(m / sum m): equation (1.2), with v of unit norm.
 
-    `product` gives K h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts C C^T.
+    `product` gives K h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts C Cᵀ.
     """
 
     product: Callable[[Array], Array]
@@ -72,7 +72,7 @@ class Deflated:
 
 @dataclass(frozen=True, eq=False)
 class ExactProblem(Problem):
-    """Coordinates G (n, r), whose rows matter by their direction alone: E = sqrt(d) h, h_i = g_i / |g_i| (C.1).
+    """Coordinates G (n, r), whose rows matter by their direction alone: E = √(d) h, h_i = g_i / |g_i| (C.1).
 
     The power step gives row i the squared length |(A h)_i| - 0.9 A_ii, A = diag(d)^(1/2) Abar diag(d)^(1/2): with the
     diagonal of A, which does not pull a row in any direction, left out, the Hessian is near I, whatever the bandwidth.

@@ -1,7 +1,7 @@
-"""The problem for any number of points: the kernel at p landmarks, a state of q x r numbers, one pass per iteration.
+"""The problem for any number of points: the kernel at p landmarks, a state of q × r numbers, one pass per iteration.
 
-With psi(x) = W^T k(Y, x), W W^T = k(Y, Y)^+, the kernel k(x, x') is psi(x).psi(x'); with sigma = sum_i psi_i,
-m_i = psi_i.sigma, M = |sigma|^2 and P = I - sigma sigma^T / M, the rows F_i = P psi_i / sqrt(m_i) give Abar = F F^T.
+With ψ(x) = Wᵀ k(Y, x), W Wᵀ = k(Y, Y)^+, the kernel k(x, x') is ψ(x).ψ(x'); with σ = Σ_i ψ_i,
+m_i = ψ_i.σ, M = |σ|² and P = I - σσᵀ / M, the rows F_i = P ψ_i / √(m_i) give Abar = F Fᵀ.
 Blocks of rows come as kernel values k (p, c); W is applied to the sums, not to the rows.
 """
 
@@ -29,10 +29,10 @@ NOTHING = 1e-6  # singular values of a state below this share of the largest are
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """W (p, q) and sigma (q,): all that a block needs to know of the other points.
+    """W (p, q) and σ (q,): all that a block needs to know of the other points.
 
-    The orthonormal columns `removed` (q, s) are left out of P: with R = P F^T E in their span, F (I - R R^+) F^T is
-    Abar - Abar E (E^T Abar E)^+ E^T Abar, the matrix of the columns that follow E.
+    The orthonormal columns `removed` (q, s) are left out of P: with R = P Fᵀ E in their span, F (I - R R^+) Fᵀ is
+    Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, the matrix of the columns that follow E.
     """
 
     whitening: Array
@@ -84,9 +84,9 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Pull:
-    """The power step sum_i sqrt(d_i / m_i) k_i h_i^T (p, r), sum_i sqrt(d_i) |u_i|, and E^T E (r, r).
+    """The power step Σ_i √(d_i / m_i) k_i h_iᵀ (p, r), Σ_i √(d_i) |u_i|, and Eᵀ E (r, r).
 
-    E^T E = sum_i d_i h_i h_i^T with u_i = V^T k_i / sqrt(m_i), h_i = u_i / |u_i|.
+    Eᵀ E = Σ_i d_i h_i h_iᵀ with u_i = Vᵀ k_i / √(m_i), h_i = u_i / |u_i|.
     """
 
     masses: Array
@@ -133,11 +133,11 @@ def alpha(m: Array, total: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LowRankProblem(Problem):
-    """Coordinates Z (q, r): the concave-convex form 2 sum_i sqrt(d_i) |F_i^T Z| - |P Z|^2 of the objective.
+    """Coordinates Z (q, r): the concave-convex form 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|² of the objective.
 
-    Its maximum over Z is Tr(Abar B) at h_i = F_i^T Z / |F_i^T Z|, its gradient at Z is 2 (Z' - Z) with the power step
-    Z' = sum_i sqrt(d_i) F_i h_i^T, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. The h_i do not
-    depend on the scale of Z: each point is scaled so that the objective is largest, where it equals |P Z|^2 and is no
+    Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its gradient at Z is 2 (Z' - Z) with the power step
+    Z' = Σ_i √(d_i) F_i h_iᵀ, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. The h_i do not
+    depend on the scale of Z: each point is scaled so that the objective is largest, where it equals |P Z|² and is no
     more than Tr(Abar B). `pull` and `prove` return the sums of `Pull` and `Prove` over all rows, for V (p, r).
     """
 
@@ -155,7 +155,7 @@ class LowRankProblem(Problem):
         return Iterate(z, objective, 2 * step, following, residual, np.asarray(sums["moment"]))
 
     def certify(self, point: Array, tolerance: float) -> Certificate:
-        """diag(y) - F F^T is psd where no eigenvalue of sum_i F_i F_i^T / y_i (q, q) is above 1.
+        """diag(y) - F Fᵀ is psd where no eigenvalue of Σ_i F_i F_iᵀ / y_i (q, q) is above 1.
 
         y belongs to the point at the scale at which the objective is largest, and equals d.y.
         """
