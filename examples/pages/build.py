@@ -7,7 +7,7 @@ Needs the extra `test` (pdoc). Every warning is an error. The pages ask nothing 
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import shutil
 import sys
 import warnings
@@ -33,7 +33,7 @@ import gallery  # noqa: E402
 import names  # noqa: E402
 import prose  # noqa: E402
 
-MODULES = {  # in the order of the navigation; the package itself lists what the others document
+TITLES = {  # in the order of the navigation; the package itself lists what the others document
     "daskspectral": "the package",
     "daskspectral.estimators": "what is fitted",
     "daskspectral.operators": "what is decomposed",
@@ -45,6 +45,7 @@ MODULES = {  # in the order of the navigation; the package itself lists what the
     "daskspectral.forms": "your own operators",
     "daskspectral.model_selection": "splits and scores",
     "daskspectral.plot": "pictures",
+    "daskspectral.report": "a model on one page",
     "daskspectral.datasets": "test distributions",
     "daskspectral.moments": "the sums of a fit",
     "daskspectral.solve": "dense problems",
@@ -52,6 +53,9 @@ MODULES = {  # in the order of the navigation; the package itself lists what the
     "daskspectral.testing": "checks of your own parts",
     "daskspectral.errors": "errors and warnings",
 }
+
+
+MODULES = {name: title for name, title in TITLES.items() if importlib.util.find_spec(name)}
 
 
 class Written:
@@ -98,6 +102,12 @@ def rendering() -> Iterator[Any]:
         yield environment
 
 
+def guided(page: str) -> bool:
+    """Whether there is such a page: of a readme, or of a module."""
+    name = page.partition(".html")[0].replace("/", ".")
+    return name in MODULES or f"{name}.html" in gallery.READMES.values()
+
+
 def build(out: Path, sections: list[gallery.Section] | None = None) -> list[Path]:
     """Write all pages into a folder, which is emptied first; the paths of the pages."""
     sections = gallery.read() if sections is None else sections
@@ -108,7 +118,7 @@ def build(out: Path, sections: list[gallery.Section] | None = None) -> list[Path
             "names": known,
             "module_titles": MODULES,
             "shown_members": names.shown_members,
-            "guides": gallery.GUIDES,
+            "guides": [(title, page) for title, page in gallery.GUIDES if guided(page)],
             "version": modules["daskspectral"].obj.__version__,
         }
         if out.exists():

@@ -25,12 +25,14 @@ from pdoc.render_helpers import to_html
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PICTURES = ROOT / "examples" / "pictures"
+LINES = 360
 GUIDES = (
     ("Installing on a cluster", "clusters.html"),
     ("Choosing an operator", "daskspectral/operators.html#choosing-an-operator"),
     ("Writing a kernel", "daskspectral/kernels.html#writing-a-kernel"),
     ("Writing a form", "daskspectral/forms.html"),
-    ("Reading the pictures", "daskspectral/plot.html"),
+    ("Reading the report", "daskspectral/report.html#reading-the-report"),
+    ("Drawing pictures", "daskspectral/plot.html"),
     ("How the code is built", "daskspectral.html#how-to-work-on-it"),
 )
 READMES = {"README.md": "index.html", "examples/README.md": "gallery.html", "deploy/README.md": "clusters.html"}
@@ -83,8 +85,15 @@ class Entry:
 
     @property
     def about(self) -> str:
-        """The first lines of the docstring: what it is, and the paragraph after."""
-        return self.paragraphs[0] if self.function else " ".join(self.paragraphs[:2])
+        """The first lines of the docstring: what it is, and whole sentences after it, up to `LINES` characters."""
+        if self.function:
+            return self.paragraphs[0]
+        said, *sentences = [self.paragraphs[0], *re.split(r"(?<=[.]) (?=[A-Z])", self.paragraphs[1])]
+        for sentence in sentences:
+            if len(said) + len(sentence) > LINES:
+                break
+            said += f" {sentence}"
+        return said
 
     @cached_property
     def size(self) -> tuple[int, int]:
@@ -125,7 +134,7 @@ def render(
     environment: jinja2.Environment, modules: Mapping[str, pdoc.doc.Module], sections: list[Section]
 ) -> dict[str, str]:
     """The pages of the gallery and of the readmes, by their paths."""
-    shared: dict[str, Any] = {"sections": sections, "all_modules": modules, "guides": GUIDES}
+    shared: dict[str, Any] = {"sections": sections, "all_modules": modules}
     pages = {"gallery.html": environment.get_template("gallery.html.jinja2").render(**shared, here="gallery")}
     for entry in (entry for section in sections for entry in section.entries):
         template = environment.get_template("example.html.jinja2")

@@ -1,8 +1,9 @@
 """Docstrings as Markdown: what reads well in `help` reads well on a page, with tables as tables.
 
-A docstring is plain text: paragraphs, lists, blocks indented by four spaces, and numpydoc's sections. An indented block
-is a table where its columns begin below one another with two spaces or more before them, a session where it begins
-with >>>, and otherwise code. Whatever Markdown or HTML would take for markup in a formula is kept as it is written.
+A docstring is plain text: paragraphs, lists, blocks indented by four spaces, tables between lines of ===, and sections
+of numpydoc. An indented block is a table where its columns begin below one another with two spaces or more before them,
+a session where it begins with >>>, and otherwise code. Whatever Markdown or HTML would take for markup in a formula is
+kept as it is written.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from pathlib import Path
 from textwrap import dedent
 
 FIELDS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
-WIDTH = 112  # of the lines of an indented block: a line that ends before goes on below only in a new sense
+WIDTH = 116  # of the lines of an indented block: a line that ends before goes on below only in a new sense
 CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 CALL = re.compile(r"[A-Z]\w+\([^()]*\)")
+MARKUP = re.compile(r"(\*\*\w(?:[^*\n]*\S)?\*\*)|([*<\[])")
+BORDER = re.compile(r"={3,}(?: +={3,})+")
 LETTERED = re.compile(r"^( +)[a-z]\. ")  # items a., b., which Markdown does not know
 
 
@@ -56,6 +59,12 @@ def _blocks(lines: Sequence[str]) -> Iterator[str]:
             )
             yield from [_fields(body, joined=line == "Attributes"), ""] if line in FIELDS else _blocks(body)
             at = end
+        elif BORDER.fullmatch(line):
+            end = next((k for k in range(at, len(lines)) if not lines[k].strip()), len(lines))
+            rows = [one for one in lines[at:end] if not BORDER.fullmatch(one)]
+            starts = [m.start() for m in re.finditer(r"=+", line)]
+            yield from ("", _table(rows, starts, headed=len(rows) < end - at - 2), "")
+            at = end
         elif line.startswith(">>>") or (line.startswith("    ") and (at == 0 or not lines[at - 1].strip())):
             end = _end_of_block(lines, at)
             yield from ("", _indented([one.removeprefix("    ") for one in lines[at:end]]), "")
@@ -86,9 +95,9 @@ def _end_of_block(lines: Sequence[str], at: int) -> int:
 
 
 def _prose(lines: Iterator[str]) -> str:
-    """Lines in which only code spans and the beginnings of list items are markup."""
+    """Lines in which only code spans, bold words and the beginnings of list items are markup."""
     parts = CODE_SPAN.split("\n".join(lines))
-    text = [re.sub(r"([*<\[])", lambda m: {"<": "&lt;"}.get(m[1], "\\" + m[1]), piece) for piece in parts[::3]]
+    text = [MARKUP.sub(lambda m: m[1] or {"<": "&lt;"}.get(m[2], "\\" + m[2]), piece) for piece in parts[::3]]
     spans = [f"`{piece}`" for piece in parts[2::3]]
     return "".join(one + span for one, span in zip(text, [*spans, ""], strict=True))
 
@@ -98,7 +107,7 @@ def _indented(lines: Sequence[str]) -> str:
     if lines[0].startswith(">>>"):
         return "\n".join(["```pycon", *lines, "```"])
     if starts := _columns(lines):
-        return _table(lines, starts)
+        return _table(lines, starts, headed=not re.search(r'[("]', lines[0][: starts[1]]))
     language = "python" if re.match(r"@|import |from |def |class |\w+ = ", lines[0]) else "text"
     return "\n".join([f"```{language}", *lines, "```"])
 
@@ -113,8 +122,8 @@ def _columns(lines: Sequence[str]) -> list[int]:
     return [0, *gaps]
 
 
-def _table(lines: Sequence[str], starts: Sequence[int]) -> str:
-    """An HTML table; a line with an empty first cell goes on with the row above."""
+def _table(lines: Sequence[str], starts: Sequence[int], *, headed: bool) -> str:
+    """An HTML table, whose first row may be its head; a line with an empty first cell goes on with the row above."""
     rows: list[list[list[str]]] = []
     before = ""
     for line in filter(str.strip, lines):
@@ -130,7 +139,7 @@ def _table(lines: Sequence[str], starts: Sequence[int]) -> str:
             else:  # indented by more than its column: a line of its own
                 rows[-1][column].append(cell.strip())
         before = line
-    head = [] if re.search(r'[("]', lines[0][: starts[1]]) else [rows.pop(0)]
+    head = [rows.pop(0)] if headed else []
     shown = ['<div class="scroll">', "<table>"]
     if head:
         titles = "".join("<th>" + "<br>".join(map(inline, cell)) + "</th>" for cell in head[0])
@@ -138,7 +147,8 @@ def _table(lines: Sequence[str], starts: Sequence[int]) -> str:
     shown += ["<tbody>"]
     named = any(re.search(r'[(":=]', " ".join(first)) for first, *_ in rows)  # calls and words, not prose
     for first, *others in rows:
-        cells = [inline(f"`{' '.join(first)}`" if named else " ".join(first))]
+        title = " ".join(first)
+        cells = [inline(f"`{title}`" if named and "`" not in title else title)]
         cells += ["<br>".join(map(coded, cell)) for cell in others]
         shown += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"]
     return "\n".join([*shown, "</tbody>", "</table>", "</div>"])

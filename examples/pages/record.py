@@ -74,7 +74,7 @@ def run(entry: gallery.Entry, files: dict[str, str], folder: Path) -> dict[str, 
     found = (NUMBER.match(line) for line in lines)
     table = [line if line.startswith("|") else "" for line in lines if line.startswith("|") or not line]
     return {
-        "numbers": {match[1]: match[2] for match in found if match},
+        "numbers": {match[1]: match[2] for match in found if match and not match[1].startswith("seconds")},
         "table": "\n".join(table).strip(),
         "seconds": round(seconds, 1),
     }

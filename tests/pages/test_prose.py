@@ -13,7 +13,7 @@ DOCSTRING = """A form <f, L g> of f * g * h, and [0, 1](x).
     First(a, b)        |x - y|^2 < 1         first:1
     Second(name)       long text that goes
                        on below              second
-    Third("x")         one sense that fills the line up to its very end, so that the next line has to go on with this
+    Third("x")         one sense that fills the line up to its very end, so that the next line has to go on with the
                        same sense
                          another sense
 
@@ -55,7 +55,17 @@ def test_tables_are_tables(page) -> None:
     assert "<thead><tr><th>kind</th><th>what it is</th><th>in a shell</th></tr></thead>" in page
     assert "<td><code>First(a, b)</code></td><td>|x - y|^2 &lt; 1</td><td>first:1</td>" in page
     assert "<td>long text that goes on below</td><td>second</td>" in page
-    assert "has to go on with this same sense<br>another sense</td>" in page
+    assert "has to go on with the same sense<br>another sense</td>" in page
+
+
+def test_tables_between_lines_are_tables(builder):
+    lines = (
+        "=====  ====\nname   what\n=====  ====\n`f(x)`  **bold** a\n       b\n=====  ====\n\n1. **Bold**: 2 * 3 ** 4."
+    )
+    page = str(to_html(builder.prose.convert(lines.replace("`f(x)`  ", "`f()`  "))))
+    assert "<th>name</th><th>what</th>" in page
+    assert "<td><code>f()</code></td><td>**bold** a b</td>" in page
+    assert "<strong>Bold</strong>: 2 * 3 ** 4." in page
 
 
 def test_fields_are_definitions(page) -> None:
