@@ -90,7 +90,8 @@ def keep(name: str, result: dict[str, Any]) -> None:
 
 def compress(picture: Path, place: Path) -> None:
     """The picture with as many colours as fit into `LARGEST` bytes, from 256 down."""
-    image = Image.open(picture).convert("RGB")
+    with Image.open(picture) as drawn:
+        image = drawn.convert("RGB")
     if image.width > WIDEST:
         image = image.resize((WIDEST, round(image.height * WIDEST / image.width)), Image.Resampling.LANCZOS)
     for colours in (256, 128, 64, 32):

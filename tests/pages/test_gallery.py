@@ -93,7 +93,8 @@ def test_numbers_tables_and_pictures_of_a_run_are_kept(builder, tmp_path, monkey
     assert result["seconds"] > 0
     record.compress(tmp_path / "p.png", tmp_path / "small.png")
     assert (tmp_path / "small.png").stat().st_size <= LARGEST
-    assert Image.open(tmp_path / "small.png").size == (250, 200)
+    with Image.open(tmp_path / "small.png") as image:
+        assert image.size == (250, 200)
     Image.effect_noise((1600, 1600), 90).save(tmp_path / "p.png")
     with pytest.raises(ValueError, match="draw fewer points"):
         record.compress(tmp_path / "p.png", tmp_path / "small.png")
