@@ -2,7 +2,7 @@
 
 The positions of the two hydrogens relative to the oxygen, brought to a common size, are a point x of the sphere S^5.
 The dipole is a vector that rotates and reflects with the molecule, mu(R x) = R mu(x), and stays as it is when the
-hydrogens change places: a function S^5 -> R^3 that is equivariant under O(3) x S_2. `InvariantRegressor(output=...)`
+hydrogens change places: a function S^5 -> R³ that is equivariant under O(3) x S_2. `InvariantRegressor(output=...)`
 fits it among the functions that have this symmetry exactly, whatever the rows: of 3 x 1254 products of eigenfunctions
 and directions, 10. The representation tells how a dipole changes with each generator of the group: with the mirror it
 is mirrored, with the exchange it stays, and with rotations about an axis it turns.

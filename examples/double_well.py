@@ -1,13 +1,13 @@
 """The generator of a double well against a grid, and transfer singular values of a process known in closed form.
 
-The overdamped Langevin process dX = -V'(X) dt + sqrt(2 / beta) dW in V(x) = (x^2 - 1)^2 has the density
+The overdamped Langevin process dX = -V'(X) dt + √(2 / beta) dW in V(x) = (x² - 1)² has the density
 exp(-beta V) at equilibrium, and the generator L f = -V' f' + f'' / beta. Independent points of this density, without
 a trajectory, give the eigenvalues of L in two ways: by the symmetric form -<f', g'> / beta, and by <f, L g> from the
 drift at the points (gEDMD). The error of the second is much smaller, because L maps the span of the basis almost to
 itself; if it did so exactly, there would be no sampling error. Both are compared with finite volumes on a fine grid.
 The wells mix in the time -1 / (eigenvalue 1).
 
-The Ornstein-Uhlenbeck process dX = -X dt + sqrt(2) dW, simulated without an error of discretisation, has the transfer
+The Ornstein-Uhlenbeck process dX = -X dt + √2 dW, simulated without an error of discretisation, has the transfer
 singular values exp(-k t) at the lag t.
 
     python examples/double_well.py [--n 1e5] [--out FOLDER]

@@ -1,6 +1,6 @@
 """Eigenfunctions of the Laplacian on two half-moons: Figure 1 of Cabannes and Bach (2024).
 
-Each moon is a thin arc of length pi. Alone it has the eigenvalues k^2 of a segment, with eigenfunctions
+Each moon is a thin arc of length π. Alone it has the eigenvalues k² of a segment, with eigenfunctions
 cos(k t) of the angle t along it; both moons together have each eigenvalue twice. The first pair, 0 and
 almost 0, tells the clusters apart. The landmarks are a farthest-point traversal: uniformly drawn landmarks are rare
 at the edges of the moons, and give an eigenvalue of 0.5 where the second 0 should be.

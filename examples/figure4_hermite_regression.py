@@ -1,6 +1,6 @@
 """A constant function learned with and without its gradients: Figure 4 of Cabannes and Bach (2024).
 
-A constant is hard for the Gaussian kernel exp(-r^2), whose functions all decay. 1000 uniform points of the unit
+A constant is hard for the Gaussian kernel exp(-r²), whose functions all decay. 1000 uniform points of the unit
 square, the first 100 of which are landmarks, have the value 1 and, for Hermite regression, the gradient 0; there is
 no noise. The penalty is chosen by generalised cross-validation, as finely as sums of squares can distinguish fits.
 

@@ -1,9 +1,9 @@
 """Spherical harmonics learned by a network: Figure 5 of Cabannes and Bach (2024), with numbers in place of cherries.
 
-Sixteen outputs of a perceptron minimise equation (18) for the Laplacian on the sphere S^2, with the regulariser from
+Sixteen outputs of a perceptron minimise equation (18) for the Laplacian on the sphere S², with the regulariser from
 pairs of independent rows: by stochastic gradient descent with momentum 1/2 on 5000 batches of 1000 fresh points, at a
 learning rate that falls by a factor 3 after a third and after two thirds of them. The minimum is a rotation of
-sqrt(1 - l (l + 1) / mu) times the harmonics of degree l, up to l = 3. Principal components of the outputs (the paper's
+√(1 - l (l + 1) / mu) times the harmonics of degree l, up to l = 3. Principal components of the outputs (the paper's
 way) undo the rotation; the Galerkin method, from one more pass over points with the same functions, undoes both; and
 from the 200 neurons below the outputs it takes what these have not learned. Each is compared with the true eigenspaces:
 the part of functions outside theirs, and eigenvalues.

@@ -1,6 +1,6 @@
 """The potential of four identical atoms: exactly invariant, its forces, and where sorted distances do better.
 
-Pairwise Morse energies (1 - exp(-2 (r - 1.12)))^2 of configurations in which all six distances lie between .8 and 2.2.
+Pairwise Morse energies (1 - exp(-2 (r - 1.12)))² of configurations in which all six distances lie between .8 and 2.2.
 `JacobiCoordinates` makes of the positions a hyperradius and a point of S^8, on which O(3) x S_4 acts; a regression
 among the invariant functions learns the energy with every default. Forces are minus its gradients. Lennard-Jones
 energies, with a wall a thousand times as steep, are reported beside; so is kernel ridge regression on the six sorted

@@ -1,9 +1,9 @@
 """How animals mix in two ponds and the channel between them, from positions alone: more of them than memory holds.
 
-The positions of many animals, each seen once, have a density rho over the ponds, larger where the animals like to be.
-Animals that diffuse and have this density at equilibrium reach it at the rates D lambda_i, with D their diffusivity and
-lambda_i, in 1 / m^2, the eigenvalues of -div(rho grad f) / rho with no flux through the shores. The slowest mode tells
-one pond from the other: lambda_1 = 0.00104, so that animals of D = 1 m^2 / s take 1 / (D lambda_1) = 16 minutes to even
+The positions of many animals, each seen once, have a density ρ over the ponds, larger where the animals like to be.
+Animals that diffuse and have this density at equilibrium reach it at the rates D λ_i, with D their diffusivity and
+λ_i, in 1 / m², the eigenvalues of -div(ρ ∇f) / ρ with no flux through the shores. The slowest mode tells
+one pond from the other: λ_1 = 0.00104, so that animals of D = 1 m² / s take 1 / (D λ_1) = 16 minutes to even
 out between the ponds. The next modes are within the ponds.
 
 The functions are a Fourier lattice, 1 and cosines and sines up to the frequencies (30, 20) along the sides of a box
@@ -124,7 +124,7 @@ def density(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def solve_on_grid(side: float = 0.25) -> np.ndarray:
-    """The eigenvalues (COUNT,), in 1 / m^2, extrapolated from cells of twice the side and of this one.
+    """The eigenvalues (COUNT,), in 1 / m², extrapolated from cells of twice the side and of this one.
 
     Beside a corner of the shore of three right angles functions vary as the distance to the power 2 / 3, and the error
     falls as the power 4 / 3 of the side of a cell. On cells of half the side the values differ by 1e-4 or less.

@@ -1,8 +1,8 @@
 """Slow modes of two torsion angles, with error bars, from frames of simulated replicas larger than memory.
 
-A molecule's conformations are described by two angles, phi and psi, as alanine dipeptide's are. They diffuse in a free
-energy with five wells: dX = -D grad F dt + sqrt(2 D) dW, F in units of kT. At equilibrium the generator of this process
-has the form -D <grad f, grad g>, and its eigenvalues are minus the rates of relaxation: 1 / rate is the implied time
+A molecule's conformations are described by two angles, φ and ψ, as alanine dipeptide's are. They diffuse in a free
+energy with five wells: dX = -D ∇F dt + √(2 D) dW, F in units of kT. At equilibrium the generator of this process
+has the form -D <∇f, ∇g>, and its eigenvalues are minus the rates of relaxation: 1 / rate is the implied time
 scale of a mode, and the mode tells which wells exchange in this time. Frames of equilibrium are enough, since the form
 takes no pair of frames and no lag.
 
@@ -114,7 +114,7 @@ def write_replicas(array: zarr.Array, first: int) -> None:
 
 
 def trajectories(replicas: int, frames: int, rng: np.random.Generator) -> np.ndarray:
-    """Frames (replicas, frames, 2) of the angles in [-pi, pi), from equilibrium.
+    """Frames (replicas, frames, 2) of the angles in [-π, π), from equilibrium.
 
     Each step adds the mean of two successive noises in place of one: the Euler-Maruyama scheme with an error of order
     two, not one, in what it samples (Leimkuhler and Matthews, Applied Mathematics Research eXpress 2013).
@@ -168,7 +168,7 @@ TORQUES = np.vstack([EXPONENTS[:, 2:].T, EXPONENTS[:, :2].T])
 
 
 def solve_on_grid(cells: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Eigenvalues from 0 down, functions (cells^2, COUNT) of unit norm at the centres of cells, and masses (cells^2,).
+    """Eigenvalues from 0 down, functions (cells², COUNT) of unit norm at the centres of cells, and masses (cells²,).
 
     The eigenvalues of two grids, the second with twice the cells of the first, are extrapolated: the error of finite
     volumes is of order two in the side of a cell.

@@ -1,8 +1,8 @@
 """Theorem 1 of Soleymani and others (2025) in numbers: the risk of the projection against n, for `invariances.py`.
 
-Targets are sums of zonal functions about an axis v that the group keeps, f(x) = sum_l b_l Z_l(x . v) / sqrt(m_l):
-b_l^2 is the energy of level l, and the coefficients in an orthonormal basis phi of its m_l functions are
-b_l phi(v) / sqrt(m_l). Risks are sums of squared errors of coefficients, without test points.
+Targets are sums of zonal functions about an axis v that the group keeps, f(x) = Σ_l b_l Z_l(x . v) / √(m_l):
+b_l² is the energy of level l, and the coefficients in an orthonormal basis φ of its m_l functions are
+b_l φ(v) / √(m_l). Risks are sums of squared errors of coefficients, without test points.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Case:
         return int(np.ceil(cumulative(self.d, levels)[-1] ** (1 + self.exponent) - 1e-6))
 
     def edge(self) -> Target:
-        """c^2 = A^2 D_lambda^(-alpha - 1) for each invariant function but the constant: in H^r for every r < s.
+        """c² = A² D_lambda^(-alpha - 1) for each invariant function but the constant: in H^r for every r < s.
 
         Its norm in H^s grows as the logarithm of the number of levels.
         """
@@ -132,9 +132,9 @@ class Target:
 
 
 def expected(case: Case, target: Target, levels: int) -> float:
-    """The risk of the projection over samples: the floor, and (E[(sigma^2 + f^2) sum u^2] - sum c^2) / n.
+    """The risk of the projection over samples: the floor, and (E[(σ² + f²) sum u²] - sum c²) / n.
 
-    The expectation over points is a mean over fresh ones; without a group sum u^2 = D everywhere.
+    The expectation over points is a mean over fresh ones; without a group sum u² = D everywhere.
     """
     size = int(cumulative(case.d, levels)[-1])
     basis = InvariantBasis(HarmonicBasis(case.sphere, size), case.group)

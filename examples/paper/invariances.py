@@ -1,6 +1,6 @@
 """Exactly invariant regression: Examples 1 and 2 and Theorem 1 of Soleymani and others (2025).
 
-Groups: invariance under all d! permutations on the sphere S^(d-1) (Example 1) and under the rotations by 2 pi / k of
+Groups: invariance under all d! permutations on the sphere Sᵈ⁻¹ (Example 1) and under the rotations by 2π / k of
 the circle (Example 2), from the generators; the dimensions of the invariant spaces against Molien's count; and the
 time until 100 predictions, against an average of the same projection over the elements of the group.
 
@@ -143,7 +143,7 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
 
 def molien(d: int, group: Group, level: int) -> int:
     """The invariant harmonics of a degree l: p(l, <= d) - p(l - 2, <= d) of all permutations (partitions into at most
-    d parts); 2 where k divides l > 0, of the rotations by 2 pi / k."""
+    d parts); 2 where k divides l > 0, of the rotations by 2π / k."""
     if isinstance(group, Permutations):
         return partitions(level, d) - partitions(level - 2, d)
     return 1 if level == 0 else 2 * (level % (group.order or 1) == 0)
@@ -179,7 +179,7 @@ def elements(group: Group) -> Iterator[Floats]:
 
 
 def average(basis: HarmonicBasis, coefficients: Floats, group: Group, new: Floats) -> tuple[int, float, Floats | None]:
-    """1 / |G| sum_g f(g x) at points x: the elements visited, the seconds, and the mean if all were visited.
+    """1 / |G| Σ_g f(g x) at points x: the elements visited, the seconds, and the mean if all were visited.
 
     It stops where PATIENCE would not suffice, and never before 2 seconds.
     """

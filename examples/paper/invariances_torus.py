@@ -1,6 +1,6 @@
 """Exactly invariant regression (Soleymani and others 2025) on a torus of ten dimensions, and kernel ridge beside it.
 
-On [-1, 1)^10 with periodic sides and the group of all 1024 changes of sign, f*(x) = (1/d) sum_i i x_i^2 is learned
+On [-1, 1)^10 with periodic sides and the group of all 1024 changes of sign, f*(x) = (1/d) Σ_i i x_i² is learned
 without noise: the error at 100 points, over the variance of f*, against n. f* has a kink on every side of the box and
 is not in H^s for the smoothness s > d/2 that the estimators need, so no rate is expected.
 A second table compares least squares among the invariant functions (their number D and the penalty by
@@ -220,12 +220,12 @@ def draw(found: dict[str, dict[int, np.ndarray]], path: Path) -> None:
 def main(size: str | None, out: str) -> None:
     picture = Path(out) / PICTURE
     plot.refuse_picture(picture, overwrite=True)
-    sizes, seeds = {"quick": ((50, 1000), 2), "whole": (WHOLE, ALL)}.get(size or "", (SIZES, FEW))
+    sizes, seeds = {"quick": ((50, 1000), 2), "whole": (WHOLE, ALL)}.get(size or "", (SIZES, 2))
     found = torus(sizes, seeds)
     click.echo(report_torus(found, sizes))
     draw(found, picture)
     cells = {"quick": ((100,), (0.0, 0.3), 2), "whole": ((100, 300, 1000), (0.0, 0.1, 1.0), ALL)}
-    table = sphere(*cells.get(size or "", ((100, 300), (0.0, 0.1, 1.0), FEW)))
+    table = sphere(*cells.get(size or "", ((100, 300), (0.0, 0.1, 1.0), 2)))
     click.echo(report_sphere(table))
     check(found, table, 1.1 if size == "whole" else 1.5)
 

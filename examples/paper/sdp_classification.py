@@ -149,7 +149,7 @@ def report(table: xr.Dataset) -> str:
 def check(table: xr.Dataset) -> None:
     """Check that certificates hold to 1e-8, both methods agree, and no score is below the paper's by more than chance.
 
-    Two means over 3 and r splits differ by more than 3 sqrt(1/3 + 1/r) standard deviations of a split hardly ever.
+    Two means over 3 and r splits differ by more than 3 √(1/3 + 1/r) standard deviations of a split hardly ever.
     """
     assert float(table.sdp_gap.max()) <= 1e-8
     allowed = 3 * (1 / 3 + 1 / table.sizes["repetition"]) ** 0.5 * PART_OF_A_SPLIT

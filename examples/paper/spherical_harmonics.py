@@ -1,6 +1,6 @@
 """Error and time of Galerkin and graph Laplacians on spheres: Figures 3 and 7 to 10 of Cabannes and Bach (2024).
 
-On the sphere S^(d-1) with the uniform distribution the eigenvalues are known, s (s + d - 2), and equation (21)
+On the sphere Sᵈ⁻¹ with the uniform distribution the eigenvalues are known, s (s + d - 2), and equation (21)
 measures the error of the first 24 after the constant. Three estimators run over a grid of points n, dimensions d,
 basis functions p, kernels and their hyperparameters (appendix B.3, reduced): the Galerkin method with the gradient of
 the paper (ambient), the same with the gradient's part along the sphere (tangential), and the graph Laplacian of
