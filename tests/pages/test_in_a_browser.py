@@ -9,7 +9,7 @@ from tests.browser import DESK, PHONE
 SHOWN = {  # a page, and what it must have: a selector, and how many at least
     "index.html": ("main img", 1),
     "gallery.html": ("article.example img", 20),
-    "gallery/torsions.html": (".numbers tr", 5),
+    "gallery/torsions.html": (".numbers tr", 4),
     "daskspectral.html": ("dl dt", 40),
     "daskspectral/estimators.html": (".member > .attr", 10),
     "daskspectral/operators.html": (".docstring table tr", 25),
