@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation, scalar_feature
 from daskspectral.basis.pairing import scalar_pairs
+from daskspectral.devices import Device
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Product
 from daskspectral.registry import Registered
@@ -28,7 +29,7 @@ class GradientSum(Protocol):
         """Add one block."""
 
     def result(self, gram: Array) -> Array:
-        """The matrix (p, p), given the sum of phi phi^T over the same blocks."""
+        """The matrix (p, p), given the sum of phi phi^T over the same blocks, where the blocks were."""
 
 
 class Basis(Registered, ABC):
@@ -74,6 +75,11 @@ class Basis(Registered, ABC):
     def components(self) -> int:
         """The number k of components of a function's values; features are (p, k c), component by component."""
         return 1
+
+    @property
+    def portable(self) -> bool:
+        """Whether its functions are evaluated on any device, where the block lies; if not, on the host."""
+        return False
 
     @property
     def local(self) -> NDArray[np.bool_]:
@@ -158,6 +164,30 @@ class Basis(Registered, ABC):
         return "use functions that have them, such as FourierBasis, MonomialBasis or a smooth kernel"
 
 
+def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+    """The basis on a block: on its device, or on the host where its functions cannot be evaluated elsewhere."""
+    if block.host is None or basis.portable:
+        return basis.at(block, atoms)
+    return _Hosted(basis.at(block.host, atoms), block.arena.device)
+
+
+class _Hosted(Evaluation):
+    """A basis that is evaluated on the host; its features are put on a device."""
+
+    def __init__(self, inner: Evaluation, device: Device):
+        self._inner, self._device = inner, device
+        self._cache: dict[Atom, Array] = {}
+
+    def feature(self, atom: Atom) -> Array:
+        if atom not in self._cache:
+            self._cache[atom] = self._device.put(self._inner.feature(atom))
+        return self._cache[atom]
+
+    def second(self, atom: Atom, block: Block) -> Array:
+        found: Array = self._device.put(self._inner.second(atom, block if block.host is None else block.host))
+        return found
+
+
 class Contraction(ABC):
     """Sums of products over blocks: one matrix (p, q) for each product.
 
@@ -178,7 +208,7 @@ class Contraction(ABC):
 
     @abstractmethod
     def result(self) -> dict[Product, Array]:
-        """The sums so far, in float64."""
+        """The sums so far, in float64, on the host."""
 
 
 class PairContraction(Contraction):
@@ -188,16 +218,18 @@ class PairContraction(Contraction):
         shape = (left.size, right.size)
         self.products = tuple(products)
         live = [p for p in products if not (left.kills(p.left) or right.kills(p.right))]
+        self.device = arena.device
+        here = not self.device.accelerated or left.portable  # a short cut reads what functions evaluated there keep
         self.gradients: dict[Product, GradientSum] = {}
         needed: list[Product] = []
         for product in live:
-            shortcut = left.gradient_sum(dtype, arena) if left is right and _is_dirichlet(product) else None
+            shortcut = left.gradient_sum(dtype, arena) if here and left is right and _is_dirichlet(product) else None
             if shortcut is None:
                 needed.append(product)
             else:
                 self.gradients[product] = shortcut
                 needed.append(_gram_of(product))
-        self.sums: dict[Product, Array] = {p: np.zeros(shape) for p in dict.fromkeys(needed)}
+        self.sums: dict[Product, Array] = {p: arena.zeros(shape) for p in dict.fromkeys(needed)}
         self.buffer = arena.get("product", shape, dtype)
         self.dimension = left.dimension
         self.shape = shape
@@ -221,7 +253,7 @@ class PairContraction(Contraction):
         results = dict(self.sums)
         for product, shortcut in self.gradients.items():
             results[product] = shortcut.result(self.sums[_gram_of(product)])
-        return {p: results.get(p, np.zeros(self.shape)) for p in self.products}
+        return {p: self.device.get(results[p]) if p in results else np.zeros(self.shape) for p in self.products}
 
 
 def _is_dirichlet(product: Product) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from daskspectral.basis.base import Array, Basis, Contraction
+from daskspectral.basis.base import Array, Basis, Contraction, evaluated
 from daskspectral.basis.edges import Edge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.forms import Atom, Product
@@ -55,11 +55,17 @@ class ConstantBasis(Basis):
     def slope_norm(self) -> float:
         return 0.0
 
+    @property
+    def portable(self) -> bool:
+        return True
+
     def kills(self, atom: Atom) -> bool:
         return all(leaf.order > 0 for leaf in atom.leaves)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        ones = np.ones(len(block.x), block.dtype) if block.scale is None else block.scale.astype(block.dtype)
+        ones = (
+            np.ones(len(block.x), block.dtype, like=block.x) if block.scale is None else block.scale.astype(block.dtype)
+        )
         return _ConstantEvaluation(ones[None])
 
 
@@ -151,11 +157,15 @@ class Concatenated(Basis):
     def edges(self) -> tuple[Edge, ...]:
         return tuple(edge for b in self.bases for edge in b.edges)
 
+    @property
+    def portable(self) -> bool:
+        return True  # each part where it can be
+
     def kills(self, atom: Atom) -> bool:
         return all(b.kills(atom) for b in self.bases)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return ConcatenatedEvaluation(tuple(b.at(block.part(str(i)), atoms) for i, b in enumerate(self.bases)))
+        return ConcatenatedEvaluation(tuple(evaluated(b, block.part(str(i)), atoms) for i, b in enumerate(self.bases)))
 
     def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
         return BlockContraction(self, right, products, dtype, arena)

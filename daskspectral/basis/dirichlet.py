@@ -20,8 +20,8 @@ class RadialGradientSum:
     def __init__(self, kernel: RadialKernel, landmarks: Array, dtype: Any, arena: Arena):
         p = len(landmarks)
         self.landmarks, self.ratio, self.slope = landmarks, kernel.proportional, kernel.slope
-        self.m = np.zeros((p, p))
-        self.g = None if self.ratio is not None else np.zeros((p, p))
+        self.m = arena.zeros((p, p))
+        self.g = None if self.ratio is not None else arena.zeros((p, p))
         self.buffer = arena.get("product", (p, p), dtype)
 
     def add(self, evaluation: Any) -> None:
@@ -41,7 +41,7 @@ class RadialGradientSum:
         np.fill_diagonal(delta, 0)
         delta *= gram if self.g is None else self.g
         m = self.m if self.ratio is None else self.m * (2 / self.ratio)  # M was summed with exponents; now with s
-        found = np.asarray(m + m.T)
+        found: Array = m + m.T
         found -= delta
         found *= 0.5 * (self.slope if self.ratio is None else self.ratio) ** 2
         return found
@@ -52,7 +52,7 @@ class DotGradientSum:
 
     def __init__(self, kernel: DotKernel, landmarks: Array, dtype: Any, arena: Arena):
         self.landmarks, self.slope = landmarks, kernel.slope
-        self.g = np.zeros((len(landmarks), len(landmarks)))
+        self.g = arena.zeros((len(landmarks), len(landmarks)))
         self.buffer = arena.get("product", self.g.shape, dtype)
 
     def add(self, evaluation: Any) -> None:
@@ -60,4 +60,5 @@ class DotGradientSum:
         self.g += self.buffer
 
     def result(self, gram: Array) -> Array:
-        return np.asarray(self.slope**2 * self.g * (self.landmarks @ self.landmarks.T))
+        found: Array = self.slope**2 * self.g * (self.landmarks @ self.landmarks.T)
+        return found

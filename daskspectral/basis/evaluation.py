@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.devices import HOST, Device
 from daskspectral.forms import Atom, Field
 
 Array = NDArray[np.floating[Any]]
@@ -25,7 +26,9 @@ class Arena:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: Device = HOST) -> None:
+        self.device = device
+        self.host: Arena = Arena() if device.accelerated else self
         self._buffers: dict[str, Array] = {}
         self._made: dict[str, Any] = {}
 
@@ -40,8 +43,13 @@ class Arena:
         size = int(np.prod(shape))
         buffer = self._buffers.get(name)
         if buffer is None or buffer.size < size or buffer.dtype != dtype:
-            buffer = self._buffers[name] = np.empty(size, dtype)
+            buffer = self._buffers[name] = self.device.empty(size, dtype)
         return buffer[:size].reshape(shape)
+
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        """A new array of zeros in float64, for sums."""
+        found: Array = self.device.zeros(shape)
+        return found
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,8 @@ class Block:
     """One block of c rows: its fields, and `scale`, the square roots of the sample weights (c,), where given.
 
     `points` names the field that holds the points of this view; `owner` keeps apart the buffers of evaluations that
-    live at the same time. `shared` holds common work, such as distances, where several bases see the block.
+    live at the same time. `shared` holds common work, such as distances, where several bases see the block. A block on
+    an accelerator keeps the same rows on the `host`, for functions that are evaluated there.
 
     Examples
     --------
@@ -65,19 +74,22 @@ class Block:
     points: str = "x"
     owner: str = ""
     shared: dict[Any, Any] | None = None
+    host: Block | None = None
 
     def field(self, field: Field) -> Array:
         """The values of a field, (c,), (c, d) or (c, d, d)."""
         entries: Any = (slice(None), *field.path)
-        return np.asarray(self.fields[field.name][entries])
+        values: Array = self.fields[field.name][entries]
+        return values
 
     def view(self, name: str) -> Block:
         """This block with the points of another view."""
-        return replace(self, points=name)
+        return replace(self, points=name, host=None if self.host is None else self.host.view(name))
 
     def part(self, name: str) -> Block:
         """This block for one of several bases, with buffers of its own."""
-        return replace(self, owner=f"{self.owner}{name} ")
+        host = None if self.host is None else self.host.part(name)
+        return replace(self, owner=f"{self.owner}{name} ", host=host)
 
     def buffer(self, name: str, shape: tuple[int, ...]) -> Array:
         """A buffer for the evaluation of this basis at this view."""
@@ -87,6 +99,15 @@ class Block:
     def x(self) -> Array:
         """The points (c, d)."""
         return self.fields[self.points]
+
+    def on(self, arena: Arena) -> Block:
+        """The block on the device of this arena, whose buffers it takes; the block itself where that is the host."""
+        device = arena.device
+        if not device.accelerated:
+            return self
+        fields = {name: device.put(values) for name, values in self.fields.items()}
+        scale = None if self.scale is None else device.put(self.scale)
+        return replace(self, fields=fields, arena=arena, scale=scale, host=replace(self, arena=arena.host))
 
 
 class Evaluation(ABC):
@@ -131,8 +152,9 @@ def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Blo
 
 def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Array:
     """sum_t weight_t feature_t, a new array (p, c), for features (p, c) and weights that are numbers or (c,)."""
-    total: Any = 0.0
+    total: Any = None
     for feature, weight in zip(features, weights, strict=True):
-        scaled = feature * np.asarray(weight, dtype)
-        total = np.add(total, scaled, out=scaled)
-    return np.asarray(total)
+        scaled = feature * (np.dtype(dtype).type(weight) if np.ndim(weight) == 0 else weight.astype(dtype, copy=False))
+        total = scaled if total is None else np.add(total, scaled, out=scaled)
+    found: Array = total
+    return found

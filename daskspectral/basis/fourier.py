@@ -91,6 +91,10 @@ class FourierBasis(Basis):
         return "random Fourier features"
 
     @property
+    def portable(self) -> bool:
+        return True
+
+    @property
     def holds_constant(self) -> bool:
         return not self.frequencies.any(axis=1).all()
 
@@ -149,7 +153,7 @@ class _FourierEvaluation(Evaluation):
         if atom.kind != "partial":
             raise ValueError("the gradient is a vector; its features are the partial derivatives")
         check_index(atom.alpha, self.basis.dimension)
-        factor = np.ones(len(w))
+        factor = np.ones(len(w), like=w)
         for axis, order in enumerate(atom.alpha):
             if order:
                 factor *= w[:, axis] ** order
@@ -179,7 +183,11 @@ class _FourierGradientSum:
         m = len(self.frequencies)
         products = self.frequencies @ self.frequencies.T
         exchanged = np.roll(gram, (m, m), axis=(0, 1))
-        return np.asarray(np.block([[products, -products], [-products, products]]) * exchanged)
+        exchanged[:m, :m] *= products
+        exchanged[m:, m:] *= products
+        exchanged[:m, m:] *= -products
+        exchanged[m:, :m] *= -products
+        return exchanged
 
 
 def _at_zero(kernel: Kernel) -> float:

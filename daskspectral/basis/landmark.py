@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from daskspectral.basis.base import Array, Basis, GradientSum
 from daskspectral.basis.dirichlet import DotGradientSum, RadialGradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.devices import largest
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
 from daskspectral.kernels.radial import clean_distances
@@ -79,6 +80,10 @@ class LandmarkBasis(Basis):
         return f"use a smoother kernel, such as {smoother}"
 
     @property
+    def portable(self) -> bool:
+        return self.kernel.portable
+
+    @property
     def local(self) -> NDArray[np.bool_]:
         kernel = self.kernel.kernel if isinstance(self.kernel, Periodic) else self.kernel
         return np.full(self.size, isinstance(kernel, RadialKernel))
@@ -97,26 +102,31 @@ class LandmarkBasis(Basis):
     def centre(self) -> Array:
         """The landmarks' mean, subtracted from points and landmarks of a radial kernel."""
         if isinstance(self.kernel, RadialKernel):
-            return np.asarray(self.landmarks.mean(axis=0))
-        return np.zeros(self.dimension)
+            found: Array = self.landmarks.mean(axis=0)
+            return found
+        return np.zeros(self.dimension, like=self.landmarks)
 
     @cached_property
     def centred(self) -> Array:
         """Landmarks minus the centre, (p, d)."""
-        return np.asarray(self.landmarks - self.centre)
+        found: Array = self.landmarks - self.centre
+        return found
 
     @cached_property
     def augmented(self) -> Array:
         """[-2 y, |y|^2, 1], (p, d + 2): one GEMM with [x, 1, |x|^2] gives the squared distances."""
         y = self.centred
-        return np.column_stack([-2 * y, np.einsum("id,id->i", y, y), np.ones(len(y))])
+        return np.column_stack([-2 * y, np.einsum("id,id->i", y, y), np.ones(len(y), like=y)])
 
     @cached_property
     def embedded(self) -> LandmarkBasis:
         """For a periodic kernel: the inner kernel at the landmarks on their circles."""
         kernel = self.kernel
         assert isinstance(kernel, Periodic)
-        return LandmarkBasis(kernel.kernel, kernel.embedded(self.landmarks))
+        found = object.__new__(LandmarkBasis)  # these landmarks were checked, and may lie on a device
+        object.__setattr__(found, "kernel", kernel.kernel)
+        object.__setattr__(found, "landmarks", kernel.embedded(self.landmarks))
+        return found
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         family = _family(self.kernel)
@@ -194,7 +204,7 @@ class _RadialEvaluation(_LandmarkEvaluation):
         ratio = kernel.proportional
         unit = 1.0 if ratio is None else 0.5 * ratio
         squares = self._distances(left, unit)
-        rounding = abs(unit) * float(np.finfo(dtype).eps) * float(squares.max(initial=0) + left[:, -2].max())
+        rounding = abs(unit) * float(np.finfo(dtype).eps) * (largest(squares) + largest(left[:, -2]))
         exact = kernel.smoothness < math.inf
         for panel in self._panels():
             s, q = self.s[panel], self.q[panel]
@@ -224,8 +234,9 @@ class _RadialEvaluation(_LandmarkEvaluation):
         if block.shared is not None and key in block.shared:
             pristine, squares = block.shared[key]
             np.multiply(pristine, unit, out=self.s)
-            return np.asarray(squares)
-        right = np.empty((self.shape[1], self.basis.dimension + 2), block.dtype)
+            found: Array = squares
+            return found
+        right = np.empty((self.shape[1], self.basis.dimension + 2), block.dtype, like=self.points)
         right[:, :-2], right[:, -2] = self.points, 1
         right[:, -1] = np.einsum("kd,kd->k", self.points, self.points)
         if block.shared is None:
@@ -259,7 +270,7 @@ class _RadialEvaluation(_LandmarkEvaluation):
         assert isinstance(kernel, RadialKernel)
         t, slope = (self.q, kernel.proportional or 1.0) if self.t is None else (self.t, kernel.slope)
         y = self.basis.centred.astype(self.block.dtype, copy=False)
-        np.matmul(-slope * y, np.ascontiguousarray(v.T), out=out)
+        np.matmul(-slope * y, np.ascontiguousarray(v.T, like=v), out=out)
         offset = slope * np.einsum("kd,kd->k", self.points, v).astype(self.block.dtype, copy=False)
         for panel in self._panels():
             o = out[panel]
@@ -278,10 +289,10 @@ class _DotEvaluation(_LandmarkEvaluation):
         dtype = block.dtype
         t, self.q = self._buffer("t"), self._buffer("q")
         self.dq = self._buffer("dq") if gradient else None
-        points = np.ones((len(block.x), basis.dimension + 1), dtype)
+        points = np.ones((len(block.x), basis.dimension + 1), dtype, like=block.x)
         points[:, :-1] = block.x
         rate, offset = kernel.affine if gradient else (1.0, 0.0)
-        left = np.column_stack([rate * basis.landmarks, np.full(basis.size, offset)])
+        left = np.column_stack([rate * basis.landmarks, np.full(basis.size, offset, like=basis.landmarks)])
         np.matmul(left.astype(dtype, copy=False), points.T, out=t)
         for panel in self._panels():
             if self.dq is None:
@@ -305,7 +316,7 @@ class _DotEvaluation(_LandmarkEvaluation):
         kernel = self.basis.kernel
         assert isinstance(kernel, DotKernel)
         y = (kernel.slope * self.basis.landmarks).astype(self.block.dtype, copy=False)
-        np.matmul(y, np.ascontiguousarray(v.T), out=out)
+        np.matmul(y, np.ascontiguousarray(v.T, like=v), out=out)
         for panel in self._panels():
             out[panel] *= self.dq[panel]
         return out

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.devices import largest
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import MultiIndex, check_index, is_number, unit_index
 
@@ -80,6 +81,10 @@ class MonomialBasis(Basis):
         """The multi-index of each function, (p, d)."""
         return _table(self.d, self.degree)[0][self.lead :]
 
+    @property
+    def portable(self) -> bool:
+        return True
+
     def kills(self, atom: Atom) -> bool:
         return all(leaf.order > self.degree for leaf in atom.leaves)
 
@@ -87,7 +92,7 @@ class MonomialBasis(Basis):
         return _MonomialEvaluation(self, block)
 
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
-        return _MonomialGradientSum(self)
+        return _MonomialGradientSum(self, arena)
 
 
 class _MonomialEvaluation(Evaluation):
@@ -95,7 +100,7 @@ class _MonomialEvaluation(Evaluation):
 
     def __init__(self, basis: MonomialBasis, block: Block):
         self.basis, self.block = basis, block
-        points = np.ascontiguousarray((block.x.astype(float, copy=False) / basis.scale).T)
+        points = (block.x.astype(float, copy=False) / basis.scale).T.copy()
         _check_reach(points, basis, block.dtype)
         points = points.astype(block.dtype, copy=False)
         exponents, steps = _table(basis.d, basis.degree)
@@ -127,34 +132,37 @@ class _MonomialEvaluation(Evaluation):
         """The monomials whose derivative is not 0, (r,), and its values, (r, c)."""
         rows, sources, factors = _derivative(self.basis.d, self.basis.degree, alpha)
         factors = factors / self.basis.scale ** sum(alpha)
-        return rows, self.table[sources] * factors[:, None].astype(self.table.dtype)
+        there, factors = np.asarray(sources, like=self.table), np.asarray(factors, like=self.table)
+        return np.asarray(rows, like=self.table), self.table[there] * factors[:, None].astype(self.table.dtype)
 
 
 class _MonomialGradientSum:
     """L = sum_a D_a G D_a^T with the Gram matrix G of all monomials; D_a has at most one entry in each row."""
 
-    def __init__(self, basis: MonomialBasis):
+    def __init__(self, basis: MonomialBasis, arena: Arena):
         self.basis = basis
-        self.first: Array = np.zeros(basis.size + basis.lead)
+        self.first = arena.zeros((basis.size + basis.lead,))
 
     def add(self, evaluation: Any) -> None:
         self.first += evaluation.table @ evaluation.table[0]
 
     def result(self, gram: Array) -> Array:
         basis, lead = self.basis, self.basis.lead
-        whole = np.empty((len(self.first), len(self.first)))
+        whole = np.empty((len(self.first), len(self.first)), like=self.first)
         whole[0] = whole[:, 0] = self.first
         whole[lead:, lead:] = gram
         total = np.zeros_like(whole)
         for axis in range(basis.d):
-            rows, sources, factors = _derivative(basis.d, basis.degree, unit_index(axis, basis.d))
-            total[np.ix_(rows, rows)] += factors[:, None] * factors * whole[np.ix_(sources, sources)]
-        return np.asarray(total[lead:, lead:] / basis.scale**2)
+            found = _derivative(basis.d, basis.degree, unit_index(axis, basis.d))
+            rows, sources, factors = (np.asarray(v, like=whole) for v in found)
+            total[rows[:, None], rows] += factors[:, None] * factors * whole[sources[:, None], sources]
+        part: Array = total[lead:, lead:] / basis.scale**2
+        return part
 
 
 def _check_reach(points: Array, basis: MonomialBasis, dtype: Any) -> None:
     """Raise ValueError where sums of squares of the highest power overflow."""
-    reach = float(np.abs(points).max(initial=0))
+    reach = largest(np.abs(points))
     if reach > (float(np.finfo(dtype).max) / 1e12) ** (0.5 / basis.degree):
         raise ValueError(
             f"the coordinates reach {reach * basis.scale:.6g}, and sums of squares of their power {basis.degree} "

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from daskspectral.basis.base import Array, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
@@ -26,14 +25,19 @@ def _tanh(a: Array) -> tuple[Array, Array]:
     return h, 1 - h * h
 
 
+def _logistic(a: Array) -> Array:
+    found: Array = 0.5 * (1 + np.tanh(0.5 * a))
+    return found
+
+
 def _silu(a: Array) -> tuple[Array, Array]:
-    s = scipy.special.expit(a)
+    s = _logistic(a)
     h = a * s
     return h, s + h * (1 - s)
 
 
 def _softplus(a: Array) -> tuple[Array, Array]:
-    return np.logaddexp(a, a.dtype.type(0)), scipy.special.expit(a)
+    return np.logaddexp(a, a.dtype.type(0)), _logistic(a)
 
 
 ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {"tanh": _tanh, "silu": _silu, "softplus": _softplus}
@@ -148,6 +152,10 @@ class NeuralBasis(Trainable):
     def description(self) -> str:
         return f"a network of {len(self.hidden)} hidden layers"
 
+    @property
+    def portable(self) -> bool:
+        return True
+
     def remedy(self, order: int) -> str:
         return f"networks are differentiated once; {super().remedy(order)}"
 
@@ -205,7 +213,7 @@ class _NeuralEvaluation(Evaluation):
         if basis.features == "hidden":
             self._layers.pop()
         self._unit = (1 / basis._layer("scale")).astype(dtype)
-        h = np.ascontiguousarray(((block.x - basis._layer("centre")) / basis._layer("scale")).T, dtype)
+        h = ((block.x - basis._layer("centre")) / basis._layer("scale")).T.astype(dtype, order="C")
         self._slopes: list[Array | None] = []
         for number, (w, b) in enumerate(self._layers):
             h = w @ h
@@ -252,15 +260,16 @@ class _NeuralEvaluation(Evaluation):
 
     def _weighted(self, values: Array) -> Array:
         if self._block.scale is None:
-            return np.ascontiguousarray(values)
-        return np.asarray(values * self._block.scale.astype(self._block.dtype, copy=False))
+            return np.ascontiguousarray(values, like=values)
+        weighted: Array = values * self._block.scale.astype(self._block.dtype, copy=False)
+        return weighted
 
 
 class _SlopeSum:
     """The Dirichlet form, one coordinate after the other: no array of all gradients is held."""
 
     def __init__(self, size: int, dtype: Any, arena: Arena):
-        self._total: Array = np.zeros((size, size))
+        self._total = arena.zeros((size, size))
         self._buffer = arena.get("product", self._total.shape, dtype)
 
     def add(self, evaluation: Any) -> None:

@@ -44,7 +44,7 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
 
     Functions with several components are multiplied with the target's (c, k), component by component: (p, 1).
     """
-    target: Array = np.ones(len(block.x)) if pairing.target is None else block.field(pairing.target)
+    target: Array = np.ones(len(block.x), like=block.x) if pairing.target is None else block.field(pairing.target)
     if pairing.weight is not None:
         weight = block.field(pairing.weight)
         target = target * (weight if target.ndim == 1 else weight[:, None])
@@ -56,7 +56,8 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
         feature = scalar_feature({atom.view: evaluation}, atom, block)
         if feature.shape[1] > len(target):
             target = target.T.reshape(-1, 1)
-        return np.asarray(feature @ target, dtype=float)
+        found: Array = feature @ target
+        return found.astype(float, copy=False)
     if target.ndim != 2 or target.shape[1] != d:
         raise ValueError(
             f"the gradient pairs with a field of vectors of shape (n, {d}); the field has rows of shape "
@@ -64,4 +65,7 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: i
         )
     partials = (replace(atom, kind="partial", alpha=unit_index(a, d)) for a in range(d))
     parts = [evaluation.feature(partial) @ target[:, a] for a, partial in enumerate(partials)]
-    return np.asarray(np.sum(parts, axis=0, dtype=float))
+    total: Array = parts[0].astype(float)
+    for part in parts[1:]:
+        total += part
+    return total

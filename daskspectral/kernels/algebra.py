@@ -206,7 +206,7 @@ class Product(ParameterKernel):
         return self.left.values(x, y) * self.right.values(x, y)
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        total = np.zeros((len(y), len(x)))
+        total = np.zeros((len(y), len(x)), like=x)
         for beta, rest, coefficient in sub_indices(alpha):
             total += coefficient * self.left.partial(x, y, beta) * self.right.partial(x, y, rest)
         return total
@@ -261,6 +261,10 @@ class FunctionKernel(ParameterKernel):
 
     function: Callable[[Array, Array], Array]
     gradient: Callable[[Array, Array, int], Array] | None = None
+
+    @property
+    def portable(self) -> bool:
+        return False
 
     @property
     def order(self) -> float:

@@ -41,6 +41,11 @@ class Kernel(Registered, ABC):
     def order(self) -> float:
         """Highest order of a bounded derivative in x."""
 
+    @property
+    def portable(self) -> bool:
+        """Whether it takes arrays of any device; if not, it is evaluated on the host. Functions of a user are."""
+        return False
+
     @abstractmethod
     def values(self, x: Array, y: Array) -> Array:
         """k(x_k, y_i), shape (p, c)."""
@@ -56,7 +61,7 @@ class Kernel(Registered, ABC):
 
     def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
         """sum_ab matrix_kab d_a d_b k(., y_i)(x_k) for matrices (c, d, d), shape (p, c); the Laplacian without them."""
-        units = np.eye(x.shape[1], dtype=int)
+        units = np.eye(x.shape[1], dtype=int)  # multi-indices
 
         def derivative(a: int, b: int) -> Array:
             return self.partial(x, y, tuple(int(k) for k in units[a] + units[b]))
@@ -149,6 +154,11 @@ class ParameterKernel(Kernel):
 
     def __post_init__(self) -> None:
         self.check()
+
+    @property
+    def portable(self) -> bool:
+        own = type(self).__module__.partition(".")[0] == __package__.partition(".")[0]
+        return own and all(v.portable for v in self.get_params(deep=False).values() if isinstance(v, Kernel))
 
     def __eq__(self, other: object) -> bool:  # of a class that is no dataclass of its own
         if type(other) is not type(self):

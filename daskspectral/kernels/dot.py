@@ -167,6 +167,10 @@ class Dot(DotKernel):
     derivatives: Sequence[Profile] = ()
 
     @property
+    def portable(self) -> bool:
+        return False
+
+    @property
     def order(self) -> float:
         return len(self.derivatives)
 

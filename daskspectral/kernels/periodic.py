@@ -91,8 +91,8 @@ class Periodic(ParameterKernel):
     def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
         # sum_ab M_ab (J_a . Hess k J_b + d_a d_b e . grad k), and d_a d_a e = -(2 pi / L)^2 e on the circle of a
         d = x.shape[1]
-        matrix = np.broadcast_to(np.eye(d), (len(x), d, d)) if matrix is None else matrix
-        units = np.broadcast_to(np.eye(d)[:, None], (d, *x.shape))
+        matrix = np.broadcast_to(np.eye(d, like=x), (len(x), d, d)) if matrix is None else matrix
+        units = np.broadcast_to(np.eye(d, like=x)[:, None], (d, *x.shape))
         frame = np.stack([self.pushed(x, unit) for unit in units], axis=1)
         bend: list[Array] = []
         for axis, (column, period) in enumerate(zip(self._columns(x), self.periods, strict=True)):
@@ -107,10 +107,10 @@ class Periodic(ParameterKernel):
         if sum(alpha) > self.order:
             raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {sum(alpha)}")
         ex, ey = self.embedded(x), self.embedded(y)
-        factors: dict[MultiIndex, Array] = defaultdict(lambda: np.zeros(len(x)))
+        factors: dict[MultiIndex, Array] = defaultdict(lambda: np.zeros(len(x), like=x))
         for (beta, powers), coefficient in self._terms(alpha).items():
-            factors[beta] += coefficient * np.prod(ex ** np.array(powers), axis=1)
-        total = np.zeros((len(y), len(x)))
+            factors[beta] += coefficient * _monomial(ex, powers)
+        total = np.zeros((len(y), len(x)), like=x)
         for beta, factor in factors.items():
             total += factor * self.kernel.partial(ex, ey, beta)
         return total
@@ -123,7 +123,7 @@ class Periodic(ParameterKernel):
                 f"{x.shape[1]} column{'s' if x.shape[1] != 1 else ''}"
             )
         columns: list[tuple[Array, ...]] = []
-        for column, period in zip(np.asarray(x, dtype=float).T, self.periods, strict=True):
+        for column, period in zip(x.astype(float, copy=False).T, self.periods, strict=True):
             if period is None:
                 columns.append((column,))
             else:
@@ -147,6 +147,15 @@ class Periodic(ParameterKernel):
                 else:
                     terms = _turned(terms, u, 2 * math.pi / period)
         return terms
+
+
+def _monomial(x: Array, powers: Sequence[int]) -> Array:
+    """prod_a x_a^powers_a, (c,)."""
+    found = np.ones(len(x), like=x)
+    for column, power in zip(x.T, powers, strict=True):
+        if power:
+            found = found * column**power
+    return found
 
 
 def _turned(terms: Terms, u: int, rate: float) -> Terms:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from daskspectral.devices import largest, smallest
 from daskspectral.errors import SmoothnessError
 from daskspectral.kernels.base import (
     Array,
@@ -204,7 +205,7 @@ class _HalfIntegerBessel(RadialKernel):
         else:
             _times_polynomial(out, z, _reverse_bessel(-n - 1))
             np.maximum(z, np.finfo(z.dtype).tiny ** 0.2, out=z)
-            if s.min(initial=1.0) == 0:
+            if smallest(s) == 0:
                 z[s == 0] = np.inf
             for _ in range(-2 * n - 1):
                 out /= z
@@ -333,6 +334,10 @@ class Radial(RadialKernel):
     derivatives: Sequence[Profile] = ()
 
     @property
+    def portable(self) -> bool:
+        return False
+
+    @property
     def smoothness(self) -> float:
         return len(self.derivatives)
 
@@ -376,7 +381,7 @@ def clean_distances(s: Array, xx: Array, yy: Array, *, exact: bool) -> bool:
         np.maximum(s, 0, out=s)
         return True
     tolerance = 64 * float(np.finfo(s.dtype).eps)
-    if s.min(initial=np.inf) > tolerance * (xx.max(initial=0) + yy.max(initial=0)):
+    if smallest(s) > tolerance * (largest(xx) + largest(yy)):
         return False
     s[s <= tolerance * (yy[:, None] + xx)] = 0
     return True

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Basis, Block, Evaluation
+from daskspectral.basis.base import evaluated
 from daskspectral.basis.pairing import pair_with_field
+from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.errors import renumbered
 from daskspectral.forms import Atom, Form, Functional, Pairing, Product
 from daskspectral.operators import Operator
@@ -52,11 +54,12 @@ class Measure:
     operator: Operator | None = None
     dtype: str = "float64"
     rows: int | None = None
+    device: str = "cpu"
     gathers = False
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches."""
-        arena = Arena()
+        arena = self.arena()
         measurement = Measurement(self, arena)
         for batch in batches:
             for block in self.blocks(batch, arena):
@@ -71,7 +74,17 @@ class Measure:
     @property
     def block_rows(self) -> int:
         """Rows of a block."""
-        return self.rows or block_rows(max(self.left.size, self.right.size))
+        least = ACCELERATOR_ROWS if self.accelerator.accelerated else 0
+        return self.rows or max(least, block_rows(max(self.left.size, self.right.size)))
+
+    @property
+    def accelerator(self) -> Device:
+        """Where functions are evaluated and multiplied. Raises ImportError or RuntimeError where there is none."""
+        return device_of(self.device)
+
+    def arena(self) -> Arena:
+        """Buffers on the device."""
+        return Arena(self.accelerator)
 
     def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
         """A batch cut into blocks, with the fields that the operator derives."""
@@ -94,9 +107,10 @@ class Measurement:
     """
 
     def __init__(self, measure: Measure, arena: Arena):
-        self._bases = {"left": measure.left}
+        self._arena = arena
+        self._bases = {"left": self._there(measure.left)}
         if measure.right is not measure.left:
-            self._bases["right"] = measure.right
+            self._bases["right"] = self._there(measure.right)
         self._forms: dict[str, tuple[Sides, Form]] = {}
         self._functionals: dict[str, tuple[str, Functional]] = {}
         products: dict[Sides, dict[Product, None]] = {}
@@ -121,6 +135,11 @@ class Measurement:
             for (a, b), wanted in products.items()
         }
 
+    def _there(self, basis: Basis) -> Basis:
+        """The basis with its arrays on the device, moved once for all groups of rows."""
+        there: Basis = self._arena.made(f"basis {id(basis)}", lambda: self._arena.device.moved(basis))
+        return there
+
     def _sides(self, name: str) -> Sides:
         if "right" not in self._bases:
             return "left", "left"
@@ -130,7 +149,7 @@ class Measurement:
         """Add one block of rows."""
         # OpenBLAS sets the flag of invalid values for finite products too; the sums are checked when they are solved
         with np.errstate(invalid="ignore"), numbered(block.fields):
-            self._add(self._in_range(block))
+            self._add(self._in_range(block).on(self._arena))
 
     def _add(self, block: Block) -> None:
         at = {side: evaluate(b, block.part(side), list(self._atoms[side])) for side, b in self._bases.items()}
@@ -160,7 +179,7 @@ class Measurement:
         sums = {name: _combine(f.expression.terms, matrices[sides]) for name, (sides, f) in self._forms.items()}
         if self._vectors:
             for name, (side, functional) in self._functionals.items():
-                vectors = {p: v for (s, p), v in self._vectors.items() if s == side}
+                vectors = {p: self._arena.device.get(v) for (s, p), v in self._vectors.items() if s == side}
                 sums[name] = _combine(functional.expression.terms, vectors)
         return sums
 
@@ -188,10 +207,10 @@ class MeasureMany:
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches."""
-        arena = Arena()
+        smallest = min(self.measures.values(), key=lambda m: m.block_rows)
+        arena = smallest.arena()
         started: dict[tuple[str, int], Measurement] = {}
         weight, count = np.zeros(self.folds or 1), np.zeros(self.folds or 1)
-        smallest = min(self.measures.values(), key=lambda m: m.block_rows)
         for batch in batches:
             for fold, rows in self._split(batch):
                 weight[fold] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
@@ -267,7 +286,7 @@ def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluat
     """The basis at each view of a block, for what these atoms need."""
     leaves = list(dict.fromkeys(leaf for a in atoms for leaf in a.leaves))
     views = dict.fromkeys(a.view for a in leaves)
-    return {v: basis.at(block.view(v), [a for a in leaves if a.view == v]) for v in views}
+    return {v: evaluated(basis, block.view(v), [a for a in leaves if a.view == v]) for v in views}
 
 
 def _combine(terms: tuple[tuple[float, Any], ...], sums: Mapping[Any, Array]) -> Array:

@@ -76,9 +76,14 @@ class ModeMeasure:
     weights: tuple[ModeWeight, ...]
     operator: Operator | None = None
     dtype: str = "float64"
+    device: str = "cpu"
     patterns = False
     gathers = True
     """Rows wait until they fill a block: a transform of few rows costs as much as one of many."""
+
+    def arena(self) -> Arena:
+        """Buffers for the sums."""
+        return Arena()
 
     @property
     def right(self) -> FourierLattice:

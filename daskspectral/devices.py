@@ -1,0 +1,130 @@
+"""Where arrays are worked on: in the memory of the host, or of an accelerator.
+
+The mathematics has one code for both. It calls numpy's functions, which arrays of other libraries answer themselves
+(NEP 13 and 18), and makes arrays `like=` others (NEP 35). What runs on an accelerator is what costs: functions at
+points, and their products; a block of rows is put there, and a task's sums come back once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+DEVICES = ("cpu", "cuda", "auto")
+ACCELERATOR_ROWS = 65_536  # least rows of a block there: smaller ones leave it idle between products
+Thing = TypeVar("Thing")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A place for arrays, and the module, with numpy's interface, that makes them there.
+
+    Examples
+    --------
+    >>> HOST.empty((2, 3), "float32").shape
+    (2, 3)
+    >>> HOST.put([1.0, 2.0]), HOST.accelerated
+    (array([1., 2.]), False)
+    """
+
+    name: str
+    module: Any
+    accelerated: bool = True
+
+    def empty(self, shape: Any, dtype: Any = float) -> Any:
+        """An uninitialised array there."""
+        return self.module.empty(shape, dtype)
+
+    def zeros(self, shape: Any, dtype: Any = float) -> Any:
+        """An array of zeros there."""
+        return self.module.zeros(shape, dtype)
+
+    def put(self, array: Any) -> Any:
+        """An array of the host, there; the array itself where there is the host."""
+        return self.module.asarray(array)
+
+    def get(self, array: Any) -> Any:
+        """An array from there, on the host."""
+        return self.module.asnumpy(array) if self.accelerated else array
+
+    def moved(self, thing: Thing) -> Thing:
+        """An immutable object with all its arrays there: arrays, tuples, lists and mappings, and dataclasses of these.
+
+        What was computed from the arrays of the host is left behind, and is computed there again. Parts that say that
+        they are not `portable` stay on the host.
+        """
+        return thing if not self.accelerated else _moved(thing, self)
+
+
+HOST = Device("cpu", np, accelerated=False)
+
+
+def largest(array: Any, least: float = 0.0) -> float:
+    """The largest entry of an array of any device, and `least` where it is empty or has none above."""
+    return max(least, float(array.max())) if array.size else least
+
+
+def smallest(array: Any, most: float = np.inf) -> float:
+    """The smallest entry of an array of any device, and `most` where it is empty or has none below."""
+    return min(most, float(array.min())) if array.size else most
+
+
+def _moved(thing: Any, device: Device) -> Any:
+    if isinstance(thing, np.ndarray):
+        return device.put(thing)
+    if isinstance(thing, (tuple, list)):
+        return type(thing)(_moved(part, device) for part in thing)
+    if isinstance(thing, Mapping):
+        return {key: _moved(part, device) for key, part in thing.items()}
+    if is_dataclass(thing) and not isinstance(thing, type) and getattr(thing, "portable", True):
+        parts = {f.name: getattr(thing, f.name) for f in fields(thing)}
+        found = {name: _moved(part, device) for name, part in parts.items()}
+        if all(found[name] is part for name, part in parts.items()):
+            return thing
+        copy = object.__new__(type(thing))  # not by the constructor, which makes arrays of the host
+        for name, part in found.items():
+            object.__setattr__(copy, name, part)
+        return copy
+    return thing
+
+
+@lru_cache(maxsize=1)
+def _cuda() -> Device:
+    return Device("cuda", importlib.import_module("cupy"))
+
+
+def device_of(name: str) -> Device:
+    """The device of a name: "cpu", "cuda", or "auto", which is a GPU where there is one and CuPy is installed.
+
+    Raises ValueError for another name, ImportError for "cuda" without CuPy, and RuntimeError without a GPU.
+    """
+    if name not in DEVICES:
+        raise ValueError(f"device must be {', '.join(map(repr, DEVICES[:-1]))} or {DEVICES[-1]!r}; it is {name!r}")
+    if name == "cpu":
+        return HOST
+    if importlib.util.find_spec("cupy") is None:
+        if name == "auto":
+            return HOST
+        raise ImportError('device="cuda" needs CuPy: pip install "daskspectral[gpu]"')
+    reason = _without_gpu()
+    if not reason:
+        return _cuda()
+    if name == "auto":
+        return HOST
+    raise RuntimeError(f'device="cuda" needs a GPU, and CuPy finds none ({reason}): take device="cpu"')
+
+
+@lru_cache(maxsize=1)
+def _without_gpu() -> str:
+    """Why no GPU can be used; "" where one can."""
+    cupy = importlib.import_module("cupy")
+    try:
+        return "" if cupy.cuda.runtime.getDeviceCount() else "no device"
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return str(error)

@@ -1,0 +1,184 @@
+"""One code for host and accelerator: every operator, kernel and basis on a stand-in that refuses arrays of the host."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daskspectral.basis import (
+    Basis,
+    CallableBasis,
+    Concatenated,
+    ConstantBasis,
+    FourierBasis,
+    FourierLattice,
+    HarmonicBasis,
+    LandmarkBasis,
+    NeuralBasis,
+    Vanishing,
+)
+from daskspectral.basis.edges import BoxEdge
+from daskspectral.devices import HOST, Device, device_of
+from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic, Polynomial
+from daskspectral.manifolds import PeriodicBox
+from daskspectral.moments import Measure, measure
+from daskspectral.moments.measure import MeasureMany
+from daskspectral.operators import Cross, Laplacian
+from tests.basis.test_contraction import KERNELS
+from tests.common import assert_close
+from tests.operators.test_measured import BASES, CASES, FIELDS, LANDMARKS
+from tests.stand_in import STAND_IN, There
+
+
+def slopes_of_sines(x: Any) -> Any:
+    return np.cos(x).T[:, :, None] * np.eye(2)[:, None]
+
+
+PLACE = np.zeros(2)
+SPREAD = np.ones(2)
+OTHERS: dict[str, Basis] = {
+    "constant": ConstantBasis(2),
+    "lattice": FourierLattice(2, box=[(-9, 9), (-9, 9)]),
+    "network": NeuralBasis((5, 4)).initialised(2, outputs=3, centre=PLACE, scale=SPREAD, seed=0),
+    "outputs": NeuralBasis((5,), "outputs", "silu").initialised(2, outputs=3, centre=PLACE, scale=SPREAD, seed=0),
+    "softplus": NeuralBasis((5,), activation="softplus").initialised(2, outputs=3, centre=PLACE, scale=SPREAD, seed=0),
+    "harmonics": HarmonicBasis(PeriodicBox([-9, -9], [9, 9]), 9),
+    "functions": CallableBasis(lambda x: np.sin(x).T, slopes_of_sines, d=2),
+    "vanishing": Vanishing(LandmarkBasis(Gaussian(0.9), LANDMARKS), BoxEdge([-9, -9], [9, 9])),
+    "several": Concatenated(
+        (ConstantBasis(2), FourierBasis(LANDMARKS), HarmonicBasis(PeriodicBox([-9, -9], [9, 9]), 5))
+    ),
+}
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Device:
+    """The stand-in under the name "cuda"."""
+    monkeypatch.setattr(measure, "device_of", lambda name: STAND_IN if name == "cuda" else device_of(name))
+    return STAND_IN
+
+
+def same(made: Measure, batch: Any, tolerance: float = 1e-12) -> None:
+    """The sums on the device are arrays of the host, and those that the host finds."""
+    wanted = made([batch])
+    found = replace(made, device="cuda")([batch])
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        assert isinstance(found[name], np.ndarray), name
+        assert_close(found[name], values, tolerance, what=name)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", BASES)
+def test_every_operator(kind: str, name: str, stand_in: Device) -> None:
+    operator, basis = CASES[name].operator, BASES[kind][0]
+    batch = {k: FIELDS[k] for k in {*operator.views, *operator.data_fields, "weight"}}
+    same(Measure(basis, basis, operator.forms, operator.functionals, operator, rows=4), batch)
+
+
+@pytest.mark.parametrize("name", [*KERNELS, "periodic", "own"])
+def test_every_kernel(name: str, stand_in: Device) -> None:
+    class Own(Gaussian):
+        """A user's kernel."""
+
+    known: dict[str, Kernel] = {"periodic": Periodic(Gaussian(0.9), (3.0, None)), "own": Own(0.9)}
+    kernel = known[name] if name in known else KERNELS[name][0]
+    basis = LandmarkBasis(kernel, LANDMARKS)
+    for operator in ("laplacian", "tangents", "generator") if kernel.order >= 2 else ("laplacian", "tangents"):
+        case = CASES[operator].operator
+        batch = {k: FIELDS[k] for k in {*case.views, *case.data_fields, "weight"}}
+        same(Measure(basis, basis, case.forms, case.functionals, case, rows=4), batch)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_basis(name: str, stand_in: Device) -> None:
+    basis = OTHERS[name]
+    for operator in ("laplacian", "tangents", "own symmetric form"):
+        case = CASES[operator].operator
+        batch = {k: FIELDS[k] for k in {*case.views, *case.data_fields, "weight"}}
+        same(Measure(basis, basis, case.forms, case.functionals, case, rows=4), batch)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_two_sides_and_arithmetic(dtype: str, stand_in: Device) -> None:
+    left, right = BASES["with constant"][0], LandmarkBasis(Matern(2.5, 1.1), np.eye(3))
+    batch = {k: FIELDS[k] for k in ("x", "y", "weight")}
+    operator = Cross()
+    made = Measure(left, right, operator.forms, operator.functionals, operator, dtype, rows=4)
+    same(made, batch, 1e-6 if dtype == "float32" else 1e-12)
+    same(made, batch | {"weight": 1e-30 * batch["weight"]}, 1e-6 if dtype == "float32" else 1e-12)
+
+
+def test_several_measures_and_empty_batches(stand_in: Device) -> None:
+    operator = Laplacian()
+    measures = {
+        name: Measure(basis, basis, operator.forms, operator.functionals, operator, rows=4)
+        for name, (basis, _) in BASES.items()
+    }
+    batches = [{k: FIELDS[k][rows] for k in ("x", "weight")} for rows in (slice(0, 0), slice(0, 5), slice(5, None))]
+    wanted = MeasureMany(measures)(batches)
+    there = {name: replace(m, device="cuda") for name, m in measures.items()}
+    found = MeasureMany(there)(batches)
+    for name, values in wanted.items():
+        assert_close(found[name], values, 1e-12, what=name)
+
+
+def test_what_costs_runs_on_the_device(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of features see arrays of the device alone, and blocks are large there."""
+    seen: list[type] = []
+    plain = STAND_IN.module.asnumpy
+
+    def counted(values: Any) -> Any:
+        seen.append(type(values))
+        return plain(values)
+
+    monkeypatch.setattr(STAND_IN.module, "asnumpy", counted)
+    operator, basis = Laplacian(), BASES["with constant"][0]
+    made = Measure(basis, basis, operator.forms, operator.functionals, operator, device="cuda")
+    made([{"x": FIELDS["x"]}])
+    assert seen == [There] * len(seen)
+    assert 0 < len(seen) <= 10  # once a task for each part of the sums
+    assert made.block_rows >= 65_536
+
+
+def test_the_stand_in_refuses_what_an_accelerator_refuses() -> None:
+    there, here = STAND_IN.put(np.arange(3.0)), np.arange(3.0)
+    for mixed in (
+        lambda: there + here,
+        lambda: here + there,
+        lambda: np.asarray(there),
+        lambda: np.concatenate([there, here]),
+        lambda: np.matmul(there, there, out=here),
+        lambda: there[np.array([0])],
+        lambda: there.max(initial=0),
+        lambda: np.multiply(here, 2, out=there),
+    ):
+        with pytest.raises(TypeError):
+            mixed()
+    assert isinstance(2 * there, There)
+    assert isinstance(np.zeros(2, like=there), There)
+
+
+def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert device_of("cpu") is HOST
+    with pytest.raises(ValueError, match="device must be 'cpu', 'cuda' or 'auto'; it is 'gpu'"):
+        device_of("gpu")
+    monkeypatch.setattr("daskspectral.devices.importlib.util.find_spec", lambda name: None)
+    assert device_of("auto") is HOST
+    with pytest.raises(ImportError, match=r'needs CuPy: pip install "daskspectral\[gpu\]"'):
+        device_of("cuda")
+
+
+def test_moving_leaves_what_has_no_arrays() -> None:
+    basis = Concatenated((ConstantBasis(2), LandmarkBasis(Polynomial(2), LANDMARKS)))
+    basis.bases[1].centred  # noqa: B018 - computed on the host, and left there
+    moved = STAND_IN.moved(basis)
+    assert moved.bases[0] is basis.bases[0]
+    landmarks: Any = moved.bases[1]
+    assert isinstance(landmarks.landmarks, There)
+    assert isinstance(landmarks.centred, There)
+    assert HOST.moved(basis) is basis
+    assert moved.bases[1].kernel is basis.bases[1].kernel
