@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -36,6 +37,8 @@ class Device:
     name: str
     module: Any
     accelerated: bool = True
+    exhausted: type[Exception] = MemoryError
+    """The error of its module where its memory does not do."""
 
     def empty(self, shape: Any, dtype: Any = float) -> Any:
         """An uninitialised array there."""
@@ -52,6 +55,23 @@ class Device:
     def get(self, array: Any) -> Any:
         """An array from there, on the host."""
         return self.module.asnumpy(array) if self.accelerated else array
+
+    def free(self) -> int | None:
+        """Free bytes of its memory; None where it is the host's."""
+        return int(self.module.cuda.runtime.memGetInfo()[0]) if self.accelerated else None
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Say what to lower where its memory does not do. Raises MemoryError."""
+        try:
+            yield
+        except self.exhausted as error:
+            if not self.accelerated:
+                raise
+            raise MemoryError(
+                f"the memory of the device {self.name!r} does not do ({error}): lower n_landmarks, use fewer threads, "
+                "or dtype='float32'; a checkpoint keeps the sums so far"
+            ) from error
 
     def moved(self, thing: Thing) -> Thing:
         """An immutable object with all its arrays there: arrays, tuples, lists and mappings, and dataclasses of these.
@@ -96,7 +116,8 @@ def _moved(thing: Any, device: Device) -> Any:
 
 @lru_cache(maxsize=1)
 def _cuda() -> Device:
-    return Device("cuda", importlib.import_module("cupy"))
+    cupy = importlib.import_module("cupy")
+    return Device("cuda", cupy, exhausted=cupy.cuda.memory.OutOfMemoryError)
 
 
 def device_of(name: str) -> Device:
@@ -108,23 +129,22 @@ def device_of(name: str) -> Device:
         raise ValueError(f"device must be {', '.join(map(repr, DEVICES[:-1]))} or {DEVICES[-1]!r}; it is {name!r}")
     if name == "cpu":
         return HOST
-    if importlib.util.find_spec("cupy") is None:
-        if name == "auto":
-            return HOST
-        raise ImportError('device="cuda" needs CuPy: pip install "daskspectral[gpu]"')
     reason = _without_gpu()
     if not reason:
         return _cuda()
     if name == "auto":
         return HOST
-    raise RuntimeError(f'device="cuda" needs a GPU, and CuPy finds none ({reason}): take device="cpu"')
+    kind = RuntimeError if importlib.util.find_spec("cupy") else ImportError
+    raise kind(f'device="cuda" cannot be had: {reason}; device="cpu" does without')
 
 
 @lru_cache(maxsize=1)
 def _without_gpu() -> str:
     """Why no GPU can be used; "" where one can."""
+    if importlib.util.find_spec("cupy") is None:
+        return 'CuPy is not installed, pip install "daskspectral[gpu]"'
     cupy = importlib.import_module("cupy")
     try:
-        return "" if cupy.cuda.runtime.getDeviceCount() else "no device"
+        return "" if cupy.cuda.runtime.getDeviceCount() else "CuPy finds no GPU"
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        return str(error)
+        return f"CuPy finds no GPU ({error})"

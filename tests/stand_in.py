@@ -150,5 +150,12 @@ MODULE = SimpleNamespace(
     zeros=lambda shape, dtype=float: There(np.zeros(shape, dtype)),
     asarray=lambda values: values if isinstance(values, There) else There(np.array(values)),
     asnumpy=lambda values: values._values.copy(),
+    cuda=SimpleNamespace(runtime=SimpleNamespace(memGetInfo=lambda: (16 << 30, 24 << 30))),
 )
-STAND_IN = Device("stand-in", MODULE)
+
+
+class Exhausted(Exception):
+    """The memory of the device does not do."""
+
+
+STAND_IN = Device("cuda", MODULE, exhausted=Exhausted)

@@ -208,6 +208,13 @@ solution_options = together(
 )
 weights_option = click.option("--weights", help="A zarr array of sample weights, one a row.")
 rtol_option = click.option("--rtol", type=float, help="Relative cut of the eigenvalues of the Gram matrix.")
+device_option = click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda", "auto"]),
+    default="cpu",
+    show_default=True,
+    help="Where functions are evaluated and multiplied: cuda is a GPU (extra gpu).",
+)
 dtype_option = click.option(
     "--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True, help=f"{DTYPE_HELP}."
 )

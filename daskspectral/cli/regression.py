@@ -30,7 +30,7 @@ class Alpha(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is neither a number nor gcv")
 
 
-PASSED_ON = ("alpha", "basis", "landmark_sample", "columns", "periods", "standardize", "rtol", "dtype")
+PASSED_ON = ("alpha", "basis", "landmark_sample", "columns", "periods", "standardize", "rtol", "dtype", "device")
 """Options that are parameters of the estimator by the same name."""
 
 
@@ -54,6 +54,7 @@ PASSED_ON = ("alpha", "basis", "landmark_sample", "columns", "periods", "standar
 @opt.weights_option
 @opt.rtol_option
 @opt.dtype_option
+@opt.device_option
 @opt.seed_option
 @opt.fit_row_options
 @opt.checkpoint_options

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PASSED_ON = (
     "basis",
     *("landmark_sample", "columns", "periods", "standardize", "constant", "exclude_landmarks", "folds"),
-    *("solver", "penalty", "spread", "ridge", "rtol", "dtype"),
+    *("solver", "penalty", "spread", "ridge", "rtol", "dtype", "device"),
 )
 """Options that are parameters of the estimator by the same name."""
 
@@ -62,6 +62,7 @@ PASSED_ON = (
 )
 @opt.rtol_option
 @opt.dtype_option
+@opt.device_option
 @opt.seed_option
 @opt.fit_row_options
 @opt.checkpoint_options

@@ -13,6 +13,7 @@ import dask
 import dask.system
 import numpy as np
 
+from daskspectral.devices import ACCELERATOR_ROWS, device_of
 from daskspectral.engine.scheduler import active_client
 
 logger = logging.getLogger("daskspectral")
@@ -24,7 +25,8 @@ class Memory:
     """The memory that one process will need, in bytes.
 
     `now` is what it holds already, `tasks` the buffers of all `threads` together, `sums` the partial sums that wait to
-    be added, `solver` the dense algebra after the pass, `choosing` an automatic choice before it.
+    be added, `solver` the dense algebra after the pass, `choosing` an automatic choice before it. `there` is what the
+    buffers take on the `device`, an accelerator.
     """
 
     now: int
@@ -33,6 +35,8 @@ class Memory:
     solver: int
     threads: int
     choosing: int = 0
+    there: int = 0
+    device: str = "cpu"
 
     @property
     def peak(self) -> int:
@@ -49,6 +53,7 @@ class Memory:
             f"{_megabytes(self.peak)} at the peak: {_megabytes(self.now)} now, {_megabytes(self.tasks)} in the "
             f"buffers of {self.threads} threads, {_megabytes(self.sums)} in sums under way, "
             f"{_megabytes(self.driver)} in the {'choice' if self.choosing > self.solver else 'solver'}"
+            f"{f'; {_megabytes(self.there)} on the device {self.device}' if self.there else ''}"
         )
 
 
@@ -65,17 +70,23 @@ def predict_memory(
     sums: int = 2,
     groups: int = 1,
     kept: int = 0,
+    device: str = "cpu",
 ) -> Memory:
     """The peak memory of one pass with p functions of d variables, and of its solution.
 
     `rows` is the number of rows in a block, `buffers` the number of (p, rows) arrays that an evaluation holds, `sums`
     the number of (p, p) results of a task for each of `groups` groups of rows, `live` the number of groups' results
     that wait to be added, `kept` the number of groups that are kept apart while solving, `chunk_bytes` the decoded size
-    of what is read at once.
+    of what is read at once. On an accelerator blocks are larger, and their buffers lie there.
     """
     width = np.dtype(dtype).itemsize
     square = 8 * p * p
-    block = buffers * p * rows * width + 6 * rows * (d + 2) * 8
+    accelerated = device != "cpu"
+    rows = max(rows, ACCELERATOR_ROWS) if accelerated else rows
+    block = buffers * p * rows * width
+    points = 6 * rows * (d + 2) * 8
+    there = threads * (block + points + square * (sums * groups + 2)) if accelerated else 0
+    block = points if accelerated else block + points
     reading = 5 * chunk_bytes // 2  # compressed, decoded, and in place
     if groups > 1:  # rows wait until there is a block of their group
         reading += chunk_bytes + groups * rows * (d + 2) * 8
@@ -85,6 +96,8 @@ def predict_memory(
         sums=square * sums * live,
         solver=square * (sums * (1 + kept) + 10),
         threads=threads,
+        there=there,
+        device=device,
     )
 
 
@@ -135,6 +148,12 @@ def check_memory(memory: Memory) -> None:
     """Raise MemoryError where the run would not fit, in this process or in a worker, saying what to lower."""
     logger.info("memory: %s", memory)
     room, workers = available(), cluster_workers()
+    free = None if workers is not None else device_of(memory.device).free()
+    if free is not None and memory.there > free:
+        raise MemoryError(
+            f"this run needs {_megabytes(memory.there)} on the device {memory.device}, and {_megabytes(free)} are free "
+            "there; lower n_landmarks, use fewer threads (--threads), or dtype='float32'"
+        )
     needed = memory.peak - memory.now if workers is None else memory.driver  # the workers do the rest
     if needed > room:
         raise MemoryError(

@@ -31,6 +31,7 @@ from daskspectral.data.readers import refuse_input
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
 from daskspectral.data.writer import refuse_existing
+from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.estimators.columns import NAMES, NamedColumns
 from daskspectral.estimators.doubts import WARNINGS
@@ -232,6 +233,7 @@ class MeasuredEstimator(Estimator):
     """An estimator that is solved from moments: measured in one pass, updated with appended rows, solved again."""
 
     dtype: str = "float64"
+    device: str = "cpu"
     choice_: Selection
 
     @abstractmethod
@@ -262,6 +264,7 @@ class MeasuredEstimator(Estimator):
         that rows which coincide with landmarks are expected to be summed apart from the `folds`; `choosing` is the
         memory of an automatic choice, in bytes; on a `lattice` modes are summed.
         """
+        device = chosen_device(self.device)
         if folds is not None:
             folds = folds.counted(source.allowing_missing(allow_missing), progress=progress)
         plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing, lattice)
@@ -296,6 +299,7 @@ class MeasuredEstimator(Estimator):
             operator,
             plan,
             dtype=self.dtype,
+            device=device,
             on_invalid=on_invalid,
             progress=progress,
             snapshot=snapshot,
@@ -326,7 +330,15 @@ class MeasuredEstimator(Estimator):
         lattice: FourierLattice | None = None,
     ) -> PassPlan:
         plan = plan_sums(
-            source, operator, sizes, self.dtype, folds=folds, apart=apart, choosing=choosing, lattice=lattice
+            source,
+            operator,
+            sizes,
+            self.dtype,
+            device=chosen_device(self.device),
+            folds=folds,
+            apart=apart,
+            choosing=choosing,
+            lattice=lattice,
         )
         planning.info("plan: %s", plan)
         return plan
@@ -345,7 +357,7 @@ class MeasuredEstimator(Estimator):
         before: Moments = self.moments_
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         check_appended(before, source)
-        source = source.allowing_missing(allow_missing)
+        source, device = source.allowing_missing(allow_missing), chosen_device(self.device)
         apart = before.landmark_rows == "apart"
         laid = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
         added = measure(
@@ -357,12 +369,14 @@ class MeasuredEstimator(Estimator):
                 before.operator,
                 laid.sizes,
                 before.dtype,
+                device=device,
                 start=before.rows,
                 folds=folds,
                 apart=apart,
                 lattice=laid.lattice,
             ),
             dtype=before.dtype,
+            device=device,
             on_invalid=on_invalid,
             progress=progress,
             snapshot=Snapshot(source, allow_missing=allow_missing),

@@ -89,6 +89,8 @@ class HermiteRegressor(RegressionFunctions):
         Relative size of directions that are rounding, positive; default 1e-15 in float64, 1e-6 in float32.
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
+    device : {"cpu", "cuda", "auto"}
+        Where functions are evaluated and multiplied in the pass; as in `SpectralDecomposition`.
     folds : int, array (n,), "blocks" or None
         Into how many parts the sums are kept apart, for cross-validation; as in `SpectralDecomposition`. Rows that
         depend on their neighbours, as in a time series, need "blocks", or labels of what belongs together.
@@ -145,6 +147,7 @@ class HermiteRegressor(RegressionFunctions):
         standardize: bool = False,
         rtol: float | None = None,
         dtype: str = "float64",
+        device: str = "cpu",
         folds: Any = 10,
         random_state: Any = None,
         sample_dims: str | Sequence[str] | None = None,
@@ -162,6 +165,7 @@ class HermiteRegressor(RegressionFunctions):
         self.standardize = standardize
         self.rtol = rtol
         self.dtype = dtype
+        self.device = device
         self.folds = folds
         self.random_state = random_state
         self.sample_dims = sample_dims

@@ -13,6 +13,7 @@ from daskspectral.basis import Basis
 from daskspectral.data.opening import open_appended, open_data
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
+from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.spectral_functions import SpectralFunctions
@@ -111,6 +112,9 @@ class SpectralDecomposition(SpectralFunctions):
         Relative cut of the Gram matrices' eigenvalues; default 1e-10 in float64, 1e-6 in float32.
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
+    device : {"cpu", "cuda", "auto"}
+        Where functions are evaluated and multiplied, in the pass and in `transform`: "cuda" is a GPU (extra `gpu`) of
+        this process, or of each worker; "auto" takes one where there is one. The other steps stay on the CPU.
     random_state : int, Generator or None
         Decides the pilot and the landmarks, with the global order of the rows, and for the pilot of more than 256
         chunks with these.
@@ -192,6 +196,7 @@ class SpectralDecomposition(SpectralFunctions):
         ridge: float = 0.0,
         rtol: float | None = None,
         dtype: str = "float64",
+        device: str = "cpu",
         random_state: Any = None,
         sample_dims: str | Sequence[str] | None = None,
         latitude: str | None = None,
@@ -219,6 +224,7 @@ class SpectralDecomposition(SpectralFunctions):
         self.ridge = ridge
         self.rtol = rtol
         self.dtype = dtype
+        self.device = device
         self.random_state = random_state
         self.sample_dims = sample_dims
         self.latitude = latitude
@@ -323,6 +329,7 @@ class SpectralDecomposition(SpectralFunctions):
             choice.operator,
             choice.sizes,
             self.dtype,
+            device=chosen_device(self.device),
             folds=folds,
             apart=apart,
             choosing=choice.choosing(source),

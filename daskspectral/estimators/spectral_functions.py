@@ -22,6 +22,7 @@ from daskspectral.data.readers import Reader
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Preparation
 from daskspectral.data.stacking import lazy_rows
+from daskspectral.engine.accelerators import chosen_device
 from daskspectral.estimators.base import LAYOUTS, MeasuredEstimator
 from daskspectral.estimators.doubts import remembered
 from daskspectral.estimators.labelled import labelled
@@ -278,7 +279,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
                 preparation, width = self.right_preparation_, self.n_right_features_in_
         means = moments.mean(f"{side}first") @ coefficients if moments.operator.center else None
         return self._rows(
-            SpanValues(basis, coefficients, means, preparation=preparation),
+            SpanValues(basis, coefficients, means, device=chosen_device(self.device), preparation=preparation),
             X,
             n_features=width,
             coordinates=self._labels(),

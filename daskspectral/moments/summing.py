@@ -42,7 +42,12 @@ class SumTask:
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
-        arena, groups = self.measure.arena(), self.groups
+        arena = self.measure.arena()
+        with arena.device.guarded():
+            return self._sums(batches, arena)
+
+    def _sums(self, batches: Iterable[Rows], arena: Arena) -> dict[str, Array]:
+        groups = self.groups
         order = None if self.runs is None else RunSums(self.runs)
         parts: dict[int, _Part] = {} if groups is not None else {0: _Part(self, arena)}
         weight, count = np.zeros(groups.number if groups else 1), np.zeros(groups.number if groups else 1)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Basis, Block, EquivariantBasis, FourierLattice, LandmarkBasis
-from daskspectral.basis.base import VALUE
+from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.basis.gradient import SpanGradient
+from daskspectral.devices import ACCELERATOR_ROWS, HOST, Device, device_of
 from daskspectral.engine.tasks import Tally
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import unit_index
@@ -34,13 +35,15 @@ class SpanValues(RowFunction):
     Rows outside the box of a lattice have the values of its nearest point, and the derivative 0 along the way there.
 
     `coefficients` (p, k), real or complex, decide the dtype; the `means` (k,), where given, are subtracted. Rows
-    outside the `support` are told; those beyond the ends of an interval have the values there.
+    outside the `support` are told; those beyond the ends of an interval have the values there. Functions are evaluated
+    and multiplied on the `device`.
     """
 
     basis: Basis
     coefficients: Array
     means: Array | None = None
     support: Support = EVERYWHERE
+    device: str = "cpu"
 
     @property
     def columns(self) -> int:
@@ -52,20 +55,32 @@ class SpanValues(RowFunction):
 
     @property
     def rows(self) -> int:
-        return _rows(self.basis)
+        least = ACCELERATOR_ROWS if self.device != "cpu" else 0
+        return max(least, _rows(self.basis))
+
+    @cached_property
+    def _there(self) -> tuple[Device, Basis, Array]:
+        """The device, with the basis and the coefficients there."""
+        device = device_of(self.device)
+        return device, device.moved(self.basis), device.put(self.coefficients)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_there"}
 
     @cached_property
     def _lattice(self) -> LatticeValues | None:
         return LatticeValues(self.basis.orders, self.coefficients) if isinstance(self.basis, FourierLattice) else None
 
     def block(self, x: Array, out: Array) -> Guessed | None:
-        guessed = None
+        guessed, judged = None, self.support.coverage is not None
         if self._lattice is not None and isinstance(self.basis, FourierLattice):
             out[:] = self._lattice(self.basis.angles(self.basis.nearest(x)[0]))
         else:
-            feature = _features(self.basis, self.support.nearest(x))
-            out[:] = feature.T @ self.coefficients
-            guessed = self.support.guessed(x, _leverage(self.support, feature))
+            points = self.support.nearest(x)
+            device, basis, coefficients = self._there
+            feature = _features(basis, points, device)
+            out[:] = device.get(feature.T @ coefficients)
+            guessed = self.support.guessed(x, _leverage(self.support, device.get(feature)) if judged else None)
         if self.means is not None:
             out -= self.means
         return guessed
@@ -218,9 +233,11 @@ class SpanSlopes(RowFunction):
         return self.support.doubt(found, count, "gradients", ", 0 along its column")
 
 
-def _features(basis: Basis, points: Array) -> Array:
-    """The values (p, c) of the functions at points, (p, k c) of functions with k components."""
-    return basis.at(Block({"x": points}, np.dtype(float), Arena()), [VALUE]).feature(VALUE)
+def _features(basis: Basis, points: Array, device: Device = HOST) -> Array:
+    """The values (p, c) of the functions at points, (p, k c) of functions with k components, on the device."""
+    arena = Arena(device)
+    block = Block({"x": points}, np.dtype(float), arena).on(arena)
+    return evaluated(basis, block, [VALUE]).feature(VALUE)
 
 
 def _leverage(support: Support, feature: Array, components: int = 1) -> Array | None:

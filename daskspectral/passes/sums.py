@@ -162,6 +162,7 @@ def plan_sums(
     sizes: tuple[int, int | None],
     dtype: str,
     *,
+    device: str = "cpu",
     start: int = 0,
     folds: FoldRequest | None = None,
     apart: bool = False,
@@ -206,6 +207,7 @@ def plan_sums(
         sums=2 if operator.right_gram is None and right is None else 3,
         groups=max(groups(range(i, i + 1)) for i in range(len(plan.ranges))),
         kept=kept,
+        device=device,
     )
     memory = replace(memory, choosing=choosing)
     check_memory(memory)
@@ -231,6 +233,7 @@ def measure(
     plan: PassPlan,
     *,
     dtype: str,
+    device: str = "cpu",
     on_invalid: str,
     progress: bool | None,
     snapshot: Snapshot,
@@ -253,7 +256,7 @@ def measure(
     apart = touching if rows == "apart" and dealing is not None else None
     prepared = discretisation.preparation
     groups = None if dealing is None else Groups(dealing, apart)
-    measured = measure_of(basis, right, operator, dtype, patterns=True)
+    measured = measure_of(basis, right, operator, dtype, device=device, patterns=True)
     runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
     release()
@@ -301,7 +304,13 @@ def chunk_bytes(source: Source, rows: int) -> int:
 
 
 def measure_of(
-    basis: Basis, right: Basis | None, operator: Operator, dtype: str, *, patterns: bool = False
+    basis: Basis,
+    right: Basis | None,
+    operator: Operator,
+    dtype: str,
+    *,
+    device: str = "cpu",
+    patterns: bool = False,
 ) -> Measure | ModeMeasure:
     """The sums of an operator's forms and functionals; `right` is None where the left functions are the right ones.
 
@@ -315,7 +324,7 @@ def measure_of(
         functionals |= {"right_first": functionals["first"]}
     if patterns and operator.has_patterns:
         functionals |= MEASURED
-    return Measure(basis, basis if right is None else right, forms, functionals, operator, dtype)
+    return Measure(basis, basis if right is None else right, forms, functionals, operator, dtype, device=device)
 
 
 def _preparation(source: Source, discretisation: Discretisation, operator: Operator) -> dict[str, Any]:

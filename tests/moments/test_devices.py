@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client
+from sklearn.base import clone
 
+import daskspectral as dsp
+from daskspectral import devices
 from daskspectral.basis import (
     Basis,
     CallableBasis,
@@ -22,15 +27,16 @@ from daskspectral.basis import (
 )
 from daskspectral.basis.edges import BoxEdge
 from daskspectral.devices import HOST, Device, device_of
+from daskspectral.engine.accelerators import chosen_device
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic, Polynomial
 from daskspectral.manifolds import PeriodicBox
-from daskspectral.moments import Measure, measure
+from daskspectral.moments import Measure
 from daskspectral.moments.measure import MeasureMany
 from daskspectral.operators import Cross, Laplacian
 from tests.basis.test_contraction import KERNELS
 from tests.common import assert_close
 from tests.operators.test_measured import BASES, CASES, FIELDS, LANDMARKS
-from tests.stand_in import STAND_IN, There
+from tests.stand_in import STAND_IN, Exhausted, There
 
 
 def slopes_of_sines(x: Any) -> Any:
@@ -57,7 +63,8 @@ OTHERS: dict[str, Basis] = {
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> Device:
     """The stand-in under the name "cuda"."""
-    monkeypatch.setattr(measure, "device_of", lambda name: STAND_IN if name == "cuda" else device_of(name))
+    monkeypatch.setattr(devices, "_without_gpu", lambda: "")
+    monkeypatch.setattr(devices, "_cuda", lambda: STAND_IN)
     return STAND_IN
 
 
@@ -167,9 +174,37 @@ def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="device must be 'cpu', 'cuda' or 'auto'; it is 'gpu'"):
         device_of("gpu")
     monkeypatch.setattr("daskspectral.devices.importlib.util.find_spec", lambda name: None)
+    devices._without_gpu.cache_clear()
     assert device_of("auto") is HOST
-    with pytest.raises(ImportError, match=r'needs CuPy: pip install "daskspectral\[gpu\]"'):
+    with pytest.raises(
+        ImportError, match=r'CuPy is not installed, pip install "daskspectral\[gpu\]"; device="cpu" does'
+    ):
         device_of("cuda")
+    devices._without_gpu.cache_clear()
+
+
+def test_cupy_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    def count() -> int:
+        raise CUDARuntimeError("cudaErrorNoDevice")
+
+    runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
+    memory = SimpleNamespace(OutOfMemoryError=MemoryError)
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, memory=memory))
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(devices.importlib, "import_module", lambda name: cupy)
+    for cached in (devices._without_gpu, devices._cuda):
+        cached.cache_clear()
+    assert device_of("auto") is HOST
+    with pytest.raises(RuntimeError, match=r"CuPy finds no GPU \(cudaErrorNoDevice\)"):
+        device_of("cuda")
+    runtime.getDeviceCount = lambda: 1
+    devices._without_gpu.cache_clear()
+    assert device_of("auto").module is cupy
+    for cached in (devices._without_gpu, devices._cuda):
+        cached.cache_clear()
 
 
 def test_moving_leaves_what_has_no_arrays() -> None:
@@ -182,3 +217,51 @@ def test_moving_leaves_what_has_no_arrays() -> None:
     assert isinstance(landmarks.centred, There)
     assert HOST.moved(basis) is basis
     assert moved.bases[1].kernel is basis.bases[1].kernel
+
+
+def test_a_fit_and_its_functions_are_the_same_on_a_device(stand_in: Device) -> None:
+    x = np.random.default_rng(0).standard_normal((3000, 2))
+    here = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=30, n_components=5, random_state=0).fit(x)
+    there = clone(here).set_params(device="auto").fit(x)
+    assert_close(there.moments_.arrays["form"], here.moments_.arrays["form"], 1e-12)
+    assert_close(there.eigenvalues_, here.eigenvalues_, 1e-9)
+    assert_close(np.abs(there.transform(x)), np.abs(here.transform(x)), 1e-8)
+    assert "on the device cuda" in str(there.plan(x))
+    assert "device" not in str(here.plan(x))
+    assert_close(
+        there.update(np.concatenate([x, x + 1])).eigenvalues_,
+        here.update(np.concatenate([x, x + 1])).eigenvalues_,
+        1e-9,
+    )
+
+
+def test_a_regression_is_the_same_on_a_device(stand_in: Device) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    y, slopes = np.sin(x).sum(axis=1), np.cos(x)
+    here = dsp.HermiteRegressor(Gaussian(1.0), n_landmarks=30, random_state=0).fit(x, y, slopes)
+    there = clone(here).set_params(device="cuda").fit(x, y, slopes)
+    assert_close(there.predict(x), here.predict(x), 1e-8)
+
+
+def test_memory_of_a_device(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.zeros((100_000, 2))
+    est = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=20_000, device="cuda")
+    with pytest.raises(MemoryError, match=r"on the device cuda, and 17\.2 GB are free there; lower n_landmarks"):
+        est.plan(x)
+
+    def exhausted(shape: Any, dtype: Any = float) -> Any:
+        raise Exhausted("no room")
+
+    monkeypatch.setattr(STAND_IN.module, "empty", exhausted)
+    x = np.random.default_rng(0).standard_normal((500, 2))
+    with pytest.raises(MemoryError, match=r"the device 'cuda' does not do \(no room\): lower n_landmarks"):
+        est.set_params(n_landmarks=20).fit(x)
+
+
+def test_workers_are_asked_for_their_devices() -> None:
+    with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
+        assert chosen_device("auto") == "cpu"
+        with pytest.raises(RuntimeError, match=r"1 of 1 workers cannot take device='cuda', .*: CuPy is not installed"):
+            chosen_device("cuda")
+        with pytest.raises(ValueError, match="device must be"):
+            chosen_device("gpu")
