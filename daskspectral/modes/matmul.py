@@ -6,22 +6,29 @@ from functools import cache
 
 import numpy as np
 
+from daskspectral.devices import ACCELERATOR_ROWS, HOST, Device
 from daskspectral.modes.base import ModeSum
 from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest
 
 
 class MatmulSum(ModeSum):
-    """Sums over blocks of rows of the products of a left factor, times each weight, and a right factor."""
+    """Sums over blocks of rows of the products of a left factor, times each weight, and a right factor, on a device."""
+
+    def __init__(self, orders: tuple[int, ...], device: Device = HOST):
+        super().__init__(orders)
+        self._device = device
 
     def _allocate(self, weights: int) -> None:
         self._split = split_for(self.orders, weights)
         left, right = self._split.shape
-        self._rows = self._split.block_rows(weights)
-        self._factors = Factors(self._split, self._rows, weights)
-        self._product = np.empty((weights * left, right))
-        self._sums = np.zeros((weights * left, right))
+        device = self._device
+        self._rows = ACCELERATOR_ROWS if device.accelerated else self._split.block_rows(weights)
+        self._factors = Factors(self._split, self._rows, weights, device)
+        self._product = device.empty((weights * left, right))
+        self._sums = device.zeros((weights * left, right))
 
     def _add(self, angles: Array, weights: Array | None) -> None:
+        angles, weights = self._device.put(angles), None if weights is None else self._device.put(weights)
         for start in range(0, len(angles), self._rows):
             block = slice(start, start + self._rows)
             left, right = self._factors.of(angles[block], None if weights is None else weights[:, block])
@@ -29,7 +36,7 @@ class MatmulSum(ModeSum):
             self._sums += self._product
 
     def _result(self) -> ComplexArray:
-        return self._split.modes(self._sums.reshape(-1, *self._split.shape))
+        return self._split.modes(self._device.get(self._sums).reshape(-1, *self._split.shape))
 
 
 @cache

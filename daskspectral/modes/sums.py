@@ -20,7 +20,8 @@ def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Are
     """An empty sum of the modes |j_a| <= orders[a]: twice the orders of the functions.
 
     "matmul" is exact to rounding; "nufft" has a relative precision of eps, for one to three axes. Sums of one thread
-    that are given an `arena` share one plan of the transform, and its grid.
+    that are given an `arena` share one plan of the transform, and its grid. On an accelerator, the device of the arena,
+    modes are summed by matrix products, whatever the method.
 
     Raises ValueError for other methods and for four axes by "nufft"; ImportError where finufft is not installed.
 
@@ -32,8 +33,9 @@ def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Are
     >>> [f"{mode:.1f}" for mode in sums.result()[0]]
     ['1.0+1.0j', '2.0+0.0j', '1.0-1.0j']
     """
-    if method == "matmul":
-        return MatmulSum(orders)
+    accelerated = arena is not None and arena.device.accelerated
+    if method == "matmul" or accelerated:
+        return MatmulSum(orders) if arena is None else MatmulSum(orders, arena.device)
     if method == "nufft":
         return NufftSum(orders, eps, arena)
     raise ValueError(f"method must be 'matmul' or 'nufft'; it is {method!r}")

@@ -16,6 +16,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.devices import HOST, Device
+
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 Digits = tuple[int, ...]  # the orders o_i, the highest place first
@@ -148,22 +150,26 @@ def _digit_cost(order: int) -> float:
 class Factors:
     """Room for both factors of a block of points, and what fills it."""
 
-    def __init__(self, split: Split, rows: int, copies: int = 1):
+    def __init__(self, split: Split, rows: int, copies: int = 1, device: Device = HOST):
         self.split = split
         left, right = split.shape
-        self._left, self._right = np.empty((copies * left, rows)), np.empty((right, rows))
+        self._left, self._right = device.empty((copies * left, rows)), device.empty((right, rows))
         axes: dict[Digits, list[int]] = {}
         for axis, digits in enumerate(split.digits):
             axes.setdefault(digits, []).append(axis)
         self._alike = [
-            (np.array(group), [np.ones((2 * order + 1, len(group), rows)) for order in digits])
+            (
+                group,
+                device.put(np.array(group)),
+                [device.zeros((2 * order + 1, len(group), rows)) + 1 for order in digits],
+            )
             for digits, group in axes.items()
         ]
-        self._waves = np.empty((len(split.orders), rows), dtype=complex)
-        self._powers = np.empty((max((*split.left, *split.right, 1)), len(split.orders), rows), dtype=complex)
-        self._ones = np.ones((1, rows))
+        self._waves = device.empty((len(split.orders), rows), complex)
+        self._powers = device.empty((max((*split.left, *split.right, 1)), len(split.orders), rows), complex)
+        self._ones: Array = device.zeros((1, rows)) + 1
         widest = max(copies * size(split.left[:-1]), size(split.right[:-1]))
-        self._products = np.empty((2, widest, rows))
+        self._products = device.empty((2, widest, rows))
 
     def of(self, angles: Array, weights: Array | None = None) -> tuple[Array, Array]:
         """The left (l, b) and the right factor (r, b) of angles (b, d); they are overwritten by the next call.
@@ -175,16 +181,16 @@ class Factors:
         np.cos(angles.T, out=waves.real)
         np.sin(angles.T, out=waves.imag)
         parts: dict[int, list[Array]] = {}
-        for axes, places in self._alike:
-            base = waves if len(axes) == len(waves) else waves[axes]
-            powers = self._powers[:, : len(axes), :b]
+        for group, axes, places in self._alike:
+            base = waves if len(group) == len(waves) else waves[axes]
+            powers = self._powers[:, : len(group), :b]
             digits = [rows[..., :b] for rows in places]
             for rows in reversed(digits):
                 _fill(rows, base, powers)
                 if rows is not digits[0]:
                     last = powers[len(rows) // 2 - 1]
                     base = last * last * base
-            parts |= {axis: [rows[:, i] for rows in digits] for i, axis in enumerate(axes)}
+            parts |= {axis: [rows[:, i] for rows in digits] for i, axis in enumerate(group)}
         every = [rows for axis in range(len(waves)) for rows in parts[axis]]
         left, right = every[: self.split.cut], every[self.split.cut :]
         if weights is not None:

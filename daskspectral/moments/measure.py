@@ -74,7 +74,7 @@ class Measure:
     @property
     def block_rows(self) -> int:
         """Rows of a block."""
-        least = ACCELERATOR_ROWS if self.accelerator.accelerated else 0
+        least = ACCELERATOR_ROWS if self.device != "cpu" else 0
         return self.rows or max(least, block_rows(max(self.left.size, self.right.size)))
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Block, FourierLattice
+from daskspectral.devices import ACCELERATOR_ROWS, device_of
 from daskspectral.modes import ModeWeight, pairing_terms_of, terms_of
 from daskspectral.modes.matrices import truncated
 from daskspectral.modes.sums import ModeSum, mode_sum, rows_at_once
@@ -82,8 +83,8 @@ class ModeMeasure:
     """Rows wait until they fill a block: a transform of few rows costs as much as one of many."""
 
     def arena(self) -> Arena:
-        """Buffers for the sums."""
-        return Arena()
+        """Buffers for the sums, on the device."""
+        return Arena(device_of(self.device))
 
     @property
     def right(self) -> FourierLattice:
@@ -98,7 +99,8 @@ class ModeMeasure:
     @property
     def block_rows(self) -> int:
         """Rows of a block."""
-        return rows_at_once(str(self.left.method), self.left.orders)
+        least = ACCELERATOR_ROWS if self.device != "cpu" else 0
+        return max(least, rows_at_once(str(self.left.method), self.left.orders))
 
     def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
         """A batch cut into blocks, with the fields that the operator derives."""

@@ -317,7 +317,7 @@ def measure_of(
     With `patterns` those of products of functions and columns, too, where the operator has such.
     """
     if isinstance(basis, FourierLattice) and right is None:
-        return ModeMeasure(basis, weights_of(operator, basis.dimension), operator, dtype)
+        return ModeMeasure(basis, weights_of(operator, basis.dimension), operator, dtype, device)
     forms, functionals = operator.forms, operator.functionals
     if right is not None and "right_gram" not in forms:  # other functions, of the same space
         forms |= {"right_gram": forms["gram"]}

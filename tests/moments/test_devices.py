@@ -265,3 +265,17 @@ def test_workers_are_asked_for_their_devices() -> None:
             chosen_device("cuda")
         with pytest.raises(ValueError, match="device must be"):
             chosen_device("gpu")
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_modes_of_a_lattice(d: int, stand_in: Device) -> None:
+    x = np.random.default_rng(0).uniform(0, 1, (2000, d))
+    lattice = FourierLattice({1: 40, 2: 6, 3: 2}[d], method="nufft" if d < 3 else "matmul")
+    options: dict[str, Any] = {"basis": lattice, "n_components": 4, "kernel": Matern(1.5, 0.5), "folds": 3}
+    potential = {"potential": x[:, 0]}
+    here = dsp.SpectralDecomposition(dsp.operators.Schroedinger(), **options).fit(x, fields=potential)
+    there = dsp.SpectralDecomposition(dsp.operators.Schroedinger(), **options, device="cuda").fit(x, fields=potential)
+    assert here.moments_.arrays.keys() == there.moments_.arrays.keys()
+    for name, values in here.moments_.arrays.items():
+        assert_close(there.moments_.arrays[name], values, 1e-8, dtype=None, what=name)  # eps of the transform is 1e-9
+    assert_close(there.eigenvalues_, here.eigenvalues_, 1e-7)
