@@ -283,7 +283,7 @@ class MeasuredEstimator(Estimator):
         if checkpoint is None:
             known = constants()
         else:
-            identity = identity_of(snapshot, self.plain_params(), on_invalid)
+            identity = identity_of(snapshot, {**self.plain_params(), "device": device}, on_invalid)
             kept = Kept(checkpoint_directory(checkpoint), identity)
             saved = Checkpoint.take_up(checkpoint, identity, constants, checkpoint_every)
             kept.clear()
