@@ -103,6 +103,7 @@ SPECIFIC: dict[str, dict[str, Case]] = {
         "--ridge": ("--ridge 0.1", OTHER),
         "--rtol": ("--solver cut --rtol 1e-2", OTHER),
         "--dtype": ("--dtype float32", OTHER),
+        "--device": ("--device auto", SAME),
         "--seed": ("--seed 1", OTHER),
         "--plan": ("--plan", "plan: "),
         "--plot": ("--plot picture.png", "picture.png"),
@@ -123,6 +124,7 @@ SPECIFIC: dict[str, dict[str, Case]] = {
         "--standardize": ("--standardize", OTHER),
         "--rtol": ("--rtol 1e-2", OTHER),
         "--dtype": ("--dtype float32", OTHER),
+        "--device": ("--device auto", SAME),
         "--seed": ("--seed 1", OTHER),
     },
     "invariant": {
