@@ -135,7 +135,7 @@ def lay_out_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataA
         )
     behind = [dim for dim in data.dims if dim not in rows.dims]
     check_rows(data, rows, what)
-    if found.direct is not None and data.ndim < 3 and data.dims == (*rows.dims, *behind):
+    if found.direct is not None and len(rows.dims) == 1 and data.ndim < 3 and data.dims == (*rows.dims, *behind):
         return found.direct, data
     values = stacked([data.transpose(*rows.dims, *behind)], len(rows.dims), flat=bool(behind))
     lazy = isinstance(values, da.Array)

@@ -33,6 +33,7 @@ BASES = {
     "plan": f"plan fit points.zarr {KERNEL}",
     "plot": "plot model.zarr points.zarr",
     "verify": "verify points.zarr",
+    "report": "report model.zarr points.zarr",
     "transform": "transform model.zarr points.zarr",
     "predict": "predict regressor.zarr points.zarr",
     "score": "score model.zarr points.zarr",
@@ -42,7 +43,7 @@ BASES = {
     "update": "update model.zarr more.zarr",
     "merge": "merge model.zarr other.zarr",
 }
-OUTS = {"plot": "o.png", "plan": "", "verify": "", "score": "", "info": ""}
+OUTS = {"plot": "o.png", "report": "o.html", "plan": "", "verify": "", "score": "", "info": ""}
 """Where a result goes, if not to o.zarr."""
 OTHER, SAME = "another result", "the same result"
 LABELLED = {
@@ -124,7 +125,7 @@ SPECIFIC: dict[str, dict[str, Case]] = {
         "--standardize": ("--standardize", OTHER),
         "--rtol": ("--rtol 1e-2", OTHER),
         "--dtype": ("--dtype float32", OTHER),
-        "--device": ("--device auto", SAME),
+        "--device": ("", "tested in tests/moments/test_devices.py; here the parameters that are told differ"),
         "--seed": ("--seed 1", OTHER),
     },
     "invariant": {
@@ -212,12 +213,18 @@ SPECIFIC: dict[str, dict[str, Case]] = {
         "--species": ("--species H,H,O", OTHER),
         "--embedding": ("--embedding e.zarr", "e.zarr"),
     },
-    "plan": {},
+    "plan": {
+        "--calibrate": ("", "tested in test_plan.py"),
+        "--calibration": ("", "tested in test_plan.py"),
+        "--workers": ("", "tested in test_plan.py"),
+        "--threads-per-worker": ("", "tested in test_plan.py"),
+    },
     "plot": {
         "--kind": ("plot model.zarr --kind spectrum", OTHER),
         "--components": ("--components 2", OTHER),
     },
     "verify": {},
+    "report": {},
     "transform": {
         "--right": ("transform koopman.zarr path.zarr --right", "transform koopman.zarr path.zarr", OTHER),
         "--on-uncovered": (
@@ -404,7 +411,7 @@ def ran(line: str) -> dict[str, Any]:
     found = {key: value for key, value in facts.items() if key not in PATHS}
     written = [path for path in (out, "e.zarr") if path and Path(path).exists()]
     for path in written:
-        if path.endswith("png"):
+        if path.endswith(("png", "html")):
             found[path] = Path(path).read_bytes()
         elif (
             "fitted" not in str(zarr.open(path, mode="r").attrs.asdict().get("daskspectral", ""))
