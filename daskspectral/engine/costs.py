@@ -97,7 +97,8 @@ class Costs:
     `syrk`, `gemm` by p; `solve` by solver and p. `single` is the share of float64's time that float32 takes. `choice`
     is the automatic choice on one thread, of which the share `apart` is spread over the threads; `slowdown` is how much
     longer a task takes while all `threads` are at work; `scheduler` is what a task costs the scheduler of a cluster,
-    `sampling` a row and a landmark chosen among such rows, and `start` what any fit costs.
+    `sending` a byte that travels between processes, `sampling` a row and a landmark chosen among such rows, and `start`
+    what any fit costs.
     """
 
     start: float
@@ -112,6 +113,7 @@ class Costs:
     entries: float
     task: float
     scheduler: float
+    sending: float
     reading: float
     sampling: float
     choice: float
@@ -141,10 +143,21 @@ class Costs:
         own = work.n * self.row(work) / work.tasks + self.task + work.groups * work.forms * square * self.entries
         return own * (1 + (self.slowdown - 1) * _share(threads, self.threads))
 
+    def sent(self, work: Work) -> float:
+        """The seconds in which a task's sums travel to another process."""
+        entries = 2 * work.modes * work.transforms if work.method else work.forms * work.p * work.p
+        return self.sending * 8 * work.groups * entries
+
     def summing(self, work: Work, *, workers: int = 1, threads: int = 1) -> float:
-        """The seconds of the pass over the rows; a scheduler of several workers handles each task and its addition."""
-        found = self.task_of(work, threads) * math.ceil(work.tasks / (workers * threads))
-        return found if workers == 1 else max(found, 2 * work.tasks * self.scheduler)
+        """The seconds of the pass over the rows.
+
+        Several workers are taken to keep their hosts busy; each result travels once, and a scheduler handles each task
+        and its addition.
+        """
+        turns = math.ceil(work.tasks / (workers * threads))
+        if workers == 1:
+            return self.task_of(work, threads) * turns
+        return max((self.task_of(work, self.threads) + self.sent(work)) * turns, 2 * work.tasks * self.scheduler)
 
     def choosing(self, work: Work, threads: int = 1) -> float:
         """The seconds before the pass, of the driving process: the data opened, landmarks or everything chosen."""
@@ -161,7 +174,7 @@ class Costs:
         Raises Unpredictable for a kernel, a solver or a lattice of a kind that was not measured.
         """
         summing = self.summing(work, workers=workers, threads=threads)
-        task = self.task_of(work, threads)
+        task = self.task_of(work, threads if workers == 1 else self.threads)
         return Prediction(self.choosing(work, threads), summing, self.solving(work), task, workers, threads)
 
     def _of(self, table: Mapping[str, float], name: str) -> dict[str, float]:

@@ -7,13 +7,13 @@ the machine lengthens the latter alone, and several BLAS threads the former.
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,6 +46,8 @@ SHAPES = (
     *((512, 3, 2_000), (512, 3, 10_000)),
 )
 """Functions p, columns d and rows n of the fits that tell the costs of rows, columns, functions and entries apart."""
+CROWDED = ((100, 3, 1_000_000), (400, 20, 100_000))
+"""Functions, columns and rows of fits on one thread and on all of them."""
 SIZES = (32, 128, 512, 1024)
 SOLVED = {"symmetric": (64, 256, 1024), "singular": (64, 256, 512), "eigen": (64, 256), "principal": (64, 256)}
 LATTICES = {1: (25, 75), 2: (5, 15), 3: (3, 4)}
@@ -131,17 +133,17 @@ class _Calibration:
             gemm=gemm,
             modes={},
             task=self._task(),
-            scheduler=self._scheduler(),
+            **self._cluster(),
             choice=0.0,
             apart=0.0,
-            slowdown=self._slowdown(threads),
+            slowdown=1.0,
             solve={},
             threads=threads,
             machine=_machine(),
         )
         self._say("rows, columns and kernels")
         draft = self._rows(self._evaluations(draft))
-        draft = replace(draft, reading=self._reading(), sampling=self._sampling())
+        draft = replace(draft, reading=self._reading(), sampling=self._sampling(), slowdown=self._slowdown(threads))
         self._say("solutions")
         draft = replace(draft, solve=self._solutions())
         self._say("the Fourier lattice")
@@ -207,11 +209,17 @@ class _Calibration:
         keys = list(graph)
         return self._repeated("task", lambda: dask.threaded.get(graph, keys), 1) / TASKS
 
-    def _scheduler(self) -> float:
-        """The seconds that a task costs the scheduler of a cluster, the worker's part in them: at most."""
-        from distributed import Client, LocalCluster
+    def _cluster(self) -> dict[str, float]:
+        """What a task costs the scheduler of a cluster, the worker's part in it, and a byte of a result on loopback."""
+        from distributed import Client, LocalCluster, wait
 
-        sizes = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+        sizes = {
+            "n_workers": 1,
+            "threads_per_worker": 1,
+            "processes": False,
+            "dashboard_address": None,
+            "protocol": "tcp://",
+        }
         with (
             LocalCluster(**sizes) as cluster,  # type: ignore[no-untyped-call]
             Client(cluster) as client,  # type: ignore[no-untyped-call]
@@ -220,29 +228,35 @@ class _Calibration:
                 graph = {(f"task {i}", k): (int, k) for k in range(TASKS)}
                 with self._watch.of("scheduler"):
                     client.get(graph, list(graph))
-        return self._watch.seconds["scheduler"] / TASKS
+            size = self._size(4_000_000, 1000)
+            for _ in range(3):
+                made = client.submit(np.ones, size, pure=False)
+                wait(made)  # type: ignore[no-untyped-call]
+                with self._watch.of("sending"):
+                    made.result()
+        seconds = self._watch.seconds
+        return {"scheduler": seconds["scheduler"] / TASKS, "sending": seconds["sending"] / (8 * size)}
 
     def _slowdown(self, threads: int) -> float:
-        """How much longer a product of matrices takes on each of several threads than on one alone."""
+        """How much longer a task takes while all threads are at work, and how long threads wait for each other."""
         if threads < 2:
             return 1.0
-        p, c = 256, block_rows(256)
-        q = [self._rng.standard_normal((p, c)) for _ in range(threads)]
-        count = 3 if self._quick else 40
-
-        def work(a: Array) -> float:
-            out = np.empty((p, p))
-            start = time.thread_time()
-            for _ in range(count):
-                np.exp(-a, out=np.empty_like(a))
-                np.matmul(a, a.T, out=out)
-            return time.thread_time() - start
-
-        with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-            work(q[0])
-            alone = min(work(q[0]) for _ in range(3))
-            together = min(float(np.mean(list(pool.map(work, q)))) for _ in range(3))
-        return max(1.0, together / max(alone, 1e-9))
+        found = []
+        for p, d, n in CROWDED:
+            x = self._rng.standard_normal((self._size(n, 1000), d))
+            seconds: dict[int, float] = {}
+            for count in (1, threads) * (1 if self._quick else 2):  # in turn
+                with dask.config.set(scheduler="threads", num_workers=count):
+                    start = time.perf_counter()
+                    kernel = Gaussian(d**0.5)
+                    estimator = _Timed(
+                        kernel=kernel, n_landmarks=self._size(p, 16), landmarks="uniform", random_state=0
+                    )
+                    estimator.fit(x, progress=False)
+                    elapsed = time.perf_counter() - start - estimator.solving
+                seconds[count] = min(elapsed, seconds.get(count, elapsed))
+            found.append(threads * seconds[threads] / seconds[1])
+        return float(np.clip(np.mean(found), 1.0, threads))
 
     def _evaluations(self, draft: Costs) -> Costs:
         """What a kernel function costs at one row, by family, with slopes and without, and a column of its distance."""
@@ -356,9 +370,12 @@ class _Calibration:
     def _choice(self, draft: Costs, threads: int) -> Costs:
         """The seconds of an automatic choice on one thread, and the share of them that several threads divide."""
         x = self._rng.standard_normal((self._size(20_000, 200), 3))
-        clock, processor = time.perf_counter(), time.process_time()
-        estimator = _Timed(random_state=0).fit(x, progress=False)
-        clock, processor = time.perf_counter() - clock, time.process_time() - processor
+        clock = processor = math.inf
+        for _ in range(1 if self._quick else 2):
+            started = time.perf_counter(), time.process_time()
+            estimator = _Timed(random_state=0).fit(x, progress=False)
+            clock = min(clock, time.perf_counter() - started[0])
+            processor = min(processor, time.process_time() - started[1])
         work = replace(_work(estimator, x), automatic=False)
         serial = draft.summing(work) + draft.choosing(work) + estimator.solving
         whole = max(min(clock, processor) if threads == 1 else processor, serial) - serial

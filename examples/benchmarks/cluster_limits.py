@@ -12,6 +12,10 @@ each number of functions p and columns d, the rows as float32 zarr, the Gaussian
 - "worker MB/s": what a worker sends, each of its results once, and reads from the store;
 - "solution s": on the driver, after the pass, with one BLAS thread, by powers of p from what was measured.
 
+A second table tells for some fits how many cores pay: "core h" of the pass, its "tasks", the "cores" on which it takes
+as long as the driver alone takes before and after it, or as many as there are tasks or the scheduler can serve, where
+these are fewer; and the minutes of the fit on one core, on sixteen, and on those.
+
     python examples/benchmarks/cluster_limits.py --json cluster_limits.json
 """
 
@@ -20,20 +24,22 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
-from common import Rows, options, report
+from common import Rows, options, report, table
 
 from daskspectral.engine.costs import Costs, Work
-from daskspectral.engine.plan import TASK_BYTES, TASK_FLOPS, TASK_ROWS
+from daskspectral.engine.plan import LEAST_FLOPS, LEAST_TASKS, TASK_BYTES, TASK_FLOPS, TASK_ROWS
 from daskspectral.estimators.calibration import calibrate
-from daskspectral.passes.folds import DEALT_EPOCH, DEFAULT
+from daskspectral.passes.folds import DEALT_EPOCH, DEALT_TASKS, DEFAULT
 from daskspectral.passes.sums import MODE_FLOPS
 
 SHAPES = ((100, 3), (500, 10), (1000, 50), (2000, 100))
 LATTICE = (961, 2)
+FITS = ((1e6, 500, 10), (1e7, 100, 3), (1e7, 1000, 10), (1e8, 500, 10), (1e9, 100, 3), (1e9, 1000, 50), (1e11, 500, 10))
 ITEM = 4  # bytes of a float32
 
 
@@ -62,7 +68,7 @@ def line(costs: Costs, scheduler: float, n: float, workers: int, p: int, d: int,
         modes = (2 * math.isqrt(p) - 1) ** 2
         work = Work(int(n), d, p, int(n / rows), 1, 2, "lattice 2", modes=modes, method="nufft")
         entries = 2 * modes
-    work = Work(**vars(work) | {"row_bytes": float(ITEM * d)})
+    work = replace(work, row_bytes=float(ITEM * d))
     seconds = costs.row(work) * costs.slowdown
     least = 2 * scheduler * workers
     epoch = DEFAULT * max(1, DEALT_EPOCH // DEFAULT)
@@ -82,6 +88,32 @@ def line(costs: Costs, scheduler: float, n: float, workers: int, p: int, d: int,
     }
 
 
+def advice(costs: Costs, scheduler: float, n: float, p: int, d: int) -> dict[str, Any]:
+    """One line of the table of cores that pay."""
+    flops = 4.0 * p * p + 2.0 * p * d + 50.0 * p
+    least = max(LEAST_FLOPS, min(TASK_FLOPS, n * flops / LEAST_TASKS))
+    rows = min(max(least / flops, TASK_ROWS), TASK_BYTES / (8 * d))
+    tasks = max(1, int(n / rows))
+    spread = 1 if tasks >= DEALT_TASKS else DEFAULT  # folds in the sums of a task
+    work = Work(int(n), d, p, tasks, spread, 2, "symmetric", {"Gaussian slope": 1.0}, 0.0, 1.0, 1.0)
+    work = replace(work, row_bytes=float(ITEM * d))
+    alone = costs.choosing(work) + costs.solving(work)
+    whole = costs.summing(work)
+    cores = max(1, min(int(whole / alone), tasks, int(costs.task_of(work) / (2 * scheduler))))
+    minutes = {k: (alone + costs.summing(work, threads=k)) / 60 for k in (1, 16, cores)}
+    return {
+        "n": f"{n:.0e}",
+        "p": p,
+        "d": d,
+        "core h": whole / 3600,
+        "tasks": tasks,
+        "cores": cores,
+        "on 1, min": minutes[1],
+        "on 16, min": minutes[16],
+        "on those, min": minutes[cores],
+    }
+
+
 @click.command(help=__doc__)
 @options(repeats=3)
 @click.option("--n", default=1e12, show_default=True, help="Rows.")
@@ -96,7 +128,11 @@ def main(quick: bool, repeats: int, json_path: Path | None, n: float, workers: i
     if any(name.startswith("nufft 2 ") for name in costs.modes):
         rows.append(line(costs, scheduler, n, workers, *LATTICE, True))
     notes = ["", f"a task that does nothing costs {1e3 * scheduler:.2f} ms on a LocalCluster of two processes"]
-    report(f"{n:.0e} rows on {workers} workers", rows, json_path, notes, markdown=True, scheduler=scheduler)
+    paying = [advice(costs, scheduler, *sizes) for sizes in FITS]
+    notes += ["", "Cores that pay:", "", table(paying, markdown=True)]
+    report(
+        f"{n:.0e} rows on {workers} workers", rows, json_path, notes, markdown=True, scheduler=scheduler, paying=paying
+    )
 
 
 if __name__ == "__main__":

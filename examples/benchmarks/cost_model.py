@@ -156,7 +156,7 @@ def main(quick: bool, repeats: int, json_path: Path | None, folder: Path, chosen
         rows.append(one_case(case, folder, file, 1 if quick else repeats, quick))
         click.echo(f"{case.name}: {rows[-1]['ratio']:.2f}", err=True)
     notes = ["", f"calibrated in {seconds:.0f} s", verdict(rows, "ratio"), verdict(rows, "cpu ratio")]
-    report("predicted and measured seconds of fits", rows, json_path, notes, calibration=seconds)
+    report("predicted and measured seconds of fits", rows, json_path, notes, markdown=True, calibration=seconds)
 
 
 if __name__ == "__main__":

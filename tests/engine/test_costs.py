@@ -21,6 +21,7 @@ COSTS = Costs(
     entries=1e-9,
     task=1e-3,
     scheduler=2e-3,
+    sending=1e-9,
     reading=2e-9,
     sampling=1e-8,
     choice=6.0,
@@ -72,7 +73,8 @@ def test_threads_take_tasks_in_turn_and_slow_each_other_down():
 
 def test_a_scheduler_sets_the_pace_of_many_workers():
     few = COSTS.predict(WORK, workers=10, threads=1)
-    assert math.isclose(few.summing, 5 * COSTS.task_of(WORK))
+    sent = 10 * 2 * 200**2 * 8e-9  # the sums of ten groups
+    assert math.isclose(few.summing, 5 * (1.5 * COSTS.task_of(WORK) + sent))  # each host is taken to be busy
     many = COSTS.predict(replace(WORK, tasks=10**6), workers=10_000, threads=1)
     assert math.isclose(many.summing, 2 * 10**6 * 2e-3)
 

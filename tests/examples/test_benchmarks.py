@@ -37,6 +37,8 @@ def test_every_script_tells_what_it_measures(name):
         "billion_modes",
         "chunk_kernel",
         "classes",
+        "cluster_limits",
+        "cost_model",
         "density",
         "embeddings",
         "first_fit",
@@ -55,7 +57,7 @@ def test_every_script_tells_what_it_measures(name):
 )
 def test_quick(name, tmp_path):
     module, out = importlib.import_module(name), tmp_path / "out.json"
-    folder = ["--folder", str(tmp_path)] if name in ("billion_modes", "from_zarr", "gpu") else []
+    folder = ["--folder", str(tmp_path)] if name in ("billion_modes", "cost_model", "from_zarr", "gpu") else []
     folder += ["--device", "cpu"] if name == "gpu" else []
     done = CliRunner().invoke(module.main, ["--quick", "--json", str(out), *folder], catch_exceptions=False)
     assert done.exit_code == 0, done.output
