@@ -17,6 +17,14 @@ from tests.browser import browser, running_browser  # noqa: F401 (fixtures)
 from tests.common import Scheduling, local_cluster
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Settings of the user, such as the costs of the machine, are neither read nor written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[LocalCluster]:
     """Two processes, for tests that leave them alive and as they were."""

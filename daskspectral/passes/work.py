@@ -31,13 +31,16 @@ SLOPE = " slope"
 
 
 def costs_at(calibration: str | os.PathLike[str] | None) -> Costs | None:
-    """The costs of a file, by default of the user's own, None where there is none.
+    """The costs of a file, by default of the user's own, None where there is none that this version wrote.
 
     Raises FileNotFoundError where there is no such `calibration`, ValueError for a file that is none.
     """
     if calibration is not None:
         return Costs.load(calibration)
-    return Costs.load(default_path()) if default_path().exists() else None
+    try:
+        return Costs.load(default_path())
+    except (FileNotFoundError, ValueError):  # a plan does without the costs that another version measured
+        return None
 
 
 def timed(

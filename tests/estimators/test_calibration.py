@@ -67,6 +67,8 @@ def test_the_users_own_file_is_found(file, monkeypatch, tmp_path):
     assert "about" not in str(plan)
     Costs.load(file).save(default_path())
     assert estimator.plan(X).seconds > 0
+    default_path().write_text('{"format": "of another version"}')
+    assert "not measured yet" in estimator.plan(X).untimed
 
 
 @pytest.mark.parametrize("options", [{"workers": 0}, {"threads": 1.5}, {"workers": True}])
