@@ -14,9 +14,10 @@ differences between the classes.
 With --network the same operator's functions are learned by a network, too (extra `neural`). On MNIST's test images, 64
 functions, 1000 labels and 1500 steps a classifier on them is right in 88 % of the cases, on those of landmarks in 94 %.
 
-    python examples/mnist_features.py [--data mnist.npz] [--labels 1000] [--landmarks 1000] [--network 1500] [--out X]
+    python examples/mnist_features.py [--data mnist.npz] [--whole] [--labels 1000] [--network 1500] [--out X]
 
-Without a file the images are the 1797 digits that scikit-learn brings, three times as wide.
+The numbers of the README are those of --whole, which compares more scales and penalties in more draws, with 1000
+landmarks. Without a file the images are the 1797 digits that scikit-learn brings, three times as wide.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import data_files
 import numpy as np
@@ -39,10 +41,6 @@ from daskspectral.operators import Augmentation, Laplacian, Operator
 
 PICTURE = "mnist_features.png"
 MOVES = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))  # rows down, columns to the right
-SCALES = (0.4, 0.6, 0.8, 1.0)  # of the median distance between images
-PENALTIES = (0.01, 0.1, 1.0, 10.0)  # C of the classifier
-DRAWS = 5
-SIZES = (100, 200, 500)  # numbers of labels in the picture, besides --labels
 NAMES = {
     "augmentation": "functions invariant to shifts",
     "laplacian": "eigenfunctions of the Laplacian",
@@ -52,18 +50,32 @@ NAMES = {
 COLOURS = {"augmentation": "tab:blue", "laplacian": "tab:green", "pca": "tab:orange", "network": "tab:red"}
 HIDDEN = (512, 256)  # neurons of the network
 
+
+class Study(NamedTuple):
+    """What is compared: `scales` in median distances between images, `penalties` C of the classifier, `draws` of the
+    labelled images, `sizes`, the numbers of labels in the picture besides --labels, and the basis functions."""
+
+    scales: tuple[float, ...] = (0.6,)
+    penalties: tuple[float, ...] = (0.1, 1.0)
+    draws: int = 3
+    sizes: tuple[int, ...] = (100, 300)
+    landmarks: int = 500
+
+
+WHOLE = Study((0.4, 0.6, 0.8, 1.0), (0.01, 0.1, 1.0, 10.0), 5, (100, 200, 500), 1000)
 Features = Callable[[np.ndarray], np.ndarray]
 
 
 def main(
     data: str | Path | None = None,
     labels: int = 1000,
-    landmarks: int = 1000,
     out: str | Path = ".",
     components: int = 64,
     steps: int = 0,
+    study: Study | None = None,
 ) -> dict[str, float]:
     """Fit, classify, check and draw; the numbers are medians over draws of the labelled images."""
+    study = study or Study()
     picture = Path(out) / PICTURE
     picture.parent.mkdir(parents=True, exist_ok=True)
     plot.refuse_picture(picture, overwrite=True)
@@ -72,11 +84,16 @@ def main(
     seen, held_out = np.split(order, [len(images) * 4 // 5])
     if not 100 <= labels <= len(seen):
         raise ValueError(f"labels must be between 100 and the {len(seen)} images that are not held out; got {labels}")
-    candidates = learn(images[seen], landmarks, components, steps)
+    candidates = learn(images[seen], study, components, steps)
     values = {name: [(f(images[seen]), f(images[held_out])) for f in features] for name, features in candidates.items()}
-    sizes = [*(size for size in SIZES if size < labels), labels]
+    sizes = [*(size for size in study.sizes if size < labels), labels]
     accuracy = {
-        name: np.array([[classify(v, digits[seen], digits[held_out], size, s) for s in range(DRAWS)] for size in sizes])
+        name: np.array(
+            [
+                [classify(v, digits[seen], digits[held_out], size, s, study.penalties) for s in range(study.draws)]
+                for size in sizes
+            ]
+        )
         for name, v in values.items()
     }
     draw(sizes, accuracy, components, picture)
@@ -107,7 +124,7 @@ def moved(images: np.ndarray, down: int, right: int) -> np.ndarray:
     return grid[:, side - down : 2 * side - down, side - right : 2 * side - right].reshape(images.shape)
 
 
-def learn(images: np.ndarray, landmarks: int, components: int, steps: int = 0) -> Mapping[str, list[Features]]:
+def learn(images: np.ndarray, study: Study, components: int, steps: int = 0) -> Mapping[str, list[Features]]:
     """For each method, the candidates of cross-validation: functions from images to features."""
     views = tuple(moved(images, *move) for move in MOVES)
     median = np.median(pairwise_distances(images[:1000])[np.triu_indices(min(1000, len(images)), 1)])
@@ -115,7 +132,7 @@ def learn(images: np.ndarray, landmarks: int, components: int, steps: int = 0) -
     def fit(operator: Operator, data: np.ndarray | tuple[np.ndarray, ...], scale: float) -> Features:
         kernel = Gaussian(float(scale * median))
         model = SpectralDecomposition(
-            operator, kernel, n_components=components + 1, n_landmarks=landmarks, random_state=0
+            operator, kernel, n_components=components + 1, n_landmarks=study.landmarks, random_state=0
         ).fit(data)
         return lambda x: model.transform(x)[:, 1:]  # the first function is constant
 
@@ -127,22 +144,27 @@ def learn(images: np.ndarray, landmarks: int, components: int, steps: int = 0) -
         return lambda x: model.transform(x)[:, 1:]
 
     return {
-        "augmentation": [fit(Augmentation(len(views)), views, scale) for scale in SCALES],
-        "laplacian": [fit(Laplacian(), images, scale) for scale in SCALES],
+        "augmentation": [fit(Augmentation(len(views)), views, scale) for scale in study.scales],
+        "laplacian": [fit(Laplacian(), images, scale) for scale in study.scales],
         "pca": [PCA(components, whiten=whiten, random_state=0).fit(images).transform for whiten in (False, True)],
         **({"network": [network()]} if steps else {}),
     }
 
 
 def classify(
-    values: list[tuple[np.ndarray, np.ndarray]], seen: np.ndarray, held_out: np.ndarray, labels: int, draw: int
+    values: list[tuple[np.ndarray, np.ndarray]],
+    seen: np.ndarray,
+    held_out: np.ndarray,
+    labels: int,
+    draw: int,
+    penalties: tuple[float, ...],
 ) -> float:
     """The accuracy on held-out images of the classifier and features that are best in cross-validation."""
     labelled = np.random.default_rng(draw).choice(len(seen), labels, replace=False)
     folds = KFold(5, shuffle=True, random_state=draw)
     best = (0.0, 0.0)
     for known, unknown in values:
-        search = GridSearchCV(LogisticRegression(max_iter=5000), {"C": PENALTIES}, cv=folds)
+        search = GridSearchCV(LogisticRegression(max_iter=5000), {"C": penalties}, cv=folds)
         search.fit(known[labelled], seen[labelled])
         if search.best_score_ > best[0]:
             best = search.best_score_, search.score(unknown, held_out)
@@ -173,12 +195,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="file with the arrays X (n, side^2) uint8 and y (n,); digits without it")
     parser.add_argument("--labels", type=int, default=1000, help="images whose labels are used")
-    parser.add_argument("--landmarks", type=int, default=1000, help="basis functions")
+    parser.add_argument("--whole", action="store_true", help="more scales, penalties, draws and landmarks: minutes")
     parser.add_argument("--out", default=".", help="folder for the picture; made if missing")
     parser.add_argument(
         "--network", type=int, default=0, metavar="STEPS", help="a network too, trained in so many steps"
     )
     arguments = parser.parse_args()
-    given = arguments.data, arguments.labels, arguments.landmarks, arguments.out
-    for name, value in main(*given, steps=arguments.network).items():
+    given = arguments.data, arguments.labels, arguments.out
+    study = WHOLE if arguments.whole else Study()
+    for name, value in main(*given, steps=arguments.network, study=study).items():
         print(f"{name}: {value:.4g}")

@@ -7,7 +7,7 @@ Needs the extra `test` (pdoc). Every warning is an error. The pages ask nothing 
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import shutil
 import sys
 import warnings
@@ -33,7 +33,7 @@ import gallery  # noqa: E402
 import names  # noqa: E402
 import prose  # noqa: E402
 
-TITLES = {  # in the order of the navigation; the package itself lists what the others document
+MODULES = {  # in the order of the navigation; the package itself lists what the others document
     "daskspectral": "the package",
     "daskspectral.estimators": "what is fitted",
     "daskspectral.operators": "what is decomposed",
@@ -53,9 +53,6 @@ TITLES = {  # in the order of the navigation; the package itself lists what the 
     "daskspectral.testing": "checks of your own parts",
     "daskspectral.errors": "errors and warnings",
 }
-
-
-MODULES = {name: title for name, title in TITLES.items() if importlib.util.find_spec(name)}
 
 
 class Written:
@@ -102,12 +99,6 @@ def rendering() -> Iterator[Any]:
         yield environment
 
 
-def guided(page: str) -> bool:
-    """Whether there is such a page: of a readme, or of a module."""
-    name = page.partition(".html")[0].replace("/", ".")
-    return name in MODULES or f"{name}.html" in gallery.READMES.values()
-
-
 def build(out: Path, sections: list[gallery.Section] | None = None) -> list[Path]:
     """Write all pages into a folder, which is emptied first; the paths of the pages."""
     sections = gallery.read() if sections is None else sections
@@ -118,7 +109,7 @@ def build(out: Path, sections: list[gallery.Section] | None = None) -> list[Path
             "names": known,
             "module_titles": MODULES,
             "shown_members": names.shown_members,
-            "guides": [(title, page) for title, page in gallery.GUIDES if guided(page)],
+            "guides": gallery.GUIDES,
             "version": modules["daskspectral"].obj.__version__,
         }
         if out.exists():

@@ -64,8 +64,8 @@ def slope(n: np.ndarray, error: np.ndarray) -> float:
 
 
 def report(table: xr.Dataset) -> str:
-    """The errors at the most points and the exponents of their decrease."""
-    lines = [f"{'':22}{'d':>4}{'n':>8}{'error':>9}{'exponent':>10}   best kernel, p, scale of the weights"]
+    """The errors at the most points and the exponents of their decrease, as rows of markdown."""
+    lines = ["| | d | n | error (21) | exponent of n | best kernel | p | scale of the weights |", "|---|" + "---|" * 7]
     labels = kernel_labels(table)
     for name, title in TITLES.items():
         found = best(table, name)
@@ -73,17 +73,18 @@ def report(table: xr.Dataset) -> str:
             at = found.sel(d=d)
             last = at.isel(n=-1)
             family, parameter = labels[int(last.kernel)]
-            weights = f", {float(last.weights):g}" if "weights" in last else ""
+            weights = f"{float(last.weights):g}" if "weights" in last else ""
+            exponent = slope(at.n.values, at.error.values)
             lines.append(
-                f"{title:22}{d:4}{int(last.n):8}{float(last.error):9.4f}{slope(at.n.values, at.error.values):10.2f}   "
-                f"{family} {parameter:g}, {int(last.p)}{weights}"
+                f"| {title} | {d} | {int(last.n)} | {float(last.error):.4f} | {exponent:.2f} "
+                f"| {family} {parameter:g} | {int(last.p)} | {weights} |"
             )
-    lines.append(f"\n{'family, at most points':22}{'d':>4}{'ambient':>9}{'tangential':>12}")
+    lines += ["", "| family, at most points | d | ambient | tangential |", "|---|---|---|---|"]
     for family in FAMILIES:
         members = [i for i, label in enumerate(labels) if label[0] == family]
         ambient, tangential = (best(table, name, members).error.isel(n=-1) for name in ("ambient", "tangential"))
         for d, found, better in zip(ambient.d.values, ambient.values, tangential.values, strict=True):
-            lines += [f"{family:22}{d:4}{found:9.4f}{better:12.4f}"]
+            lines += [f"| {family} | {d} | {found:.4f} | {better:.4f} |"]
     return "\n".join(lines)
 
 

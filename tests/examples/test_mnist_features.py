@@ -28,22 +28,20 @@ def digits(tmp_path_factory):
     return path
 
 
-def test_invariant_features_tell_digits_apart_with_fewer_errors(example, digits, tmp_path, monkeypatch):
-    for name, value in {"SCALES": (0.6,), "PENALTIES": (0.1, 1.0), "DRAWS": 3, "SIZES": ()}.items():
-        monkeypatch.setattr(example, name, value)
-    numbers = example.main(digits, 200, 200, tmp_path, components=32)
+def test_invariant_features_tell_digits_apart_with_fewer_errors(example, digits, tmp_path):
+    study = example.Study(sizes=(), landmarks=200)
+    numbers = example.main(digits, 200, tmp_path, components=32, study=study)
     assert numbers["accuracy, augmentation"] >= 0.92
     assert numbers["errors of laplacian over errors of augmentation"] >= 1.1
     assert numbers["errors of pca over errors of augmentation"] >= 1.1
     assert [p.name for p in tmp_path.iterdir()] == [example.PICTURE]
 
 
-def test_the_features_change_least_under_shifts(example, digits, monkeypatch):
-    monkeypatch.setattr(example, "SCALES", (0.6,))
+def test_the_features_change_least_under_shifts(example, digits):
     images, _ = example.load(digits)
     seen, held_out = images[:800], images[800:1100]
     change = {}
-    for name, (features, *_) in example.learn(seen, 100, 8).items():
+    for name, (features, *_) in example.learn(seen, example.Study(landmarks=100), 8).items():
         values = features(held_out)
         shifted = features(example.moved(held_out, 0, 1))
         change[name] = np.median(np.mean((values - shifted) ** 2, axis=0) / values.var(axis=0))

@@ -40,6 +40,7 @@ def test_pictures_are_loaded_in_their_shape(browser, site):
     view = browser.open(site / "gallery.html")
     for picture in view.page.locator("article.example img").all():
         picture.scroll_into_view_if_needed()
+        picture.evaluate("image => image.decode()")  # they are loaded as they come into view
         natural, shown = (
             picture.evaluate(f"image => [image.{width}, image.{height}]")
             for width, height in (("naturalWidth", "naturalHeight"), ("clientWidth", "clientHeight"))
