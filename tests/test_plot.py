@@ -157,7 +157,7 @@ def test_more_columns_are_drawn_in_the_first_two_functions():
     values = estimator.transform(x)
     rows = [np.abs(values[:, 1:3] - place).sum(axis=1).argmin() for place in drawn.get_offsets()]
     coloured = values[rows, 3]
-    scale = Scale.symmetric(max(2.0, np.quantile(np.abs(coloured), 0.995)))
+    scale = Scale.symmetric(max(1.0, np.quantile(np.abs(coloured), 0.95)))
     assert [to_hex(c) for c in drawn.get_facecolors()] == scale.of(coloured)
     assert figure.get_supxlabel() == "eigenfunction 1"
     assert figure.get_supylabel() == "eigenfunction 2"
