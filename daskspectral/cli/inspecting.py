@@ -88,7 +88,7 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     examples=[
         "plan --calibrate",
         "plan fit points.zarr --landmarks 100",
-        "plan --workers 20 --threads-per-worker 16 fit points.zarr --landmarks 1000",
+        "plan --workers 20 --threads-per-worker 16 fit points.zarr --landmarks 100",
         "plan regress points.zarr y.zarr --json",
     ],
 )

@@ -30,8 +30,8 @@ SLOPE = " slope"
 """What follows the family of a kernel whose first derivatives are evaluated, too."""
 
 
-def costs_at(calibration: str | os.PathLike[str] | None) -> Costs | None:
-    """The costs of a file, by default of the user's own, None where there is none that this version wrote.
+def costs_at(calibration: str | os.PathLike[str] | None) -> Costs | str:
+    """The costs of a file, by default of the user's own; where this one is missing or of no use, why there are none.
 
     Raises FileNotFoundError where there is no such `calibration`, ValueError for a file that is none.
     """
@@ -39,15 +39,17 @@ def costs_at(calibration: str | os.PathLike[str] | None) -> Costs | None:
         return Costs.load(calibration)
     try:
         return Costs.load(default_path())
-    except (FileNotFoundError, ValueError):  # a plan does without the costs that another version measured
-        return None
+    except FileNotFoundError:
+        return "the costs of this machine are not measured yet (daskspectral plan --calibrate)"
+    except (ValueError, OSError) as error:  # of another version, say: no reason to refuse a plan
+        return str(error)
 
 
 def timed(
     plan: PassPlan,
     source: Source,
     choice: Choice,
-    costs: Costs | None,
+    costs: Costs | str,
     *,
     apart: bool,
     workers: int | None,
@@ -63,11 +65,10 @@ def timed(
             check_whole(name, value)
     try:
         work = work_of(source, choice, plan, apart=apart)
-        found = None if costs is None else costs.predict(work, **_machines(workers, threads))
+        found = None if isinstance(costs, str) else costs.predict(work, **_machines(workers, threads))
     except Unpredictable as reason:
         return replace(plan, untimed=str(reason))
-    why = "the costs of this machine are not measured yet (daskspectral plan --calibrate)" if costs is None else ""
-    return replace(plan, work=work, time=found, untimed=why)
+    return replace(plan, work=work, time=found, untimed=costs if isinstance(costs, str) else "")
 
 
 def _machines(workers: int | None, threads: int | None) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import zarr
 import daskspectral as dsp
 from daskspectral.cli import command
 from daskspectral.cli.commands import Command
+from daskspectral.estimators import calibration
 from tests.cli.common import call
 
 EXAMPLES = [line for c in command.commands.values() if isinstance(c, Command) for line in c.examples]
@@ -62,6 +64,7 @@ def test_an_example_runs(line: str, prepared: Path, tmp_path: Path, monkeypatch:
     folder = tmp_path / "here"
     shutil.copytree(prepared, folder)
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(calibration, "calibrate", partial(calibration.calibrate, quick=True))  # not a minute
     if "--config model.zarr" in line or "--settings" in line:  # of a model that a command made
         made = "fit points.zarr --kernel gaussian:1 --landmarks 20 --components 4 --out model.zarr --overwrite"
         assert call(made).exit_code == 0

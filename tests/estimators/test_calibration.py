@@ -65,6 +65,11 @@ def test_the_users_own_file_is_found(file, monkeypatch, tmp_path):
     assert plan.seconds is None
     assert "not measured yet (daskspectral plan --calibrate)" in plan.untimed
     assert "about" not in str(plan)
+    default_path().parent.mkdir()
+    default_path().write_text('{"format": "daskspectral costs 0"}')
+    stale = estimator.plan(X)
+    assert stale.seconds is None
+    assert "no calibration of this version" in stale.untimed
     Costs.load(file).save(default_path())
     assert estimator.plan(X).seconds > 0
     default_path().write_text('{"format": "of another version"}')
