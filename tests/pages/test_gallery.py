@@ -90,7 +90,7 @@ def test_numbers_tables_and_pictures_of_a_run_are_kept(builder, tmp_path, monkey
     result = record.run(builder.gallery.Entry("name", "script.py", "p.png"), {}, tmp_path)
     assert result["numbers"] == {"error, 3: of 4": "1.5e-3"}
     assert result["table"] == "| a | b |"
-    assert result["seconds"] > 0
+    assert 0 <= result["seconds"] < 60
     record.compress(tmp_path / "p.png", tmp_path / "small.png")
     assert (tmp_path / "small.png").stat().st_size <= LARGEST
     with Image.open(tmp_path / "small.png") as image:

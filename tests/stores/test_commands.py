@@ -37,6 +37,11 @@ LINES = {
     "jacobi": ["jacobi URL/p.zarr --out o.zarr"],
     "graph": ["graph URL/p.zarr --out o.zarr", "graph URL/p.zarr --neighbours 4 --out o.zarr"],
     "plan": ["plan fit URL/p.zarr"],
+    "report": [
+        "report URL/m.zarr --out o.html",
+        "report m.zarr URL/p.zarr --out o.html",
+        "report m.zarr --out URL/o.html",
+    ],
     "plot": ["plot URL/m.zarr --out o.png", "plot m.zarr URL/p.zarr --out o.png", "plot m.zarr --out URL/o.png"],
     "verify": ["verify URL/p.zarr"],
     "transform": [
