@@ -28,10 +28,10 @@ from sklearn.datasets import load_digits
 from daskspectral import datasets
 
 HEAD = """
-import json, resource, sys, time, warnings
+import json, sys, time, warnings
 warnings.simplefilter("ignore")
 folder = sys.argv[1]
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def peak(): return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
 """
 START = "before, start = peak(), time.perf_counter()\n"
 TAIL = """
