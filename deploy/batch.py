@@ -36,10 +36,13 @@ class System:
 
 def jobs(system: System, options: dict[str, Any]) -> Any:
     """The worker jobs, none submitted yet: a cluster of dask-jobqueue, whose scheduler is this process."""
+    interrupted = signal.getsignal(signal.SIGINT)
     try:
         import dask_jobqueue
     except ImportError as error:
         raise click.ClickException("dask-jobqueue is missing: pip install daskspectral[hpc]") from error
+    finally:  # the import has SIGINT end the process with status 0, as if the fit had come to its end
+        signal.signal(signal.SIGINT, interrupted)
     from distributed.security import Security
 
     logs = Path(options["logs"]).resolve()

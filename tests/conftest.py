@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -18,11 +20,20 @@ from tests.common import Scheduling, local_cluster
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Settings of the user, such as the costs of the machine, are neither read nor written."""
+    folder = tmp_path_factory.mktemp("config")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
-        yield
+        patch.setenv("XDG_CONFIG_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def no_settings_left(own_folder: Path) -> Iterator[None]:
+    """What one test writes there, no other reads."""
+    yield
+    for settings in own_folder.iterdir():
+        shutil.rmtree(settings)
 
 
 @pytest.fixture(scope="session")

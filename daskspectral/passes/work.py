@@ -64,11 +64,13 @@ def timed(
         if value is not None:
             check_whole(name, value)
     try:
-        work = work_of(source, choice, plan, apart=apart)
-        found = None if isinstance(costs, str) else costs.predict(work, **_machines(workers, threads))
+        plan = replace(plan, work=work_of(source, choice, plan, apart=apart))
+        if isinstance(costs, str):
+            return replace(plan, untimed=costs)
+        assert plan.work is not None
+        return replace(plan, time=costs.predict(plan.work, **_machines(workers, threads)))
     except Unpredictable as reason:
         return replace(plan, untimed=str(reason))
-    return replace(plan, work=work, time=found, untimed=costs if isinstance(costs, str) else "")
 
 
 def _machines(workers: int | None, threads: int | None) -> dict[str, int]:

@@ -8,7 +8,7 @@ import zarr
 
 from daskspectral.engine.costs import Costs, default_path
 from daskspectral.estimators import SpectralDecomposition, calibration
-from daskspectral.kernels import Gaussian
+from daskspectral.kernels import Gaussian, Matern
 from tests.cli.common import call, done, facts
 from tests.engine.test_costs import COSTS
 
@@ -56,8 +56,12 @@ def test_a_file_of_ones_own_and_the_numbers_of_workers() -> None:
     )
 
 
-def test_no_time_says_why() -> None:
+def test_no_time_says_why_and_leaves_the_work() -> None:
     done("plan --calibrate")
+    plan = SpectralDecomposition(kernel=Matern(4.5, 1.0), n_landmarks=40).plan("points.zarr")
+    assert plan.time is None
+    assert plan.work is not None
+    assert (plan.work.p, plan.work.n) == (41, 500)  # the constant function, too
     text = done("plan fit points.zarr --kernel matern:4.5:1 --landmarks 40")
     assert text.splitlines()[1].startswith("no time: nothing was measured for the kernel Matern 4.5 slope, only for ")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed (pip install daskspectral[hpc])")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("dask_jobqueue") is None,
+    reason="dask-jobqueue is not installed (pip install daskspectral[hpc])",
+)
 
 
 def script(system: str) -> ModuleType:
@@ -140,3 +144,13 @@ def test_the_driver_without_arguments(tmp_path: Path) -> None:
     done = subprocess.run([DEPLOY / "pbs" / "driver.pbs"], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "give the file of arguments" in done.stderr
+
+
+def test_an_interrupt_stays_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To import dask_jobqueue has SIGINT end the process with status 0, as after a result."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "dask_jobqueue"]:
+        monkeypatch.delitem(sys.modules, name)
+    before = signal.getsignal(signal.SIGINT)
+    worker_job("pbs", tmp_path, monkeypatch)
+    assert "dask_jobqueue.runner" in sys.modules
+    assert signal.getsignal(signal.SIGINT) is before

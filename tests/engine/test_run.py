@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -393,8 +394,13 @@ def ours() -> list[str]:
 
 
 @contextmanager
-def interrupted_after(started: threading.Event) -> Iterator[None]:
-    """SIGINT to the main thread once the first task has started."""
+def interrupted_after(started: threading.Event, ended: type[BaseException] = KeyboardInterrupt) -> Iterator[None]:
+    """SIGINT to the main thread once the first task has started, as a process finds it that has imported nothing.
+
+    To import dask_jobqueue, which other tests do, has the signal end the process by SystemExit: that is to be `ended`.
+    """
+    handler = signal.default_int_handler if ended is KeyboardInterrupt else lambda *_: sys.exit()
+    before = signal.signal(signal.SIGINT, handler)
     main = threading.main_thread().ident
     assert main is not None
 
@@ -406,17 +412,19 @@ def interrupted_after(started: threading.Event) -> Iterator[None]:
     thread = threading.Thread(target=interrupt)
     thread.start()
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(ended):
             yield
     finally:
         started.set()
         thread.join()
+        signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.parametrize("ended", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "own pool"])
 @pytest.mark.parametrize("verb", ["reduce", "map"])
 def test_interrupt_leaves_nothing_running_and_nothing_written(
-    verb: str, scheduler: str, scheduling: Scheduling, tmp_path: Path
+    verb: str, scheduler: str, ended: type[BaseException], scheduling: Scheduling, tmp_path: Path
 ) -> None:
     started, calls = threading.Event(), []
 
@@ -429,7 +437,7 @@ def test_interrupt_leaves_nothing_running_and_nothing_written(
 
     source = open_source(X)
     run = Run(source, Plan(tuple((i, i + 10) for i in range(0, N, 10)), epoch=100))
-    with scheduling(scheduler), interrupted_after(started):
+    with scheduling(scheduler), interrupted_after(started, ended):
         if verb == "reduce":
             run.reduce(Slow())
         else:
