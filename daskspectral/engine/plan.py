@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from daskspectral.data.source import Source
 
 TASK_FLOPS = 2e10  # a task of half a second to a second on one core
+MOST_TASKS = 100_000  # a scheduler serves some hundreds a second: tasks of very long runs are longer
 LEAST_FLOPS = 2e9  # tasks of short runs are smaller, down to this, for parallelism
 LEAST_TASKS = 16
 TASK_ROWS = 1 << 14  # several blocks at least, where there are rows enough: a p x p result is small beside them
@@ -59,18 +60,23 @@ class Plan:
         return waiting
 
 
+def task_rows(n: int, flops_per_row: float, row_bytes: int) -> int:
+    """The rows of a task of a run over n rows: about 2e10 operations, less in short runs, more in very long ones."""
+    work = n * flops_per_row
+    flops = max(min(TASK_FLOPS, max(LEAST_FLOPS, work / LEAST_TASKS)), work / MOST_TASKS)
+    rows = int(flops / max(flops_per_row, 1.0))
+    if n >= LEAST_TASKS * TASK_ROWS:
+        rows = max(rows, TASK_ROWS)
+    return max(1, min(rows, TASK_BYTES // max(row_bytes, 1)))
+
+
 def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, splittable: bool = True) -> Plan:
-    """Ranges of about 2e10 operations each, fewer in short runs, of whole chunks; a chunk of much more work is split.
+    """Ranges of `task_rows` rows each, of whole chunks; a chunk of much more work is split.
 
     `edges` are the chunk borders (0, ..., n), `row_bytes` the size of a row as float64; chunks of arrays that come as
     dask blocks are not `splittable`.
     """
-    n = int(edges[-1])
-    flops = min(TASK_FLOPS, max(LEAST_FLOPS, n * flops_per_row / LEAST_TASKS))
-    rows = int(flops / max(flops_per_row, 1.0))
-    if n >= LEAST_TASKS * TASK_ROWS:
-        rows = max(rows, TASK_ROWS)
-    rows = max(1, min(rows, TASK_BYTES // max(row_bytes, 1)))
+    rows = task_rows(int(edges[-1]), flops_per_row, row_bytes)
     ranges: list[tuple[int, int]] = []
     start = 0
     for stop, following in zip(edges[1:].tolist(), [*edges[2:].tolist(), None], strict=True):

@@ -8,7 +8,8 @@ each number of functions p and columns d, the rows as float32 zarr, the Gaussian
 - "tasks": as the plan cuts them, and the seconds of one; "scheduler h": what the scheduler, one process, takes for them
   and their additions, two tasks for each range of rows;
 - "least s": the length of a task from which the scheduler keeps up, twice its cost for each worker;
-- "driver MB/s": what reaches the driver of the sums of ten folds, from each epoch of 100 tasks of that length;
+- "driver MB/s": what reaches the driver of the sums of ten folds, from each epoch of 100 tasks of that length, or of
+  their own where this is more;
 - "worker MB/s": what a worker sends, each of its results once, and reads from the store;
 - "solution s": on the driver, after the pass, with one BLAS thread, by powers of p from what was measured.
 
@@ -32,7 +33,7 @@ import click
 from common import Rows, options, report, table
 
 from daskspectral.engine.costs import Costs, Work
-from daskspectral.engine.plan import LEAST_FLOPS, LEAST_TASKS, TASK_BYTES, TASK_FLOPS, TASK_ROWS
+from daskspectral.engine.plan import task_rows
 from daskspectral.estimators.calibration import calibrate
 from daskspectral.passes.folds import DEALT_EPOCH, DEALT_TASKS, DEFAULT
 from daskspectral.passes.sums import MODE_FLOPS
@@ -61,7 +62,7 @@ def cluster_task(tasks: int, repeats: int) -> float:
 def line(costs: Costs, scheduler: float, n: float, workers: int, p: int, d: int, lattice: bool) -> dict[str, Any]:
     """One line of the table."""
     flops = MODE_FLOPS if lattice else 4.0 * p * p + 2.0 * p * d + 50.0 * p
-    rows = min(max(TASK_FLOPS / flops, TASK_ROWS), TASK_BYTES / (8 * d))
+    rows = task_rows(int(n), flops, 8 * d)
     work = Work(int(n), d, p, int(n / rows), 1, 2, "symmetric", {"Gaussian slope": 1.0}, 0.0, 1.0, 1.0)
     entries = 2 * p * p
     if lattice:
@@ -70,7 +71,8 @@ def line(costs: Costs, scheduler: float, n: float, workers: int, p: int, d: int,
         entries = 2 * modes
     work = replace(work, row_bytes=float(ITEM * d))
     seconds = costs.row(work) * costs.slowdown
-    least = 2 * scheduler * workers
+    least, task = 2 * scheduler * workers, costs.task_of(work)
+    length = max(least, task)
     epoch = DEFAULT * max(1, DEALT_EPOCH // DEFAULT)
     return {
         "functions": f"lattice, {p}" if lattice else f"{p}",
@@ -78,12 +80,12 @@ def line(costs: Costs, scheduler: float, n: float, workers: int, p: int, d: int,
         "row us": 1e6 * seconds,
         "hours": n * seconds / workers / 3600,
         "tasks": f"{work.tasks:.1e}",
-        "a task s": costs.task_of(work),
+        "a task s": task,
         "scheduler h": 2 * work.tasks * scheduler / 3600,
         "least s": least,
         "rows of it": f"{least / seconds:.1e}",
-        "driver MB/s": DEFAULT * 8 * entries / epoch * workers / least / 1e6,
-        "worker MB/s": (8 * entries / least + ITEM * d / seconds) / 1e6,
+        "driver MB/s": DEFAULT * 8 * entries / epoch * workers / length / 1e6,
+        "worker MB/s": (8 * entries / length + ITEM * d / seconds) / 1e6,
         "solution s": costs.solving(work),
     }
 
@@ -91,9 +93,7 @@ def line(costs: Costs, scheduler: float, n: float, workers: int, p: int, d: int,
 def advice(costs: Costs, scheduler: float, n: float, p: int, d: int) -> dict[str, Any]:
     """One line of the table of cores that pay."""
     flops = 4.0 * p * p + 2.0 * p * d + 50.0 * p
-    least = max(LEAST_FLOPS, min(TASK_FLOPS, n * flops / LEAST_TASKS))
-    rows = min(max(least / flops, TASK_ROWS), TASK_BYTES / (8 * d))
-    tasks = max(1, int(n / rows))
+    tasks = max(1, int(n / task_rows(int(n), flops, 8 * d)))
     spread = 1 if tasks >= DEALT_TASKS else DEFAULT  # folds in the sums of a task
     work = Work(int(n), d, p, tasks, spread, 2, "symmetric", {"Gaussian slope": 1.0}, 0.0, 1.0, 1.0)
     work = replace(work, row_bytes=float(ITEM * d))
