@@ -229,8 +229,9 @@ class SDPEmbedding(Transformer):
             laid = source
             if self.standardize:
                 laid = standardized(source, on_invalid=on_invalid, progress=progress)
+            seed = int(rng.integers(2**31))  # drawn first: the same ascent for a word and the number it stands for
             bandwidth = chosen_bandwidth(laid, self.bandwidth, rng, on_invalid=on_invalid, progress=progress)
-            return {"preparation": laid.preparation, "bandwidth": bandwidth, "seed": int(rng.integers(2**31))}
+            return {"preparation": laid.preparation, "bandwidth": bandwidth, "seed": seed}
 
         if checkpoint is None:
             found = self._embedded(source, constants(), None, on_invalid, progress)

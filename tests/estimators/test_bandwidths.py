@@ -41,7 +41,7 @@ def test_a_word_is_the_number_that_it_stands_for(name: str, word: str) -> None:
     assert est.bandwidth_ == pytest.approx(expected(X, word), rel=1e-12)
     number = clone(est).set_params(bandwidth=est.bandwidth_).fit(X)
     assert number.bandwidth_ == est.bandwidth_
-    np.testing.assert_allclose(est.spectrum_, number.spectrum_, rtol=1e-3)  # both to the tolerance of the solver
+    np.testing.assert_allclose(est.spectrum_, number.spectrum_, rtol=1e-9)
     in_blocks = clone(est).fit(da.from_array(X, chunks=(70, 1)))
     assert in_blocks.bandwidth_ == est.bandwidth_
 
