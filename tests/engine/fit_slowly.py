@@ -4,6 +4,7 @@ With "later" as the last argument, reads are slow once an epoch is in the checkp
 """
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -27,6 +28,7 @@ def read(self: ZarrReader, start: int, stop: int) -> object:
 
 if __name__ == "__main__":
     points, folder, pause = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background ignores it
     later = sys.argv[4:] == ["later"]
     plan.EPOCH, plan.TASK_FLOPS, plan.LEAST_FLOPS = 2, 3e6, 3e6
     folds.LEAST_JOINED = 1 << 20
