@@ -17,6 +17,7 @@ from daskspectral.engine import Run
 from daskspectral.engine import plan as planning
 from tests.browser import browser, running_browser  # noqa: F401 (fixtures)
 from tests.common import Scheduling, local_cluster
+from tests.stand_in import gotten, stand_in  # noqa: F401 (fixtures)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,8 +11,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from daskspectral import devices
 from daskspectral.devices import Device
 
 METHODS = ("astype", "reshape", "copy", "sum", "mean", "prod", "any", "all", "ravel", "transpose", "swapaxes", "dot")
@@ -159,3 +161,25 @@ class Exhausted(Exception):
 
 
 STAND_IN = Device("cuda", MODULE, exhausted=Exhausted)
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Device:
+    """The stand-in under the name "cuda"."""
+    monkeypatch.setattr(devices, "_without_gpu", lambda: "")
+    monkeypatch.setattr(devices, "_cuda", lambda: STAND_IN)
+    return STAND_IN
+
+
+@pytest.fixture
+def gotten(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes of what has come from the stand-in."""
+    shapes: list[tuple[int, ...]] = []
+    plain = stand_in.module.asnumpy
+
+    def counted(values: There) -> Any:
+        shapes.append(values.shape)
+        return plain(values)
+
+    monkeypatch.setattr(stand_in.module, "asnumpy", counted)
+    return shapes

@@ -45,4 +45,5 @@ class SpanGradient:
 def _pulled(t: Array, a: Array, y: Array) -> Array:
     """sum_i t_ik a_ij y_i in one product, (c, m, d)."""
     together = (a[:, :, None] * y[:, None]).reshape(len(a), -1)
-    return np.asarray((t.T @ together).reshape(-1, a.shape[1], y.shape[1]))
+    found: Array = (t.T @ together).reshape(-1, a.shape[1], y.shape[1])
+    return found

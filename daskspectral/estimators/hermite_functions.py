@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice, LandmarkBasis
 from daskspectral.data.source import Preparation
+from daskspectral.engine.accelerators import chosen_device
 from daskspectral.estimators.regressor import Regressor
 from daskspectral.moments import Moments
 from daskspectral.moments.regression import RidgeProblem
@@ -64,5 +65,6 @@ class RegressionFunctions(Regressor):
 
     def _predictor(self) -> tuple[SpanValues, int | None]:
         by_target = self.coef_.reshape(len(self.coef_), -1)
-        function = SpanValues(self.basis_, by_target, preparation=self.preparation_)
+        device = chosen_device(self.device)
+        function = SpanValues(self.basis_, by_target, preparation=self.preparation_, device=device)
         return function, self.coef_.shape[1] if self.coef_.ndim == 2 else None

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.devices import ACCELERATOR_ROWS, HOST, Device
 from daskspectral.modes import nufft
 from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest
 
 NUFFT_ROWS = 2**16  # of a call
+VALUES_THERE = 2**26  # that wait to be added, on an accelerator
 # The most lattice functions at which matrix products are as quick as the nonuniform FFT at eps = 1e-9, where there are
 # up to 2, up to 7, or more functions to evaluate.
 MATMUL_SIZES = {1: (11, 41, 121), 2: (121, 225, 729), 3: (3375, 4913, 4913)}
@@ -22,7 +24,8 @@ class LatticeValues:
     """k functions with coefficients (p, k) in the order of `basis.FourierLattice` of these orders m.
 
     The functions are 1, sqrt2 cos(j.t), sqrt2 sin(j.t), j over one of each pair +-j in lexicographic order. Complex
-    coefficients give complex values. By default the method is the one that `evaluation_method` gives.
+    coefficients give complex values. By default the method is the one that `evaluation_method` gives; on an accelerator
+    it is "matmul".
 
     Raises ValueError for coefficients of another shape and for an unknown method; ImportError for "nufft" where finufft
     is not installed.
@@ -37,17 +40,23 @@ class LatticeValues:
     """
 
     def __init__(
-        self, orders: tuple[int, ...], coefficients: NDArray[Any], method: str | None = None, eps: float = 1e-9
+        self,
+        orders: tuple[int, ...],
+        coefficients: NDArray[Any],
+        method: str | None = None,
+        eps: float = 1e-9,
+        device: Device = HOST,
     ):
         size = math.prod(2 * order + 1 for order in orders)
         if coefficients.ndim != 2 or len(coefficients) != size:
             raise ValueError(f"coefficients have shape ({size}, functions); these have {coefficients.shape}")
-        self.orders, self.eps = orders, eps
+        self.orders, self.eps, self.device = orders, eps, device
         self._is_complex = np.iscomplexobj(coefficients)
         if self._is_complex:
             coefficients = np.concatenate([coefficients.real, coefficients.imag], axis=1)
         self._modes = modes_of(orders, np.asarray(coefficients, dtype=float))
-        self.method = method or evaluation_method(orders, self._modes.shape[0], nufft.available())
+        available = nufft.available() and not device.accelerated
+        self.method = method or evaluation_method(orders, self._modes.shape[0], available)
         if self.method not in ("matmul", "nufft"):
             raise ValueError(f"method must be 'matmul' or 'nufft'; it is {method!r}")
 
@@ -81,7 +90,10 @@ class LatticeValues:
             raise ValueError("angles must be finite")
         out = np.empty((len(angles), len(modes)))
         if out.size:
-            (_by_nufft if self.method == "nufft" else _by_matmul)(self.orders, angles, modes, self.eps, out)
+            if self.method == "nufft":
+                _by_nufft(self.orders, angles, modes, self.eps, out)
+            else:
+                _by_matmul(self.orders, angles, modes, self.device, out)
         return out
 
 
@@ -129,23 +141,25 @@ def _by_nufft(orders: tuple[int, ...], angles: Array, modes: ComplexArray, eps: 
                 out[rows, 2 * i + 1] = found.imag
 
 
-def _by_matmul(orders: tuple[int, ...], angles: Array, modes: ComplexArray, eps: float, out: Array) -> None:
-    """The right factor contracted by a matrix product, then the left one row by row."""
+def _by_matmul(orders: tuple[int, ...], angles: Array, modes: ComplexArray, device: Device, out: Array) -> None:
+    """The right factor contracted by a matrix product, then the left one row by row, on a device."""
     k = len(modes)
     split = split_for(orders, k)
     left, right = split.shape
-    coefficients = split.coefficients(modes).reshape(k * left, right)
+    coefficients = device.put(split.coefficients(modes).reshape(k * left, right))
     size = split.block_rows(k)
-    factors, products = Factors(split, size), np.empty((k * left, size))
+    if device.accelerated:
+        size = min(ACCELERATOR_ROWS, max(size, VALUES_THERE // (k * left)), len(angles))
+    factors, products = Factors(split, size, device=device), device.empty((k * left, size))
     for start in range(0, len(angles), size):
         rows = slice(start, start + size)
-        a, b = factors.of(angles[rows])
-        product = products if a.shape[1] == size else np.empty((k * left, a.shape[1]))
+        a, b = factors.of(device.put(angles[rows]))
+        product = products if a.shape[1] == size else device.empty((k * left, a.shape[1]))
         np.matmul(coefficients, b, out=product)
         parts = product.reshape(k, left, -1)
         if left > 1:
             parts *= a
-        out[rows] = parts.sum(axis=1).T
+        out[rows] = device.get(parts.sum(axis=1).T)
 
 
 @cache

@@ -145,4 +145,5 @@ class Extension(Registered, RowFunction):
         return np.concatenate(parts)
 
     def state(self) -> dict[str, Any]:
-        return super().state() | {"nan_rows": False, "uncovered": "nearest"}
+        found = super().state() | {"nan_rows": False, "uncovered": "nearest"}
+        return {name: value for name, value in found.items() if name != "device"}  # of a run, not of a model

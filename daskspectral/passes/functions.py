@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Arena, Basis, Block, EquivariantBasis, FourierLattice, LandmarkBasis
+from daskspectral.basis import Arena, Basis, Block, EquivariantBasis, Evaluation, FourierLattice, LandmarkBasis
 from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.basis.gradient import SpanGradient
 from daskspectral.devices import ACCELERATOR_ROWS, HOST, Device, device_of
@@ -35,15 +35,13 @@ class SpanValues(RowFunction):
     Rows outside the box of a lattice have the values of its nearest point, and the derivative 0 along the way there.
 
     `coefficients` (p, k), real or complex, decide the dtype; the `means` (k,), where given, are subtracted. Rows
-    outside the `support` are told; those beyond the ends of an interval have the values there. Functions are evaluated
-    and multiplied on the `device`.
+    outside the `support` are told; those beyond the ends of an interval have the values there.
     """
 
     basis: Basis
     coefficients: Array
     means: Array | None = None
     support: Support = EVERYWHERE
-    device: str = "cpu"
 
     @property
     def columns(self) -> int:
@@ -55,8 +53,7 @@ class SpanValues(RowFunction):
 
     @property
     def rows(self) -> int:
-        least = ACCELERATOR_ROWS if self.device != "cpu" else 0
-        return max(least, _rows(self.basis))
+        return _rows(self.basis, self.device)
 
     @cached_property
     def _there(self) -> tuple[Device, Basis, Array]:
@@ -65,11 +62,13 @@ class SpanValues(RowFunction):
         return device, device.moved(self.basis), device.put(self.coefficients)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_there"}
+        return {name: value for name, value in vars(self).items() if name not in ("_there", "_lattice")}
 
     @cached_property
     def _lattice(self) -> LatticeValues | None:
-        return LatticeValues(self.basis.orders, self.coefficients) if isinstance(self.basis, FourierLattice) else None
+        if not isinstance(self.basis, FourierLattice):
+            return None
+        return LatticeValues(self.basis.orders, self.coefficients, device=device_of(self.device))
 
     def block(self, x: Array, out: Array) -> Guessed | None:
         guessed, judged = None, self.support.coverage is not None
@@ -188,14 +187,15 @@ class SpanSlopes(RowFunction):
 
     @property
     def rows(self) -> int:
-        return _rows(self.basis)
+        return _rows(self.basis, self.device)
 
     @cached_property
     def _gradient(self) -> Callable[[Array], Array] | None:
         """The gradients (c, m, d) at points by what a basis has of its own; None without."""
-        basis = self.basis
+        basis, device = self.basis, device_of(self.device)
         if isinstance(basis, FourierLattice):
-            values, factors = LatticeValues(basis.orders, self.coefficients), 2 * np.pi / basis.period
+            values = LatticeValues(basis.orders, self.coefficients, device=device)
+            factors = 2 * np.pi / basis.period
 
             def gradient(x: Array) -> Array:
                 points, outside = basis.nearest(x)
@@ -205,7 +205,11 @@ class SpanSlopes(RowFunction):
                 return found
 
             return gradient
-        return SpanGradient(basis, self.coefficients) if isinstance(basis, LandmarkBasis) else None
+        if not isinstance(basis, LandmarkBasis):
+            return None
+        device = device if basis.portable else HOST
+        there = SpanGradient(device.moved(basis), device.put(self.coefficients))
+        return lambda x: device.get(there(device.put(x)))
 
     def _partials(self, x: Array) -> tuple[Array, Guessed | None]:
         """The same from the partial derivatives of any basis, and where they are guesses."""
@@ -213,9 +217,10 @@ class SpanSlopes(RowFunction):
         atoms = [Atom("partial", alpha=unit_index(axis, d)) for axis in range(d)]
         points = self.support.nearest(x)
         judged = [] if self.support.coverage is None else [VALUE]
-        evaluation = self.basis.at(Block({"x": points}, np.dtype(float), Arena()), [*atoms, *judged])
-        found = np.stack([evaluation.feature(atom).T @ self.coefficients for atom in atoms], axis=2)
-        leverage = _leverage(self.support, evaluation.feature(VALUE)) if judged else None
+        device = device_of(self.device)
+        evaluation, coefficients = _at(device.moved(self.basis), points, device, atoms + judged), self.coefficients
+        found = device.get(np.stack([evaluation.feature(a).T @ device.put(coefficients) for a in atoms], axis=2))
+        leverage = _leverage(self.support, device.get(evaluation.feature(VALUE))) if judged else None
         return np.where((points == x)[:, None], found, 0.0), self.support.guessed(x, leverage)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -235,15 +240,20 @@ class SpanSlopes(RowFunction):
 
 def _features(basis: Basis, points: Array, device: Device = HOST) -> Array:
     """The values (p, c) of the functions at points, (p, k c) of functions with k components, on the device."""
+    return _at(basis, points, device, [VALUE]).feature(VALUE)
+
+
+def _at(basis: Basis, points: Array, device: Device, atoms: list[Atom]) -> Evaluation:
+    """The functions at points, on the device."""
     arena = Arena(device)
-    block = Block({"x": points}, np.dtype(float), arena).on(arena)
-    return evaluated(basis, block, [VALUE]).feature(VALUE)
+    return evaluated(basis, Block({"x": points}, np.dtype(float), arena).on(arena), atoms)
 
 
 def _leverage(support: Support, feature: Array, components: int = 1) -> Array | None:
     return None if support.coverage is None else support.coverage.leverage(feature, components)
 
 
-def _rows(basis: Basis) -> int:
+def _rows(basis: Basis, device: str = "cpu") -> int:
     """Rows of a block."""
-    return NUFFT_ROWS if isinstance(basis, FourierLattice) else block_rows(basis.size)
+    least = ACCELERATOR_ROWS if device != "cpu" else 0
+    return max(least, NUFFT_ROWS if isinstance(basis, FourierLattice) else block_rows(basis.size))

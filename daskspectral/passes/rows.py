@@ -37,11 +37,13 @@ class Guessed:
 class RowFunction(ABC):
     """A function from raw rows (c, n_features) to values (c, columns): rows are prepared, then evaluated in blocks.
 
-    With `nan_rows`, invalid rows and rows where the function is undefined become NaN instead of an error.
+    With `nan_rows`, invalid rows and rows where the function is undefined become NaN instead of an error. What costs
+    is computed on the `device`.
     """
 
     preparation: Preparation = field(default_factory=Preparation)
     nan_rows: bool = False
+    device: str = "cpu"
 
     @property
     @abstractmethod

@@ -9,6 +9,7 @@ import numpy as np
 
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.opening import check_widths, open_data
+from daskspectral.engine.accelerators import chosen_device
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import DENSE, dense, lattice_of, on_lattice
 from daskspectral.moments.lattice_large import of_functions
@@ -23,6 +24,7 @@ class Decomposed(Protocol):
 
     moments_: Moments
     n_components: int
+    device: str
 
     @property
     def solver_(self) -> Solver: ...
@@ -53,13 +55,14 @@ def measure_score(
     least = min(model.n_components, *(c.shape[1] for c in functions.values()))
     check_rows(source.n, least, f"X has {source.rows}")
     source = source.allowing_missing(allow_missing)
-    laid = Discretisation.of(fitted)
+    laid, device = Discretisation.of(fitted), chosen_device(model.device)
     moments = measure(
         source,
         laid,
         operator,
-        plan_sums(source, operator, laid.sizes, fitted.dtype, lattice=laid.lattice),
+        plan_sums(source, operator, laid.sizes, fitted.dtype, device=device, lattice=laid.lattice),
         dtype=fitted.dtype,
+        device=device,
         on_invalid=on_invalid,
         progress=progress,
         snapshot=Snapshot(source, allow_missing=allow_missing),

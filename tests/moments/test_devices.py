@@ -61,14 +61,6 @@ OTHERS: dict[str, Basis] = {
 }
 
 
-@pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Device:
-    """The stand-in under the name "cuda"."""
-    monkeypatch.setattr(devices, "_without_gpu", lambda: "")
-    monkeypatch.setattr(devices, "_cuda", lambda: STAND_IN)
-    return STAND_IN
-
-
 def same(made: Measure, batch: Any, tolerance: float = 1e-12) -> None:
     """The sums on the device are arrays of the host, and those that the host finds."""
     wanted = made([batch])
@@ -234,14 +226,6 @@ def test_a_fit_and_its_functions_are_the_same_on_a_device(stand_in: Device) -> N
         here.update(np.concatenate([x, x + 1])).eigenvalues_,
         1e-9,
     )
-
-
-def test_a_regression_is_the_same_on_a_device(stand_in: Device) -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
-    y, slopes = np.sin(x).sum(axis=1), np.cos(x)
-    here = dsp.HermiteRegressor(Gaussian(1.0), n_landmarks=30, random_state=0).fit(x, y, slopes)
-    there = clone(here).set_params(device="cuda").fit(x, y, slopes)
-    assert_close(there.predict(x), here.predict(x), 1e-8)
 
 
 def test_memory_of_a_device(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,74 @@
+"""Functions of a model at rows, on the device of its fit: values, gradients, scores."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import daskspectral as dsp
+from daskspectral.basis import FourierLattice, LandmarkBasis, Vanishing
+from daskspectral.basis.edges import BoxEdge
+from daskspectral.devices import Device
+from daskspectral.kernels import Gaussian, Periodic, Polynomial
+from daskspectral.passes.functions import SpanSlopes, SpanValues
+from tests.common import assert_close
+from tests.operators.test_measured import FIELDS, LANDMARKS
+
+
+class Own(Gaussian):
+    """A user's kernel."""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "lattice"),
+    [(Gaussian(1.0), 0), (Polynomial(4), 0), (Periodic(Gaussian(1.0), (4.0, None)), 0), ("auto", 6)],
+)
+def test_a_regression_is_the_same_on_a_device(
+    kernel: Any, lattice: int, stand_in: Device, gotten: list[tuple[int, ...]]
+) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    y, slopes = np.sin(x).sum(axis=1), np.cos(x)
+    basis = FourierLattice(lattice, method="matmul") if lattice else None
+    here = dsp.HermiteRegressor(kernel, n_landmarks=30, basis=basis, alpha=1e-6, random_state=0).fit(x, y, slopes)
+    there = clone(here).set_params(device="cuda").fit(x, y, slopes)
+    assert_close(there.coef_, here.coef_, 1e-6)
+    there = clone(here).set_params(device="cuda").fit_moments(here.moments_)  # the same function
+    for method in ("predict", "predict_gradient"):
+        gotten.clear()
+        found = getattr(there, method)(x)
+        assert isinstance(found, np.ndarray)
+        assert sum(shape[0] for shape in gotten) == len(x), method  # what came from the device are its values
+        assert_close(found, getattr(here, method)(x), 1e-8 if lattice else 1e-10)  # eps of the transform is 1e-9
+    gotten.clear()
+    assert there.score(x, y) == pytest.approx(here.score(x, y), abs=1e-8)
+    assert sum(shape[0] for shape in gotten) == len(x)
+
+
+def test_scores_of_a_model_are_measured_on_its_device(stand_in: Device, gotten: list[tuple[int, ...]]) -> None:
+    x, new = np.random.default_rng(0).standard_normal((2, 2000, 2))
+    here = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=30, n_components=5, random_state=0).fit(x)
+    there = clone(here).set_params(device="cuda").fit_moments(here.moments_)
+    gotten.clear()
+    assert there.score(new) == pytest.approx(here.score(new), rel=1e-10)
+    assert gotten, "nothing was measured on the device"
+
+
+def test_gradients_of_any_basis_and_of_kernels_of_a_user(stand_in: Device) -> None:
+    """A kernel that is not known to take arrays of a device is evaluated on the host, and what follows is not."""
+
+    x = FIELDS["x"]
+    rng = np.random.default_rng(0)
+    edge = Vanishing(LandmarkBasis(Gaussian(0.9), LANDMARKS), BoxEdge([-9, -9], [9, 9]))
+    for basis in (LandmarkBasis(Own(0.9), LANDMARKS), edge, FourierLattice(2, box=[(-9, 9), (-9, 9)])):
+        coefficients = rng.standard_normal((basis.size, 2))
+        for make in (SpanValues(basis, coefficients), SpanSlopes(basis, coefficients, 2)):
+            found = replace(make, device="cuda")
+            assert_close(found(x)[0], make(x)[0], 1e-10)
+            again = pickle.loads(pickle.dumps(found))  # as it goes to workers
+            np.testing.assert_array_equal(again(x)[0], found(x)[0])
+            assert found.rows >= 65_536
