@@ -49,12 +49,21 @@ class Device:
         return self.module.zeros(shape, dtype)
 
     def put(self, array: Any) -> Any:
-        """An array of the host, there; the array itself where there is the host."""
+        """An array of the host, there; the array itself where there is the host.
+
+        CuPy copies it to pinned memory first, and from there while the host goes on: the array may be overwritten.
+        """
         return self.module.asarray(array)
 
     def get(self, array: Any) -> Any:
         """An array from there, on the host."""
         return self.module.asnumpy(array) if self.accelerated else array
+
+    def mark(self) -> Any:
+        """A place in what it was told to do: `synchronize()` waits, asleep, until it has come so far."""
+        event = self.module.cuda.Event(block=True, disable_timing=True)
+        event.record()
+        return event
 
     def free(self) -> int | None:
         """Free bytes of its memory; None where it is the host's."""

@@ -8,7 +8,7 @@ CuPy lacks (`initial`, `where`).
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -147,12 +147,29 @@ def _there(found: Any) -> Any:
     return found
 
 
+class Event:
+    """A place in a stream. As work is done at once there, it has always been passed."""
+
+    waited: ClassVar[list[Event]] = []
+    """Events that were waited for, in turn."""
+
+    def __init__(self, block: bool, disable_timing: bool):
+        self.recorded = False
+
+    def record(self) -> None:
+        self.recorded = True
+
+    def synchronize(self) -> None:
+        assert self.recorded
+        self.waited.append(self)
+
+
 MODULE = SimpleNamespace(
     empty=lambda shape, dtype=float: There(np.full(shape, np.nan, dtype)),
     zeros=lambda shape, dtype=float: There(np.zeros(shape, dtype)),
     asarray=lambda values: values if isinstance(values, There) else There(np.array(values)),
     asnumpy=lambda values: values._values.copy(),
-    cuda=SimpleNamespace(runtime=SimpleNamespace(memGetInfo=lambda: (16 << 30, 24 << 30))),
+    cuda=SimpleNamespace(Event=Event, runtime=SimpleNamespace(memGetInfo=lambda: (16 << 30, 24 << 30))),
 )
 
 

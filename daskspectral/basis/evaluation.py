@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from daskspectral.devices import HOST, Device
 from daskspectral.forms import Atom, Field
 
 Array = NDArray[np.floating[Any]]
+IN_FLIGHT = 2  # blocks that were sent to an accelerator and are not done
 
 
 class Arena:
@@ -31,6 +33,7 @@ class Arena:
         self.host: Arena = Arena() if device.accelerated else self
         self._buffers: dict[str, Array] = {}
         self._made: dict[str, Any] = {}
+        self._marks: deque[Any] = deque()
 
     def made(self, name: str, make: Callable[[], Any]) -> Any:
         """What `make` gave at the first call with this name, such as the plan of a transform."""
@@ -50,6 +53,16 @@ class Arena:
         """A new array of zeros in float64, for sums."""
         found: Array = self.device.zeros(shape)
         return found
+
+    def launched(self) -> None:
+        """A block has been sent to the accelerator, which works on its own: wait until but two of them are not done.
+
+        What waits there keeps its rows in pinned memory of the host.
+        """
+        if self.device.accelerated:
+            self._marks.append(self.device.mark())
+            if len(self._marks) > IN_FLIGHT:
+                self._marks.popleft().synchronize()
 
 
 @dataclass(frozen=True)

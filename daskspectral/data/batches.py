@@ -40,7 +40,8 @@ class Rows:
     `preparations` has an entry for each field of points, `x` and other views; with `raw`, invalid rows are told by the
     columns that these use, and points are left as they are. Rows for whose prepared `x` the test `dropped` holds are
     left out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its
-    rows as the field NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked).
+    rows as the field NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked). Where chunks allow it,
+    batches have `least` rows.
     """
 
     preparations: Mapping[str, Preparation]
@@ -48,6 +49,7 @@ class Rows:
     selected: Array | None = None
     on_invalid: str = "raise"
     raw: bool = False
+    least: int = 0
 
 
 @dataclass(eq=False)
@@ -69,11 +71,12 @@ class Batches:
     bad: Bad | None = None
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
+        size = max(BATCH_ROWS, self.rows.least)
         for chunk in self._chunks():
-            for i in range(0, len(chunk["x"]), BATCH_ROWS):
+            for i in range(0, len(chunk["x"]), size):
                 if self.cancelled is not None and self.cancelled():
                     raise InterruptedError("the run was stopped")
-                batch = self._clean({k: v[i : i + BATCH_ROWS] for k, v in chunk.items()})
+                batch = self._clean({k: v[i : i + size] for k, v in chunk.items()})
                 if self.bad is not None:
                     return
                 batch = self._without_dropped(self._prepared(batch))
@@ -88,7 +91,7 @@ class Batches:
         borders = [self.start]
         row_bytes = sum(int(np.prod(r.shape[1:])) * r.dtype.itemsize for r in self.readers.values())
         for a, b in pairwise([*self.edges[first:last].tolist(), self.stop]):
-            if (b - borders[-1]) * row_bytes > READ_BYTES and a > borders[-1]:
+            if (b - borders[-1]) * row_bytes > max(READ_BYTES, self.rows.least * row_bytes) and a > borders[-1]:
                 borders.append(a)
         borders.append(self.stop)
         selected = self.rows.selected

@@ -13,7 +13,7 @@ import dask
 import dask.system
 import numpy as np
 
-from daskspectral.devices import ACCELERATOR_ROWS, device_of
+from daskspectral.devices import device_of
 from daskspectral.engine.scheduler import active_client
 
 logger = logging.getLogger("daskspectral")
@@ -77,12 +77,11 @@ def predict_memory(
     `rows` is the number of rows in a block, `buffers` the number of (p, rows) arrays that an evaluation holds, `sums`
     the number of (p, p) results of a task for each of `groups` groups of rows, `live` the number of groups' results
     that wait to be added, `kept` the number of groups that are kept apart while solving, `chunk_bytes` the decoded size
-    of what is read at once. On an accelerator blocks are larger, and their buffers lie there.
+    of what is read at once. The buffers of an accelerator lie there.
     """
     width = np.dtype(dtype).itemsize
     square = 8 * p * p
     accelerated = device != "cpu"
-    rows = max(rows, ACCELERATOR_ROWS) if accelerated else rows
     block = buffers * p * rows * width
     points = 6 * rows * (d + 2) * 8
     there = threads * (block + points + square * (sums * groups + 2)) if accelerated else 0

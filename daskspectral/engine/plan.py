@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.source import Source
+from daskspectral.devices import ACCELERATOR_ROWS
 
 TASK_FLOPS = 2e10  # a task of half a second to a second on one core
 MOST_TASKS = 100_000  # a scheduler serves some hundreds a second: tasks of very long runs are longer
 LEAST_FLOPS = 2e9  # tasks of short runs are smaller, down to this, for parallelism
 LEAST_TASKS = 16
 TASK_ROWS = 1 << 14  # several blocks at least, where there are rows enough: a p x p result is small beside them
+ACCELERATION = 100  # times the operations of a task on the CPU: of some tenths of a second on an accelerator
 TASK_BYTES = 1 << 28  # rows of one task are never more than this as float64, for arrays that come as blocks
 EPOCH = 16
 SPLIT_EVERY = 2  # of 16 results at most five wait at the same time; with 8, up to nine
@@ -60,23 +62,32 @@ class Plan:
         return waiting
 
 
-def task_rows(n: int, flops_per_row: float, row_bytes: int) -> int:
-    """The rows of a task of a run over n rows: about 2e10 operations, less in short runs, more in very long ones."""
+def task_rows(n: int, flops_per_row: float, row_bytes: int, device: str = "cpu") -> int:
+    """The rows of a task of a run over n rows: about 2e10 operations, less in short runs, more in very long ones.
+
+    On an accelerator they are about 2e12, and of two of its blocks at least.
+    """
+    accelerated = device != "cpu"
+    flops_per_row = flops_per_row / ACCELERATION if accelerated else flops_per_row
     work = n * flops_per_row
     flops = max(min(TASK_FLOPS, max(LEAST_FLOPS, work / LEAST_TASKS)), work / MOST_TASKS)
     rows = int(flops / max(flops_per_row, 1.0))
-    if n >= LEAST_TASKS * TASK_ROWS:
+    if accelerated:
+        rows = max(rows, 2 * ACCELERATOR_ROWS)
+    elif n >= LEAST_TASKS * TASK_ROWS:
         rows = max(rows, TASK_ROWS)
     return max(1, min(rows, TASK_BYTES // max(row_bytes, 1)))
 
 
-def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, splittable: bool = True) -> Plan:
+def plan_run(
+    edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, splittable: bool = True, device: str = "cpu"
+) -> Plan:
     """Ranges of `task_rows` rows each, of whole chunks; a chunk of much more work is split.
 
     `edges` are the chunk borders (0, ..., n), `row_bytes` the size of a row as float64; chunks of arrays that come as
     dask blocks are not `splittable`.
     """
-    rows = task_rows(int(edges[-1]), flops_per_row, row_bytes)
+    rows = task_rows(int(edges[-1]), flops_per_row, row_bytes, device)
     ranges: list[tuple[int, int]] = []
     start = 0
     for stop, following in zip(edges[1:].tolist(), [*edges[2:].tolist(), None], strict=True):
@@ -89,15 +100,17 @@ def plan_run(edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, split
     return Plan(tuple(r for r in ranges if r[0] < r[1]), EPOCH, SPLIT_EVERY)
 
 
-def plan_rows(source: Source, flops_per_row: float, *, start: int = 0, row_bytes: int | None = None) -> Plan:
-    """The plan of one pass over the rows of a source from `start` on, by the work per row.
+def plan_rows(
+    source: Source, flops_per_row: float, *, start: int = 0, row_bytes: int | None = None, device: str = "cpu"
+) -> Plan:
+    """The plan of one pass over the rows of a source from `start` on, by the work per row, which the `device` does.
 
     `row_bytes` is the size of what is read or written for a row, by default of all its fields as float64. Raises
     ValueError for a start within a block of a dask array.
     """
     whole = bool(source.dask_fields)
     size = source.row_bytes if row_bytes is None else row_bytes
-    plan = plan_run(source.edges, flops_per_row=flops_per_row, row_bytes=size, splittable=not whole)
+    plan = plan_run(source.edges, flops_per_row=flops_per_row, row_bytes=size, splittable=not whole, device=device)
     ranges = tuple((max(a, start), b) for a, b in plan.ranges if b > start)
     if start and whole and any(a == start for a, _ in ranges) and start not in source.edges:
         raise ValueError(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from daskspectral.data.batches import Bad, Rows
 from daskspectral.data.containers import DaskReader
 from daskspectral.data.source import Source
+from daskspectral.devices import ACCELERATOR_ROWS
 from daskspectral.engine.callbacks import pass_callbacks
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
@@ -56,7 +57,8 @@ class Run:
     `on_invalid` is "raise", "skip" or "keep" (rows are not checked). `progress` None shows a bar on a terminal only,
     and none beside a bar of dask's, with `description` as its label. On a dashboard the tasks are named by it too, but
     "sums" for "fit" and "apply" for "transform", sums of several are "tree"; and events tell what the bar shows.
-    `counted` has the rows that the tasks of the last `map` counted.
+    `counted` has the rows that the tasks of the last `map` counted. Tasks on an accelerator, the `device`, have larger
+    batches, and a thread of each reads the next one meanwhile.
     """
 
     source: Source
@@ -65,6 +67,7 @@ class Run:
     on_invalid: str = "raise"
     progress: bool | None = False
     description: str = "rows"
+    device: str = "cpu"
     counted: Tally = field(default_factory=Tally, init=False)
     _stage: Stage = field(init=False, repr=False)
 
@@ -86,7 +89,7 @@ class Run:
         urgent = None if checkpoint is None else checkpoint.write
         if checkpoint is not None:
             checkpoint.agree(self.plan)
-        rows = Rows(self.source.preparations, self.dropped, None, self.on_invalid)
+        rows = self._rows(self.dropped, None)
         with (
             checkpoint_signals(checkpoint),
             self._epochs(task, rows, state, reduce_range, self._tree, first=first, urgent=urgent) as results,
@@ -124,7 +127,7 @@ class Run:
 
         Raises InvalidRowError for the lowest invalid row; with on_invalid="skip" such rows are left out.
         """
-        rows = Rows(self.source.preparations, None, selected, self.on_invalid, raw)
+        rows = self._rows(None, selected, raw)
         pieces: list[Array] = []
         self.counted = Tally()
         with self._epochs(task, rows, state, map_range, self._collect, out=out) as results:
@@ -135,6 +138,15 @@ class Run:
                 pieces.extend(r for r, *_ in part if r is not None)
                 self.counted = sum((tally for _, tally, _ in part), self.counted)
         return np.concatenate(pieces) if pieces else None
+
+    @property
+    def _accelerated(self) -> bool:
+        return self.device != "cpu"
+
+    def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Rows:
+        """The rows that tasks take."""
+        least = ACCELERATOR_ROWS if self._accelerated else 0
+        return Rows(self.source.preparations, dropped, selected, self.on_invalid, raw, least)
 
     def _error(self, bad: Bad) -> InvalidRowError | PointError:
         row, of, which = bad.row, "", f"row {bad.row} is the first that cannot be used"
@@ -194,7 +206,7 @@ class Run:
                 report=scheduler.report,
             ) as bar,
         ):
-            shared = scheduler.share(Shared(token, task, rows, edges, out), f"shared-{token}")
+            shared = scheduler.share(Shared(token, task, rows, edges, out, self._accelerated), f"shared-{token}")
             state = scheduler.share(state, f"state-{token}")
             constants = {f"shared-{token}-graph": shared, f"state-{token}-graph": state}
             pending: deque[Any] = deque()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ import zarr
 from numpy.typing import NDArray
 from zarr.abc.store import Store
 
+from daskspectral.data.ahead import read_ahead
 from daskspectral.data.batches import Bad, Batches, Rows
 from daskspectral.data.readers import ArrayReader, Reader
 from daskspectral.engine.threads import limit_worker
@@ -87,18 +89,26 @@ def add_sums(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What every task of a run needs besides its rows; it travels to each worker once."""
+    """What every task of a run needs besides its rows; it travels to each worker once.
+
+    `ahead`: a thread reads the next batch while a task works on the last one.
+    """
 
     token: str
     task: Any
     rows: Rows
     edges: Array | None  # chunk borders; None where the rows arrive as dask blocks
     out: Any = None
+    ahead: bool = False
 
     def batches(self, readers: Mapping[str, Reader], start: int, stop: int) -> Batches:
         """The batches of one range."""
         edges = np.array([start, stop]) if self.edges is None else self.edges
         return Batches(readers, self.rows, start, stop, edges, lambda: self.token in stopped)
+
+    def reading(self, batches: Batches) -> AbstractContextManager[Any]:
+        """The batches as a task takes them, for the time in which it does."""
+        return read_ahead(batches) if self.ahead else nullcontext(batches)
 
 
 def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> Total:
@@ -106,7 +116,8 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
     limit_worker()
     batches = shared.batches(_readers(parts, start), start, stop)
     try:
-        sums = shared.task(batches, state)
+        with shared.reading(batches) as read:
+            sums = shared.task(read, state)
     except PointError as error:
         return Total({}, bad=Bad(error.row, str(error), error.field, error))
     except BaseException as error:
@@ -122,7 +133,8 @@ def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) ->
     limit_worker()
     batches = shared.batches(_readers(parts, start), start, stop)
     try:
-        results = [shared.task(batch, state) for batch in batches]
+        with shared.reading(batches) as read:
+            results = [shared.task(batch, state) for batch in read]
     except PointError as error:
         return None, Tally(), Bad(error.row, str(error), error.field, error)
     except BaseException as error:

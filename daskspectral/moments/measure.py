@@ -55,7 +55,7 @@ class Measure:
     dtype: str = "float64"
     rows: int | None = None
     device: str = "cpu"
-    gathers = False
+    brief = False
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
         """The sums over the rows of these batches."""
@@ -65,6 +65,11 @@ class Measure:
             for block in self.blocks(batch, arena):
                 measurement.add(block)
         return measurement.result()
+
+    @property
+    def gathers(self) -> bool:
+        """Whether rows wait until they fill a block; short blocks leave an accelerator idle."""
+        return self.device != "cpu"
 
     @property
     def patterns(self) -> bool:
@@ -150,6 +155,7 @@ class Measurement:
         # OpenBLAS sets the flag of invalid values for finite products too; the sums are checked when they are solved
         with np.errstate(invalid="ignore"), numbered(block.fields):
             self._add(self._in_range(block).on(self._arena))
+        self._arena.launched()
 
     def _add(self, block: Block) -> None:
         at = {side: evaluate(b, block.part(side), list(self._atoms[side])) for side, b in self._bases.items()}

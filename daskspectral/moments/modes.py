@@ -82,6 +82,9 @@ class ModeMeasure:
     gathers = True
     """Rows wait until they fill a block: a transform of few rows costs as much as one of many."""
 
+    brief = True
+    """Other sums over all rows would cost more than the modes."""
+
     def arena(self) -> Arena:
         """Buffers for the sums, on the device."""
         return Arena(device_of(self.device))
@@ -122,7 +125,7 @@ class ModeMeasurement:
     """The modes of one `ModeMeasure` in progress."""
 
     def __init__(self, measure: ModeMeasure, arena: Arena):
-        self._measure = measure
+        self._measure, self._arena = measure, arena
         self._sum: ModeSum = mode_sum(measure.orders, str(measure.left.method), measure.left.eps, arena)
         self._columns: list[tuple[str, tuple[int, ...], int]] = []
 
@@ -131,6 +134,7 @@ class ModeMeasurement:
         with np.errstate(invalid="ignore"), numbered(block.fields):
             angles = self._measure.left.angles(np.asarray(block.x, dtype=float))
             self._sum.add(angles, self._weights(block))
+        self._arena.launched()
 
     def _weights(self, block: Block) -> Array | None:
         """The weights (W, c) of all modes, times the sample weights; None for 1 alone."""

@@ -55,7 +55,7 @@ class SumTask:
             with numbered(batch):
                 self.operator.check_points(batch["x"])
             if order is not None:
-                some = self.measure.gathers and order.length >= MANY
+                some = self.measure.brief and order.length >= MANY
                 order.add(batch["x"][: 2 * order.length] if some else batch["x"])
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):

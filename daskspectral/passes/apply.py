@@ -149,7 +149,7 @@ def apply_rows(
     reader = source.readers["x"]
     if isinstance(reader, ArrayReader) and not isinstance(x, (zarr.Array, str, os.PathLike)):
         invalid = "keep" if function.nan_rows else "raise"
-        run = Run(source, _plan(source, function), None, invalid, progress, "transform")
+        run = Run(source, _plan(source, function), None, invalid, progress, "transform", function.device)
         found = run.map(_MapRows(function))
         assert found is not None
         values: Any = output(found)
@@ -178,7 +178,8 @@ def _lazy(function: RowFunction, x: da.Array) -> da.Array:
 
 
 def _plan(source: Source, function: RowFunction) -> Any:
-    return plan_rows(source, 2000.0 * function.columns, row_bytes=8 * max(source.n_features_in, function.columns))
+    size = 8 * max(source.n_features_in, function.columns)
+    return plan_rows(source, 2000.0 * function.columns, row_bytes=size, device=function.device)
 
 
 def _write(
@@ -221,7 +222,8 @@ def _write(
         attributes=output.attrs,
         overwrite=overwrite,
     ) as target:
-        run = Run(source, plan, None, "keep" if function.nan_rows else "raise", progress, "transform")
+        invalid = "keep" if function.nan_rows else "raise"
+        run = Run(source, plan, None, invalid, progress, "transform", function.device)
         run.map(_MapRows(function, output), out=target)
         _tell(function, run)
 

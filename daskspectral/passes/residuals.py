@@ -104,7 +104,8 @@ def determination(
     scale = function.preparation
     source = source.allowing_missing(allow_missing).with_preparation(mean=scale.mean, scale=scale.scale)
     snapshot = Snapshot(source, allow_missing=allow_missing)
-    run = Run(source, plan_rows(source, 2000.0 * function.columns), None, on_invalid, progress, "score")
+    plan = plan_rows(source, 2000.0 * function.columns, device=function.device)
+    run = Run(source, plan, None, on_invalid, progress, "score", function.device)
     total = run.reduce(_Compare(function))
     snapshot.check_unchanged()
     if total.count < 2:

@@ -16,6 +16,7 @@ from daskspectral.data.containers import DaskReader
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.source import Preparation, Source
+from daskspectral.devices import ACCELERATOR_ROWS
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.costs import Prediction, Work
@@ -179,10 +180,11 @@ def plan_sums(
     leaves = _leaves(operator, apart=right is not None)
     p = left if right is None else max(left, right)
     flops = flops_of(source, p) if lattice is None else MODE_FLOPS
-    plan, threads = plan_rows(source, flops, start=start), local_threads()
+    plan, threads = plan_rows(source, flops, start=start, device=device), local_threads()
+    block = max(block_rows(p), ACCELERATOR_ROWS if device != "cpu" else 0)
     dealing = None if folds is None else folds.dealing(source, plan)
     if lattice is None or isinstance(dealing, Dealt):  # sums of modes are small, however few rows a task has
-        plan = dealt_plan(plan, dealing, block=block_rows(p), row_bytes=source.row_bytes)
+        plan = dealt_plan(plan, dealing, block=block, row_bytes=source.row_bytes)
     groups = _groups_in(plan, dealing, apart)
     kept = 0 if dealing is None else dealing.number + apart
     longest = max(b - a for a, b in plan.ranges)
@@ -190,18 +192,18 @@ def plan_sums(
     if lattice is not None:
         waiting = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
         memory = mode_memory(lattice, source, operator, threads=threads, live=waiting)
-        reading = threads * 5 * chunk_bytes(source, longest) // 2
+        reading = threads * 5 * chunk_bytes(source, longest, device) // 2
         memory = replace(memory, tasks=memory.tasks + reading, choosing=choosing)
         check_memory(memory)
         return PassPlan(plan, memory, dealing)
     memory = predict_memory(
         p,
         source.dimension,
-        rows=block_rows(p),
+        rows=block,
         dtype=dtype,
         threads=threads,
         live=plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept),
-        chunk_bytes=chunk_bytes(source, longest),
+        chunk_bytes=chunk_bytes(source, longest, device),
         buffers=3 * len({(side, leaf.view) for side, leaf in leaves})
         + sum(features_of(leaf, source, operator) for _, leaf in leaves),
         sums=2 if operator.right_gram is None and right is None else 3,
@@ -264,7 +266,7 @@ def measure(
     dropped: Any = touching if rows == "dropped" else None
     if isinstance(basis, FourierLattice):
         dropped = Outside(basis)
-    run = Run(source, plan.ranges, dropped, on_invalid, progress, description)
+    run = Run(source, plan.ranges, dropped, on_invalid, progress, description, device)
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)
@@ -298,9 +300,11 @@ def measure(
     )
 
 
-def chunk_bytes(source: Source, rows: int) -> int:
-    """The decoded size of what is read at once for a range of so many rows."""
-    return sum(max(_part_bytes(part, rows) for part in reader.parts) for reader in source.readers.values())
+def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:
+    """The decoded size of what a task over so many rows reads at once: twice as much where it reads ahead."""
+    least = ACCELERATOR_ROWS if device != "cpu" else 0
+    found = sum(max(_part_bytes(part, rows, least) for part in reader.parts) for reader in source.readers.values())
+    return 2 * found if least else found
 
 
 def measure_of(
@@ -356,10 +360,11 @@ def features_of(leaf: Atom, source: Source, operator: Operator) -> int:
     return shape[1] if len(shape) == 3 else 1  # one along each of several directions
 
 
-def _part_bytes(reader: Reader, rows: int) -> int:
+def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     """The bytes decoded at once: chunks of a zarr array, or the blocks of a dask array that a range covers."""
+    row = int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     if isinstance(reader, DaskReader):
-        return rows * int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
+        return rows * row
     if not isinstance(reader, ZarrReader):
         return 0
-    return max(READ_BYTES, reader.chunk * int(np.prod(reader.shape[1:])) * reader.dtype.itemsize)
+    return max(READ_BYTES, reader.chunk * row, least * row)

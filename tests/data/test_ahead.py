@@ -1,0 +1,80 @@
+"""Batches that are read by a thread while the one before is worked on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from daskspectral.data.ahead import read_ahead
+
+PATIENCE = 30.0  # seconds after which another thread is taken to hang
+
+
+class Reading:
+    """Numbers that tell when they are read."""
+
+    def __init__(self, count: int, bad: int | None = None):
+        self.started = [threading.Event() for _ in range(count)]
+        self.threads: set[str] = set()
+        self.bad = bad
+
+    def __iter__(self) -> Iterator[int]:
+        for number, started in enumerate(self.started):
+            self.threads.add(threading.current_thread().name)
+            started.set()
+            if number == self.bad:
+                raise OSError(f"chunk {number} is damaged")
+            yield number
+
+
+def readers() -> list[str]:
+    """The threads that read, of all that live."""
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("daskspectral-reader")]
+
+
+def test_the_next_is_read_meanwhile_and_no_more() -> None:
+    reading = Reading(4)
+    with read_ahead(reading) as batches:
+        for number in batches:
+            if number < 3:
+                assert reading.started[number + 1].wait(PATIENCE), "the next batch is not read meanwhile"
+            for later in reading.started[number + 2 :]:
+                assert not later.is_set(), "more than one batch waits"
+    assert threading.current_thread().name not in reading.threads
+    assert not readers()
+
+
+def test_order_and_nothing() -> None:
+    with read_ahead(iter(range(100))) as batches:
+        assert list(batches) == list(range(100))
+    with read_ahead(()) as empty:
+        assert list(empty) == []
+
+
+def work(reading: Reading, seen: list[int], last: int, error: type[BaseException]) -> None:
+    """Work on numbers, of which the `last` is too much."""
+    with read_ahead(reading) as batches:
+        for number in batches:
+            seen.append(number)
+            if number == last:
+                raise error("enough")
+
+
+def test_an_error_of_the_reading_comes_where_its_batch_would() -> None:
+    seen: list[int] = []
+    with pytest.raises(OSError, match="chunk 2 is damaged"):
+        work(Reading(4, bad=2), seen, 3, ValueError)
+    assert seen == [0, 1]
+    assert not readers()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_nothing_is_left_running(error: type[BaseException]) -> None:
+    reading, seen = Reading(100), list[int]()
+    with pytest.raises(error, match="enough"):
+        work(reading, seen, 3, error)
+    assert seen == [0, 1, 2, 3]
+    assert not readers()
+    assert not reading.started[5].is_set()

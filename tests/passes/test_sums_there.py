@@ -1,0 +1,133 @@
+"""The pass over the rows on an accelerator: large blocks, read ahead, a few in flight."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import daskspectral as dsp
+from daskspectral.basis import Block, FourierLattice
+from daskspectral.devices import Device
+from daskspectral.engine.tasks import Shared
+from daskspectral.errors import InvalidRowError
+from daskspectral.kernels import Gaussian
+from daskspectral.moments.measure import Measurement
+from daskspectral.moments.modes import ModeMeasurement
+from tests.stand_in import Event
+
+ROWS = 300_001
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of each block that was summed."""
+    sizes: list[int] = []
+    for kind in (Measurement, ModeMeasurement):
+        plain = kind.add
+
+        def add(self: Any, block: Block, plain: Any = plain) -> None:
+            sizes.append(len(block.x))
+            plain(self, block)
+
+        monkeypatch.setattr(kind, "add", add)
+    return sizes
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> Path:
+    """Rows in chunks that are no multiple of a block."""
+    rng = np.random.default_rng(0)
+    array = zarr.create_array(tmp_path / "x.zarr", shape=(ROWS, 2), chunks=(10_000, 2), dtype="float32")
+    array[:] = rng.standard_normal((ROWS, 2))
+    return tmp_path / "x.zarr"
+
+
+def estimator(folds: Any = None, **options: Any) -> dsp.SpectralDecomposition:
+    fixed: dict[str, Any] = {"n_landmarks": 5, "penalty": 1.0, "spread": 0.0, "landmarks": "uniform", "random_state": 0}
+    return dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_components=3, folds=folds, **{**fixed, **options})
+
+
+@pytest.mark.parametrize("folds", [None, 3])
+def test_blocks_are_large(folds: int | None, points: Path, stand_in: Device, seen: list[int]) -> None:
+    here = estimator(folds).fit(str(points))
+    assert max(seen) <= 2048
+    seen.clear()
+    there = estimator(folds, device="cuda").fit(str(points))
+    assert sum(seen) == ROWS
+    tasks = len(there.plan(str(points)).ranges.ranges)
+    assert sum(size < 65_536 for size in seen) <= tasks * (folds or 1)  # the last of each fold in a task
+    assert max(seen) == 65_536
+    np.testing.assert_allclose(there.moments_.arrays["form"], here.moments_.arrays["form"], rtol=1e-10, atol=1e-8)
+    np.testing.assert_allclose(there.moments_.order, here.moments_.order, rtol=1e-10, atol=1e-8)
+
+
+def test_tasks_of_an_accelerator_have_several_blocks(stand_in: Device) -> None:
+    x = np.broadcast_to(np.zeros(2), (50_000_000, 2))
+    for p, least in ((4000, 2 * 65_536), (1000, 400_000)):
+        ranges = estimator(n_landmarks=p, device="cuda").plan(x).ranges.ranges
+        assert min(stop - start for start, stop in ranges) >= least
+        assert len(ranges) > 100  # dealt in turn to the folds
+    few = estimator(n_landmarks=1000, device="cuda").plan(x[:100_000]).ranges.ranges
+    assert few == ((0, 100_000),)
+    modes = estimator(basis=FourierLattice(5, box=[(-1, 1), (-1, 1)]), device="cuda").plan(x).ranges.ranges
+    assert min(stop - start for start, stop in modes) >= 2 * 65_536
+
+
+@pytest.mark.parametrize("lattice", [False, True])
+def test_reading_ahead_changes_no_bit(
+    lattice: bool, points: Path, stand_in: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    basis = FourierLattice(3, method="matmul") if lattice else None
+    ahead = estimator(3, basis=basis, device="cuda").fit(str(points))
+    assert not [t for t in threading.enumerate() if t.name.startswith("daskspectral-reader")]
+    monkeypatch.setattr(Shared, "reading", lambda self, batches: nullcontext(batches))
+    plain = estimator(3, basis=basis, device="cuda").fit(str(points))
+    for name, values in plain.moments_.arrays.items():
+        np.testing.assert_array_equal(ahead.moments_.arrays[name], values)
+    assert ahead.moments_.count == plain.moments_.count == ROWS
+
+
+def test_a_task_reads_ahead_on_an_accelerator_alone(
+    points: Path, stand_in: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = set()
+    plain = zarr.Array.__getitem__
+
+    def read(self: zarr.Array, key: Any) -> Any:
+        readers.add(threading.current_thread().name.startswith("daskspectral-reader"))
+        return plain(self, key)
+
+    model = estimator().fit(str(points))
+    monkeypatch.setattr(zarr.Array, "__getitem__", read)
+    for device, wanted in (("cpu", False), ("cuda", True)):
+        other = estimator(device=device).fit_moments(model.moments_)
+        readers.clear()
+        other.score(str(points))
+        assert readers == {wanted}
+        readers.clear()
+        other.transform(str(points), out=points.parent / f"{device}.zarr")
+        assert wanted in readers
+        assert wanted or True not in readers
+
+
+def test_an_invalid_row_is_told_as_on_the_host(points: Path, stand_in: Device) -> None:
+    zarr.open_array(points, mode="r+")[200_123] = np.nan
+    with pytest.raises(InvalidRowError, match="row 200123 is the first"):
+        estimator(device="cuda").fit(str(points))
+    there = estimator(device="cuda").fit(str(points), on_invalid="skip")
+    assert there.moments_.count == ROWS - 1
+    assert there.moments_.skipped == 1
+
+
+def test_two_blocks_are_in_flight(stand_in: Device, seen: list[int], points: Path) -> None:
+    Event.waited.clear()
+    there = estimator(device="cuda")
+    there.fit(str(points))
+    tasks = len(there.plan(str(points)).ranges.ranges)
+    assert len(Event.waited) == len(seen) - 2 * tasks
