@@ -24,7 +24,6 @@ MAPS = {  # the options that each map reads besides --bandwidth and --seed, and 
     "diffusion": {**SHARED, "time": "time", "density": "alpha"},
     "kernel": {name: name for name in ("kernel", "regularization", "tolerance", "max_passes")},
 }
-CHECKPOINT = ("checkpoint", "checkpoint_every")
 
 
 class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
@@ -157,7 +156,7 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
     fitting = opt.chosen(options, "allow_missing") if options["kind"] == "kernel" else run
     progress = opt.bar(options["progress"])
     with opt.scheduler(options):
-        estimator.fit(points, **fitting, **_given(options, {name: name for name in CHECKPOINT}), progress=progress)
+        estimator.fit(points, **fitting, **_given(options, {name: name for name in opt.CHECKPOINT}), progress=progress)
         estimator.save(out, overwrite=overwrite)
         say(describe(estimator), **facts_of(estimator))
         written("model", out)
@@ -173,7 +172,7 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
 
     kind = options["kind"]
     readers = {name: [other for other in MAPS if name in MAPS[other]] for names in MAPS.values() for name in names}
-    readers |= {name: ["sdp"] for name in CHECKPOINT}
+    readers |= {name: ["sdp"] for name in opt.CHECKPOINT}
     for name, maps in readers.items():
         if kind not in maps and opt.is_given(name):
             raise click.UsageError(f"--{name.replace('_', '-')} is for --map {' or '.join(maps)}")

@@ -18,7 +18,7 @@ ABOUT = ("command", "daskspectral")
 OF_THE_CALL = frozenset(
     {
         *("config", "json", "quiet", "log_file", "help", "progress", "overwrite", "picture", "only_plan"),
-        *("scheduler", "connect_timeout", "threads", "checkpoint", "checkpoint_every"),
+        *("scheduler", "connect_timeout", "threads", "checkpoint", "checkpoint_every", "checkpoint_device"),
     }
 )
 """Parameters that change where a command runs, and what it shows, and not what comes out; they are not kept."""

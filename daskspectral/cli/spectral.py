@@ -62,7 +62,7 @@ PASSED_ON = (
 )
 @opt.rtol_option
 @opt.dtype_option
-@opt.device_option
+@opt.device_options
 @opt.seed_option
 @opt.fit_row_options
 @opt.checkpoint_options
@@ -113,7 +113,7 @@ def fit(points: str, **options: Any) -> None:
         if only_plan:
             say_plan(estimator.plan(data, **given, **session().timing))
             return
-        run = opt.chosen(options, "on_invalid", "allow_missing", "checkpoint", "checkpoint_every")
+        run = opt.chosen(options, "on_invalid", "allow_missing", *opt.CHECKPOINT, "checkpoint_device")
         estimator.fit(data, **given, progress=opt.bar(options["progress"]), **run)
         estimator.save(out, overwrite=overwrite)
         say(describe(estimator), **facts_of(estimator))

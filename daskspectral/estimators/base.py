@@ -31,7 +31,7 @@ from daskspectral.data.readers import refuse_input
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
 from daskspectral.data.writer import refuse_existing
-from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.accelerators import begun_on, chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.estimators.columns import NAMES, NamedColumns
 from daskspectral.estimators.doubts import WARNINGS
@@ -256,23 +256,26 @@ class MeasuredEstimator(Estimator):
         allow_missing: bool,
         checkpoint: Path | None,
         checkpoint_every: float,
+        checkpoint_device: str | None = None,
         progress: bool | None,
     ) -> Self:
         """The steps of a fit after its data are opened and checked; `lay` chooses the bases to measure them with.
 
         `sizes` are the numbers of functions, where they are known: the plan is then made before any work. `apart` says
         that rows which coincide with landmarks are expected to be summed apart from the `folds`; `choosing` is the
-        memory of an automatic choice, in bytes; on a `lattice` modes are summed.
+        memory of an automatic choice, in bytes; on a `lattice` modes are summed. A checkpoint that was begun on
+        another device, the `checkpoint_device`, is gone on with in the tasks that were planned for that one.
         """
         device = chosen_device(self.device)
+        begun = begun_on(checkpoint_device, checkpoint) or device
         if folds is not None:
             folds = folds.counted(source.allowing_missing(allow_missing), progress=progress)
-        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing, lattice)
+        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing, lattice, begun)
         source = source.allowing_missing(allow_missing)
         snapshot = Snapshot(source, allow_missing=allow_missing)
 
         def dealing(sizes: tuple[int, int | None]) -> Dealing | None:
-            return self._planned(source, operator, sizes, folds, apart).dealing
+            return self._planned(source, operator, sizes, folds, apart, begun=begun).dealing
 
         kept: Kept | None = None
 
@@ -283,7 +286,7 @@ class MeasuredEstimator(Estimator):
         if checkpoint is None:
             known = constants()
         else:
-            identity = identity_of(snapshot, {**self.plain_params(), "device": device}, on_invalid)
+            identity = identity_of(snapshot, {**self.plain_params(), "device": begun}, on_invalid)
             kept = Kept(checkpoint_directory(checkpoint), identity)
             saved = Checkpoint.take_up(checkpoint, identity, constants, checkpoint_every)
             kept.clear()
@@ -292,7 +295,7 @@ class MeasuredEstimator(Estimator):
         found = laid.landmark_rows == "apart"
         other = laid.sizes != sizes or (lattice is None) != (laid.lattice is None)
         if plan is None or other or found != apart:  # fewer landmarks than were asked for, or rows alike
-            plan = self._planned(source, operator, laid.sizes, folds, found, lattice=laid.lattice)
+            plan = self._planned(source, operator, laid.sizes, folds, found, lattice=laid.lattice, begun=begun)
         moments = measure(
             source,
             laid,
@@ -328,6 +331,7 @@ class MeasuredEstimator(Estimator):
         apart: bool,
         choosing: int = 0,
         lattice: FourierLattice | None = None,
+        begun: str | None = None,
     ) -> PassPlan:
         plan = plan_sums(
             source,
@@ -335,6 +339,7 @@ class MeasuredEstimator(Estimator):
             sizes,
             self.dtype,
             device=chosen_device(self.device),
+            begun=begun,
             folds=folds,
             apart=apart,
             choosing=choosing,

@@ -185,6 +185,7 @@ class HermiteRegressor(RegressionFunctions):
         allow_missing: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        checkpoint_device: str | None = None,
         progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -233,6 +234,7 @@ class HermiteRegressor(RegressionFunctions):
             allow_missing=allow_missing,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
+            checkpoint_device=checkpoint_device,
             progress=progress,
             choosing=pilot_bytes(source, operator, self._count(source)) if kernel.automatic and not lattice else 0,
         )

@@ -243,6 +243,7 @@ class SpectralDecomposition(SpectralFunctions):
         allow_missing: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        checkpoint_device: str | None = None,
         progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -263,7 +264,8 @@ class SpectralDecomposition(SpectralFunctions):
 
         A missing zarr chunk raises OSError unless `allow_missing` says that fill values are meant. With `checkpoint`, a
         directory or URL, the sums are kept there every `checkpoint_every` seconds, by one live run at a time, and the
-        same call goes on from them after a stop, to the same bits. `progress` None: on a terminal only.
+        same call goes on from them after a stop, to the same bits. Sums begun on another device are taken over only
+        where `checkpoint_device` names it, for their last bits differ. `progress` None: on a terminal only.
         `storage_options` are fsspec's for all URLs of the call, such as {"endpoint_url": ...} or {"anon": True};
         credentials among them are refused, and taken from the environment.
 
@@ -291,6 +293,7 @@ class SpectralDecomposition(SpectralFunctions):
             allow_missing=allow_missing,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
+            checkpoint_device=checkpoint_device,
             progress=progress,
         )
         solver = self.solver_

@@ -164,6 +164,7 @@ def plan_sums(
     dtype: str,
     *,
     device: str = "cpu",
+    begun: str | None = None,
     start: int = 0,
     folds: FoldRequest | None = None,
     apart: bool = False,
@@ -173,18 +174,19 @@ def plan_sums(
     """The plan of one pass over the rows from `start` on, with p basis functions, and q right ones where they differ.
 
     `apart` says that landmarks' own rows are summed apart from the folds; `choosing` are the bytes that an automatic
-    choice takes before; on a `lattice` modes are summed. Raises MemoryError where the pass would not
-    fit, and ValueError for folds that these rows cannot fill.
+    choice takes before; on a `lattice` modes are summed. The tasks are those of the device on which a run was `begun`,
+    where that is another one. Raises MemoryError where the pass would not fit, and ValueError for folds that these rows
+    cannot fill.
     """
     left, right = sizes
     leaves = _leaves(operator, apart=right is not None)
     p = left if right is None else max(left, right)
     flops = flops_of(source, p) if lattice is None else MODE_FLOPS
-    plan, threads = plan_rows(source, flops, start=start, device=device), local_threads()
-    block = max(block_rows(p), ACCELERATOR_ROWS if device != "cpu" else 0)
+    plan, threads = plan_rows(source, flops, start=start, device=begun or device), local_threads()
+    blocks = {name: max(block_rows(p), ACCELERATOR_ROWS if name != "cpu" else 0) for name in (device, begun or device)}
     dealing = None if folds is None else folds.dealing(source, plan)
     if lattice is None or isinstance(dealing, Dealt):  # sums of modes are small, however few rows a task has
-        plan = dealt_plan(plan, dealing, block=block, row_bytes=source.row_bytes)
+        plan = dealt_plan(plan, dealing, block=blocks[begun or device], row_bytes=source.row_bytes)
     groups = _groups_in(plan, dealing, apart)
     kept = 0 if dealing is None else dealing.number + apart
     longest = max(b - a for a, b in plan.ranges)
@@ -199,7 +201,7 @@ def plan_sums(
     memory = predict_memory(
         p,
         source.dimension,
-        rows=block,
+        rows=blocks[device],
         dtype=dtype,
         threads=threads,
         live=plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept),

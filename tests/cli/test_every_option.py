@@ -277,6 +277,7 @@ SHARED = {  # options of several commands, which do the same in all of them
     "--allow-missing": "missing",
     "--checkpoint": "checkpoint",
     "--checkpoint-every": "checkpoint",
+    "--checkpoint-device": "checkpoint",
     "--scheduler": "scheduler",
     "--connect-timeout": "scheduler",
     "--threads": "--threads 1",

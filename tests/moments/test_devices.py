@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -264,17 +263,3 @@ def test_modes_of_a_lattice(d: int, stand_in: Device) -> None:
     for name, values in here.moments_.arrays.items():
         assert_close(there.moments_.arrays[name], values, 1e-8, dtype=None, what=name)  # eps of the transform is 1e-9
     assert_close(there.eigenvalues_, here.eigenvalues_, 1e-7)
-
-
-def test_a_checkpoint_goes_on_where_it_was_made(
-    stand_in: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sums of two devices differ in their last bits: "auto" does not mix them."""
-    x = np.random.default_rng(0).standard_normal((3000, 2))
-    est = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=30, n_components=5, random_state=0, device="auto")
-    est.fit(x, checkpoint=tmp_path / "run", checkpoint_every=0.0)
-    again = clone(est).fit(x, checkpoint=tmp_path / "run")
-    np.testing.assert_array_equal(again.eigenvalues_, est.eigenvalues_)
-    monkeypatch.setattr(devices, "_without_gpu", lambda: "it was taken out")
-    with pytest.raises(ValueError, match=r"is of another run: .*device.*cuda.*cpu"):
-        clone(est).fit(x, checkpoint=tmp_path / "run")
