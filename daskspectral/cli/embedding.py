@@ -19,7 +19,7 @@ MAPS = {  # the options that each map reads besides --bandwidth and --seed, and 
     "sdp": {
         **SHARED,
         **{name: name for name in ("accuracy", "on_uncovered", "tolerance", "max_passes", "landmark_sample")},
-        **{name: name for name in ("columns", "standardize", "cache", "cache_path")},
+        **{name: name for name in ("columns", "standardize", "cache", "cache_path", "device")},
     },
     "diffusion": {**SHARED, "time": "time", "density": "alpha"},
     "kernel": {name: name for name in ("kernel", "regularization", "tolerance", "max_passes")},
@@ -108,6 +108,7 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--cache-path", help="sdp: keep them, or the sparse kernel, in a scratch zarr store at this path; it stays there."
 )
+@click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help=f"{opt.DEVICE_HELP}; sdp alone.")
 @click.option(
     "--components",
     type=kinds.Count(),
@@ -131,6 +132,7 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
     type=float,
     help=f"{opt.EVERY_HELP}; 60 by default.",
 )
+@click.option("--checkpoint-device", type=click.Choice(["cpu", "cuda"]), help=f"{opt.BEGUN_HELP}.")
 @opt.model_option
 @opt.embedding_option
 @opt.run_options
@@ -156,7 +158,12 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
     fitting = opt.chosen(options, "allow_missing") if options["kind"] == "kernel" else run
     progress = opt.bar(options["progress"])
     with opt.scheduler(options):
-        estimator.fit(points, **fitting, **_given(options, {name: name for name in opt.CHECKPOINT}), progress=progress)
+        estimator.fit(
+            points,
+            **fitting,
+            **_given(options, {name: name for name in (*opt.CHECKPOINT, "checkpoint_device")}),
+            progress=progress,
+        )
         estimator.save(out, overwrite=overwrite)
         say(describe(estimator), **facts_of(estimator))
         written("model", out)
@@ -172,7 +179,7 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
 
     kind = options["kind"]
     readers = {name: [other for other in MAPS if name in MAPS[other]] for names in MAPS.values() for name in names}
-    readers |= {name: ["sdp"] for name in opt.CHECKPOINT}
+    readers |= {name: ["sdp"] for name in (*opt.CHECKPOINT, "checkpoint_device")}
     for name, maps in readers.items():
         if kind not in maps and opt.is_given(name):
             raise click.UsageError(f"--{name.replace('_', '-')} is for --map {' or '.join(maps)}")

@@ -39,6 +39,8 @@ SOLVER_HELP = "How the solution is found"
 COLUMNS_HELP = "Columns to use, 0,2,5 or 0:8"
 STANDARDIZE_HELP = "Bring columns to mean 0 and standard deviation 1"
 CHECKPOINT_HELP = "A directory for the sums so far, from which the same command goes on"
+DEVICE_HELP = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
+BEGUN_HELP = "The device on which the checkpoint was begun, where that was another one"
 CHECKPOINT = ("checkpoint", "checkpoint_every")
 EVERY_HELP = "Seconds between writes of the checkpoint"
 UNCOVERED_HELP = (
@@ -215,12 +217,12 @@ device_options = together(
         type=click.Choice(["cpu", "cuda", "auto"]),
         default="cpu",
         show_default=True,
-        help="Where functions are evaluated and multiplied: cuda is a GPU (extra gpu).",
+        help=f"{DEVICE_HELP}.",
     ),
     click.option(
         "--checkpoint-device",
         type=click.Choice(["cpu", "cuda"]),
-        help="The device on which the checkpoint was begun, where that was another one.",
+        help=f"{BEGUN_HELP}.",
     ),
 )
 dtype_option = click.option(

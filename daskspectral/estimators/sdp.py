@@ -18,6 +18,7 @@ from daskspectral.data.labelled import lay_out
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source, open_source
 from daskspectral.engine import Run, plan_rows
+from daskspectral.engine.accelerators import begun_on, chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.estimators.base import identity_of
@@ -95,6 +96,9 @@ class SDPEmbedding(Transformer):
         them; or a ValueError. It may be changed after `fit`.
     warm_start : bool
         Whether a further `fit` starts its ascent from the embedding of the last one, as in a sweep over bandwidths.
+    device : {"cpu", "cuda", "auto"}
+        Where "lowrank" evaluates the kernel at landmarks and multiplies it, and `transform` does; as in
+        `SpectralDecomposition`. On a GPU kernel values are kept with cache="always" or cache_path alone.
     random_state : int, Generator or None
         Decides the landmarks and the first point of the ascent.
     sample_dims, latitude : optional
@@ -164,6 +168,7 @@ class SDPEmbedding(Transformer):
         cache_path: str | os.PathLike[str] | None = None,
         on_uncovered: str = "nearest",
         warm_start: bool = False,
+        device: str = "cpu",
         random_state: Any = None,
         sample_dims: str | Sequence[str] | None = None,
         latitude: str | None = None,
@@ -184,6 +189,7 @@ class SDPEmbedding(Transformer):
         self.cache_path = cache_path
         self.on_uncovered = on_uncovered
         self.warm_start = warm_start
+        self.device = device
         self.random_state = random_state
         self.sample_dims = sample_dims
         self.latitude = latitude
@@ -201,6 +207,7 @@ class SDPEmbedding(Transformer):
         allow_missing: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
+        checkpoint_device: str | None = None,
         progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -221,6 +228,8 @@ class SDPEmbedding(Transformer):
         self._check_several(source)
         check_embedding_data(self, source, checkpoint, on_invalid)
         self._keep_names(X)
+        device = chosen_device(self.device)
+        begun = begun_on(checkpoint_device, checkpoint) or device
         snapshot = Snapshot(source, allow_missing=allow_missing)
         self.n_features_in_ = source.n_features_in
         rng = np.random.default_rng(self.random_state)
@@ -234,13 +243,13 @@ class SDPEmbedding(Transformer):
             return {"preparation": laid.preparation, "bandwidth": bandwidth, "seed": seed}
 
         if checkpoint is None:
-            found = self._embedded(source, constants(), None, on_invalid, progress)
+            found = self._embedded(source, constants(), None, device, begun, on_invalid, progress)
         else:
-            params = {k: v for k, v in self.plain_params().items() if k not in FREE}
+            params = {k: v for k, v in self.plain_params().items() if k not in FREE} | {"device": begun}
             saved = Checkpoint.take_up(
                 checkpoint, identity_of(snapshot, params, on_invalid), constants, checkpoint_every
             )
-            found = self._embedded(source, saved.constants, saved, on_invalid, progress)
+            found = self._embedded(source, saved.constants, saved, device, begun, on_invalid, progress)
         snapshot.check_unchanged()
         self._keep(found)
         embedding = found.embedding
@@ -276,7 +285,7 @@ class SDPEmbedding(Transformer):
         if diagonal is not None and options.get("out") is not None:
             raise ValueError("out takes no diagonal: write transform(X, diagonal=...) yourself, such as by to_zarr")
         check_one_of("on_uncovered", self.on_uncovered, UNCOVERED)
-        function = replace(self.extension_, uncovered=self.on_uncovered)
+        function = replace(self.extension_, uncovered=self.on_uncovered, device=chosen_device(self.device))
         found = self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
         if diagonal is None:
             return found
@@ -297,6 +306,8 @@ class SDPEmbedding(Transformer):
         source: Source,
         constants: Any,
         checkpoint: Checkpoint | None,
+        device: str,
+        begun: str,
         on_invalid: str,
         progress: bool | None,
     ) -> Embedded:
@@ -310,13 +321,13 @@ class SDPEmbedding(Transformer):
 
         given = not isinstance(self.landmarks, str)
         first = len(self.landmarks) if given else FIRST if self.n_landmarks == "auto" else int(self.n_landmarks)
-        plan = (
-            plan_embedding(source, first).ranges if self.method == "lowrank" else plan_rows(source, flops_of(source, 1))
-        )
+        plan = plan_rows(source, flops_of(source, 1))
+        if self.method == "lowrank":
+            plan = plan_embedding(source, first, device, begun).ranges
         if checkpoint is not None:
             checkpoint.agree(plan)
         embedding = Embedding(
-            Passes(Run(source, plan, None, on_invalid, progress, "embed"), checkpoint),
+            Passes(Run(source, plan, None, on_invalid, progress, "embed", device), checkpoint),
             kernel,
             self._solve,
             landmarks,

@@ -165,9 +165,9 @@ class Embedding:
         return best or self.low_rank(accuracy, sizes)
 
     def _covered(self, basis: LandmarkBasis, most: int) -> Covered:
-        plan = plan_embedding(self.source, basis.size)
         run = self.passes.run
-        self.passes.run = Run(run.source, plan.ranges, None, run.on_invalid, run.progress, "embed")
+        plan = plan_embedding(self.source, basis.size, run.device)
+        self.passes.run = Run(run.source, plan.ranges, None, run.on_invalid, run.progress, "embed", run.device)
         return cover_rows(self.passes, basis, most)
 
     def _low_rank(self, covered: Covered, before: tuple[Embedded, Probe] | None) -> tuple[Embedded, Probe]:

@@ -88,7 +88,7 @@ def cover_rows(passes: Passes, basis: LandmarkBasis, most: int = 0) -> Covered:
     assert isinstance(kernel, Gaussian)
     while True:
         check_reach(kernel, basis.landmarks)
-        features = Features(basis)
+        features = Features(basis, device=passes.run.device)
         total = passes(TotalTask(features))["total"]
         found = Covered(basis, frame := Frame.of(kernel.values(basis.landmarks, basis.landmarks), total), {})
         found = replace(found, cover=passes(CoverTask(features), frame))
@@ -117,7 +117,8 @@ def embed_low_rank(
     kernel exp(-r^2 / bandwidth^2) in its Nystrom approximation at the landmarks; `solve` does so from a starting
     point drawn with `seed`, or from the embedding `before` at other landmarks. New points are told from `rows` of the
     fit, and the embedding is compared with that of the full problem at `probes`. Kernel values are kept between passes
-    unless `cache` is "never": in a zarr array at the path `scratch` where it is given, else in memory where they fit.
+    unless `cache` is "never": in a zarr array at the path `scratch` where it is given, else in memory where they fit
+    (on an accelerator, which makes them faster than they come from there, with "always" alone).
 
     Raises MemoryError where `cache` is "always" and the values cannot be kept.
     """
@@ -160,6 +161,7 @@ def embed_low_rank(
         share=int(covered.cover["rows"]) / len(rows.points),
         preparation=source.preparation,
         unit=unit,
+        device=run.device,
     )
     overlap = frame.masses @ sums
     probe = Probe.of(passes, extension, overlap[: ranks[0]], probes.points, probes.bound)
@@ -198,14 +200,15 @@ def _lift(frames: Sequence[Frame], sums: Sequence[Array]) -> Array:
 
 def _features(run: Run, basis: LandmarkBasis, cache: str, scratch: str | None) -> tuple[Features, Run]:
     """The kernel values and the run that reads them, kept where that is asked for or pays."""
-    source, features = run.source, Features(basis)
+    source, device = run.source, run.device
+    features = Features(basis, device=device)
     if scratch is not None:
         kept = scratch_features(replace(run, progress=False), features, scratch)
-        plan = plan_embedding(kept, basis.size).ranges
-        return Features(basis, kept=True), Run(kept, plan, None, "raise", False, "embed")
-    if cache != "never" and _fits_in_memory(run, basis.size):
+        plan = plan_embedding(kept, basis.size, device).ranges
+        return Features(basis, True, device), Run(kept, plan, None, "raise", False, "embed", device)
+    if cache != "never" and (device == "cpu" or cache == "always") and _fits_in_memory(run, basis.size):
         kept = kept_features(run, features)
-        return Features(basis, kept=True), Run(kept, run.plan, None, "raise", False, "embed")
+        return Features(basis, True, device), Run(kept, run.plan, None, "raise", False, "embed", device)
     if cache == "always":
         raise MemoryError(
             f"cache='always': the kernel values of {source.n} rows at {basis.size} landmarks, "

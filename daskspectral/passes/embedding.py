@@ -16,13 +16,14 @@ import zarr
 from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
-from daskspectral.basis import Arena, Block, LandmarkBasis
-from daskspectral.basis.base import VALUE
+from daskspectral.basis import Arena, Basis, Block, LandmarkBasis
+from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.data.containers import points_reader
 from daskspectral.data.readers import ZarrReader, refuse_input
 from daskspectral.data.remote import store_at
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.data.writer import create_array, default_chunk_rows, local_path, refuse_existing
+from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
@@ -51,25 +52,40 @@ SHARE = 4  # kernel values take at most 1 / SHARE of the free memory
 class Features:
     """Kernel values k(Y, x) between p landmarks Y and rows x, in blocks (p, c).
 
-    With `kept`, the rows (c, p) are kernel values that were computed before.
+    With `kept`, the rows (c, p) are kernel values that were computed before. They are arrays of the `device`.
     """
 
     basis: LandmarkBasis
     kept: bool = False
+    device: str = "cpu"
+
+    @property
+    def accelerator(self) -> Device:
+        """Where the kernel values are. Raises ImportError or RuntimeError where there is none."""
+        return device_of(self.device)
+
+    @property
+    def rows(self) -> int:
+        """Rows of a block."""
+        return BLOCK_ROWS if self.device == "cpu" else ACCELERATOR_ROWS
 
     def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None]]:
         """Block by block k(Y, x) (p, c), and the bounds on the diagonal (c,), None where none are given."""
-        arena, step = Arena(), BLOCK_ROWS
+        device, step = self.accelerator, self.rows
+        arena, basis = Arena(device), device.moved(self.basis)
         for batch in batches:
             for start in range(0, len(batch["x"]), step):
                 x = batch["x"][start : start + step]
                 given = batch.get("diagonal")
-                bound = None if given is None else np.asarray(given[start : start + step], dtype=float)
-                yield np.ascontiguousarray(x.T) if self.kept else self.values(x, arena), bound
+                bound = None if given is None else device.put(np.asarray(given[start : start + step], dtype=float))
+                yield device.put(np.ascontiguousarray(x.T)) if self.kept else values(basis, x, arena), bound
+                arena.launched()
 
-    def values(self, x: Array, arena: Arena) -> Array:
-        """k(Y, x) (p, c), valid until the next call."""
-        return self.basis.at(Block({"x": x}, np.dtype(float), arena), [VALUE]).feature(VALUE)
+
+def values(basis: Basis, x: Array, arena: Arena) -> Array:
+    """k(Y, x) (p, c) on the device of the arena, where the basis is, valid until the next call."""
+    block = Block({"x": x}, np.dtype(float), arena).on(arena)
+    return evaluated(basis, block, [VALUE]).feature(VALUE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +95,8 @@ class KeepTask:
     features: Features
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        return np.concatenate([k.T.copy() for k, _ in self.features.blocks([batch])])
+        get = self.features.accelerator.get
+        return np.concatenate([get(k).T.copy() for k, _ in self.features.blocks([batch])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +106,12 @@ class TotalTask:
     features: Features
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
-        total = np.zeros(self.features.basis.size)
-        for k, _ in self.features.blocks(batches):
-            total += k.sum(axis=1)
-        return {"total": total}
+        device = self.features.accelerator
+        with device.guarded():
+            total = device.zeros(self.features.basis.size)
+            for k, _ in self.features.blocks(batches):
+                total += k.sum(axis=1)
+            return {"total": device.get(total)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +129,12 @@ class CoverTask:
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
         uncovered, unbounded, least, missed, rows_seen = 0, 0, 1.0, First(()), 0
         lightest, heaviest = np.inf, 0.0
+        device = self.features.accelerator
+        get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses)
         for batch in batches:
-            for start, (k, bound) in zip(count(0, BLOCK_ROWS), self.features.blocks([batch]), strict=False):
-                cover = np.square(state.whitening.T @ k).sum(axis=0)
-                m = k.T @ state.masses
+            for start, (k, given) in zip(count(0, self.features.rows), self.features.blocks([batch]), strict=False):
+                cover, bound = get(np.square(whitening.T @ k).sum(axis=0)), None if given is None else get(given)
+                m = get(k.T @ masses)
                 rows_seen += len(m)
                 lightest, heaviest = min(lightest, float(m.min())), max(heaviest, float(m.max()))
                 rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
@@ -156,10 +177,13 @@ class BlockTask:
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array) -> dict[str, Any]:
         sums: dict[str, Any] = {}
-        for k, bound in self.features.blocks(batches):
-            part = self.block(k, state, bound)
-            sums = {name: sums[name] + value if sums else value for name, value in part.items()}
-        return sums
+        device = self.features.accelerator
+        with device.guarded():
+            block, point = device.moved(self.block), device.put(state)
+            for k, bound in self.features.blocks(batches):
+                part = block(k, point, bound)
+                sums = {name: sums[name] + value if sums else value for name, value in part.items()}
+            return {name: v if isinstance(v, Largest) else device.get(v) for name, v in sums.items()}
 
 
 @dataclass(eq=False)
@@ -194,13 +218,16 @@ def _digest(task: Any, state: Any) -> Array:
     return np.frombuffer(digest.digest(), dtype=np.int64)
 
 
-def plan_embedding(source: Source, p: int) -> PassPlan:
-    """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit."""
-    plan, threads = plan_rows(source, flops_of(source, p)), local_threads()
+def plan_embedding(source: Source, p: int, device: str = "cpu", begun: str | None = None) -> PassPlan:
+    """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit.
+
+    The tasks are those of the device on which a run was `begun`, where that is another one.
+    """
+    plan, threads = plan_rows(source, flops_of(source, p), device=begun or device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
-    rows = block_rows(p)
+    rows = block_rows(p) if device == "cpu" else ACCELERATOR_ROWS
     memory = predict_memory(
-        p, source.dimension, rows=rows, dtype="float64", threads=threads, live=live, buffers=4, sums=1
+        p, source.dimension, rows=rows, dtype="float64", threads=threads, live=live, buffers=4, sums=1, device=device
     )
     check_memory(memory)
     return PassPlan(plan, memory)
@@ -213,10 +240,10 @@ def keeps(size: int) -> bool:
 
 def kept_features(run: Run, features: Features) -> Source:
     """A source whose x are the kernel values (n, p), in memory, with the other fields of the rows."""
-    values = run.map(KeepTask(features))
-    assert values is not None
+    kept = run.map(KeepTask(features))
+    assert kept is not None
     others = {name: reader.read(0, run.source.n) for name, reader in run.source.readers.items() if name != "x"}
-    return open_source(values, fields=others)
+    return open_source(kept, fields=others)
 
 
 def check_scratch(path: str | os.PathLike[str], source: Source) -> None:
@@ -257,7 +284,8 @@ def scratch_features(run: Run, features: Features, path: str) -> Source:
     with create_array(path, (n, p), "float64", chunk_rows=rows, attributes=marked, overwrite=True) as array:
         target = str(array.store.root) if isinstance(array.store, LocalStore) else array.store
         plan = Plan(tuple(pairwise([*range(0, n, rows), n])))
-        Run(run.source, plan, None, run.on_invalid, run.progress, "features").map(KeepTask(features), out=target)
+        keeping = Run(run.source, plan, None, run.on_invalid, run.progress, "features", run.device)
+        keeping.map(KeepTask(features), out=target)
     readers = {**run.source.readers, "x": points_reader(path, "features")}
     return replace(run.source, readers=readers, preparation=Preparation())
 
@@ -287,19 +315,19 @@ def points_in_memory(run: Run) -> tuple[Array, Array | None]:
 class _ProductTask:
     """k(x, X) h for each row x of a block, (c, r), by panels of X whose kernel values stay in the cache."""
 
-    panels: tuple[Features, ...]
+    panels: tuple[LandmarkBasis, ...]
 
     @classmethod
     def of(cls, kernel: Kernel, x: Array) -> _ProductTask:
         """All panels of X (n, d)."""
         starts = range(0, len(x), BLOCK_ROWS)
-        return cls(tuple(Features(LandmarkBasis(kernel, x[i : i + BLOCK_ROWS])) for i in starts))
+        return cls(tuple(LandmarkBasis(kernel, x[i : i + BLOCK_ROWS]) for i in starts))
 
     def __call__(self, batch: Mapping[str, Array], state: Array) -> Array:
         rows, arena = np.asarray(batch["x"]), Arena()
         result = np.zeros((state.shape[1], len(rows)))
         for panel, h in zip(self.panels, np.split(state, range(BLOCK_ROWS, len(state), BLOCK_ROWS)), strict=True):
-            result += h.T @ panel.values(rows, arena)
+            result += h.T @ values(panel, rows, arena)
         return result.T
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, final
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.source import Preparation
+from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.engine.tasks import Tally
 from daskspectral.kernels import Kernel
 from daskspectral.passes.rows import Guessed, RowFunction
@@ -21,6 +23,7 @@ COVERED = 0.5  # least |psi(x)|^2 of a point that the landmarks cover; 1 where t
 REACHED = 1e-3  # least mass of a point within reach of the fit's rows: the kernel of one row 2.6 bandwidths away
 NEAREST = 50  # rows that stand for all where landmarks do not cover a point
 BLOCK = 1 << 22  # kernel values that are computed at once
+BLOCK_THERE = 1 << 27  # and on an accelerator
 
 
 @final
@@ -70,13 +73,27 @@ class Extension(Registered, RowFunction):
 
     @property
     def rows(self) -> int:
+        if self.device != "cpu":
+            return max(16, min(ACCELERATOR_ROWS, BLOCK_THERE // len(self.points)))
         return max(16, BLOCK // len(self.points))
 
+    @cached_property
+    def _there(self) -> tuple[Device, Array, Array, Array, Array | None]:
+        """The device, with the points, the masses, the coefficients and the whitening there."""
+        device = device_of(self.device)
+        moved: Any = device.moved((self.points, self.masses, self.coefficients, self.whitening))
+        return device, *moved
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_there"}
+
     def block(self, x: Array, out: Array) -> Guessed:
-        k = self._values(x, self.points)
-        m, u = k.T @ self.masses, k.T @ self.coefficients
-        if self.whitening is not None:
-            missed = np.flatnonzero((np.square(self.whitening.T @ k).sum(axis=0) < COVERED) | ~(m > 0))
+        device, points, masses, coefficients, whitening = self._there
+        k = self._values(device.put(x), points)
+        m, u = device.get(k.T @ masses), device.get(k.T @ coefficients)
+        if whitening is not None:
+            cover = device.get(np.square(whitening.T @ k).sum(axis=0))
+            missed = np.flatnonzero((cover < COVERED) | ~(m > 0))
             if len(missed):
                 m[missed], u[missed] = self._by_rows(x[missed])
         reached = m >= REACHED

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskspectral.devices import ACCELERATOR_ROWS, device_of
 from daskspectral.passes.embedding import Array, Passes
 from daskspectral.passes.extension import Extension
 from daskspectral.solve.sdp import alpha
@@ -27,18 +28,21 @@ class ProbeTask:
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array | None = None) -> dict[str, Array]:
         extension = self.extension
-        r = extension.stages[0]
+        r, device = extension.stages[0], device_of(extension.device)
+        points, masses, probes = device.moved((extension.points, extension.masses, self.probes))
+        step = ACCELERATOR_ROWS if device.accelerated else ROWS
         sums: dict[str, Array] = {"mass": np.zeros(len(self.probes)), "pull": np.zeros((len(self.probes), r))}
         for batch in batches:
-            for start in range(0, len(batch["x"]), ROWS):
-                x = np.asarray(batch["x"][start : start + ROWS], dtype=float)
+            for start in range(0, len(batch["x"]), step):
+                x = np.asarray(batch["x"][start : start + step], dtype=float)
                 e = extension.of_prepared(x)[0][:, :r]
                 if "diagonal" in batch:
-                    e = e * np.sqrt(np.asarray(batch["diagonal"][start : start + ROWS], dtype=float))[:, None]
-                m = extension.masses @ extension.kernel.values(x, extension.points)
-                k = extension.kernel.values(x, self.probes)
-                sums["mass"] += k.sum(axis=1)
-                sums["pull"] += k @ (e / np.sqrt(m)[:, None])
+                    e = e * np.sqrt(np.asarray(batch["diagonal"][start : start + step], dtype=float))[:, None]
+                there = device.put(x)
+                m = device.get(masses @ extension.kernel.values(there, points))
+                k = extension.kernel.values(there, probes)
+                sums["mass"] += device.get(k.sum(axis=1))
+                sums["pull"] += device.get(k @ device.put(e / np.sqrt(m)[:, None]))
         return sums
 
 

@@ -187,6 +187,7 @@ SPECIFIC: dict[str, dict[str, Case]] = {
             "embed few.zarr --map kernel --bandwidth 1",
             OTHER,
         ),
+        "--device": ("--device auto", SAME),
         "--on-uncovered": ("--on-uncovered nan --embedding e.zarr", "e.zarr"),
         "--seed": ("--seed 1", OTHER),
         "--embedding": ("--embedding e.zarr", "e.zarr"),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.devices import largest
 from daskspectral.solve.extremes import Largest
 from daskspectral.solve.sdp.ascent import Iterate, Problem
 from daskspectral.solve.sdp.certificate import Certificate, certificate
@@ -48,7 +49,8 @@ class Frame:
     @cached_property
     def masses(self) -> Array:
         """Coefficients (p,) of m: m_i = masses.k_i."""
-        return np.asarray(self.whitening @ self.sigma)
+        found: Array = self.whitening @ self.sigma
+        return found
 
     @property
     def total(self) -> float:
@@ -97,7 +99,7 @@ class Pull:
         m, u = both[0], both[1:].T
         bound = alpha(m, self.total) if d is None else d
         length = np.linalg.norm(u, axis=1, keepdims=True)
-        h = np.divide(u, length, out=np.zeros_like(u), where=length > 0)
+        h = u / np.where(length > 0, length, 1.0)
         weight = np.sqrt(bound / m)
         return {
             "state": k @ (weight[:, None] * h),
@@ -122,13 +124,14 @@ class Prove:
             "square": scaled @ scaled.T,
             "objective": bound @ y,
             "bound": bound.sum(),
-            "largest": Largest(float(y.max(initial=0.0))),
+            "largest": Largest(largest(y)),
         }
 
 
 def alpha(m: Array, total: float) -> Array:
     """1 / m_i - m_i / sum m, the diagonal of Abar: equation (1.4)."""
-    return np.asarray(1 / m - m / total)
+    found: Array = 1 / m - m / total
+    return found
 
 
 @dataclass(frozen=True, eq=False)
