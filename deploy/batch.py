@@ -27,11 +27,15 @@ GRACE = 300  # a worker stops taking tasks and hands over its results this many 
 
 @dataclass(frozen=True)
 class System:
-    """A batch system: its `name`, the class of `dask_jobqueue` for it, and what its users call a queue."""
+    """A batch system: its `name`, the class of `dask_jobqueue` for it, and what its users call a queue.
+
+    `gpu` is the directive that asks for one GPU, of systems whose fit has the option --device.
+    """
 
     name: str
     cluster: str
     queue: str
+    gpu: str = ""
 
 
 def jobs(system: System, options: dict[str, Any]) -> Any:
@@ -62,7 +66,7 @@ def jobs(system: System, options: dict[str, Any]) -> Any:
         interface=options["interface"],
         job_name="daskspectral-worker",
         job_script_prologue=[*options["prologue"], *ONE_THREAD],
-        job_extra_directives=list(options["directive"]),
+        job_extra_directives=[*options["directive"], *([system.gpu] if options.get("device") == "cuda" else [])],
         worker_extra_args=[] if seconds is None else ["--lifetime", f"{seconds}s", "--lifetime-stagger", "60s"],
         log_directory=str(logs),
         shared_temp_directory=str(logs),  # the workers' TLS keys, readable by their owner only
@@ -119,9 +123,15 @@ def command(system: System, *own: Callable[[Any], Any]) -> click.Command:
     def main(arguments: tuple[str, ...], checkpoint: str, **options: Any) -> None:
         if options["workers_min"] > options["workers_max"]:
             raise click.UsageError("--workers-min is more than --workers-max")
+        device = options.get("device")
+        if device == "cuda" and options["processes"] > 1:
+            raise click.UsageError(
+                "--device cuda is one GPU for each worker job, whose threads share it: --processes 1"
+            )
         with running(system, options):
             where = checkpoint if "://" in checkpoint else os.path.abspath(checkpoint)
-            cli.main(["--verbose", "fit", *arguments, "--checkpoint", where])
+            chosen = [] if device is None else ["--device", device]
+            cli.main(["--verbose", "fit", *arguments, *chosen, "--checkpoint", where])
 
     main.__doc__ = f"""Run `daskspectral fit ARGUMENTS` on jobs of {system.name}, submitted, replaced and ended here.
 

@@ -17,9 +17,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from batch import System, command, run
 
 main = command(
-    System("SLURM", "SLURMCluster", "partition"),
+    System("SLURM", "SLURMCluster", "partition", "--gres=gpu:1"),
     click.option("--partition", help="Partition of the worker jobs; SLURM's default partition unless given."),
     click.option("--directive", multiple=True, help="A further #SBATCH line: --directive=--qos=low."),
+    click.option(
+        "--device", type=click.Choice(["cpu", "cuda"]), help="cuda: one GPU for each worker job (--gres=gpu:1)."
+    ),
 )
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -70,6 +71,31 @@ def test_a_worker_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.executable in last
     assert "--nthreads 6" in last
     assert "--lifetime 6900s" in last  # five minutes less than the job
+
+
+def test_a_gpu_for_each_worker_on_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "#SBATCH --gres=gpu:1" in worker_job(
+        "slurm", tmp_path, monkeypatch, "--device", "cuda", "--directive=--qos=low"
+    )
+    for words in ([], ["--device", "cpu"]):
+        assert not [line for line in worker_job("slurm", tmp_path, monkeypatch, *words) if "gres" in line]
+
+
+@pytest.mark.parametrize(("device", "told"), [("cuda", ["--device", "cuda"]), (None, [])])
+def test_the_fit_is_told_of_the_device(device: str | None, told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    module = script("slurm")
+    import batch
+
+    lines: list[list[str]] = []
+    monkeypatch.setattr(batch, "running", lambda of, options: nullcontext())
+    monkeypatch.setattr(batch.cli, "main", lines.append)
+    words = ["--cores", "4", "--memory", "12GB", "--checkpoint", "/c", *told, "points.zarr", "--out", "m.zarr"]
+    assert CliRunner().invoke(module.main, words, catch_exceptions=False).exit_code == 0
+    assert lines == [["--verbose", "fit", "points.zarr", "--out", "m.zarr", *told, "--checkpoint", "/c"]]
+    if device:
+        refused = CliRunner().invoke(module.main, ["--processes", "2", *words])
+        assert refused.exit_code == 2
+        assert "one GPU for each worker job" in refused.output
 
 
 def test_the_same_worker_on_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
