@@ -7,7 +7,7 @@ import math
 from daskspectral.basis.evaluation import Arena
 from daskspectral.modes.base import ModeSum
 from daskspectral.modes.matmul import MatmulSum
-from daskspectral.modes.nufft import DIMENSIONS, UPSAMPLING, NufftSum
+from daskspectral.modes.nufft import DIMENSIONS, UPSAMPLING, NufftSum, available_there
 
 __all__ = ["ModeSum", "best_method", "mode_sum", "rows_at_once"]
 
@@ -20,8 +20,8 @@ def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Are
     """An empty sum of the modes |j_a| <= orders[a]: twice the orders of the functions.
 
     "matmul" is exact to rounding; "nufft" has a relative precision of eps, for one to three axes. Sums of one thread
-    that are given an `arena` share one plan of the transform, and its grid. On an accelerator, the device of the arena,
-    modes are summed by matrix products, whatever the method.
+    that are given an `arena` share one plan of the transform, and its grid, or the room for the products' factors. On
+    an accelerator, the arena's device, "nufft" is by cufinufft, and where that is not installed by matrix products.
 
     Raises ValueError for other methods and for four axes by "nufft"; ImportError where finufft is not installed.
 
@@ -33,12 +33,12 @@ def mode_sum(orders: tuple[int, ...], method: str, eps: float = 1e-9, arena: Are
     >>> [f"{mode:.1f}" for mode in sums.result()[0]]
     ['1.0+1.0j', '2.0+0.0j', '1.0-1.0j']
     """
+    if method not in ("matmul", "nufft"):
+        raise ValueError(f"method must be 'matmul' or 'nufft'; it is {method!r}")
     accelerated = arena is not None and arena.device.accelerated
-    if method == "matmul" or accelerated:
-        return MatmulSum(orders) if arena is None else MatmulSum(orders, arena.device)
-    if method == "nufft":
-        return NufftSum(orders, eps, arena)
-    raise ValueError(f"method must be 'matmul' or 'nufft'; it is {method!r}")
+    if method == "matmul" or (accelerated and not available_there()):
+        return MatmulSum(orders, arena)
+    return NufftSum(orders, eps, arena)
 
 
 def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) -> str:

@@ -147,6 +147,16 @@ def _digit_cost(order: int) -> float:
     return DIGIT + DIGIT_ROW * (2 * order + 1)
 
 
+def factor_bytes(split: Split, rows: int, copies: int) -> int:
+    """What `Factors` take."""
+    left, right = split.shape
+    d, orders = len(split.orders), (*split.left, *split.right)
+    waves = 2 * d * (1 + max((*orders, 1)))
+    digits = sum(2 * order + 1 for order in split._all)
+    widest = max(copies * size(split.left[:-1]), size(split.right[:-1]))
+    return 8 * rows * (copies * left + right + digits + waves + 1 + 2 * widest)
+
+
 class Factors:
     """Room for both factors of a block of points, and what fills it."""
 
