@@ -71,6 +71,8 @@ def say_plan(plan: PassPlan) -> None:
         session().facts["time"] = {"seconds": plan.time.seconds, **vars(plan.time)}
     elif plan.untimed:
         say(f"no time: {plan.untimed}")
+    if plan.reading is not None:
+        session().facts["reading"] = plan.reading
 
 
 def calibrated(path: str | None) -> None:

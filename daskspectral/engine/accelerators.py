@@ -9,17 +9,33 @@ from daskspectral.engine.scheduler import active_client
 def chosen_device(name: str) -> str:
     """The device of a run, "cpu" or "cuda", for "auto" a GPU where this process, or every worker, has one.
 
-    Raises ValueError for another name, ImportError or RuntimeError for "cuda" where it cannot be had.
+    Of a cluster without workers, which come and go, "cuda" is taken at its word. Raises ValueError for another name,
+    ImportError or RuntimeError for "cuda" where it cannot be had, and RuntimeError for "auto" where no worker can tell.
     """
     client = active_client() if name in DEVICES else None
     if client is None or name == "cpu":
         return device_of(name).name
     found = client.run(_attempt, name)
+    if not found and name == "auto":
+        raise RuntimeError("device='auto' asks the workers, and the cluster has none yet: give 'cpu' or 'cuda'")
     failures = {worker: answer for worker, answer in found.items() if answer not in DEVICES}
     if failures:
         worker, reason = next(iter(failures.items()))
         raise RuntimeError(f"{len(failures)} of {len(found)} workers cannot take device={name!r}, {worker}: {reason}")
-    return "cuda" if found and set(found.values()) == {"cuda"} else "cpu"
+    return "cuda" if {*found.values()} <= {"cuda"} else "cpu"
+
+
+def free_there(name: str) -> int | None:
+    """The bytes that are free on the device of this process, the least of the workers of its cluster; None on a CPU."""
+    client = active_client()
+    if client is None or name == "cpu":
+        return device_of(name).free()
+    found = client.run(_free, name)
+    return min(found.values(), default=None)
+
+
+def _free(name: str) -> int | None:
+    return device_of(name).free()
 
 
 def begun_on(name: str | None, checkpoint: object) -> str | None:

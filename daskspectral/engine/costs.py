@@ -159,6 +159,10 @@ class Costs:
             return self.task_of(work, threads) * turns
         return max((self.task_of(work, self.threads) + self.sent(work)) * turns, 2 * work.tasks * self.scheduler)
 
+    def reading_of(self, work: Work, *, workers: int = 1, threads: int = 1) -> float:
+        """The seconds in which so many threads read and decode all rows; 0 of rows in memory."""
+        return self.reading * work.row_bytes * work.n / (workers * threads)
+
     def choosing(self, work: Work, threads: int = 1) -> float:
         """The seconds before the pass, of the driving process: the data opened, landmarks or everything chosen."""
         found = self.start + self.sampling * work.sampled * work.p

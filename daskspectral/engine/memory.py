@@ -13,7 +13,7 @@ import dask
 import dask.system
 import numpy as np
 
-from daskspectral.devices import device_of
+from daskspectral.engine.accelerators import free_there
 from daskspectral.engine.scheduler import active_client
 
 logger = logging.getLogger("daskspectral")
@@ -147,10 +147,11 @@ def check_memory(memory: Memory) -> None:
     """Raise MemoryError where the run would not fit, in this process or in a worker, saying what to lower."""
     logger.info("memory: %s", memory)
     room, workers = available(), cluster_workers()
-    free = None if workers is not None else device_of(memory.device).free()
-    if free is not None and memory.there > free:
+    threads = max((int(worker["nthreads"]) for worker in workers or ()), default=memory.threads)
+    there, free = threads * memory.there // memory.threads, free_there(memory.device) if memory.there else None
+    if free is not None and there > free:
         raise MemoryError(
-            f"this run needs {_megabytes(memory.there)} on the device {memory.device}, and {_megabytes(free)} are free "
+            f"this run needs {_megabytes(there)} on the device {memory.device}, and {_megabytes(free)} are free "
             "there; lower n_landmarks, use fewer threads (--threads), or dtype='float32'"
         )
     needed = memory.peak - memory.now if workers is None else memory.driver  # the workers do the rest

@@ -19,7 +19,7 @@ from daskspectral.data.source import Preparation, Source
 from daskspectral.devices import ACCELERATOR_ROWS
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.engine.costs import Prediction, Work
+from daskspectral.engine.costs import Prediction, Work, shown
 from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release, resident
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
@@ -132,7 +132,8 @@ class PassPlan:
     """The ranges of one pass, the memory of a process that runs it on the local scheduler, how rows come to folds.
 
     `work` is what the fit has to do in the terms of the cost model, and `time` the prediction of it, None where nothing
-    is known of it: `untimed` then says why.
+    is known of it: `untimed` then says why. On an accelerator `reading` are the seconds in which its threads read and
+    decode the rows, the least that the pass takes, where they are known.
     """
 
     ranges: Plan
@@ -141,6 +142,7 @@ class PassPlan:
     work: Work | None = None
     time: Prediction | None = None
     untimed: str = ""
+    reading: float | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -149,6 +151,8 @@ class PassPlan:
 
     def __str__(self) -> str:
         timed = "" if self.time is None else f"; {self.time}"
+        if self.reading is not None:
+            timed = f"; reading takes {shown(self.reading)}, the least of a pass on any device"
         return f"{len(self.ranges.ranges)} tasks in {len(self.ranges.epochs)} epochs; {self.memory}{timed}"
 
 
@@ -193,7 +197,8 @@ def plan_sums(
     release()
     if lattice is not None:
         waiting = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
-        memory = mode_memory(lattice, source, operator, threads=threads, live=waiting)
+        most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
+        memory = mode_memory(lattice, source, operator, threads=threads, live=waiting, groups=most, device=device)
         reading = threads * 5 * chunk_bytes(source, longest, device) // 2
         memory = replace(memory, tasks=memory.tasks + reading, choosing=choosing)
         check_memory(memory)

@@ -57,8 +57,8 @@ def timed(
 ) -> PassPlan:
     """The plan with the work of the fit, and where costs are known its time on so many workers of so many threads.
 
-    By default these are the workers of the active cluster, or the threads of this process. Raises ValueError for
-    numbers that are none.
+    By default these are the workers of the active cluster, or the threads of this process. On an accelerator the time
+    of reading is known alone. Raises ValueError for numbers that are none.
     """
     for name, value in (("workers", workers), ("threads", threads)):
         if value is not None:
@@ -68,6 +68,10 @@ def timed(
         if isinstance(costs, str):
             return replace(plan, untimed=costs)
         assert plan.work is not None
+        if plan.memory.device != "cpu":
+            reading = costs.reading_of(plan.work, **_machines(workers, threads))
+            why = f"nothing was measured on the device {plan.memory.device}"
+            return replace(plan, reading=reading or None, untimed=why)
         return replace(plan, time=costs.predict(plan.work, **_machines(workers, threads)))
     except Unpredictable as reason:
         return replace(plan, untimed=str(reason))

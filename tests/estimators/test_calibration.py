@@ -5,9 +5,10 @@ import math
 import dask
 import numpy as np
 import pytest
+import zarr
 
 from daskspectral.basis import FourierLattice
-from daskspectral.engine.costs import Costs, default_path
+from daskspectral.engine.costs import Costs, default_path, shown
 from daskspectral.estimators import SpectralDecomposition
 from daskspectral.estimators.calibration import calibrate
 from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Polynomial
@@ -55,6 +56,18 @@ def test_a_plan_by_the_costs_of_the_file(file):
     with dask.config.set(num_workers=7):
         assert estimator.plan(X, calibration=file).time.threads == 7
     assert estimator.plan(X, calibration=file, threads=2).time.workers == 1
+
+
+def test_of_a_device_the_time_of_reading_is_known_alone(file, stand_in, tmp_path):
+    costs, est = Costs.load(file), SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=30, device="cuda")
+    array = zarr.create_array(tmp_path / "x.zarr", shape=(1_000_000, 4), chunks=(100_000, 4), dtype="float32")
+    plan = est.plan(array, calibration=file, threads=2)
+    assert plan.time is None
+    assert plan.untimed == "nothing was measured on the device cuda"
+    assert plan.reading == pytest.approx(costs.reading * 16 * 1_000_000 / 2)
+    assert f"reading takes {shown(plan.reading)}, the least of a pass on any device" in str(plan)
+    assert est.plan(X, calibration=file).reading is None  # in memory
+    assert SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=30).plan(array, calibration=file).reading is None
 
 
 def test_the_users_own_file_is_found(file, monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 from distributed import Client
@@ -251,15 +252,23 @@ def test_workers_are_asked_for_their_devices() -> None:
             chosen_device("gpu")
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_modes_of_a_lattice(d: int, stand_in: Device) -> None:
-    x = np.random.default_rng(0).uniform(0, 1, (2000, d))
-    lattice = FourierLattice({1: 40, 2: 6, 3: 2}[d], method="nufft" if d < 3 else "matmul")
-    options: dict[str, Any] = {"basis": lattice, "n_components": 4, "kernel": Matern(1.5, 0.5), "folds": 3}
-    potential = {"potential": x[:, 0]}
-    here = dsp.SpectralDecomposition(dsp.operators.Schroedinger(), **options).fit(x, fields=potential)
-    there = dsp.SpectralDecomposition(dsp.operators.Schroedinger(), **options, device="cuda").fit(x, fields=potential)
-    assert here.moments_.arrays.keys() == there.moments_.arrays.keys()
-    for name, values in here.moments_.arrays.items():
-        assert_close(there.moments_.arrays[name], values, 1e-8, dtype=None, what=name)  # eps of the transform is 1e-9
-    assert_close(there.eigenvalues_, here.eigenvalues_, 1e-7)
+def test_the_memory_of_a_device_is_that_of_the_workers(stand_in: Device) -> None:
+    """Each has a device of its own, which its threads share."""
+    x = np.zeros((1_000_000, 2))
+    est = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=1000, device="cuda")
+    with dask.config.set(num_workers=1):
+        one = est.plan(x).memory.there
+    with Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None):
+        est.plan(x)
+    with (
+        Client(n_workers=1, threads_per_worker=64, processes=False, dashboard_address=None),
+        pytest.raises(MemoryError, match=f"this run needs {64 * one / 1e9:.1f} GB on the device cuda, and 17.2 GB"),
+    ):
+        est.plan(x)
+
+
+def test_a_cluster_whose_workers_are_still_to_come() -> None:
+    with Client(n_workers=0, processes=False, dashboard_address=None):
+        assert chosen_device("cuda") == "cuda"
+        with pytest.raises(RuntimeError, match="device='auto' asks the workers, and the cluster has none yet"):
+            chosen_device("auto")
