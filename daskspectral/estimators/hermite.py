@@ -90,7 +90,8 @@ class HermiteRegressor(RegressionFunctions):
     dtype : {"float64", "float32"}
         Arithmetic of the features and their products; sums are always float64.
     device : {"cpu", "cuda", "auto"}
-        Where functions are evaluated and multiplied in the pass; as in `SpectralDecomposition`.
+        Where functions are evaluated and multiplied, in the pass, in `predict` and `score`; as in
+        `SpectralDecomposition`.
     folds : int, array (n,), "blocks" or None
         Into how many parts the sums are kept apart, for cross-validation; as in `SpectralDecomposition`. Rows that
         depend on their neighbours, as in a time series, need "blocks", or labels of what belongs together.
