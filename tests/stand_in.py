@@ -143,7 +143,8 @@ def _there(found: Any) -> Any:
     if isinstance(found, np.ndarray) or np.isscalar(found):
         return There(found)
     if isinstance(found, (tuple, list)):
-        return type(found)(_there(part) for part in found)
+        parts = [_there(part) for part in found]
+        return tuple(parts) if isinstance(found, tuple) else parts  # those with names of fields, too
     return found
 
 

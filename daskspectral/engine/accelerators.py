@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daskspectral.devices import DEVICES, device_of
+from daskspectral.devices import DEVICES, HOST, Device, device_of
 from daskspectral.engine.scheduler import active_client
 
 
@@ -23,6 +23,14 @@ def chosen_device(name: str) -> str:
         worker, reason = next(iter(failures.items()))
         raise RuntimeError(f"{len(failures)} of {len(found)} workers cannot take device={name!r}, {worker}: {reason}")
     return "cuda" if {*found.values()} <= {"cuda"} else "cpu"
+
+
+def device_here(name: str) -> Device:
+    """The device of what the driving process does by itself: the host where only the workers have another."""
+    try:
+        return device_of(name)
+    except (ImportError, RuntimeError):
+        return HOST
 
 
 def free_there(name: str) -> int | None:

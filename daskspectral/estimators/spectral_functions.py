@@ -22,7 +22,7 @@ from daskspectral.data.readers import Reader
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Preparation
 from daskspectral.data.stacking import lazy_rows
-from daskspectral.engine.accelerators import chosen_device
+from daskspectral.engine.accelerators import chosen_device, device_here
 from daskspectral.estimators.base import LAYOUTS, MeasuredEstimator
 from daskspectral.estimators.doubts import remembered
 from daskspectral.estimators.labelled import labelled
@@ -43,6 +43,7 @@ from daskspectral.passes.score import measure_score
 from daskspectral.passes.side import is_automatic
 from daskspectral.passes.variance import VarianceBound, variance_bound
 from daskspectral.solve import Solver
+from daskspectral.solve.dense import solving_on
 
 Array = NDArray[np.inexact[Any]]
 
@@ -126,15 +127,16 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
             )
         if on_lattice(moments):
             return self._fit_modes(moments)
-        solution = solve_moments(
-            moments,
-            count=self.n_components,
-            rtol=self.rtol,
-            ridge=self.ridge,
-            min_support=resolve_support(self.min_support, self.solver),
-            penalty=resolve_penalty(self.penalty, self.solver, 1.0 if moments.penalty is None else moments.penalty),
-            compared=is_automatic(self.kernel) and not isinstance(self.basis, Basis),
-        )
+        with solving_on(device_here(self.device)):
+            solution = solve_moments(
+                moments,
+                count=self.n_components,
+                rtol=self.rtol,
+                ridge=self.ridge,
+                min_support=resolve_support(self.min_support, self.solver),
+                penalty=resolve_penalty(self.penalty, self.solver, 1.0 if moments.penalty is None else moments.penalty),
+                compared=is_automatic(self.kernel) and not isinstance(self.basis, Basis),
+            )
         known = vars(self).get("moments_")
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
         return self._with(moments, solution, kept)

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.dense import eigh
 from daskspectral.solve.signs import fix_signs
 from daskspectral.solve.whiten import Whitening, whiten
 
@@ -110,7 +111,7 @@ class Pencil:
         """The leading functions of the data that the pencil is of."""
         first, shift, a = _deflated(gram, self.null, self.cut)
         whitened = self.root.matrix.T @ a @ self.root.matrix
-        theta, vectors = scipy.linalg.eigh(0.5 * (whitened + whitened.T))
+        theta, vectors = eigh(0.5 * (whitened + whitened.T))
         found = self._whitening(first, shift, a, theta[::-1], self.root.matrix @ vectors[:, ::-1])
         return replace(found, coordinates=self.white.T @ gram @ found.matrix)
 
@@ -195,7 +196,7 @@ def inverse_root(matrix: Array, rounding: float, squares: Array | None = None) -
     if not len(scaled):
         return InverseRoot(np.zeros((0, 0)), squares, 0.0, 0.0, rounding)
     rounding *= max(1.0, float((squares * scale**2)[diagonal > 0].max(initial=0.0)))
-    values, vectors = scipy.linalg.eigh(0.5 * (scaled + scaled.T))
+    values, vectors = eigh(0.5 * (scaled + scaled.T))
     kept = values > rounding
     fix_signs(vectors)
     least = -1.0 if (diagonal < 0).any() else float(values[0])
@@ -208,7 +209,7 @@ def orthonormal(span: Array, gram: Array) -> Array:
     if not span.shape[1]:
         return span
     inner = span.T @ gram @ span
-    values, vectors = scipy.linalg.eigh(0.5 * (inner + inner.T))
+    values, vectors = eigh(0.5 * (inner + inner.T))
     kept = values > 1e-8 * values[-1]
     fix_signs(vectors)
     # the leading functions stay first: a symmetric root moves them least
@@ -266,6 +267,6 @@ def _certain(gram: Array, norm: Array, penalty: Penalty) -> Array:
     """W (p, r) with W^T (gram + norm) W = I and W^T gram W diagonal, of the functions whose norm is not rounding."""
     root = inverse_root(gram + norm, penalty.rounding, np.diag(gram))
     inner = root.matrix.T @ gram @ root.matrix
-    theta, vectors = scipy.linalg.eigh(0.5 * (inner + inner.T))
+    theta, vectors = eigh(0.5 * (inner + inner.T))
     functions = root.matrix @ vectors[:, ::-1]
     return np.asarray(functions[:, theta[::-1] > CERTAIN * root.blurred(functions, penalty.precision)])

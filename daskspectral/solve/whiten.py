@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.dense import eigh
 from daskspectral.solve.signs import fix_signs
 
 Array = NDArray[np.floating[Any]]
@@ -58,7 +59,7 @@ def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Wh
     keep = None if keep is None else keep & seen
     values: Array
     if keep is None or not keep.any():
-        values, vectors = scipy.linalg.eigh(symmetric)
+        values, vectors = eigh(symmetric)
         values, vectors = values[::-1], vectors[:, ::-1].copy()
         fix_signs(vectors)
         rank = int(np.count_nonzero(values > cut * values[0]))
@@ -84,7 +85,7 @@ def _whiten_around(correlation: Array, keep: NDArray[np.bool_], least: float) ->
 
 def _inverse_root(gram: Array, least: float) -> Array:
     """W (p, rank) with W^T gram W = I, from the eigenvalues above `least`, the largest first."""
-    values, vectors = scipy.linalg.eigh(0.5 * (gram + gram.T))
+    values, vectors = eigh(0.5 * (gram + gram.T))
     seen = values > least
     fix_signs(vectors)
     root: Array = (vectors[:, seen] / np.sqrt(values[seen]))[:, ::-1]

@@ -14,8 +14,9 @@ import daskspectral as dsp
 from daskspectral.basis import FourierLattice, LandmarkBasis, Vanishing
 from daskspectral.basis.edges import BoxEdge
 from daskspectral.devices import Device
-from daskspectral.kernels import Gaussian, Periodic, Polynomial
+from daskspectral.kernels import Gaussian, Matern, Periodic, Polynomial
 from daskspectral.passes.functions import SpanSlopes, SpanValues
+from daskspectral.solve import dense
 from tests.common import assert_close
 from tests.operators.test_measured import FIELDS, LANDMARKS
 
@@ -72,3 +73,34 @@ def test_gradients_of_any_basis_and_of_kernels_of_a_user(stand_in: Device) -> No
             again = pickle.loads(pickle.dumps(found))  # as it goes to workers
             np.testing.assert_array_equal(again(x)[0], found(x)[0])
             assert found.rows >= 65_536
+
+
+@pytest.mark.parametrize("solver", ["penalised", "cut"])
+def test_large_solutions_are_found_on_the_device(
+    solver: str, stand_in: Device, gotten: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.random.default_rng(0).standard_normal((2000, 2))
+    fixed: dict[str, Any] = {"n_landmarks": 40, "n_components": 5, "random_state": 0, "solver": solver}
+    here = dsp.SpectralDecomposition(kernel=Matern(2.5, 1.0), **fixed).fit(x)
+    there = clone(here).set_params(device="cuda")
+    there.fit_moments(here.moments_)
+    assert not gotten, "a small matrix was sent"
+    monkeypatch.setattr(dense, "LARGE", 30)
+    there.fit_moments(here.moments_)
+    assert (40, 40) in gotten  # eigenvectors of the whitened Gram matrix
+    assert_close(there.eigenvalues_, here.eigenvalues_, 1e-9)
+    assert_close(there.transform(x), here.transform(x), 1e-7)
+    gotten.clear()
+    here.fit_moments(here.moments_)
+    clone(here).set_params(device="cpu").fit_moments(here.moments_)
+    assert not gotten
+
+
+def test_a_driver_without_a_device_solves_on_the_host() -> None:
+    """Of a cluster whose workers alone have GPUs."""
+    x = np.random.default_rng(0).standard_normal((500, 2))
+    here = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=10, n_components=3, random_state=0).fit(x)
+    again = clone(here).set_params(device="cuda").fit_moments(here.moments_)
+    np.testing.assert_array_equal(again.eigenvalues_, here.eigenvalues_)
+    with pytest.raises(ValueError, match="device must be"):
+        clone(here).set_params(device="gpu").fit_moments(here.moments_)
