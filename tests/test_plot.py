@@ -237,7 +237,7 @@ def test_spectrum_has_intervals_held_out_values_and_trust():
     estimator = fitted(x, kernel=Gaussian(0.2), n_landmarks=40, n_components=8)
     trusted = estimator.trusted_ = 4
     axes = plot.spectrum(estimator)
-    assert legend(axes) == ["held out", "trusted", "not trusted", "constant"]
+    assert legend(axes) == ["95 % interval", "held out", "trusted", "not trusted", "constant"]
     np.testing.assert_array_equal(drawn(axes, "trusted").get_ydata(), estimator.eigenvalues_[1:trusted])
     np.testing.assert_array_equal(drawn(axes, "not trusted").get_ydata(), estimator.eigenvalues_[trusted:])
     np.testing.assert_array_equal(drawn(axes, "held out").get_ydata(), estimator.held_out_[1:])

@@ -19,11 +19,14 @@ from daskspectral.cli.storage import storage_option
 )
 @click.argument("model")
 @click.argument("points", required=False)
+@click.option("--view", "views", multiple=True, metavar="PATH", help="The second view of each row of POINTS, of cross.")
 @click.option("--out", required=True, help=f"{opt.OUT_HELP} an .html file.")
 @opt.trust_option
 @storage_option
 @opt.overwrite_option
-def report(model: str, points: str | None, out: str, trust: tuple[str, ...], overwrite: bool) -> None:
+def report(
+    model: str, points: str | None, views: tuple[str, ...], out: str, trust: tuple[str, ...], overwrite: bool
+) -> None:
     """Show a fitted MODEL, or moments, on one self-contained HTML page: no scripts, nothing loaded from anywhere.
 
     It has the spectrum with error bars and the trusted count, values held out, the functions over the zarr array POINTS
@@ -33,8 +36,11 @@ def report(model: str, points: str | None, out: str, trust: tuple[str, ...], ove
     from daskspectral import report as pages
     from daskspectral.store import load, version_of
 
+    if views and points is None:
+        raise click.UsageError("--view goes with POINTS, the first view of each row")
     pages.refuse_report(out, overwrite)
     found = load(model, trusted=trust)
     made = settings.kept(model)
-    pages.save(found, out, points, overwrite=overwrite, about=model, settings=made, saved=version_of(model))
+    X = (points, *views) if views else points
+    pages.save(found, out, X, overwrite=overwrite, about=model, settings=made, saved=version_of(model))
     written("report", out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,9 @@ MEANINGS = {
     "FitWarning": "Little is explained",
     "WeightWarning": "Weights count rows otherwise than meant",
 }
+
+
+_UNTOLD = re.compile(r"\b\w+=None, |(?:, )?\b\w+=None")  # parameters that say nothing
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def title_of(model: Any) -> str:
     kind = type(model).__name__
     operator = getattr(model, "operator", None) if moments is None else moments.operator
     named = operator is not None and kind in ("SpectralDecomposition", "Moments")
-    return f"{kind} of {operator}" if named else kind
+    return f"{kind} of {_UNTOLD.sub('', str(operator))}" if named else kind
 
 
 def doubts_of(model: Any) -> list[tuple[str, str]]:

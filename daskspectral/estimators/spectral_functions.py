@@ -33,7 +33,7 @@ from daskspectral.moments.lattice import on_lattice
 from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.score import SpanScore
 from daskspectral.moments.solution import solve_moments
-from daskspectral.moments.trust import excess
+from daskspectral.moments.trust import excess, maximised
 from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.functions import SpanValues
@@ -163,9 +163,9 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         return found
 
     def _excess(self) -> float:
-        """How far held-out values exceed fitted ones."""
-        values, solver = getattr(self, self.solver_.values), self.solver_
-        return excess(values, self.held_out_, two_sided=solver.two_sided)
+        """How far held-out values exceed fitted ones, or fall short of them where larger ones are better."""
+        values = getattr(self, self.solver_.values)
+        return excess(values, self.held_out_, maximised=maximised(self.moments_.operator, values))
 
     @framed
     def transform(self, X: Any, **options: Any) -> Any:

@@ -28,11 +28,14 @@ def verdict_of(model: Any) -> str:
 @verdict_of.register
 def _(model: SpectralDecomposition) -> str:
     values, name = getattr(model, model.solver_.values), model.solver_.values.removesuffix("_").replace("_", " ")
+    name = name if len(values) != 1 else name.removesuffix("s")
     if no_errors(model) or not hasattr(model, "trusted_"):
         return f"{len(values)} {name}, without error bars: this fit tells of none whether it can be trusted."
     trusted = int(model.trusted_)
     which = "only the first is" if trusted == 1 else f"the first {trusted} are" if trusted else "none is"
-    return f"{len(values)} {name}; {'all of them are' if trusted >= len(values) else which} trusted."
+    if trusted >= len(values):
+        which = "all of them are" if trusted > 1 else "it is"
+    return f"{len(values)} {name}; {which} trusted."
 
 
 @verdict_of.register

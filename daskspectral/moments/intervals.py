@@ -239,12 +239,18 @@ def _most(a: Array, b: Array) -> Array:
 def _trusted(fitted: Array, held_out: Array, intervals: Array) -> int:
     """How many leading values hold up; differences below a thousandth of the last value count as none."""
     size = np.abs(fitted)
-    floor = NEGLIGIBLE * size.max(initial=0.0) + 1e-300
-    other = np.where(np.isnan(held_out), fitted, held_out)
-    ratio = (np.maximum(size, np.abs(other)) + floor) / (np.minimum(size, np.abs(other)) + floor)
-    width = (intervals[:, 1] - intervals[:, 0]) / (size + floor)
-    good = (ratio < TRUSTED_RATIO) & (width < TRUSTED_WIDTH)
+    width = (intervals[:, 1] - intervals[:, 0]) / (size + NEGLIGIBLE * size.max(initial=0.0) + 1e-300)
+    good = agreeing(fitted, held_out) & (width < TRUSTED_WIDTH)
     return int(np.argmin(good)) if not good.all() else len(good)
+
+
+def agreeing(fitted: Array, held_out: Array) -> NDArray[np.bool_]:
+    """Which values differ by less than a tenth on rows held out, or are not known there."""
+    size = np.abs(fitted)
+    floor = NEGLIGIBLE * size.max(initial=0.0) + 1e-300
+    other = np.abs(np.where(np.isnan(held_out), fitted, held_out))
+    ratio = (np.maximum(size, other) + floor) / (np.minimum(size, other) + floor)
+    return np.asarray(ratio < TRUSTED_RATIO)
 
 
 def _unknown(k: int, reason: str) -> Errors:

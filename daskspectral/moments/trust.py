@@ -24,6 +24,7 @@ from daskspectral.moments.intervals import NEGLIGIBLE, Errors
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.order import kurtosis_of, order_of, share_between_tasks
 from daskspectral.moments.problem import Posed
+from daskspectral.operators import Operator
 from daskspectral.solve import Spectrum, whiten
 from daskspectral.solve.whiten import CUTS
 
@@ -199,14 +200,22 @@ def _sizes(values: NDArray[np.inexact[Any]], two_sided: bool) -> Array:
     )
 
 
-def excess(values: NDArray[np.inexact[Any]], held_out: Array, *, two_sided: bool) -> float:
-    """The median of held-out over fitted values, or of fitted over held-out singular values; NaN where unknown."""
+def maximised(operator: Operator, values: NDArray[np.inexact[Any]]) -> bool:
+    """Whether the fit makes values as large as it can, singular values and variances: they are smaller held out."""
+    return operator.solver.two_sided or bool(operator.descending and values.real.sum() > 0)
+
+
+def excess(values: NDArray[np.inexact[Any]], held_out: Array, *, maximised: bool) -> float:
+    """The median of held-out over fitted values; of fitted over held-out ones where the fit maximised them.
+
+    Singular values and variances are maximised. NaN where unknown.
+    """
     fitted, other = np.abs(values), np.abs(held_out)
     known = np.isfinite(other) & (np.minimum(fitted, other) > 1e-3 * fitted.max(initial=0.0))
     if not known.any():
         return math.nan
     ratio = other[known] / fitted[known]
-    return float(np.median(1 / ratio if two_sided else ratio))
+    return float(np.median(1 / ratio if maximised else ratio))
 
 
 def advise_update(before: float, after: float) -> None:

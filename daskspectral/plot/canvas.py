@@ -23,6 +23,7 @@ Values = Callable[[Array], Array]
 
 SHOWN = 3000  # data points that are drawn; more of them only blacken the panels
 ON_SPHERE = 1e-6
+LONGEST = 4.0  # times as long as wide: a picture of the plane
 _BINS = 16
 
 
@@ -50,7 +51,20 @@ def canvas_of(
     elif d == 3 and np.abs(np.linalg.norm(points, axis=1) - 1).max() <= ON_SPHERE:
         kind = Globe
     lengths = np.ones(d) if unit is None else unit
+    if d == 2:
+        lengths = fitting(points, lengths)
     return kind(points, values, values(points), tuple(names), lengths, grid, shown, box)
+
+
+def fitting(points: Array, unit: Array) -> Array:
+    """The lengths (d,) in which points (m, d) fill a picture: `unit`, but none spans more than `LONGEST` of another.
+
+    Columns in units of their own, degrees and metres say, are not drawn to scale: one of them would be a line.
+    """
+    low, high = np.quantile(points, [0.005, 0.995], axis=0)
+    spans = (high - low) / unit
+    least = spans.max() / LONGEST
+    return np.asarray(unit * np.where((spans > 0) & (spans < least), spans / (least or 1.0), 1.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskspectral.plot.canvas import ON_SPHERE, SHOWN
-from daskspectral.plot.common import column_names, landmarks_of, require_matplotlib
+from daskspectral.plot.canvas import ON_SPHERE, SHOWN, fitting
+from daskspectral.plot.common import column_names, landmarks_of, preparation_of, require_matplotlib
 from daskspectral.plot.style import BLUE, CLOUD, FAINT, LINE, SERIES, Scale, axes_of, dots, globe, legend, plain
 
 if TYPE_CHECKING:
@@ -78,11 +78,13 @@ def landmarks(estimator: Any, X: ArrayLike | None = None, *, ax: Axes | None = N
             f"{type(estimator).__name__} has no landmarks: its basis is {getattr(estimator, 'basis_', None)}"
         )
     points = None if X is None else np.asarray(X, dtype=float)[:: max(1, math.ceil(len(np.asarray(X)) / SHOWN))]
-    return draw_landmarks(places, points, column_names(estimator), ax)
+    return draw_landmarks(places, points, column_names(estimator), preparation_of(estimator).scale, ax)
 
 
-def draw_landmarks(places: Array, points: Array | None, names: list[str], ax: Axes | None = None) -> Axes:
-    """Landmarks (p, d) over points (m, d)."""
+def draw_landmarks(
+    places: Array, points: Array | None, names: list[str], unit: Array | None = None, ax: Axes | None = None
+) -> Axes:
+    """Landmarks (p, d) over points (m, d), in columns of which distances are measured in `unit` (d,)."""
     seen = places if points is None else points
     d = places.shape[1]
     if d == 3 and np.abs(np.linalg.norm(seen, axis=1) - 1).max() <= ON_SPHERE:
@@ -91,7 +93,9 @@ def draw_landmarks(places: Array, points: Array | None, names: list[str], ax: Ax
             if some is not None:
                 unit = some / np.linalg.norm(some, axis=1, keepdims=True)
                 at = np.arctan2(unit[:, 1], unit[:, 0]), np.arcsin(np.clip(unit[:, 2], -1, 1))
-                dots(axes, *at, colour, size=size, rasterized=True)
+                name = "landmarks" if some is places else "rows"
+                dots(axes, *at, colour, size=size, label=name, rasterized=True)
+        _named(axes)
         return globe(axes)
     if d == 1:
         axes = plain(axes_of(ax, (5.0, 1.8)))
@@ -108,6 +112,12 @@ def draw_landmarks(places: Array, points: Array | None, names: list[str], ax: Ax
     dots(axes, places[:, first], places[:, second], BLUE, size=9, label="landmarks", rasterized=True)
     axes.set(xlabel=names[first], ylabel=names[second])
     if d == 2:
-        axes.set_aspect("equal", "datalim")
-    legend(axes, markerscale=1.5, loc="upper left", bbox_to_anchor=(0, 1.14), ncols=2, borderpad=0)
+        lengths = fitting(seen, np.ones(d) if unit is None else unit)
+        axes.set_aspect(lengths[0] / lengths[1], "datalim")
+    _named(axes)
     return axes
+
+
+def _named(axes: Axes) -> None:
+    """A legend of rows and landmarks above the axes."""
+    legend(axes, markerscale=1.5, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, borderpad=0.2)

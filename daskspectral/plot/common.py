@@ -19,6 +19,7 @@ from daskspectral.estimators import (
     SpectralDecomposition,
 )
 
+LONGEST = 32  # characters of a column's name that are drawn
 Estimator = SpectralDecomposition | GraphLaplacian
 Embedding = SDPEmbedding | DiffusionMap | KernelEmbedding
 
@@ -32,9 +33,20 @@ def check_fitted(estimator: Any, kinds: Any = Estimator) -> None:
     check_is_fitted(estimator)
 
 
-def preparation_of(estimator: Estimator) -> Preparation:
-    """What the estimator does to the columns of its data."""
-    return Preparation() if isinstance(estimator, GraphLaplacian) else estimator.preparation_
+def preparation_of(estimator: Any, *, right: bool = False) -> Preparation:
+    """What the estimator does to the columns of its data, or of the second view."""
+    found: Preparation = getattr(estimator, "right_preparation_" if right else "preparation_", Preparation())
+    return found
+
+
+def has_right_view(estimator: Any) -> bool:
+    """Whether the right functions are of other variables than the left ones, as of Cross."""
+    return is_singular(estimator) and estimator.moments_.operator.own_right_basis
+
+
+def width_of(estimator: Any, *, right: bool = False) -> int:
+    """The columns of the data of the fit, or of the second view."""
+    return int(estimator.n_right_features_in_ if right else estimator.n_features_in_)
 
 
 def is_singular(estimator: Any) -> bool:
@@ -57,12 +69,12 @@ def vanishing(values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
     return np.asarray(np.abs(values) <= 1e-9 * np.abs(values).max(initial=0.0))
 
 
-def landmarks_of(estimator: Any) -> NDArray[np.floating[Any]] | None:
+def landmarks_of(estimator: Any, *, right: bool = False) -> NDArray[np.floating[Any]] | None:
     """The landmarks (p, d) in the units of X, in the columns that are used; None for a basis without landmarks."""
-    basis = getattr(estimator, "basis_", None)
+    basis = getattr(estimator, "right_basis_" if right else "basis_", None)
     for part in () if basis is None else basis.parts:
         if isinstance(part.core, LandmarkBasis):
-            return in_units(getattr(estimator, "preparation_", Preparation()), part.core.landmarks)
+            return in_units(preparation_of(estimator, right=right), part.core.landmarks)
     return None
 
 
@@ -71,33 +83,39 @@ def in_units(preparation: Preparation, points: NDArray[np.floating[Any]]) -> NDA
     return replace(preparation, columns=None).inverse(points, points.shape[1])
 
 
-def column_names(estimator: Any) -> list[str]:
-    """A name for each column that is used, with its unit where the data have one."""
+def column_names(estimator: Any, *, right: bool = False) -> list[str]:
+    """A name for each column that is used, with its unit where the data have one; of the second view numbers."""
     layout = vars(estimator).get("layout_")
-    width = int(estimator.n_features_in_)
-    if layout is not None:
+    width = width_of(estimator, right=right)
+    if right:
+        names = [f"column {i}" for i in range(width)]
+    elif layout is not None:
         units = [str(v.attrs.get("units", "")) for v in layout.variables for _ in range(v.width)]
         units = units if layout.kept is None else [u for u, kept in zip(units, layout.kept, strict=True) if kept]
         named = zip(layout.names, units, strict=True)
         names = [f"{name} ({unit})" if unit else name for name, unit in named]
     else:
         names = [str(name) for name in vars(estimator).get("feature_names_in_", [f"column {i}" for i in range(width)])]
-    own = getattr(estimator, "preparation_", None)
-    chosen = None if own is None else own.columns
-    return names if chosen is None else [names[i] for i in chosen]
+    chosen = preparation_of(estimator, right=right).columns
+    return [shown(name) for name in (names if chosen is None else [names[i] for i in chosen])]
 
 
-def like_fit(estimator: Any, points: NDArray[np.floating[Any]]) -> Any:
-    """Rows (m, n_features_in) with these points (..., d) in the columns that are used, 0 in the others.
+def shown(name: str, longest: int = LONGEST) -> str:
+    """A name from the data as it is drawn: printable, and no longer than an axis."""
+    text = "".join(character if character.isprintable() else " " for character in name)
+    return text if len(text) <= longest else f"{text[: longest - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def like_fit(estimator: Any, points: NDArray[np.floating[Any]], *, right: bool = False) -> Any:
+    """Rows (m, columns of the fit) with these points (..., d) in the columns that are used, 0 in the others.
 
     They are a data frame where the fit had one, so that scikit-learn does not miss the names.
     """
-    own = getattr(estimator, "preparation_", None)
-    rows = np.zeros((int(np.prod(points.shape[:-1])), int(estimator.n_features_in_)))
-    used = slice(None) if own is None or own.columns is None else list(own.columns)
-    rows[:, used] = points.reshape(len(rows), -1)
+    columns = preparation_of(estimator, right=right).columns
+    rows = np.zeros((int(np.prod(points.shape[:-1])), width_of(estimator, right=right)))
+    rows[:, slice(None) if columns is None else list(columns)] = points.reshape(len(rows), -1)
     names = vars(estimator).get("feature_names_in_")
-    if names is None:
+    if names is None or right:
         return rows
     import pandas as pd  # type: ignore[import-untyped]  # xarray brings it
 

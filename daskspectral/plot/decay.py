@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from daskspectral.estimators import SpectralDecomposition
 from daskspectral.moments import Moments
 from daskspectral.plot.common import check_fitted, require_matplotlib, values_of
-from daskspectral.plot.style import BLUE, FAINT, INK, MUTED, RED, SERIES, axes_of, legend, plain
+from daskspectral.plot.style import BLUE, FAINT, INK, MUTED, RED, SERIES, axes_of, counted, legend, plain
 from daskspectral.solve.whiten import CUTS
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ _MARKS = ("o", "s", "^", "D", "v", "P")
 def gram(model: Any, *, right: bool = False, ax: Axes | None = None) -> Axes:
     """Draw the eigenvalues of the Gram matrix, functions scaled to unit norm, relative to the largest.
 
-    The dashed line is the relative cut below which directions are rounding; the count beside it are the directions
-    above, the rank that the data see. `model` is a fitted estimator with moments, or moments; `right` takes the Gram
+    The dashed line is the relative cut below which directions are rounding; the title counts the directions above, the
+    rank that the data see. `model` is a fitted estimator with moments, or moments; `right` takes the Gram
     matrix of the right functions. Raises ImportError without matplotlib, TypeError for a model without moments,
     ValueError where they hold no such matrix (a Fourier lattice sums modes) or more than 4000 functions.
     """
@@ -42,19 +42,13 @@ def gram(model: Any, *, right: bool = False, ax: Axes | None = None) -> Axes:
     index = np.arange(1, len(values) + 1)
     axes.axvspan(0.5, rank + 0.5, color=FAINT, linewidth=0, zorder=-1)
     axes.semilogy(index, np.maximum(values, 1e-18), color=BLUE, linewidth=1.3)
-    axes.axhline(cut, color=RED, linestyle="--", linewidth=1, label=f"cut {cut:.0e}".replace("e-", "e\N{MINUS SIGN}"))
-    axes.text(
-        rank,
-        cut * 3,
-        f" {rank} of {len(values)} above",
-        fontsize=8,
-        color=INK,
-        ha="right" if rank > 0.6 * len(values) else "left",
-    )
+    axes.axhline(cut, color=RED, linestyle="--", linewidth=1)
+    words = f"{rank} of {len(values)} above the cut {cut:.0e}".replace("e-", "e\N{MINUS SIGN}")
+    axes.set_title(words, fontsize=8, color=INK, loc="left")
     axes.set(xlabel="direction", ylabel="eigenvalue, of the largest", xlim=(0.5, len(values) + 0.5))
+    counted(axes.xaxis)
     axes.yaxis.set_major_formatter(power)
     axes.minorticks_off()
-    legend(axes, loc="upper right")
     return axes
 
 

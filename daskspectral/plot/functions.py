@@ -19,6 +19,7 @@ from daskspectral.plot.common import (
     Estimator,
     check_fitted,
     column_names,
+    has_right_view,
     in_units,
     is_singular,
     landmarks_of,
@@ -27,6 +28,7 @@ from daskspectral.plot.common import (
     require_matplotlib,
     values_of,
     vanishing,
+    width_of,
 )
 from daskspectral.plot.files import Location, refuse_picture, save_figure
 from daskspectral.plot.style import BLUE, LINE, axes_of, plain
@@ -43,6 +45,7 @@ def eigenfunction(
     X: Any = None,
     component: int = 1,
     *,
+    right: bool = False,
     ax: Axes | None = None,
     colour_bar: bool = True,
     max_points: int = 20_000,
@@ -53,23 +56,25 @@ def eigenfunction(
     One column: a line over a histogram of the data. Two: level lines where there are data. Three on the unit sphere:
     level lines in matplotlib's Mollweide projection (`ax` must have it), the third axis upward. Otherwise the sample in
     the two columns that tell most of the function, coloured by its values. Of complex functions the real part is
-    drawn, of singular ones the left one.
+    drawn, of singular ones the left one, or with `right` the right one of `Cross`, over rows of the second view.
 
     Without X the landmarks stand for the data, or the box of a Fourier lattice. The axes have the names and units of
     the columns where the data had them. Raises ImportError without matplotlib, TypeError for other estimators,
-    ValueError for X with other columns than at the fit or without a valid row, for a component that there is not, and
-    without X where the model knows no places.
+    ValueError for X with other columns than at the fit or without a valid row, for a component that there is not,
+    without X where the model knows no places, and for right functions of another operator.
     """
     require_matplotlib()
     check_fitted(estimator)
     check_component(estimator, component)
-    canvas = canvas_over(estimator, X, max_points=max_points, random_state=random_state)
+    if right and not has_right_view(estimator):
+        raise ValueError(f"right functions of other variables are those of Cross; the model is {estimator}")
+    canvas = canvas_over(estimator, X, right=right, max_points=max_points, random_state=random_state)
     axes = axes_of(ax, canvas.size, canvas.projection)
     scale = canvas.scale([component])
     canvas.draw(axes, component, scale)
     axes.set_title(_title(estimator, component), fontsize=9)
     if colour_bar and canvas.points.shape[1] > 1:
-        scale.bar(axes, f"{_noun(estimator)} {component}", shrink=0.9)
+        scale.bar(axes, f"{_noun(estimator, right)} {component}", shrink=0.9)
     return axes
 
 
@@ -187,32 +192,38 @@ def _draw_embedding(estimator: Estimator, canvas: Canvas, shown: range) -> Figur
 
 
 def canvas_over(
-    estimator: Estimator, X: Any, *, max_points: int = 20_000, random_state: Any = 0, **options: Any
+    estimator: Estimator,
+    X: Any,
+    *,
+    right: bool = False,
+    max_points: int = 20_000,
+    random_state: Any = 0,
+    **options: Any,
 ) -> Canvas:
     """What draws the eigenfunctions over rows of X, or without X over the landmarks or the box of a lattice."""
-    scale = preparation_of(estimator).scale
+    scale = preparation_of(estimator, right=right).scale
     box = False
     if X is not None:
-        points = sample(estimator, X, max_points, random_state)
+        points = sample(estimator, X, max_points, random_state, right=right)
     else:
-        known = landmarks_of(estimator)
+        known = landmarks_of(estimator, right=right)
         if known is None:
-            known, box = _corners(estimator), True
+            known, box = _corners(estimator, right), True
         points = known
-    options |= {"names": column_names(estimator), "unit": scale, "box": box}
-    return canvas_of(points, lambda at: evaluate(estimator, at), **options)
+    options |= {"names": column_names(estimator, right=right), "unit": scale, "box": box}
+    return canvas_of(points, lambda at: evaluate(estimator, at, right=right), **options)
 
 
-def _corners(estimator: Estimator) -> Array:
+def _corners(estimator: Any, right: bool) -> Array:
     """Points that fill the box of a Fourier lattice. Raises ValueError for other bases."""
-    lattice = estimator.basis_
+    lattice = estimator.right_basis_ if right else estimator.basis_
     if not isinstance(lattice, FourierLattice) or lattice.box is None:
         raise ValueError(
             f"the functions of {lattice.description} are drawn over rows of the data: give X, the points of the fit"
         )
     periods = lattice.periods or (None,) * len(lattice.box)
     sides = [(0.0, period or 1.0) if side is None else side for side, period in zip(lattice.box, periods, strict=True)]
-    ends, own = np.asarray(sides, dtype=float).T, preparation_of(estimator)
+    ends, own = np.asarray(sides, dtype=float).T, preparation_of(estimator, right=right)
     points = np.random.default_rng(0).uniform(ends[0], ends[1], (2000, ends.shape[1]))
     points[:2] = ends
     return in_units(own, points)
@@ -225,36 +236,38 @@ def check_component(estimator: Estimator, component: int) -> None:
         raise ValueError(f"component is 0 to {count - 1}, the functions of the fit; it is {component}")
 
 
-def source_of(estimator: Any, X: Any) -> Source:
+def source_of(estimator: Any, X: Any, *, right: bool = False) -> Source:
     """The rows of X as they were laid out at the fit, in the columns that are used, in the units of X.
 
     Raises ValueError for another number of columns.
     """
-    laid = lay_out(X, sample_dims=getattr(estimator, "sample_dims", None), layout=vars(estimator).get("layout_"))
-    source = open_source(X if laid is None else laid.reader)
-    if source.n_features_in != estimator.n_features_in_:
-        raise ValueError(f"X has {source.n_features_in} columns, the model was fitted on {estimator.n_features_in_}")
-    own = getattr(estimator, "preparation_", None)
-    return source.with_preparation(columns=None if own is None else own.columns)
+    layout = None if right else vars(estimator).get("layout_")
+    laid = lay_out(X, sample_dims=getattr(estimator, "sample_dims", None), layout=layout)
+    source, width = open_source(X if laid is None else laid.reader), width_of(estimator, right=right)
+    if source.n_features_in != width:
+        what = "the second view" if right else "X"
+        raise ValueError(f"{what} has {source.n_features_in} columns, the model was fitted on {width}")
+    return source.with_preparation(columns=preparation_of(estimator, right=right).columns)
 
 
-def sample(estimator: Estimator, X: Any, size: int, random_state: Any) -> Array:
+def sample(estimator: Estimator, X: Any, size: int, random_state: Any, *, right: bool = False) -> Array:
     """Valid rows of X, drawn at random: the columns that the estimator uses, in the units of X (m, d)."""
-    source = source_of(estimator, X)
+    source = source_of(estimator, X, right=right)
     _, points = draw_rows(source, size, np.random.default_rng(random_state), on_invalid="skip")
     if not len(points):
         raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
     return points
 
 
-def evaluate(estimator: Estimator, points: Array) -> Array:
+def evaluate(estimator: Any, points: Array, *, right: bool = False) -> Array:
     """The eigenfunctions (..., k) at points (..., d) of the columns that are used; other columns are 0."""
-    values = np.asarray(estimator.transform(like_fit(estimator, points), progress=False))
+    functions = estimator.transform_right if right else estimator.transform
+    values = np.asarray(functions(like_fit(estimator, points, right=right), progress=False))
     return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
 
-def _noun(estimator: Estimator) -> str:
-    return "left singular function" if is_singular(estimator) else "eigenfunction"
+def _noun(estimator: Estimator, right: bool) -> str:
+    return f"{'right' if right else 'left'} singular function" if is_singular(estimator) else "eigenfunction"
 
 
 def _title(estimator: Estimator, i: int) -> str:

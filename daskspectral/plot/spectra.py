@@ -19,7 +19,21 @@ from daskspectral.plot.common import (
     values_of,
     vanishing,
 )
-from daskspectral.plot.style import BLUE, FAINT, INK, LINE, MUTED, PAPER, RED, SERIES, axes_of, legend, plain
+from daskspectral.plot.style import (
+    BLUE,
+    FAINT,
+    INK,
+    LINE,
+    MUTED,
+    PAPER,
+    RED,
+    SERIES,
+    above,
+    axes_of,
+    counted,
+    legend,
+    plain,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,13 +52,12 @@ def spectrum(
 
     Where the fit has error bars, lines reach from end to end of the 95 % intervals, ticks are the values on rows that
     were not fitted to, values beyond the trusted ones are hollow circles, and the trusted ones have a shade behind
-    them. The eigenvalue 0 of a constant is a diamond. Complex eigenvalues are drawn in the plane. The first `count`
+    them. The eigenvalue 0 of a constant is a diamond. Complex eigenvalues are drawn in the plane, with the intervals of
+    their real parts. The first `count`
     values are drawn, by default all. Raises ImportError without matplotlib, TypeError for estimators without a
     spectrum.
     """
     require_matplotlib()
-    from matplotlib.ticker import MaxNLocator
-
     check_fitted(estimator, Estimator | Embedding)
     values, singular = values_of(estimator)[:count], is_singular(estimator)
     plane = np.iscomplexobj(values)
@@ -54,16 +67,20 @@ def spectrum(
     axes.axhline(0, color=LINE, linewidth=0.8, zorder=0)
     doubted = np.zeros(len(values), bool)
     if plane:
+        doubted = _draw_real_errors(axes, estimator, values)
         index, values = values.real, values.imag
         axes.axvline(0, color=LINE, linewidth=0.8, zorder=0)
+        if not values.any():
+            axes.set_ylim(-1, 1)  # all of them are real
     else:
         doubted = _draw_errors(axes, estimator, values, constant)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        counted(axes.xaxis)
     named = "trusted" if doubted.any() else "learned"
-    for some, label, mark, edge, face, size in (
-        (~constant & ~doubted, named, "o", BLUE, BLUE, 4.5),
-        (~constant & doubted, "not trusted", "o", BLUE, PAPER, 4.5),
-        (constant, "constant", "D", MUTED, MUTED, 4.0),
+    size = mark_size(len(values))
+    for some, label, mark, edge, face in (
+        (~constant & ~doubted, named, "o", BLUE, BLUE),
+        (~constant & doubted, "not trusted", "o", BLUE, PAPER),
+        (constant, "constant", "D", MUTED, MUTED),
     ):
         if some.any():
             style: dict[str, Any] = {"marker": mark, "linestyle": "none", "markersize": size, "label": label}
@@ -74,10 +91,13 @@ def spectrum(
         axes.plot(*at, "x", color=RED, markersize=7, label="exact")
     name = "singular value" if singular else "eigenvalue"
     axes.set(xlabel="real part" if plane else "index", ylabel="imaginary part" if plane else name)
-    falling = not plane and len(values) > 1 and values[-1] < values[0]
-    rising = "lower left" if falling and values[-1] < -abs(values[0]) else "upper right"
-    legend(axes, loc=rising if falling else "upper left")
+    above(axes)
     return axes
+
+
+def mark_size(count: int) -> float:
+    """The size of marks, in points, of which `count` stand side by side."""
+    return min(4.5, max(2.0, 110 / max(count, 1)))
 
 
 def _draw_errors(
@@ -99,17 +119,32 @@ def _draw_errors(
         shown = index[some & ~constant]
         low, high = intervals[shown].T
         axes.vlines(shown, low, high, color=BLUE, linewidth=1.3, linestyles=style)
+    if not constant.all():
+        axes.plot([], [], color=BLUE, linewidth=1.3, label="95 % interval")
     held = estimator.held_out_[: len(values)]
     known = ~np.isnan(held) & ~constant
-    axes.plot(index[known], held[known], "_", color=INK, markersize=9, markeredgewidth=1.0, label="held out")
+    if known.any():
+        size = 2 * mark_size(len(values))
+        axes.plot(index[known], held[known], "_", color=INK, markersize=size, markeredgewidth=1.0, label="held out")
     # an interval may be far wider than all values: the values decide what is shown
     seen = np.concatenate([values, held[known], intervals[~doubted].ravel()])
     low, high = min(0.0, float(np.nanmin(seen))), max(0.0, float(np.nanmax(seen)))
+    high = high if low < high else 1.0  # the constant's 0 alone
     top = np.fmin(intervals[:, 1], high + 0.3 * (high - low))
     room = max(high, float(np.nanmax(top))) - high
     axes.set_ylim(low - 0.04 * (high - low), high + room + 0.06 * (high - low))
     axes.set_xlim(-0.6, len(values) - 0.4)
     return np.asarray(doubted)
+
+
+def _draw_real_errors(axes: Axes, estimator: Any, values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
+    """Draw the intervals of the real parts of complex values where there are any; which values are not trusted."""
+    intervals = getattr(estimator, estimator.solver_.errors, None)
+    if intervals is None or np.isnan(intervals).all():
+        return np.zeros(len(values), bool)
+    low, high = intervals[: len(values)].T
+    axes.hlines(values.imag, low, high, color=BLUE, linewidth=1.3, label="95 % interval")
+    return np.asarray(np.arange(len(values)) >= estimator.trusted_)
 
 
 def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axes:
@@ -127,6 +162,7 @@ def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axe
     values, other = values[known].real, estimator.held_out_[known]
     axes = plain(axes_of(ax, (3.6, 3.4)))
     low, high = min(0.0, values.min(), other.min()), max(0.0, values.max(), other.max())
+    high = high if low < high else 1.0  # the constant's 0 alone
     pad = 0.05 * (high - low)
     ends = np.array([low - pad, high + pad])
     axes.fill_between(ends, ends - 0.1 * np.abs(ends), ends + 0.1 * np.abs(ends), color=FAINT, linewidth=0, zorder=-1)
@@ -135,11 +171,12 @@ def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axe
     named = "trusted" if not trusted.all() else "learned"
     for some, label, face in ((trusted, named, BLUE), (~trusted, "not trusted", PAPER)):
         if some.any():
-            axes.plot(values[some], other[some], "o", mec=BLUE, mfc=face, markersize=4.5, label=label)
+            size = mark_size(len(values))
+            axes.plot(values[some], other[some], "o", mec=BLUE, mfc=face, markersize=size, label=label)
     name = "singular value" if is_singular(estimator) else "eigenvalue"
     axes.set(xlabel=f"{name} of the fit", ylabel="on rows held out", xlim=ends, ylim=ends)
     axes.set_aspect("equal")
-    legend(axes, loc="upper left")
+    above(axes)
     return axes
 
 

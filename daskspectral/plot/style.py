@@ -134,6 +134,21 @@ def legend(axes: Axes, **options: Any) -> None:
     axes.legend(**{"frameon": False, "fontsize": 8, "labelcolor": INK, **options})
 
 
+def counted(axis: Any) -> None:
+    """Ticks of an axis at whole numbers, one at least."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+
+
+def above(axes: Axes) -> None:
+    """A legend above the axes, where it hides nothing; none where it would name all that is drawn by one word."""
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        legend(axes, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, borderpad=0.2, columnspacing=1.2)
+
+
 def dots(axes: Axes, x: Array, y: Array, colours: Any, *, size: float = 5.0, **options: Any) -> None:
-    """Points without an edge; one colour, or one for each."""
+    """Points without an edge; one colour, or one for each, with a grey rim that pale ones are seen by."""
+    if not isinstance(colours, str):
+        axes.scatter(x, y, s=1.6 * size, c=CLOUD, linewidths=0, **options)
     axes.scatter(x, y, s=size, c=colours, linewidths=0, **options)

@@ -13,12 +13,13 @@ Read it from the top; stop where a doubt decides.
    values differ from them by less than a tenth, and the intervals are narrower than 20 %. Only they, and their
    functions, are results; hollow dots are an invitation to take more rows, or fewer values. The intervals are of
    chance; how well the basis suits the operator is not in them.
-3. **Held out**: each value against its value on rows that were not fitted to. Eigenvalues above the line, and singular
-   values below it, are overfitted.
-4. **Eigenfunctions**: over the rows of the points that the command is given, else over the landmarks. A line for one
-   column, level lines for two, a map in the Mollweide projection on the sphere, the two most telling columns for more;
-   along time for trajectories and fields, whose patterns follow as maps in their own units. A function is determined up
-   to its sign, and up to mixtures within a group of the spectrum's table.
+3. **Held out**: each value against its value on rows that were not fitted to. Eigenvalues farther from 0 there, and
+   singular values and variances nearer to it, are overfitted.
+4. **Eigenfunctions** (of `Cross` the left and the right singular functions): over the rows of the points that the
+   command is given, else over the landmarks. A line for one column; level lines for two, to scale unless one column is
+   more than four times as long as the other; a map in the Mollweide projection on the sphere; the two most telling
+   columns for more; along time for trajectories and fields, whose patterns follow as maps in their own units. A
+   function is determined up to its sign, and up to mixtures within a group of the spectrum's table.
 5. **Landmarks**: where the kernel functions sit, and how many effective points are under each.
 6. **Choice**: the candidates of the automatic choice and their scores on rows held out. A flat top means that the
    choice hardly matters; a best candidate at the edge, that a better one may lie beyond.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,18 @@ from daskspectral.estimators import (
 )
 from daskspectral.estimators.model_dataset import in_the_field
 from daskspectral.plot.canvas import Canvas, Line, Pairs, Plane, canvas_of
-from daskspectral.plot.common import column_names, landmarks_of, like_fit, values_of, vanishing
+from daskspectral.plot.common import (
+    column_names,
+    has_right_view,
+    is_singular,
+    landmarks_of,
+    like_fit,
+    preparation_of,
+    shown,
+    values_of,
+    vanishing,
+)
+from daskspectral.plot.decay import implied
 from daskspectral.plot.functions import canvas_over, draw_series, evaluate, sample, source_of
 from daskspectral.plot.maps import level_lines
 from daskspectral.plot.style import BLUE, LINE, Scale, axes_of, plain
@@ -28,7 +40,9 @@ from daskspectral.report.page import Picture, Section
 
 Array = NDArray[np.floating[Any]]
 
+SHORT = 18  # characters of a name below a small picture
 COUNT = 12  # functions that are drawn
+SERIES = 5000  # rows along which they are, where no timescale is known
 GRID, SHOWN, POINTS = 110, 700, 4000
 SERIES_ROWS = 1200
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -36,25 +50,55 @@ SMALL = 0.52  # of the size of a picture that stands alone
 
 
 def eigenfunctions(model: Any, X: Any) -> list[Section]:
-    """The eigenfunctions over rows of X, or over what the model knows of places."""
-    values = values_of(model)
-    constant = (
-        vanishing(values) if not getattr(model, "solver_", None) or not model.solver_.two_sided else values > 1e300
-    )
-    shown = [i for i in range(len(values)) if not constant[i]][:COUNT]
+    """The eigenfunctions over rows of X, or over what the model knows of places; of Cross those of both views.
+
+    X are rows, a list of trajectories, or a tuple of views; without the second view its landmarks stand for it.
+    """
+    views = views_of(model, X)
     lag = isinstance(model, SpectralDecomposition) and model.moments_.operator.lag is not None
-    if not shown:
-        return []
     if X is not None and (lag or _is_field(model)):
-        return [_along(model, X, shown)]
+        return _along(model, views)
+    sections = _over(model, views[0], right=False)
+    if has_right_view(model):
+        sections += _over(model, views[1] if len(views) > 1 else None, right=True)
+    return sections
+
+
+def views_of(model: Any, X: Any) -> Sequence[Any]:
+    """The trajectories or views of X, one where the operator takes one; a list of files is one, too.
+
+    Raises ValueError for more views than the operator has.
+    """
+    operator = model.moments_.operator if isinstance(model, SpectralDecomposition) else None
+    if operator is None or len(operator.views) < 2 or not isinstance(X, (list, tuple)) or not X:
+        return (X,)
+    if operator.lag is None and len(X) > len(operator.views):
+        raise ValueError(f"{operator} is of {len(operator.views)} views of each row; {len(X)} are given")
+    return X
+
+
+def _title(model: Any, right: bool = False) -> str:
+    if not is_singular(model):
+        return "Eigenfunctions"
+    return ("Right s" if right else "Left s" if has_right_view(model) else "S") + "ingular functions"
+
+
+def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
+    """The functions over rows of X, or over the landmarks."""
+    title = _title(model, right)
     try:
-        canvas = canvas_over(model, X, max_points=POINTS, grid=GRID, shown=SHOWN)
+        canvas = canvas_over(model, X, right=right, max_points=POINTS, grid=GRID, shown=SHOWN)
     except ValueError as error:
         if X is not None:
             raise
-        return [Section("Eigenfunctions", [f"They are not drawn: {error}."])]
+        return [Section(title, [f"They are not drawn: {error}."])]
+    values = values_of(model)
+    still = vanishing(values) if not is_singular(model) else np.array([_is_still(v) for v in canvas.values.T])
+    shown = np.flatnonzero(~still)[:COUNT].tolist()
+    if not shown:
+        return []
     over = (
-        "over rows of the data"
+        f"over rows of the {'second view' if right else 'data'}"
         if X is not None
         else "over the box of the lattice"
         if canvas.box
@@ -65,10 +109,14 @@ def eigenfunctions(model: Any, X: Any) -> list[Section]:
     if isinstance(canvas, Plane):
         words.append(f"Across is {canvas.names[0]}, upward {canvas.names[1]}.")
     if X is None:
-        words.append("With the points of the fit (daskspectral report model points) they are drawn over the data.")
+        words.append(
+            "With the second view of the fit (--view) they are drawn over its rows."
+            if right
+            else "With the points of the fit (daskspectral report model points) they are drawn over the data."
+        )
     if np.iscomplexobj(values):
         words.append("Drawn are the real parts.")
-    return [_section("Eigenfunctions", canvas, shown, words, [_named(model, i) for i in shown])]
+    return [_section(title, canvas, shown, words, [_named(model, i) for i in shown])]
 
 
 def _section(title: str, canvas: Canvas, shown: list[int], words: list[str], names: list[str]) -> Section:
@@ -92,8 +140,7 @@ def _thinned(axes: Any, *, labels: bool) -> None:
         return
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(3))
-        if not labels:
-            axis.set_label_text("")
+        axis.set_label_text(shown(axis.get_label_text(), SHORT) if labels else "")
 
 
 def _bar(scale: Scale, label: str) -> Picture:
@@ -113,8 +160,8 @@ def _named(model: Any, i: int) -> str:
 
 
 def _is_still(values: Array) -> bool:
-    """Whether a function is constant but for rounding."""
-    return bool(values.std() <= 1e-3 * np.sqrt(np.mean(values**2)))
+    """Whether a function is constant, or what a basis without the constant function makes of it."""
+    return bool(values.std() <= 0.1 * np.sqrt(np.mean(values**2)))
 
 
 def _is_field(model: Any) -> bool:
@@ -123,13 +170,11 @@ def _is_field(model: Any) -> bool:
     return layout is not None and not layout.trivial and any(v.dims for v in layout.variables)
 
 
-def _along(model: SpectralDecomposition, X: Any, shown: list[int]) -> Section:
-    """The functions along rows that follow one another: a trajectory, or times of a field."""
-    first = X[0] if isinstance(X, (list, tuple)) else X
+def _along(model: SpectralDecomposition, trajectories: Sequence[Any]) -> list[Section]:
+    """The functions along rows that follow one another: the first of several trajectories, or times of a field."""
+    first, lag = trajectories[0], model.moments_.operator.lag
     source = source_of(model, first)
-    lag = model.moments_.operator.lag or 1
-    slowest = plot.decay.implied(values_of(model), lag) if model.moments_.operator.lag is not None else np.array([])
-    window = min(source.n, int(np.clip(20 * slowest[0], 400, 100_000)) if len(slowest) else 5000)
+    window = min(source.n, SERIES if lag is None else _telling_rows(values_of(model), lag))
     numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)), on_invalid="skip")
     found, x, label = evaluate(model, points), numbers.astype(float), "row"
     labels = _row_labels(model, first)
@@ -137,11 +182,31 @@ def _along(model: SpectralDecomposition, X: Any, shown: list[int]) -> Section:
         label, places = labels
         x = places[numbers.astype(int)]
     pictures = []
-    for i in [i for i in shown if not _is_still(found[:, i])][:8]:
+    for i in [i for i in range(found.shape[1]) if not _is_still(found[:, i])][:8]:
         axes = draw_series(axes_of(None, (4.2, 1.6)), x, found[:, i], label=label)
         pictures.append(Picture(axes, f"{_named(model, i)} along {label}.", _named(model, i)))
+    if not pictures:
+        return []
     part = f"the first {window} rows" if window < source.n else f"all {source.n} rows"
-    return Section("Eigenfunctions", [f"The first {len(pictures)} along {part}."], pictures, reading=reading.SERIES)
+    of = f" of the first of {len(trajectories)} trajectories" if len(trajectories) > 1 else ""
+    return [
+        Section(
+            _title(model),
+            [f"The first {len(pictures)} that are not constant, along {part}{of}."],
+            pictures,
+            reading=reading.SERIES,
+        )
+    ]
+
+
+def _telling_rows(values: Any, lag: int) -> int:
+    """Rows in which a trajectory jumps, or turns, about twenty times."""
+    slowest = implied(values, lag)
+    rows = 20 * slowest[0] if len(slowest) else SERIES
+    turns = np.abs(np.angle(values))
+    if np.iscomplexobj(values) and turns.max(initial=0.0) > 1e-6:
+        rows = 20 * 2 * np.pi * lag / turns[turns > 1e-6].min()
+    return int(np.clip(rows, 400, 100_000))
 
 
 def _row_labels(model: SpectralDecomposition, X: Any) -> tuple[str, Any] | None:
@@ -215,7 +280,9 @@ def prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Sec
 
     try:
         points = _places(model, X)
-        canvas = canvas_of(points, predicted, names=column_names(model), grid=GRID, shown=SHOWN, box=X is None)
+        unit = preparation_of(model).scale
+        names = column_names(model)
+        canvas = canvas_of(points, predicted, names=names, unit=unit, grid=GRID, shown=SHOWN, box=X is None)
     except ValueError as error:
         return [Section("Prediction", [f"It is not drawn: {error}."])]
     count = min(4, canvas.values.shape[1])

@@ -18,8 +18,8 @@ SPECTRUM = _text(
 HELD_OUT = _text(
     """
     Each fold of the rows was left out once, the functions fitted to the others, and their values taken on it. On the
-    line both agree; on the shade they differ by less than a tenth. Eigenvalues above the line, or singular values below
-    it, are overfitted: a wider kernel, a larger penalty or more rows help.
+    line both agree; on the shade they differ by less than a tenth. Overfitted are eigenvalues farther from 0 on rows
+    held out, and singular values and variances nearer to it: a wider kernel, a larger penalty or more rows help.
     """
 )
 FUNCTIONS = _text(

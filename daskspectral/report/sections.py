@@ -20,7 +20,7 @@ from daskspectral.estimators import (
 from daskspectral.moments import Moments
 from daskspectral.plot.decay import power
 from daskspectral.plot.functions import sample
-from daskspectral.plot.style import BLUE, LINE, axes_of, plain
+from daskspectral.plot.style import BLUE, LINE, MUTED, above, axes_of, counted, plain
 from daskspectral.report import functions, reading, spectra
 from daskspectral.report.page import Picture, Section
 from daskspectral.report.spectra import table_of
@@ -34,9 +34,8 @@ def sections_of(model: Any, X: Any) -> list[Section]:
 
 @sections_of.register
 def _(model: SpectralDecomposition, X: Any) -> list[Section]:
-    points = None
-    if X is not None and model.moments_.operator.lag is None and not isinstance(X, (list, tuple)):
-        points = sample(model, X, 2000, 0)
+    first = functions.views_of(model, X)[0]
+    points = None if X is None else sample(model, first, 2000, 0)
     return [
         spectra.spectrum(model),
         *spectra.held_out(model),
@@ -58,7 +57,7 @@ def _(model: GraphLaplacian, X: Any) -> list[Section]:
 def _(model: HermiteRegressor, X: Any) -> list[Section]:
     points = None if X is None else sample(model, X, 2000, 0)
     return [
-        *_penalties(model.cv_curve_, "mean squared error on rows left out", model.alpha_),
+        *_penalties(model.cv_curve_, "mean squared error", model.alpha_),
         *functions.prediction(model, X),
         *spectra.landmarks(model, points),
         *spectra.choice(model),
@@ -74,7 +73,7 @@ def _(model: InvariantRegressor, X: Any) -> list[Section]:
 @sections_of.register
 def _(model: InvariantClassifier, X: Any) -> list[Section]:
     curve = None if model.held_out_curve_ is None else model.held_out_curve_[:, :2]
-    return [*_levels(model), *_penalties(curve, "log loss on rows left out (nats)", model.alpha_)]
+    return [*_levels(model), *_penalties(curve, "log loss (nats)", model.alpha_)]
 
 
 @sections_of.register(SDPEmbedding)
@@ -91,14 +90,12 @@ def _(model: Moments, X: Any) -> list[Section]:
 
 def _levels(model: InvariantRegressor | InvariantClassifier) -> list[Section]:
     """How large a part of the target each eigenspace has."""
-    from matplotlib.ticker import MaxNLocator
-
     norms = np.array([float(np.linalg.norm(c)) for c in model.coef_])
     dimensions = np.asarray(model.invariant_dimensions_)
     total = float((norms**2).sum()) or 1.0
     axes = plain(axes_of(None, (4.2, 2.6)))
     axes.bar(np.arange(len(norms)), norms**2 / total, color=BLUE, width=0.7)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    counted(axes.xaxis)
     axes.set(xlabel="eigenspace", ylabel="share of the square")
     axes.axhline(0, color=LINE, linewidth=0.8)
     words = [
@@ -118,12 +115,23 @@ def _penalties(curve: Any, what: str, taken: float | None) -> list[Section]:
     axes = plain(axes_of(None, (4.2, 2.6)))
     penalties, errors = np.asarray(curve, dtype=float)[:, :2].T
     known = np.isfinite(errors) & (penalties > 0)
-    axes.loglog(penalties[known], np.abs(errors[known]), color=BLUE, marker="o", markersize=3, linewidth=1.2)
+    penalties, errors = penalties[known], np.abs(errors[known])
+    axes.plot(penalties, errors, color=BLUE, marker="o", markersize=3, linewidth=1.2, label="each penalty")
     if taken is not None and taken > 0:
-        axes.axvline(taken, color=LINE, linewidth=1.0)
+        axes.axvline(taken, color=MUTED, linewidth=1.0, linestyle="--", label="taken")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(power)
+    if errors.max(initial=0.0) > 30 * errors.min(initial=np.inf):
+        axes.set_yscale("log")  # within less, powers of ten would leave the axis without a number
+        axes.yaxis.set_major_formatter(power)
     axes.minorticks_off()
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(power)
     axes.set(xlabel="penalty", ylabel=what)
-    alt = f"The {what} against the penalty; {taken:.3g} was taken." if taken is not None else f"The {what}."
-    return [Section("Held out", [], [Picture(axes, alt)], reading=reading.PENALTIES)]
+    above(axes)
+    alt = words = f"The {what} on rows left out, by the penalty."
+    if taken is not None and len(errors):
+        near = np.abs(np.log(penalties / taken)).argmin() if taken > 0 else 0
+        words = f"On rows left out the {what} is {errors[near]:.3g} with the penalty {taken:.3g}, which was taken."
+        if penalties[near] in (penalties.min(), penalties.max()):
+            words += " It is the last one that was tried."
+        alt = f"{alt} {words}"
+    return [Section("Held out", [words], [Picture(axes, alt)], reading=reading.PENALTIES)]

@@ -14,10 +14,11 @@ from daskspectral.estimators.tables import no_errors
 from daskspectral.estimators.verdicts import verdict_of
 from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
-from daskspectral.moments.trust import excess
+from daskspectral.moments.intervals import agreeing
+from daskspectral.moments.trust import excess, maximised
 from daskspectral.passes.selection import Selection, shortened
 from daskspectral.plot.clouds import draw_landmarks
-from daskspectral.plot.common import column_names, landmarks_of, values_of
+from daskspectral.plot.common import column_names, has_right_view, landmarks_of, preparation_of, values_of, vanishing
 from daskspectral.plot.decay import LARGEST, gram_values, implied
 from daskspectral.plot.style import axes_of
 from daskspectral.report import reading
@@ -70,6 +71,8 @@ def _trust(model: SpectralDecomposition) -> list[str]:
         ends = getattr(model, model.solver_.errors)[k]
         held = "" if np.isnan(other[k]) else f", and it is {other[k]:.3g} on rows held out"
         words = [f"Value {k} is {values[k]:.3g}; its interval is {ends[0]:.3g} to {ends[1]:.3g}{held}: too uncertain."]
+    if np.isnan(other).all():
+        words.append("No value is known on rows held out: trusted are those with narrow intervals.")
     times = [] if lag is None else [f"{t:.3g}" for t in implied(values_of(model), lag)[:3]]
     if times:
         words += [
@@ -80,18 +83,30 @@ def _trust(model: SpectralDecomposition) -> list[str]:
 
 def held_out(model: SpectralDecomposition) -> list[Section]:
     """Fitted against held-out values; nothing where the fit has none."""
+    values, other = values_of(model).real, model.held_out_
     try:
         axes = plot.held_out(model)
     except ValueError:
         return []
-    values, other, two_sided = values_of(model), model.held_out_, model.solver_.two_sided
-    ratio = excess(values, other, two_sided=two_sided)
-    first, second = ("fitted", "held-out") if two_sided else ("held-out", "fitted")
+    if vanishing(values).all():
+        return []  # the constant's 0 is the same on any rows
+    largest = maximised(model.moments_.operator, values)
+    ratio = excess(values, other, maximised=largest)
+    first, second = ("fitted", "held-out") if largest else ("held-out", "fitted")
     words = []
     if np.isfinite(ratio):
-        far = "the functions follow accidents of the rows" if ratio > MEDIAN else "the functions hold up on new rows"
-        apart = f"{100 * abs(ratio - 1):.2g} % {'above' if ratio >= 1 else 'below'}"
-        words = [f"In the median {first} values lie {apart} the {second} ones: {far}."]
+        known = ~np.isnan(other) & ~vanishing(values)
+        agree, count = int(np.count_nonzero(agreeing(values, other) & known)), int(np.count_nonzero(known))
+        far = (
+            "the functions follow accidents of the rows"
+            if ratio > MEDIAN
+            else "the functions hold up on new rows"
+            if agree == count
+            else "not all of the functions hold up on new rows"
+        )
+        apart = f"{100 * abs(ratio - 1):.2g} % {'larger' if ratio >= 1 else 'smaller'}"
+        words = [f"In the median {first} values are {apart} than the {second} ones: {far}."]
+        words.append(f"{agree} of {count} differ by less than a tenth.")
     alt = "Values of the fit against the same values on rows held out" + (f"; {words[0]}" if words else ".")
     return [Section("Held out", words, [Picture(axes, alt)], reading=reading.HELD_OUT)]
 
@@ -99,8 +114,8 @@ def held_out(model: SpectralDecomposition) -> list[Section]:
 def landmarks(model: Any, points: Any) -> list[Section]:
     """Where the kernel functions sit; nothing for a model without landmarks."""
     places = landmarks_of(model)
-    if places is None or isinstance(getattr(model, "kernel_", None), Linear):
-        return []  # those of a linear kernel span the columns, and are no places
+    if places is None or not _sits(model):
+        return []
     p, d = places.shape
     names = column_names(model)
     words = [f"{p} landmarks in {d} column{'s' if d > 1 else ''}; a function of the basis sits at each."]
@@ -108,13 +123,23 @@ def landmarks(model: Any, points: Any) -> list[Section]:
     if support is not None:
         least, middle = (rounded(float(f(support))) for f in (np.min, np.median))
         words.append(f"Under a function are {least} effective points at least, and {middle} in the median.")
-    if d > 3:
-        words.append("Drawn are the two columns in which they spread most.")
     shown = None if points is None or points.shape[1] != d else points[:2000]
-    axes = draw_landmarks(places, shown, names)
+    axes = draw_landmarks(places, shown, names, preparation_of(model).scale)
+    if d > 2 and axes.name == "rectilinear":
+        words.append("Drawn are the two columns in which they spread most.")
     over = " over rows of the data" if shown is not None else ""
-    picture = Picture(axes, f"{p} landmarks{over}.")
-    return [Section("Landmarks", words, [picture], reading=reading.LANDMARKS)]
+    pictures = [Picture(axes, f"{p} landmarks{over}.")]
+    others = landmarks_of(model, right=True) if has_right_view(model) else None
+    if others is not None:
+        axes = draw_landmarks(others, None, column_names(model, right=True), preparation_of(model, right=True).scale)
+        pictures.append(Picture(axes, f"{len(others)} landmarks of the second view.", "of the second view"))
+        words.append(f"The second view has {len(others)} of its own.")
+    return [Section("Landmarks", words, pictures, reading=reading.LANDMARKS)]
+
+
+def _sits(model: Any) -> bool:
+    """Whether functions of the basis sit at landmarks; those of a linear kernel span the columns, and are no places."""
+    return landmarks_of(model) is not None and not isinstance(getattr(model, "kernel_", None), Linear)
 
 
 def rounded(number: float) -> str:
@@ -166,21 +191,22 @@ def rank(model: Any) -> list[Section]:
     moments = model if isinstance(model, Moments) else getattr(model, "moments_", None)
     if not isinstance(moments, Moments):
         return []
-    pictures, words = [], []
+    pictures, words, seen = [], [], []
     for right in (False, True):
-        name, side = ("right_gram", "right functions: ") if right else ("gram", "")
+        name, side = ("right_gram", "Right functions: ") if right else ("gram", "")
         matrix = moments.arrays.get(name)
         if matrix is None or matrix.ndim != 2 or len(matrix) > LARGEST:
             continue
         values = gram_values(moments, right=right)
         above = int(np.count_nonzero(values > CUTS[moments.dtype]))
+        seen.append(above)
         alt = f"Eigenvalues of the {name.replace('_', ' ')} matrix fall below the cut after {above} of {len(values)}."
-        words.append(
-            f"{side}{above} of {len(values)} directions of the Gram matrix are above the cut of rounding.".capitalize()
-        )
+        words.append(f"{side}{above} of {len(values)} directions of the Gram matrix are above the cut of rounding.")
         pictures.append(Picture(plot.gram(moments, right=right, ax=axes_of(None, SIZE)), alt))
     described = facts(model, details=True) if isinstance(model, SpectralDecomposition) else {}
-    names = ("rank", "status", "support", "right support", "folds")
+    if described and seen and np.any(np.atleast_1d(model.rank_)[: len(seen)] > seen):
+        words.append("The rank counts some below the cut too, which the penalty settles in favour of smooth functions.")
+    names = ("rank", "status", *(("support", "right support") if _sits(model) else ()), "folds")
     kept: dict[str, str] = {name: str(described[name]) for name in names if name in described}
     if not pictures and not kept:
         return []

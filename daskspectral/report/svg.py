@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 import xml.etree.ElementTree as ElementTree
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
 from daskspectral.plot import style
@@ -29,6 +30,7 @@ NAMED = {
 _VARIABLES = {colour: f"var(--{name})" for name, colour in NAMED.items()}
 _OTHERS = {"#000000": "var(--ink)", "#262626": "var(--contour)"}  # matplotlib's own black; lines between bands
 MANY = 30  # marks of one kind, from which on they are drawn as one path
+_UNPRINTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff]")  # which XML does not hold
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 
@@ -39,10 +41,13 @@ def inlined(figure: Figure, prefix: str, alt: str) -> str:
 
     for label in figure.findobj(Text):
         label.set_parse_math(False)  # a name from the data is no formula
+        label.set_text(_UNPRINTED.sub(" ", label.get_text()))
     drawn = io.BytesIO()
     for artist in figure.findobj(lambda artist: bool(artist.get_rasterized())):
         artist.set_rasterized(False)  # an image would keep the colours of a light page
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "daskspectral", "path.simplify_threshold": 0.3}):
+    look: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "daskspectral", "path.simplify_threshold": 0.3}
+    with mpl.rc_context(look), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # text stays text, and the page has other fonts
         figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     ElementTree.register_namespace("", SVG[1:-1])
     root = ElementTree.fromstring(drawn.getvalue())
@@ -109,16 +114,21 @@ def _merge_points(root: Element) -> None:
         uses = list(group.iter(f"{SVG}use")) if scattered else group.findall(f"{SVG}use")
         if not uses or (len(uses) < MANY and not scattered):
             continue
+        if "z" not in _outline(root, uses[0]):
+            continue  # a tick is no dot
         clip = next((child.get("clip-path") for child in group.iter() if child.get("clip-path")), None)
-        width = f"stroke-width: {2 * _radius(root, uses[0]):.2f}; stroke-linecap: round; fill: none"
+        inner = 2 * _radius(root, uses[0])
+        outer = inner if scattered else inner + 1.0  # a mark with an edge: one dot on another
         places: dict[str, list[str]] = {}
         for use in uses:
             look = use.get("style", "")
-            colour = re.search(r"(?:fill|stroke): (#[0-9a-f]{6})", look)
             opacity = re.search(r"opacity: ([\d.]+)", look)
-            if colour is not None:
-                drawn = f"stroke: {colour[1]}; {f'stroke-opacity: {opacity[1]}; ' if opacity else ''}{width}"
-                places.setdefault(drawn, []).append(f"M{_at(use, 'x')} {_at(use, 'y')}h0")
+            seen = f"{f'stroke-opacity: {opacity[1]}; ' if opacity else ''}stroke-linecap: round; fill: none"
+            inside, edge = (re.search(rf"{part}: (#[0-9a-f]{{6}})", look) for part in ("fill", "stroke"))
+            dotted = [(colour[1], wide) for colour, wide in ((edge, outer), (inside, inner)) if colour is not None]
+            for colour, wide in dotted[-1:] if scattered else dotted:
+                mark = f"stroke: {colour}; stroke-width: {wide:.2f}; {seen}"
+                places.setdefault(mark, []).append(f"M{_at(use, 'x')} {_at(use, 'y')}h0")
         for child in [child for child in group if child.tag in (f"{SVG}use", f"{SVG}g")]:
             group.remove(child)
         for drawn, moves in places.items():
@@ -129,10 +139,13 @@ def _merge_points(root: Element) -> None:
 
 def _radius(root: Element, use: Element) -> float:
     """The radius of a mark, from its path about 0."""
+    return max((abs(float(n)) for n in re.findall(r"-?\d+(?:\.\d+)?", _outline(root, use))), default=1.0)
+
+
+def _outline(root: Element, use: Element) -> str:
+    """The path of a mark."""
     name = use.get(f"{XLINK}href", "").removeprefix("#")
-    path = next((p for p in root.iter(f"{SVG}path") if p.get("id") == name), None)
-    numbers = [] if path is None else [abs(float(n)) for n in re.findall(r"-?\d+(?:\.\d+)?", path.get("d", ""))]
-    return max(numbers, default=1.0)
+    return next((p.get("d", "") for p in root.iter(f"{SVG}path") if p.get("id") == name), "")
 
 
 def _at(use: Element, name: str) -> str:

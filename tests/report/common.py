@@ -80,7 +80,7 @@ def turning() -> tuple[Any, Any]:
 def cross() -> tuple[Any, Any]:
     x = rng().standard_normal((800, 2))
     y = x[:, :1] + 0.3 * rng(1).standard_normal((800, 1))
-    return spectral(Gaussian(1.5), dsp.operators.Cross(), n_components=4).fit((x, y)), None
+    return spectral(Gaussian(1.5), dsp.operators.Cross(), n_components=4).fit((x, y)), (x, y)
 
 
 def field() -> tuple[Any, Any]:
@@ -195,3 +195,9 @@ class Page(HTMLParser):
     @property
     def ids(self) -> list[str]:
         return [str(attributes["id"]) for _, attributes in self.tags if attributes.get("id")]
+
+
+def texts(page: str, section: str) -> str:
+    """The words of one section of a page."""
+    part = page.split(f'<section id="{section}"', 1)[1].split("</section>", 1)[0]
+    return " ".join(Page(f"<section{part}</section>").words.split())
