@@ -147,8 +147,9 @@ def test_an_embedding_is_coloured_by_any_variable() -> None:
     rng = np.random.default_rng(0)
     values, number = rng.standard_normal((500, 3)), rng.random(500)
     axes = plot.embedding(values, color=number, label="depth (m)", components=(2, 0))
-    cloud = axes.collections[0]
-    np.testing.assert_array_equal(cloud.get_offsets(), values[:, [2, 0]])
+    rim, cloud = axes.collections[:2]
+    for drawn in (rim, cloud):
+        np.testing.assert_array_equal(drawn.get_offsets(), values[:, [2, 0]])
     colours = [to_hex(c) for c in cloud.get_facecolors()]
     assert colours[int(number.argmin())] == SEQUENTIAL[0]
     assert colours[int(number.argmax())] == SEQUENTIAL[-1]
