@@ -30,6 +30,7 @@ import gallery  # noqa: E402
 
 LARGEST = 150_000  # bytes of a picture
 WIDEST = 1600  # pixels
+RULE = re.compile(r"^\|[-:| ]+\|$")  # below the head of a table
 NUMBER = re.compile(r"^([^:|]+(?:: [^:|]+)??): (-?\d[-+.\de]*)$")
 
 
@@ -73,6 +74,9 @@ def run(entry: gallery.Entry, files: dict[str, str], folder: Path) -> dict[str, 
     lines = done.stdout.splitlines()
     found = (NUMBER.match(line) for line in lines)
     table = [line if line.startswith("|") else "" for line in lines if line.startswith("|") or not line]
+    heads = [i for i in range(2, len(table)) if RULE.match(table[i]) and table[i - 2]]
+    for i in reversed(heads):  # a table ends where another begins
+        table.insert(i - 1, "")
     return {
         "numbers": {match[1]: match[2] for match in found if match and not match[1].startswith("seconds")},
         "table": "\n".join(table).strip(),
