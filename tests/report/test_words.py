@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,8 @@ import pytest
 import daskspectral as dsp
 from daskspectral import report
 from daskspectral.kernels import Gaussian
+from daskspectral.plot import canvas
+from daskspectral.report import functions, sections
 from tests.report.common import Page, field, model, path, rng, spectral, texts
 
 
@@ -136,3 +140,61 @@ def test_hollow_marks_stay_hollow_where_many_are_drawn_as_one_path() -> None:
     assert any("var(--series-0)" in style for style in every), "the edge of hollow marks"
     assert any("var(--paper)" in style for style in every), "the inside of hollow marks"
     assert not any("var(--ink)" in style for style in every), "ticks are no dots"
+
+
+def test_the_head_counts_what_is_trusted() -> None:
+    estimator = model("plane")[0]
+    trusted, count = estimator.trusted_, len(estimator.eigenvalues_)
+    assert 0 < trusted < count
+    assert f"{trusted} of {count}" in Page(report.render(estimator)).words.split("Spectrum")[0]
+
+
+def test_each_panel_holds_its_own_function() -> None:
+    estimator, x = model("line")
+    (section,) = functions.eigenfunctions(estimator, x)
+    for i, picture in enumerate(section.pictures, start=1):
+        line = picture.axes.lines[-1]
+        values = estimator.transform(np.asarray(line.get_xdata())[:, None])[:, i]
+        np.testing.assert_allclose(line.get_ydata(), values)
+        assert f"{estimator.eigenvalues_[i]:.3g}" in picture.caption
+
+
+def test_level_lines_are_of_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimator, X = model("plane")
+    drawn: list[Any] = []
+    monkeypatch.setattr(canvas, "level_lines", lambda axes, x, y, values, **options: drawn.append((x, y, values)))
+    dsp.plot.eigenfunction(estimator, X, 2)
+    x, y, values = drawn[0]
+    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    np.testing.assert_allclose(values.ravel(), estimator.transform(places)[:, 2])
+
+
+def test_a_choice_at_an_edge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimator = model("moons")[0]
+    assert "a better one may lie beyond" not in texts(report.render(estimator), "choice").split("How to read")[0]
+    monkeypatch.setattr(estimator, "choice_", replace(estimator.choice_, edge="scale"))
+    assert "The best scale is the last one that was tried: a better one may lie beyond" in report.render(estimator)
+
+
+def test_the_cost_counts_rows_read_and_left_out() -> None:
+    assert "rows read 1\u202f500" in " ".join(report.render(model("plane")[0]).replace("</dt><dd>", " ").split(" "))
+    x = rng().standard_normal((400, 2))
+    x[[3, 50, 51]] = np.nan
+    skipping = spectral(Gaussian(1.0), n_components=3).fit(x, on_invalid="skip")
+    assert "3 with NaN or infinity" in texts(report.render(skipping), "cost")
+
+
+def test_a_penalty_at_an_end_is_told() -> None:
+    curve = np.array([[1e-3, 1.0], [1e-2, 2.0], [1.0, 3.0]])
+    (at_an_end,) = sections._penalties(curve, "loss", 1e-3)
+    assert at_an_end.words == [
+        "On rows left out the loss is 1 with the penalty 0.001, which was taken. It is the last one that was tried."
+    ]
+    (inside,) = sections._penalties(curve, "loss", 1e-2)
+    assert inside.words == ["On rows left out the loss is 2 with the penalty 0.01, which was taken."]
+
+
+def test_patterns_are_in_the_units_of_the_field() -> None:
+    words = texts(report.render(model("field")[0]), "patterns")
+    assert "sst (degC)" in words
+    assert "lat (degrees_north)" in words
