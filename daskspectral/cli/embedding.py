@@ -108,7 +108,9 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--cache-path", help="sdp: keep them, or the sparse kernel, in a scratch zarr store at this path; it stays there."
 )
-@click.option("--device", type=click.Choice(["cpu", "cuda", "auto"]), help=f"{opt.DEVICE_HELP}; sdp alone.")
+@click.option(
+    "--device", type=click.Choice(["cpu", "cuda", "auto"]), help=f"{opt.DEVICE_HELP}; sdp alone; cpu by default."
+)
 @click.option(
     "--components",
     type=kinds.Count(),

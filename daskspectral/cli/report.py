@@ -19,7 +19,7 @@ from daskspectral.cli.storage import storage_option
 )
 @click.argument("model")
 @click.argument("points", required=False)
-@click.option("--view", "views", multiple=True, metavar="PATH", help="The second view of each row of POINTS, of cross.")
+@click.option("--view", "views", multiple=True, metavar="PATH", help="Another view of each row of POINTS: y of cross.")
 @click.option("--out", required=True, help=f"{opt.OUT_HELP} an .html file.")
 @opt.trust_option
 @storage_option
