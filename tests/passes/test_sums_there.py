@@ -13,12 +13,14 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.basis import Block, FourierLattice
+from daskspectral.data import batches
 from daskspectral.devices import Device
 from daskspectral.engine.tasks import Shared
 from daskspectral.errors import InvalidRowError
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.measure import Measurement
 from daskspectral.moments.modes import ModeMeasurement
+from daskspectral.passes.functions import SpanValues
 from tests.stand_in import Event
 
 ROWS = 300_001
@@ -54,7 +56,10 @@ def estimator(folds: Any = None, **options: Any) -> dsp.SpectralDecomposition:
 
 
 @pytest.mark.parametrize("folds", [None, 3])
-def test_blocks_are_large(folds: int | None, points: Path, stand_in: Device, seen: list[int]) -> None:
+def test_blocks_are_large(
+    folds: int | None, points: Path, stand_in: Device, seen: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "READ_BYTES", 1000)  # as of wide rows: chunks are not read together for their size
     here = estimator(folds).fit(str(points))
     assert max(seen) <= 2048
     seen.clear()
@@ -65,6 +70,22 @@ def test_blocks_are_large(folds: int | None, points: Path, stand_in: Device, see
     assert max(seen) == 65_536
     np.testing.assert_allclose(there.moments_.arrays["form"], here.moments_.arrays["form"], rtol=1e-10, atol=1e-8)
     np.testing.assert_allclose(there.moments_.order, here.moments_.order, rtol=1e-10, atol=1e-8)
+
+
+def test_rows_of_a_function_come_in_large_blocks(
+    points: Path, stand_in: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = estimator(device="cuda").fit(str(points))
+    sizes, plain = [], SpanValues.block
+
+    def block(self: SpanValues, x: Any, out: Any) -> Any:
+        sizes.append(len(x))
+        return plain(self, x, out)
+
+    monkeypatch.setattr(SpanValues, "block", block)
+    x = zarr.open_array(points, mode="r")[:]
+    model.transform(x)
+    assert sizes == [65_536] * 4 + [ROWS - 4 * 65_536]  # one task
 
 
 def test_tasks_of_an_accelerator_have_several_blocks(stand_in: Device) -> None:
