@@ -225,7 +225,7 @@ SPECIFIC: dict[str, dict[str, Case]] = {
         "--components": ("--components 2", OTHER),
     },
     "verify": {},
-    "report": {},
+    "report": {"--view": ("", "tested in test_report.py")},
     "transform": {
         "--right": ("transform koopman.zarr path.zarr --right", "transform koopman.zarr path.zarr", OTHER),
         "--on-uncovered": (

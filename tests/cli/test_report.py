@@ -40,6 +40,24 @@ def test_moments_have_a_page_too() -> None:
     assert "No settings are kept beside it" in Page(Path("moments.html").read_text(encoding="utf-8")).words
 
 
+def test_the_second_view_of_cross() -> None:
+    done("sample two-moons --noise 0.1 --n 600 --seed 2 --out y.zarr --quiet")
+    done("fit x.zarr --view y.zarr --operator cross --kernel gaussian:0.5 --landmarks 20 --components 3 --out c.zarr")
+    done("report c.zarr x.zarr --view y.zarr --out both.html")
+    words = Page(Path("both.html").read_text(encoding="utf-8")).words
+    assert "over rows of the data" in words
+    assert "over rows of the second view" in words
+    done("report --config both.html.yaml --out again.html")
+    assert Path("again.html").read_bytes() == Path("both.html").read_bytes()
+    done("report c.zarr x.zarr --out one.html")
+    assert "over rows of the second view" not in Page(Path("one.html").read_text(encoding="utf-8")).words
+    assert "--view goes with POINTS" in call("report c.zarr --view y.zarr --out no.html").output
+    assert "of 2 views of each row; 3 are given" in str(
+        call("report c.zarr x.zarr --view y.zarr --view y.zarr --out no.html").exception
+    )
+    assert not list(Path().glob("no.html*"))
+
+
 def test_nothing_is_overwritten_unasked() -> None:
     Path("report.html").write_text("mine")
     result = call("report model.zarr --out report.html")
