@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -198,3 +199,39 @@ def test_patterns_are_in_the_units_of_the_field() -> None:
     words = texts(report.render(model("field")[0]), "patterns")
     assert "sst (degC)" in words
     assert "lat (degrees_north)" in words
+
+
+def test_an_embedding_of_one_coordinate_is_a_histogram_of_all_rows() -> None:
+    x = rng().standard_normal((200, 2))
+    page = report.render(dsp.DiffusionMap(1.0, n_components=1).fit(x), x)
+    assert "A histogram of the one coordinate" in page
+    assert "coordinate 0" in texts(page, "embedding")
+
+
+def test_patterns_along_one_dimension_are_lines() -> None:
+    import xarray as xr
+
+    depth = np.linspace(0, 100, 12)
+    time = np.sin(np.arange(150) / 4)[:, None]
+    values = time * np.exp(-depth / 30) + 0.05 * rng().standard_normal((150, 12))
+    coords: dict[str, Any] = {"depth": ("depth", depth, {"units": "m"})}
+    data = xr.DataArray(values, coords, ("time", "depth"), name="temperature")
+    estimator = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dsp.errors.TrustWarning)
+        estimator.fit(data, sample_dims=("time",))
+    (section,) = functions.patterns(estimator)
+    for picture in section.pictures:
+        assert picture.axes.get_xlabel() == "depth (m)"
+        np.testing.assert_array_equal(picture.axes.lines[-1].get_xdata(), depth)
+    first = np.asarray(section.pictures[0].axes.lines[-1].get_ydata())
+    assert abs(np.corrcoef(first, np.exp(-depth / 30))[0, 1]) > 0.99
+
+
+def test_an_embedding_that_is_not_kept_is_drawn_from_the_points() -> None:
+    estimator, x = model("sdp")
+    estimator = copy(estimator)
+    drawn = texts(report.render(estimator), "embedding")
+    del estimator.embedding_
+    assert "It is not kept with the model" in texts(report.render(estimator), "embedding")
+    assert texts(report.render(estimator, x), "embedding").split("rows")[0] == drawn.split("rows")[0]
