@@ -153,7 +153,8 @@ class PassPlan:
         timed = "" if self.time is None else f"; {self.time}"
         if self.reading is not None:
             timed = f"; reading takes {shown(self.reading)}, the least of a pass on any device"
-        return f"{len(self.ranges.ranges)} tasks in {len(self.ranges.epochs)} epochs; {self.memory}{timed}"
+        tasks, epochs = len(self.ranges.ranges), len(self.ranges.epochs)
+        return f"{tasks} task{'s' * (tasks != 1)} in {epochs} epoch{'s' * (epochs != 1)}; {self.memory}{timed}"
 
 
 def flops_of(source: Source, p: int) -> float:

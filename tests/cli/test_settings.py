@@ -260,7 +260,7 @@ def test_a_log_file_has_settings_results_and_errors() -> None:
         done(f"{FIT} --out m.zarr --log-file run.log")
     lines = Path("run.log").read_text().splitlines()
     assert sum('settings: {"command": "fit"' in line for line in lines) == 2
-    assert any("INFO plan: 1 tasks" in line for line in lines)
+    assert any("INFO plan: 1 task in 1 epoch; " in line for line in lines)
     assert any("INFO model: m.zarr" in line for line in lines)
     assert any("INFO done in" in line for line in lines)
     assert "INFO failed: FileExistsError: m.zarr exists" in lines[-1]

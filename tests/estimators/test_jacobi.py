@@ -166,11 +166,12 @@ def test_containers_and_files(tmp_path: Path) -> None:
         ([1, 1], ["H"], 6, "a species for each of 2 atoms"),
         ([1, 2], ["H", "H"], 6, r"atoms of one species have one mass; those of 'H' have \[1.0, 2.0\]"),
         ([1, 1], None, 9, "X has 9 columns, and 2 atoms have 6 coordinates"),
+        (None, None, 2, "X has 2 columns; x, y, z of one atom after another are three an atom"),
     ],
 )
 def test_what_is_refused(masses: Any, species: Any, columns: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        dsp.JacobiCoordinates(masses, species=species).fit(positions(10, columns // 3))
+        dsp.JacobiCoordinates(masses, species=species).fit(np.random.default_rng(0).standard_normal((10, columns)))
 
 
 def test_rows_that_are_refused() -> None:
