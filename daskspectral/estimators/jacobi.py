@@ -105,7 +105,9 @@ class JacobiCoordinates(Transformer):
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         source = open_source(X).allowing_missing(allow_missing)
         if self.masses is None and source.n_features_in % 3:
-            raise ValueError(f"X has {source.n_features_in} columns; x, y, z of one atom after another are three an atom")
+            raise ValueError(
+                f"X has {source.n_features_in} columns; x, y, z of one atom after another are three an atom"
+            )
         masses = [1.0] * (source.n_features_in // 3) if self.masses is None else self.masses
         group = MolecularSymmetry(masses, self.species)
         if source.n_features_in != 3 * len(group.masses):

@@ -177,7 +177,9 @@ def test_a_score_and_an_update_take_the_fields_and_the_views() -> None:
 
 def test_the_plan_of_an_operator_with_fields() -> None:
     written()
-    assert done(f"fit x.zarr --operator schroedinger --potential v.zarr {BASIS} --plan").startswith("plan: 1 task in 1 epoch;")
+    assert done(f"fit x.zarr --operator schroedinger --potential v.zarr {BASIS} --plan").startswith(
+        "plan: 1 task in 1 epoch;"
+    )
     assert not os.path.exists("m.zarr")
 
 
