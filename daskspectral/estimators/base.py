@@ -6,9 +6,6 @@ A fit is: open the data, plan, take up a checkpoint or choose a discretisation (
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import json
 import logging
 import os
 from abc import abstractmethod
@@ -35,11 +32,12 @@ from daskspectral.engine.accelerators import begun_on, chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.estimators.columns import NAMES, NamedColumns
 from daskspectral.estimators.doubts import WARNINGS
+from daskspectral.estimators.identity import identity_of, provenance
 from daskspectral.estimators.notebook import head_html
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
-from daskspectral.moments import Moments, update_digest
+from daskspectral.moments import Moments
 from daskspectral.moments.dealing import Dealing
 from daskspectral.operators import Operator
 from daskspectral.passes.apply import Result, apply_rows
@@ -49,7 +47,7 @@ from daskspectral.passes.parameters import check_one_of
 from daskspectral.passes.rows import RowFunction
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.sums import Discretisation, PassPlan, measure, plan_sums
-from daskspectral.registry import Function, Named, Registered, Trusted, encode
+from daskspectral.registry import Function, Named, Registered, Trusted
 from daskspectral.store import load, save
 
 Array = NDArray[np.inexact[Any]]
@@ -221,7 +219,7 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
             self._like_fit(X if laid is None else laid.reader, n_features),
             output=output,
             rows=None if laid is None else laid.rows,
-            provenance=provenance(self) if out is not None else None,
+            provenance=provenance(type(self).__name__, self.plain_params()) if out is not None else None,
             allow_missing=allow_missing,
             out=out,
             overwrite=overwrite,
@@ -395,32 +393,3 @@ def _as_given(estimator: MeasuredEstimator) -> dict[str, Any]:
     given = estimator.get_params(deep=False)
     found = {name: given[name] for name in ("folds",) if name in given}
     return found if given.get("periods") is None else {**found, "periods": dict(given["periods"])}
-
-
-def provenance(estimator: Estimator) -> dict[str, Any]:
-    """What made a result, as attributes of its store: the version, the estimator and its parameters, as JSON."""
-    plain = {name: _digested(encode(value)) for name, value in estimator.plain_params().items()}
-    return {
-        "daskspectral_version": importlib.import_module("daskspectral").__version__,
-        "estimator": type(estimator).__name__,
-        "parameters": json.dumps(plain, sort_keys=True),
-    }
-
-
-def identity_of(snapshot: Snapshot, params: Mapping[str, Any], on_invalid: str) -> dict[str, Any]:
-    """What a checkpoint must agree in: the data, every parameter, the treatment of invalid rows; arrays by digest.
-
-    Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
-    """
-    plain = {f"parameter {name}": _digested(encode(value)) for name, value in params.items()}
-    return {**snapshot.identity, **plain, "on_invalid": on_invalid}
-
-
-def _digested(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        digest = hashlib.sha256()
-        update_digest(digest, value)
-        return f"array {value.shape} {digest.hexdigest()[:16]}"
-    if isinstance(value, Mapping):
-        return {k: _digested(v) for k, v in value.items()}
-    return [_digested(v) for v in value] if isinstance(value, list) else value

@@ -13,8 +13,7 @@ import platform
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from daskspectral.engine.costs import Costs, Work
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.estimators.spectral import SpectralDecomposition
+from daskspectral.estimators.stopwatch import Stopwatch
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Polynomial
 from daskspectral.moments import block_rows
@@ -61,28 +61,6 @@ KERNELS: tuple[Kernel, ...] = (
 READ_ROWS = 2_000_000
 TASKS = 400
 """Of the graphs that tell what a task costs its scheduler."""
-
-
-class Stopwatch:
-    """The least time that each of several named parts took: the processor's or the clock's, whichever is less."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def of(self, name: str) -> Iterator[None]:
-        """Time what the block does."""
-        clock, processor = time.perf_counter(), time.process_time()
-        yield
-        found = min(time.perf_counter() - clock, time.process_time() - processor)
-        self.seconds[name] = min(found, self.seconds.get(name, found))
-
-    def time(self, name: str, function: Callable[[], Any], repeats: int = 3) -> float:
-        """The least time of several calls."""
-        for _ in range(repeats):
-            with self.of(name):
-                function()
-        return self.seconds[name]
 
 
 class _Timed(SpectralDecomposition):

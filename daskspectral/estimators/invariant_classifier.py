@@ -21,7 +21,8 @@ from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.errors import warn_user
-from daskspectral.estimators.base import Estimator, identity_of
+from daskspectral.estimators.base import Estimator
+from daskspectral.estimators.identity import identity_of
 from daskspectral.estimators.labelled import labelled
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from daskspectral.data.layout import Layout, plain
-from daskspectral.estimators.base import provenance
+from daskspectral.estimators.identity import provenance
 from daskspectral.moments.patterns import POINTS, Patterns
 
 COMPONENT = "component"
@@ -33,7 +33,11 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     for name in solver.functions:
         side = f"basis_{name.partition('coef')[0]}function"
         found[name.removesuffix("_")] = ((side, COMPONENT), getattr(estimator, name))
-    dataset = xr.Dataset(found, {COMPONENT: np.arange(count)}, attrs=plain(provenance(estimator)))
+    dataset = xr.Dataset(
+        found,
+        {COMPONENT: np.arange(count)},
+        attrs=plain(provenance(type(estimator).__name__, estimator.plain_params())),
+    )
     if POINTS in estimator.moments_.arrays:
         dataset = _with_patterns(dataset, estimator, estimator.patterns_)
     if X is not None:

@@ -21,7 +21,7 @@ from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.accelerators import begun_on, chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.run import checkpoint_signals
-from daskspectral.estimators.base import identity_of
+from daskspectral.estimators.identity import identity_of
 from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.transformer import Transformer, framed
 from daskspectral.kernels import Gaussian

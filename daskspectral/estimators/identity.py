@@ -1,0 +1,44 @@
+"""Parameters as they are compared and written beside results: arrays by their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from daskspectral.data.integrity import Snapshot
+from daskspectral.moments import update_digest
+from daskspectral.registry import encode
+
+
+def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What made a result, as attributes of its store: the version, the estimator's kind and parameters, as JSON."""
+    plain = {name: _digested(encode(value)) for name, value in params.items()}
+    return {
+        "daskspectral_version": importlib.import_module("daskspectral").__version__,
+        "estimator": kind,
+        "parameters": json.dumps(plain, sort_keys=True),
+    }
+
+
+def identity_of(snapshot: Snapshot, params: Mapping[str, Any], on_invalid: str) -> dict[str, Any]:
+    """What a checkpoint must agree in: the data, every parameter, the treatment of invalid rows; arrays by digest.
+
+    Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
+    """
+    plain = {f"parameter {name}": _digested(encode(value)) for name, value in params.items()}
+    return {**snapshot.identity, **plain, "on_invalid": on_invalid}
+
+
+def _digested(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256()
+        update_digest(digest, value)
+        return f"array {value.shape} {digest.hexdigest()[:16]}"
+    if isinstance(value, Mapping):
+        return {k: _digested(v) for k, v in value.items()}
+    return [_digested(v) for v in value] if isinstance(value, list) else value
