@@ -8,6 +8,7 @@ import sys
 import traceback
 import warnings
 from contextlib import suppress
+from functools import partial
 
 import click
 
@@ -120,4 +121,6 @@ def command(context: click.Context, verbose: bool, debug: bool) -> None:
     """Spectral decompositions of operators, learned from arrays that do not fit in memory."""
     context.ensure_object(dict).update(debug=debug, verbose=verbose)
     if verbose:
-        logging.getLogger("daskspectral").setLevel(logging.INFO)
+        own = logging.getLogger("daskspectral")
+        context.call_on_close(partial(own.setLevel, own.level))
+        own.setLevel(logging.INFO)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -421,6 +422,21 @@ def test_signals(job: str, name: str) -> None:
     assert f"stopped by {shown}; nothing was half-written" in result.stderr.splitlines()
     assert "Traceback" not in result.stderr
     assert everything() == before
+
+
+def test_verbose_ends_with_the_command() -> None:
+    points()
+    line = ["fit", "points.zarr", "--kernel", "gaussian:1", "--landmarks", "20"]
+    own, told = logging.getLogger("daskspectral"), []
+    own.addFilter(lambda record: told.append(record.levelno) or True)  # type: ignore[func-returns-value]
+    try:
+        done("-v", *line, "--out", "m.zarr")
+        assert logging.INFO in told
+        told.clear()
+        done(*line, "--out", "again.zarr")
+        assert logging.INFO not in told
+    finally:
+        own.filters.pop()
 
 
 def test_warnings_and_logging() -> None:
