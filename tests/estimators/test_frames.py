@@ -216,7 +216,7 @@ def test_coordinates_of_atoms() -> None:
     model.set_output(transform="default")
     with pytest.raises(ValueError, match="X has 6 features, but JacobiCoordinates is expecting 9 features"):
         model.transform(da.from_array(positions.to_numpy()[:, :6]))
-    with pytest.raises(ValueError, match="X has 7 columns, and 2 atoms have 6 coordinates"):
+    with pytest.raises(ValueError, match="X has 7 columns; x, y, z of one atom"):
         clone(model).fit(positions.iloc[:, :7])
 
 
