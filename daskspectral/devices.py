@@ -129,6 +129,11 @@ def _cuda() -> Device:
     return Device("cuda", cupy, exhausted=cupy.cuda.memory.OutOfMemoryError)
 
 
+def least_rows(device: str) -> int:
+    """The least rows of a block on the device of this name; 0 on the host, whose blocks go by its cache."""
+    return ACCELERATOR_ROWS if device != "cpu" else 0
+
+
 def device_of(name: str) -> Device:
     """The device of a name: "cpu", "cuda", or "auto", which is a GPU where there is one and CuPy is installed.
 

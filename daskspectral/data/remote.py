@@ -235,7 +235,7 @@ def reaching(location: Location, *, writing: bool = False, files: Any = None) ->
         return
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # of any kind: each store's packages have their own
         told = _told(os.fspath(location), error, writing, files)
         if told is None:
             raise
@@ -327,7 +327,7 @@ def _listing_codes(url: str, files: Any) -> Iterator[str]:
     try:
         other, root = connect(url)
         (other if files is None else synchronous(files)).ls(root, detail=False)
-    except Exception as error:
+    except Exception as error:  # of any kind: what it says is looked through
         for cause in _causes(error):
             yield from _codes(cause)
 

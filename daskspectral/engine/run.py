@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from daskspectral.data.batches import Bad, Rows
 from daskspectral.data.containers import DaskReader
 from daskspectral.data.source import Source
-from daskspectral.devices import ACCELERATOR_ROWS
+from daskspectral.devices import least_rows
 from daskspectral.engine.callbacks import pass_callbacks
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
@@ -139,14 +139,9 @@ class Run:
                 self.counted = sum((tally for _, tally, _ in part), self.counted)
         return np.concatenate(pieces) if pieces else None
 
-    @property
-    def _accelerated(self) -> bool:
-        return self.device != "cpu"
-
     def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Rows:
         """The rows that tasks take."""
-        least = ACCELERATOR_ROWS if self._accelerated else 0
-        return Rows(self.source.preparations, dropped, selected, self.on_invalid, raw, least)
+        return Rows(self.source.preparations, dropped, selected, self.on_invalid, raw, least_rows(self.device))
 
     def _error(self, bad: Bad) -> InvalidRowError | PointError:
         row, of, which = bad.row, "", f"row {bad.row} is the first that cannot be used"
@@ -206,7 +201,7 @@ class Run:
                 report=scheduler.report,
             ) as bar,
         ):
-            shared = scheduler.share(Shared(token, task, rows, edges, out, self._accelerated), f"shared-{token}")
+            shared = scheduler.share(Shared(token, task, rows, edges, out, self.device != "cpu"), f"shared-{token}")
             state = scheduler.share(state, f"state-{token}")
             constants = {f"shared-{token}-graph": shared, f"state-{token}-graph": state}
             pending: deque[Any] = deque()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Arena, Basis, Block, Evaluation
 from daskspectral.basis.base import evaluated
 from daskspectral.basis.pairing import pair_with_field
-from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
+from daskspectral.devices import Device, device_of, least_rows
 from daskspectral.errors import renumbered
 from daskspectral.forms import Atom, Form, Functional, Pairing, Product
 from daskspectral.operators import Operator
@@ -79,8 +79,7 @@ class Measure:
     @property
     def block_rows(self) -> int:
         """Rows of a block."""
-        least = ACCELERATOR_ROWS if self.device != "cpu" else 0
-        return self.rows or max(least, block_rows(max(self.left.size, self.right.size)))
+        return self.rows or max(least_rows(self.device), block_rows(max(self.left.size, self.right.size)))
 
     @property
     def accelerator(self) -> Device:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Block, FourierLattice
-from daskspectral.devices import ACCELERATOR_ROWS, device_of
+from daskspectral.devices import device_of, least_rows
 from daskspectral.modes import ModeWeight, pairing_terms_of, terms_of
 from daskspectral.modes.matrices import truncated
 from daskspectral.modes.sums import ModeSum, mode_sum, rows_at_once
@@ -102,8 +102,7 @@ class ModeMeasure:
     @property
     def block_rows(self) -> int:
         """Rows of a block."""
-        least = ACCELERATOR_ROWS if self.device != "cpu" else 0
-        return max(least, rows_at_once(str(self.left.method), self.left.orders))
+        return max(least_rows(self.device), rows_at_once(str(self.left.method), self.left.orders))
 
     def blocks(self, batch: Mapping[str, Array], arena: Arena) -> Iterator[Block]:
         """A batch cut into blocks, with the fields that the operator derives."""

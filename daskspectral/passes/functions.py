@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Arena, Basis, Block, EquivariantBasis, Evaluation, FourierLattice, LandmarkBasis
 from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.basis.gradient import SpanGradient
-from daskspectral.devices import ACCELERATOR_ROWS, HOST, Device, device_of
+from daskspectral.devices import HOST, Device, device_of, least_rows
 from daskspectral.engine.tasks import Tally
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import unit_index
@@ -255,5 +255,4 @@ def _leverage(support: Support, feature: Array, components: int = 1) -> Array | 
 
 def _rows(basis: Basis, device: str = "cpu") -> int:
     """Rows of a block."""
-    least = ACCELERATOR_ROWS if device != "cpu" else 0
-    return max(least, NUFFT_ROWS if isinstance(basis, FourierLattice) else block_rows(basis.size))
+    return max(least_rows(device), NUFFT_ROWS if isinstance(basis, FourierLattice) else block_rows(basis.size))

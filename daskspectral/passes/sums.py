@@ -16,7 +16,7 @@ from daskspectral.data.containers import DaskReader
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.source import Preparation, Source
-from daskspectral.devices import ACCELERATOR_ROWS
+from daskspectral.devices import least_rows
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.costs import Prediction, Work, shown
@@ -188,7 +188,7 @@ def plan_sums(
     p = left if right is None else max(left, right)
     flops = flops_of(source, p) if lattice is None else MODE_FLOPS
     plan, threads = plan_rows(source, flops, start=start, device=begun or device), local_threads()
-    blocks = {name: max(block_rows(p), ACCELERATOR_ROWS if name != "cpu" else 0) for name in (device, begun or device)}
+    blocks = {name: max(block_rows(p), least_rows(name)) for name in (device, begun or device)}
     dealing = None if folds is None else folds.dealing(source, plan)
     if lattice is None or isinstance(dealing, Dealt):  # sums of modes are small, however few rows a task has
         plan = dealt_plan(plan, dealing, block=blocks[begun or device], row_bytes=source.row_bytes)
@@ -310,7 +310,7 @@ def measure(
 
 def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:
     """The decoded size of what a task over so many rows reads at once: twice as much where it reads ahead."""
-    least = ACCELERATOR_ROWS if device != "cpu" else 0
+    least = least_rows(device)
     found = sum(max(_part_bytes(part, rows, least) for part in reader.parts) for reader in source.readers.values())
     return 2 * found if least else found
 
