@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -27,10 +28,28 @@ __all__ = [
     "WeightWarning",
     "nearest",
     "overheard",
+    "printable",
     "raise_on_signals",
+    "redacted",
     "renumbered",
     "warn_user",
 ]
+
+_USER = re.compile(
+    r"""
+    (\b(?:https?|s3a?|gs|gcs|abfss?|tcp|tls):/+ | [\w+.-]{0,30}(?<!\bfile)://)
+    (?:
+        (?!\[)                                                      # the address of a host
+        (?:(?<=\bs3://) | (?<=\bs3a://) | (?<=\bgs://) | (?<=\bgcs://)  # buckets have no ports
+            | (?![^/:\s]*:\d{1,5}(?:[/?\#\s,;)'"\]]|$)))
+        [^/:\s]*:(?![\s:]).{,4000}@                                 # a password may have any letters
+    |   [^/?\#\s]*@
+    )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_QUERY = re.compile(r"(\bhttps?:/+[^\s?#;]*[?#;]|(?<!\bfile)://[^\s?]*\?)\S+", re.IGNORECASE)
+_CONTAINER = re.compile(r"(abfss?|az|adl|wasbs?)://[a-z0-9$-]+@")
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -63,6 +82,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at the known name that is nearest to a mistyped one, to be put behind it; empty where none is near."""
     near = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def redacted(text: str) -> str:
+    """Text with *** in place of the user part of each URL, but for a container of abfs, and of its query."""
+    without = _USER.sub(lambda user: user[0] if _CONTAINER.fullmatch(user[0]) else f"{user[1]}***@", text)
+    return _QUERY.sub(r"\1***", without)
+
+
+def printable(text: str) -> str:
+    """Text for a terminal: no credential in a URL, and control characters, but for ends of lines and tabs, as \\x1b."""
+    shown = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    return redacted(shown)
 
 
 _listening: ContextVar[tuple[list[str], ...]] = ContextVar("listening", default=())
@@ -102,10 +133,10 @@ class SmoothnessError(ValueError):
 
 
 class InvalidRowError(ValueError):
-    """A row of the data holds NaN or infinity, or a negative sample weight; `row` is the number of the lowest one.
+    """A row of the data holds NaN, infinity, a number whose square overflows (1e153), or a negative sample weight.
 
-    In trajectories `row` is counted within its own trajectory, and is a row of the first pair (x, future) that is
-    invalid.
+    `row` is the number of the lowest one. In trajectories `row` is counted within its own trajectory, and is a row of
+    the first pair (x, future) that is invalid.
     """
 
     def __init__(self, message: str, row: int):

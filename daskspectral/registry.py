@@ -65,11 +65,13 @@ class Registered:
 
     A class that keeps its constructor's arguments under their names, as a dataclass does, needs neither. The state may
     hold numbers, text, arrays, lists, tuples, mappings, functions and other registered objects. `expects` gives, for
-    each key of the state that holds an object or a function, the class it must have; a file with anything else there
-    is refused.
+    each key of the state that holds an object or a function, the class it must have; `shapes` gives, for keys that hold
+    arrays of finite numbers, a letter for each dimension, the same letter for the same size. A file with anything else
+    there is refused.
     """
 
     expects: ClassVar[Mapping[str, Any]] = {}
+    shapes: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -269,6 +271,9 @@ def _made(name: str, cls: type[Registered], state: Any) -> Registered:
         if isinstance(state.get(key), (bool, int, float, complex, np.ndarray, Mapping)):
             what = type(state[key]).__name__
             raise ValueError(f"{key} of {name} is {what} in the file, and {_kind(kind)} belongs there")
+    if isinstance(state, Mapping):
+        fitted = state.get("fitted")
+        _check_shapes(name, cls.shapes, fitted if isinstance(fitted, Mapping) else state)
     try:
         return cls.from_state(state)
     except Exception as error:  # of any kind: the parts are what the file says
@@ -276,6 +281,21 @@ def _made(name: str, cls: type[Registered], state: Any) -> Registered:
             raise
         what = f"{type(error).__name__}: {error}"
         raise ValueError(f"{name} cannot be made of what the file has for it ({what}): it was not saved so") from error
+
+
+def _check_shapes(name: str, shapes: Mapping[str, str], state: Mapping[str, Any]) -> None:
+    sizes: dict[str, int] = {}
+    for key, letters in shapes.items():
+        found = state.get(key)
+        if found is None:
+            continue
+        shape = np.shape(found) if isinstance(found, np.ndarray) and found.dtype.kind in "fiuc" else ()
+        alike = [sizes.setdefault(letter, size) == size > 0 for letter, size in zip(letters, shape, strict=False)]
+        if len(shape) != len(letters) or not all(alike) or not np.isfinite(found).all():
+            raise ValueError(
+                f"{key} of {name} is an array ({', '.join(letters)}) of finite numbers, and the file has something "
+                "else: it was altered after saving"
+            )
 
 
 def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str, Any]) -> Any:

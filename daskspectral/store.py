@@ -16,9 +16,10 @@ from typing import Any, Final
 import numpy as np
 import zarr
 
+from daskspectral.data.door import open_node, refuse_oversized
 from daskspectral.data.folder import Prefix
-from daskspectral.data.remote import is_url, reaching, store_at, stored
-from daskspectral.data.storage import metadata_of
+from daskspectral.data.remote import is_url, reaching, stored
+from daskspectral.data.replacing import moved_aside, recover
 from daskspectral.data.unfinished import refuse_absent
 from daskspectral.data.writer import create_group, local_path
 from daskspectral.errors import UntrustedError
@@ -118,17 +119,17 @@ def read_state(path: Path) -> tuple[str, Any]:
     """
     text = os.fspath(path)
     for attempt in range(ATTEMPTS):
-        stored = None
+        stored, place = None, _place(text)
         try:
             stored = _Stored.open(text)
             return stored.kind, stored.data()
         except (OSError, ValueError):
-            if not _replaced(text, stored):
+            if not _replaced(text, stored, place):
                 raise
         time.sleep(0.02 * 2**attempt)
     raise OSError(
-        f"{text} was replaced {ATTEMPTS} times while it was read: read it when its writer is done, or save each model "
-        "to a path of its own"
+        f"{text} was replaced {ATTEMPTS} times while it was read, so a writer is at work: read it when that is done, "
+        "or save each model to a path of its own"
     )
 
 
@@ -174,11 +175,11 @@ class _Stored:
     def open(cls, text: str) -> _Stored:
         local = local_path(text)
         if local is not None and not local.exists():
+            recover(local.parent, local.name)
+        if local is not None and not local.exists():
             raise FileNotFoundError(f"there is no saved model at {text}: the path does not exist")
-        target: Any = store_at(text, read_only=True) if local is None else str(local)
         try:
-            with metadata_of(text if local is None else str(local)), reaching(text):
-                group = zarr.open(target, mode="r", zarr_format=ZARR_FORMAT)
+            group = open_node(text, zarr_format=ZARR_FORMAT)
         except RecursionError:
             raise OSError(f"{text} is damaged: its attributes are nested without end; save it again") from None
         except (FileNotFoundError, KeyError, NotADirectoryError):
@@ -228,7 +229,9 @@ class _Stored:
         """An array of the group; a chunk that is lost would read as zeros, so the digest is compared."""
         try:
             with reaching(self.path, files=getattr(self.group.store, "fs", None)):
-                array = np.asarray(self.group[name][...])  # type: ignore[index]
+                stored: Any = self.group[name]
+                refuse_oversized(stored, name)
+                array = np.asarray(stored[...])
         except (KeyError, ValueError, RuntimeError, OSError, MemoryError) as error:
             raise OSError(
                 f"{self.path} is damaged: its array {name} cannot be read ({error}); save it again"
@@ -238,13 +241,28 @@ class _Stored:
         return array
 
 
-def _replaced(text: str, stored: _Stored | None) -> bool:
-    """Whether a writer has put another store in the place of the one that was read, or is about to."""
+def _place(text: str) -> tuple[int, ...] | None:
+    """What tells a store on a disk from one that is put in its place; None for a URL, or where there is none."""
     local = local_path(text)
-    if local is not None and any(local.parent.glob(f".{local.name}.*.replaced")):
-        return True
+    try:
+        found = None if local is None else local.stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _replaced(text: str, stored: _Stored | None, place: tuple[int, ...] | None) -> bool:
+    """Whether a writer has put another store in the place of the one that was read, or is about to.
+
+    Raises FileNotFoundError for a URL at which a writer is at work.
+    """
+    local = local_path(text)
+    if local is not None:
+        return _place(text) != place or moved_aside(local)
     try:
         now = _Stored.open(text)
+    except FileNotFoundError:
+        raise
     except (OSError, ValueError):
         return False
     return stored is None or stored.header["digest"] != now.header["digest"]
@@ -276,6 +294,7 @@ def _with_arrays(value: Any, arrays: Mapping[str, Array]) -> Any:
         if "$array" in value:
             return arrays[value["$array"]]
         if "$empty" in value:
-            return np.empty(value["$empty"], value["dtype"])
+            empty = np.empty([0, *value["$empty"]], value["dtype"])  # whatever size is declared
+            return empty.reshape(value["$empty"])
         return {k: _with_arrays(v, arrays) for k, v in value.items()}
     return [_with_arrays(v, arrays) for v in value] if isinstance(value, list) else value

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import hypothesis
 import pytest
 from distributed import Client, LocalCluster
 
@@ -18,6 +19,10 @@ from daskspectral.engine import plan as planning
 from tests.browser import browser, running_browser  # noqa: F401 (fixtures)
 from tests.common import Scheduling, local_cluster
 from tests.stand_in import gotten, stand_in  # noqa: F401 (fixtures)
+
+# nothing that a test finds depends on how fast the machine is
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)

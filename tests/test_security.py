@@ -24,7 +24,7 @@ from daskspectral.basis import CallableBasis, MonomialBasis
 from daskspectral.cli import main
 from daskspectral.errors import UntrustedError
 from daskspectral.manifolds import Implicit
-from daskspectral.store import load, read_state, save, untrusted
+from daskspectral.store import load, read_state, save, untrusted, write_state
 
 X = np.random.default_rng(0).standard_normal((400, 2))
 MINE = """
@@ -377,6 +377,22 @@ def test_wrong_parts_of_a_file_are_value_errors(name: str) -> None:
     registry.decode(data, registry.Registered)
 
 
+@pytest.mark.parametrize("name", ["sdp", "diffusion", "learned", "spectral"])
+def test_arrays_of_other_numbers_or_shapes_are_refused(name: str, tmp_path: Path) -> None:
+    model = MODELS[name]()
+    kept = {"sdp": "extension_", "diffusion": "functions_", "learned": "learned_kernel_"}.get(name)
+    parts = {"eigenvalues_": model} if kept is None else {"spectrum_": model, "points": getattr(model, kept)}
+    for key, part in parts.items():
+        whole = getattr(part, key)
+        broken = np.where(np.arange(whole.size).reshape(whole.shape) == 1, np.nan, whole)
+        for wrong in (broken, whole[:0], whole[..., None], np.array(1.5), broken + np.inf):
+            object.__setattr__(part, key, wrong)
+            write_state(tmp_path / "m.zarr", registry.name_of(type(model)), registry.encode(model), overwrite=True)
+            with pytest.raises(ValueError, match=rf"m\.zarr cannot be loaded: {key} of .* of finite numbers"):
+                load(tmp_path / "m.zarr")
+        object.__setattr__(part, key, whole)
+
+
 def described(path: Path) -> str:
     """What the command says of a file, of an error too."""
     said = io.StringIO()
@@ -442,8 +458,31 @@ def test_a_checkpoint_that_is_not_of_such_a_run_is_an_error_that_names_it(tmp_pa
         ("total", {"sums": 3}),
         ("total", {}),
         ("constants", {"a": {"$class": "x"}}),
+        ("constants", {}),
+        ("constants", {"discretisation": 3}),
+        ("constants", {"discretisation": {"$class": "manifolds.Sphere", "state": {"d": 2}}}),
     ]:
         for epoch in (tmp_path / "run.zarr").glob("epoch-*"):
             forge(epoch, lambda header: header["state"].update({place: wrong}))  # noqa: B023
         with pytest.raises(OSError, match=r"run\.zarr was not written by a run like this one"):
             dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+
+
+@pytest.mark.parametrize("place", ["identity", "constants", "plan", "total", "epochs"])
+def test_a_checkpoint_without_a_part_of_its_own_is_an_error_that_names_it(place: str, tmp_path: Path) -> None:
+    options = {"n_landmarks": 12, "n_components": 3, "random_state": 0}
+    whole = tmp_path / "whole.zarr"
+    dsp.SpectralDecomposition(**options).fit(X, checkpoint=whole)
+    for wrong in (3, "lost", [None]):
+
+        def change(header: dict[str, Any], wrong: Any = wrong) -> None:
+            header["state"] |= {place: wrong}
+            if wrong == "lost":
+                del header["state"][place]
+
+        shutil.copytree(whole, tmp_path / "run.zarr", dirs_exist_ok=True)
+        for epoch in (tmp_path / "run.zarr").glob("epoch-*"):
+            forge(epoch, change)
+        with pytest.raises((ValueError, OSError), match=r"run\.zarr") as caught:
+            dsp.SpectralDecomposition(**options).fit(X, checkpoint=tmp_path / "run.zarr")
+        assert type(caught.value) in (ValueError, OSError)

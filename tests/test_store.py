@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskspectral import store
+from daskspectral.data import replacing
+from daskspectral.data.writer import create_group, refuse_existing
 from daskspectral.registry import decode, encode
 from daskspectral.store import FORMAT, read_state, write_state
 
@@ -206,5 +210,77 @@ def test_a_model_replaced_at_every_attempt_is_an_error_that_says_so(
         return data(stored)
 
     monkeypatch.setattr(store._Stored, "data", replaced_first)
-    with pytest.raises(OSError, match=r"m\.zarr was replaced 5 times while it was read: read it when its writer"):
+    with pytest.raises(OSError, match=r"m\.zarr was replaced 5 times while it was read, so a writer is at work"):
         read_state(path)
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_model_replaced_by_the_same_one_is_read_again(
+    exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was called damaged: its header is that of the one before."""
+    if not exchange:
+        monkeypatch.setattr(replacing, "_exchanged", lambda one, other: False)
+    path, array, calls = tmp_path / "m.zarr", store._Stored._array, []
+    write_state(path, "k", STATE)
+
+    def gone(stored: Any, name: str) -> Any:
+        calls.append(name)
+        if len(calls) == 2:
+            write_state(path, "k", STATE, overwrite=True)
+            raise OSError("no such file")
+        return array(stored, name)
+
+    monkeypatch.setattr(store._Stored, "_array", gone)
+    assert_equal(read_state(path), ("k", STATE))
+
+
+def test_a_model_that_is_being_replaced_at_a_url_is_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "memory://store-test/replaced.zarr"
+    write_state(url, "k", STATE, overwrite=True)
+    with contextlib.ExitStack() as stack:
+
+        def begun(stored: Any) -> Any:
+            stack.enter_context(create_group(url, overwrite=True))
+            raise OSError("no such object")
+
+        monkeypatch.setattr(store._Stored, "data", begun)
+        with pytest.raises(FileNotFoundError, match=rf"unfinished: another run: process {os.getpid()} .* still"):
+            read_state(url)
+
+
+STEPS = {"before": (0, "old"), "between": (1, "old"), "after": (2, "new")}
+
+
+@pytest.mark.parametrize("when", STEPS)
+@pytest.mark.parametrize("then", ["load", "save", "refuse"])
+def test_a_model_whose_writer_is_killed_between_two_renames_is_found(
+    then: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (steps, kept) = tmp_path / "m.zarr", STEPS[when]
+    write_state(path, "k", {"version": "old"})
+    pid = os.fork()
+    if not pid:  # a run that is killed on a file system without an exchange of folders
+        replacing._exchanged = lambda one, other: False
+        rename, made = Path.rename, []
+
+        def killed(source: Path, target: Path) -> Path:
+            if len(made) == steps:
+                os.kill(os.getpid(), signal.SIGKILL)
+            made.append(target)
+            return rename(source, target)
+
+        Path.rename = killed  # type: ignore[method-assign, assignment]
+        replacing._discard = lambda path, pause: os.kill(os.getpid(), signal.SIGKILL)
+        write_state(path, "k", {"version": "new"}, overwrite=True)
+    assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+    assert path.exists() == (when != "between")
+    assert len(os.listdir(tmp_path)) == 1 + (when != "between")
+    if then == "save":
+        write_state(path, "k", {"version": "newer"}, overwrite=True)
+        assert read_state(path) == ("k", {"version": "newer"})
+        assert os.listdir(tmp_path) == ["m.zarr"]
+    elif then == "refuse":
+        with pytest.raises(FileExistsError):
+            refuse_existing(path, False)
+    assert then == "save" or read_state(path) == ("k", {"version": kept})

@@ -23,6 +23,7 @@ from daskspectral.kernels.base import check_index, is_number
 
 Interval = tuple[float, float]
 ORDERS = {1: 200, 2: 15, 3: 5, 4: 2}  # m by default, by the number of variables
+FEWEST_ROWS = 4  # to a function, by default
 MARGIN, WIDEST_MARGIN = 0.2, 0.5
 WAVES_ACROSS = 1.15  # shortest wavelengths that fit between opposite edges of the data, by default
 METHODS = ("matmul", "nufft")
@@ -40,10 +41,12 @@ class FourierLattice(Basis):
     Parameters
     ----------
     m : int or tuple of int, optional
-        Highest frequency, for each variable or all; by default 200, 15, 5, 2 in one to four dimensions.
+        Highest frequency, for each variable or all; by default 200, 15, 5, 2 in one to four dimensions, for a spectrum
+        less where the functions would be more than a quarter of the rows.
     box : sequence of (lower, upper), optional
         The ends of the data by prepared column, None for a periodic one. By default they are found in a pass over the
-        data. They are part of what moments are measured with: machines whose moments are to be added need the same box.
+        data. They are part of what moments are measured with: machines whose moments are to be added need the same box
+        and m.
     margin : float, optional
         Share of the width by which the period is larger. A function that differs at opposite edges of the data changes
         in this gap; by default .2, of a regression .3, or more where m is small.
@@ -109,8 +112,9 @@ class FourierLattice(Basis):
     def _complete(self, dimension: int) -> None:
         """Fill in what follows from the number of variables, and once the box is known from it."""
         self._check_dimension(dimension)
-        m = ORDERS[dimension] if self.m is None else self.m
-        orders = m if isinstance(m, tuple) else (m,) * dimension
+        if self.m is None:  # the number of rows decides it
+            return
+        orders = self.m if isinstance(self.m, tuple) else (self.m,) * dimension
         object.__setattr__(self, "m", orders)
         closed = self.periods or (None,) * dimension
         if self.margin is None and (self.box is not None or all(closed)):
@@ -128,11 +132,21 @@ class FourierLattice(Basis):
             )
 
     def laid(
-        self, dimension: int, box: Sequence[Interval | None] | None, periods: Sequence[float | None] | None
+        self,
+        dimension: int,
+        box: Sequence[Interval | None] | None,
+        periods: Sequence[float | None] | None,
+        rows: int | None = None,
     ) -> FourierLattice:
-        """The same lattice for functions of so many variables, on this box where it has none of its own."""
+        """The same lattice for functions of so many variables, on this box where it has none of its own.
+
+        With a number of `rows`, frequencies that are not given are no more than these bear.
+        """
         self._check_dimension(dimension)
-        m = ORDERS[dimension] if self.m is None else self.m
+        m = self.m
+        if m is None:
+            borne = math.inf if rows is None else int((rows / FEWEST_ROWS) ** (1 / dimension) - 1) // 2
+            m = max(1, int(min(ORDERS[dimension], borne)))
         if isinstance(m, tuple) and len(m) != dimension:
             raise ValueError(f"the lattice has functions of {len(m)} variables, and X has {dimension} columns")
         periods = self.periods if periods is None else tuple(periods)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,9 +14,9 @@ import click
 
 from daskspectral.cli import settings
 from daskspectral.cli.storage import storing
+from daskspectral.cli.terminal import Formatter, echo
 
 KEY = "daskspectral.cli"
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[A-Za-z0-9+.-]+)*://.*", re.DOTALL)
 log = logging.getLogger("daskspectral.command")
 
 
@@ -41,17 +40,17 @@ def session() -> Session:
     return found
 
 
-def say(text: str, **facts: Any) -> None:
+def say(text: str, /, **facts: Any) -> None:
     """Print text, or with --json keep the facts for the one object that is printed at the end."""
     now = session()
     now.facts |= facts
     log.info("%s", text)
     if not (now.json or now.quiet):
-        click.echo(text)
+        echo(text)
 
 
 def written(what: str, path: str, text: str = "", **facts: Any) -> None:
-    """Say that a result is at a path, and keep there the settings that give it again."""
+    """Say that a result is at a path, and keep beside a picture the settings that give it again."""
     now = session()
     settings.keep(path, now.settings)
     say(f"{what}: {path}{text}", **{what: path}, **facts)
@@ -75,8 +74,11 @@ def _configure(context: click.Context, parameter: click.Parameter, value: str | 
     if value is None or context.resilient_parsing:
         return
     words, _, _ = context.command.make_parser(context).parse_args(list(session_of(context).arguments))
+    given = {name for name, word in words.items() if isinstance(word, (str, bool, list, tuple))}
     with storing(words.get("storage_options") or ()):  # wherever it stands on the line
-        context.default_map = {**(context.default_map or {}), **settings.read(value, context.command)}
+        found = settings.read(value, context.command, given)
+    _refuse_credentials(found.values())
+    context.default_map = {**(context.default_map or {}), **found}
 
 
 COMMON: tuple[dict[str, Any], ...] = (
@@ -85,8 +87,8 @@ COMMON: tuple[dict[str, Any], ...] = (
         "metavar": "PATH",
         "is_eager": True,
         "callback": _configure,
-        "help": "Options from a YAML file, by their names, or those with which a result was made, by its path; the "
-        "command line wins.",
+        "help": "Options from a YAML file, by their names, or those that a result was made with, by its path, but for "
+        "what was read; the command line wins.",
     },
     {
         "param_decls": ["--json"],
@@ -127,14 +129,13 @@ class Command(click.Command):
             _refuse_credentials(given)
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
-            found = session_of(ctx).settings = settings.resolved(self, ctx, given)
-            _refuse_credentials(found.values())  # those of a file, too
+            session_of(ctx).settings = settings.resolved(self, ctx, given)
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command; its facts are printed at the end where JSON is wanted."""
         now = session_of(ctx)
-        with logging_of(now, ctx):
+        with logging_of(now, ctx), settings.keeping(now.settings):
             try:
                 found = super().invoke(ctx)
             except click.exceptions.Exit:
@@ -149,11 +150,10 @@ def _refuse_credentials(given: Iterable[Any]) -> None:
     for value in given:
         if isinstance(value, (list, tuple)):
             _refuse_credentials(value)
-        url = _URL.search(value) if isinstance(value, str) else None
-        if url is not None:
+        if isinstance(value, str) and ":/" in value:
             from daskspectral.data.remote import refuse_secrets
 
-            refuse_secrets(url[0])
+            refuse_secrets(value)
 
 
 def _finish(now: Session) -> None:
@@ -179,7 +179,7 @@ def logging_of(now: Session, context: click.Context) -> Iterator[None]:
             target = logging.FileHandler(now.log_file, encoding="utf-8")
         except OSError as error:
             raise OSError(f"--log-file {now.log_file} cannot be written: {error.strerror or error}") from None
-        target.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        target.setFormatter(Formatter("%(asctime)s %(levelname)s %(message)s"))
         root.addHandler(target)
         own.setLevel(logging.INFO)
         started = time.perf_counter()

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from daskspectral.cli import settings
 from daskspectral.cli.choices import SAMPLES
-from daskspectral.cli.commands import Command, say, session
+from daskspectral.cli.commands import Command, say
 from daskspectral.cli.kinds import Count
 from daskspectral.cli.options import (
     COLUMNS_HELP,
@@ -49,7 +48,6 @@ def sample(name: str, rows: int, out: str, progress: bool, **options: Any) -> No
 
     write_sample(name, out, rows, progress=bar(progress), **options)
     columns = open_zarr(out).shape[1]
-    settings.keep(out, session().settings)
     say(f"{name}: {out}, {rows} rows, {columns} columns", points=out, rows=rows, columns=columns)
 
 
@@ -85,7 +83,6 @@ def convert_command(source: str, out: str, columns: str | None, progress: bool, 
     chosen = None if columns is None else [name for part in columns.split(",") for name in _range_of(part)]
     report = convert(source, out, columns=chosen, progress=bar(progress), **options)
     skipped = f", {report.skipped} invalid rows left out" if report.skipped else ""
-    settings.keep(report.path, session().settings)
     found = {"points": report.path, "rows": report.rows, "columns": report.columns, "skipped": report.skipped}
     say(f"{report.path}: {report.rows} rows, {report.columns} columns{skipped}", **found)
 

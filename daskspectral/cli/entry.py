@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import signal
 import sys
@@ -14,6 +15,7 @@ import click
 
 from daskspectral import __version__
 from daskspectral.cli.lazy import LazyGroup
+from daskspectral.cli.terminal import Formatter, echo
 from daskspectral.errors import Stopped, raise_on_signals
 
 EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError)
@@ -54,7 +56,9 @@ def main(arguments: list[str] | None = None) -> None:
 
     A traceback is shown with --debug or DASKSPECTRAL_DEBUG=1.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
+    console = logging.StreamHandler()
+    console.setFormatter(Formatter("%(levelname)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[console])
     logging.captureWarnings(True)
     warnings.formatwarning = _formatted
     settings: dict[str, bool] = {}
@@ -62,7 +66,9 @@ def main(arguments: list[str] | None = None) -> None:
         with raise_on_signals(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             code = command.main(arguments, prog_name="daskspectral", standalone_mode=False, obj=settings)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        echo(shown.getvalue().rstrip("\n"), err=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort) as interrupt:
         cause = interrupt.__cause__ or interrupt  # click makes its own of Ctrl-C
@@ -73,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(128 + stopped.number)
     except Exception as error:  # a shell gets one line, whatever went wrong
         if settings.get("debug"):
-            traceback.print_exception(error)
+            echo("".join(traceback.format_exception(error)).rstrip(), err=True)
         _say(f"Error: {_message(error)}", error)
         sys.exit(1)
     if isinstance(code, int) and code:
@@ -91,7 +97,7 @@ def _formatted(
 def _message(error: Exception) -> str:
     """The message of an error about the input; any other error is called a fault of daskspectral."""
     if isinstance(error, EXPECTED) and not isinstance(error, (RecursionError, NotImplementedError)):
-        return str(error) or type(error).__name__
+        return str(error) or ("there is not enough memory" if isinstance(error, MemoryError) else type(error).__name__)
     text = " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
     if type(error).__module__.partition(".")[0] in STORES:
         return f"the object store cannot be used: {text}"
@@ -101,7 +107,7 @@ def _message(error: Exception) -> str:
 def _say(text: str, error: BaseException) -> None:
     """Text and the notes of an error, on a terminal that may be gone."""
     with suppress(OSError):
-        click.echo("\n".join([text, *getattr(error, "__notes__", [])]), err=True)
+        echo("\n".join([text, *getattr(error, "__notes__", [])]), err=True)
 
 
 @click.group(

@@ -6,6 +6,16 @@ from typing import Any
 
 import click
 
+MOST_COLUMNS = 100_000
+
+
+def number_of(text: str | None) -> float | None:
+    """The number that a text is; None for none, and for other text."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
 
 class Count(click.ParamType):  # type: ignore[type-arg]
     """A whole number, written 10000, 1e4 or 10_000."""
@@ -57,13 +67,13 @@ class Columns(click.ParamType):  # type: ignore[type-arg]
         if isinstance(value, list):
             return value
         try:
-            chosen: list[int] = []
-            for part in value.split(","):
-                first, colon, last = part.partition(":")
-                chosen.extend(range(int(first), int(last)) if colon else [int(first)])
+            parts = [part.partition(":") for part in value.split(",")]
+            ranges = [range(int(first), int(last) if colon else int(first) + 1) for first, colon, last in parts]
         except ValueError:
             self.fail(f"{value!r} is not a list of column numbers such as 0,2,5 or 0:8")
-        return chosen
+        if sum(max(0, numbers.stop - numbers.start) for numbers in ranges) > MOST_COLUMNS:
+            self.fail(f"{value[:80]!r} has more than {MOST_COLUMNS} column numbers: choose fewer")
+        return [number for numbers in ranges for number in numbers]
 
 
 class Words(click.ParamType):  # type: ignore[type-arg]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from daskspectral.cli.choices import OPERATORS
-from daskspectral.cli.kinds import Count
+from daskspectral.cli.kinds import Count, number_of
 from daskspectral.cli.options import DENSITY_HELP, MANIFOLD_HELP, F, together
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     text: str = options["operator"]
     head, *words = text.split(":")
     manifold = options["manifold"]
-    sigma = _number(options["diffusion"]) if head == "generator" else None
+    sigma = number_of(options["diffusion"]) if head == "generator" else None
     given = {
         "manifold": None if manifold is None else parse_manifold(manifold, dimension),
         "density": options["density"],
@@ -144,7 +144,7 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
 def fields_of(options: Mapping[str, Any]) -> dict[str, str]:
     """The paths of the fields by name. Raises click's UsageError for one given twice."""
     pairs = [*options["fields"], *((name, options[name]) for name in SHORT if options.get(name) is not None)]
-    pairs = [(name, path) for name, path in pairs if name != "diffusion" or _number(path) is None]
+    pairs = [(name, path) for name, path in pairs if name != "diffusion" or number_of(path) is None]
     names = [name for name, _ in pairs]
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
@@ -174,10 +174,3 @@ def _check_fields(given: Mapping[str, str], operator: Operator, text: str) -> No
     for name in sorted(reads - given.keys()):
         option = f"--{name}" if name in SHORT else f"--field {name}=PATH"
         raise click.UsageError(f"--operator {text} needs {option}, an array with a row for each row of POINTS")
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return None

@@ -314,7 +314,7 @@ def refuse_same(out: str, option: str, other: str) -> None:
 def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
     """Use the cluster, or the number of threads, that the run options name.
 
-    Raises OSError where no scheduler answers, or where it has no workers.
+    Raises OSError where no scheduler answers, or where it has no workers, ValueError for a credential in its address.
     """
     address, threads = options["scheduler"], options["threads"]
     if address is None:
@@ -327,6 +327,9 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
 
     from distributed import Client
 
+    from daskspectral.data.remote import refuse_secrets
+
+    refuse_secrets(address, host_of="tcp")
     timeout = options["connect_timeout"]
     try:
         asyncio.run(_greet(address, timeout))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from daskspectral.cli.commands import say, session
+from daskspectral.cli.terminal import echo
 
 if TYPE_CHECKING:
     from daskspectral.passes.sums import PassPlan
@@ -35,7 +36,7 @@ class _Shown(logging.Handler):
             assert isinstance(record.args, tuple)
             raise _Planned(record.args[0])  # type: ignore[arg-type]
         if not now.quiet:
-            click.echo(record.getMessage(), err=True)
+            echo(record.getMessage(), err=True)
 
 
 @contextmanager
@@ -84,6 +85,6 @@ def calibrated(path: str | None) -> None:
 
     target = default_path() if path is None else Path(path)
     check_writable(target)
-    costs = calibrate(say=lambda text: None if session().quiet else click.echo(f"measuring {text}", err=True))
+    costs = calibrate(say=lambda text: None if session().quiet else echo(f"measuring {text}", err=True))
     costs.save(target)
     say(f"costs: {target}", costs=str(target), machine=dict(costs.machine))

@@ -2,26 +2,56 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
 
 import click
 
 from daskspectral import __version__
+from daskspectral.cli.kinds import number_of
 from daskspectral.errors import nearest
 
 ATTRIBUTE = "daskspectral_settings"
 PICTURE_ENDINGS = (".png", ".pdf", ".svg", ".html", ".htm")
 ABOUT = ("command", "daskspectral")
 """Keys of kept settings that are no options: the command, and the version that resolved them."""
-OF_THE_CALL = frozenset(
+VALUES = frozenset(
     {
-        *("config", "json", "quiet", "log_file", "help", "progress", "overwrite", "picture", "only_plan"),
-        *("scheduler", "connect_timeout", "threads", "checkpoint", "checkpoint_every", "checkpoint_device"),
+        *("accuracy", "alpha", "bandwidth", "basis", "chunk_rows", "coefficients", "columns", "components", "constant"),
+        *("dataset", "density", "device", "diffusion", "dimension", "dtype", "exclude_landmarks", "flatten", "folds"),
+        *("functions", "gradient", "gradient_weight", "group", "kernel", "kind", "lag", "landmark_method", "landmarks"),
+        *("landmark_sample", "latitude", "lattice_box", "lattice_margin", "manifold", "masses", "max_passes", "method"),
+        *("name", "neighbours", "network", "noise", "normalized", "on_invalid", "on_uncovered", "operator", "penalty"),
+        *("periods", "regularization", "ridge", "right", "rows", "rtol", "sample_dims", "sampling", "seed"),
+        *("smoothness", "solver", "species", "spread", "standardize", "time", "tolerance", "weight_kernel"),
     }
 )
-"""Parameters that change where a command runs, and what it shows, and not what comes out; they are not kept."""
+"""Parameters that change the values that come out: kept with a result, and taken from it by --config."""
+INPUTS = frozenset(
+    {
+        *("allow_missing", "coordinates", "direction", "drift", "fields", "gradients", "labels", "model", "parts"),
+        *("points", "positions", "potential", "source", "store", "targets", "trajectories", "views", "weights"),
+    }
+)
+"""Parameters that say what is read: kept with a result, and never taken from it; they are to be given anew."""
+OF_THE_CALL = frozenset(
+    {
+        *("config", "help", "json", "quiet", "log_file", "progress", "overwrite", "storage_options", "scheduler"),
+        *("connect_timeout", "threads", "checkpoint", "checkpoint_every", "checkpoint_device", "cache", "cache_path"),
+        *("out", "embedding", "picture", "details", "only_settings", "only_plan", "command", "arguments", "calibrate"),
+        *("calibration", "workers", "threads_per_worker"),
+    }
+)
+"""Parameters of one call, where it runs and what it writes and shows: from the command line, or a file of one's own."""
+TYPED = frozenset({"trust"})
+"""Parameters that the command line alone gives."""
+DEEPEST = 2
+"""Levels of settings: the options, and the values of one."""
+LONGEST = 100_000
+"""Characters of settings."""
 
 
 def key_of(parameter: click.Parameter) -> str:
@@ -32,12 +62,15 @@ def key_of(parameter: click.Parameter) -> str:
 
 
 def resolved(command: click.Command, context: click.Context, arguments: list[str]) -> dict[str, Any]:
-    """All settings of a call, defaults too, as plain data that `read` takes; what is not given is left out."""
+    """The settings of a call that say what came out, defaults too, as plain data that `read` takes.
+
+    What is not given is left out.
+    """
     raw, _, _ = command.make_parser(context).parse_args(args=list(arguments))
     found: dict[str, Any] = {}
     for parameter in command.params:
         name = str(parameter.name)
-        if name in OF_THE_CALL or not parameter.expose_value:
+        if name not in VALUES | INPUTS:
             continue
         value = context.params.get(name)
         pair = isinstance(parameter, click.Option) and bool(parameter.secondary_opts)
@@ -56,19 +89,21 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
     return {"command": command.name, "daskspectral": __version__, **found}
 
 
-def read(path: str, command: click.Command) -> dict[str, Any]:
+def read(path: str, command: click.Command, given: Collection[str] = ()) -> dict[str, Any]:
     """The settings in a YAML file, or of the result at a path, as defaults of the command's parameters.
 
-    Raises click's BadParameter for a file that is none, and for a key that is no option of the command.
+    Of a result, which anybody may have made, only VALUES are taken. `given` are the parameters on the command line.
+
+    Raises click's BadParameter for a file that is none, for a key that is no option of the command, and for one that
+    the command line alone gives; UsageError where INPUTS of a result are not given anew.
     """
-    given = _loaded(path)
-    if not isinstance(given, Mapping):
-        raise click.BadParameter(f"{path} holds no options: lines such as `landmarks: 500` are wanted")
+    options, own = _loaded(path)
     known = {key_of(parameter).replace("-", "_"): parameter for parameter in command.params}
     known = {key: parameter for key, parameter in known.items() if parameter.name not in ("config", "help")}
     found: dict[str, Any] = {}
-    for key, value in given.items():
-        name = str(key).replace("-", "_")
+    missing: list[str] = []
+    for key, value in options.items():
+        name = key.replace("-", "_")
         if name in ABOUT:
             if name == "command" and value != command.name:
                 raise click.BadParameter(f"{path} is for `daskspectral {value}`, not for `{command.name}`")
@@ -76,25 +111,61 @@ def read(path: str, command: click.Command) -> dict[str, Any]:
         if name not in known:
             hint = nearest(name, known).replace("_", "-")
             raise click.BadParameter(f"{path} has the key {key}, which is no option of `{command.name}`{hint}")
-        if value is not None:
-            parameter = known[name]
-            found[str(parameter.name)] = _as_typed(value, parameter, f"{key} of {path}")
+        parameter = known[name]
+        called = str(parameter.name)
+        if own and called in TYPED:
+            raise click.BadParameter(f"{path} has the key {key}: --{key} is given on the command line alone")
+        if value is None or not (own or called in VALUES | INPUTS):
+            continue
+        typed = _as_typed(value, parameter, f"{key} of {path}")
+        if own or not _is_input(called, typed):
+            found[called] = typed
+        elif called not in given:
+            missing += _shown(parameter, typed)
+    if missing:
+        raise click.UsageError(
+            f"{path} was made with {' '.join(missing)}: what a command reads is never taken from a result, so give it "
+            "anew"
+        )
     return found
 
 
+def _is_input(name: str, typed: Any) -> bool:
+    """Whether a value, as it is typed, says what is read: two options take a path in place of a number or a word."""
+    if name == "folds":
+        return not (typed.isdecimal() or typed in ("blocks", "none"))
+    if name == "diffusion":
+        return number_of(typed) is None
+    return name in INPUTS
+
+
+def _shown(parameter: click.Parameter, typed: Any) -> list[str]:
+    """A parameter with its values, as it is typed."""
+    if isinstance(typed, bool):
+        return [f"--{key_of(parameter)}"] if typed else []
+    values = typed if isinstance(typed, list) else [typed]
+    if isinstance(parameter, click.Argument):
+        return [str(parameter.name).upper(), *values]
+    return [f"--{key_of(parameter)} {value}" for value in values]
+
+
 def keep(path: str, settings: Mapping[str, Any]) -> None:
-    """Keep settings with the result at a path or URL: an attribute of a zarr store, a file beside a picture."""
+    """Keep settings in a file beside the picture at a path or URL; a zarr store has them already, by `keeping`."""
+    if path.lower().endswith(PICTURE_ENDINGS):
+        import yaml
+
+        from daskspectral.data.writer import write_file
+
+        write_file(f"{path}.yaml", yaml.safe_dump(dict(settings), sort_keys=False).encode())
+
+
+def keeping(settings: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Every zarr store that is written inside keeps the settings as an attribute."""
     import yaml
 
-    text = yaml.safe_dump(dict(settings), sort_keys=False)
-    if path.lower().endswith(PICTURE_ENDINGS):
-        from daskspectral.data.remote import connect, reaching
+    from daskspectral.data.writer import marking
 
-        files, root = connect(path)
-        with reaching(path, writing=True, files=files):
-            files.pipe_file(f"{root}.yaml", text.encode())
-        return
-    _opened(path, "r+").attrs[ATTRIBUTE] = text
+    return marking({ATTRIBUTE: yaml.safe_dump(dict(settings), sort_keys=False)})
 
 
 def kept(path: str) -> str | None:
@@ -102,10 +173,11 @@ def kept(path: str) -> str | None:
 
     Raises FileNotFoundError where there is no zarr store, and as `daskspectral.data.remote.reaching`.
     """
+    from daskspectral.data.door import open_node
     from daskspectral.data.remote import lacks_bucket
 
     try:
-        found = _opened(path, "r").attrs.get(ATTRIBUTE)
+        found = open_node(path).attrs.get(ATTRIBUTE)
     except (FileNotFoundError, KeyError, ValueError) as error:
         if lacks_bucket(error):
             raise
@@ -113,58 +185,60 @@ def kept(path: str) -> str | None:
     return None if found is None else str(found)
 
 
-def _opened(path: str, mode: Literal["r", "r+"]) -> Any:
-    import zarr
+def parsed(text: str, path: str) -> dict[str, Any]:
+    """The settings in YAML, from a path that errors name, by their keys.
 
-    from daskspectral.data.remote import reaching, store_at
-    from daskspectral.data.writer import local_path
-
-    local = local_path(path)
-    with reaching(path, writing=mode == "r+"):
-        return zarr.open(store_at(path, read_only=mode == "r") if local is None else str(local), mode=mode)
-
-
-def parsed(text: str) -> dict[str, Any]:
-    """Kept settings as a mapping."""
+    Raises ValueError for what is no YAML or no mapping, and, before anything is made of it, for a reference to another
+    part, for more levels or more text than settings have.
+    """
+    if len(text) > LONGEST:
+        raise ValueError(f"{path} has settings of more than {LONGEST} characters: shorten them, or type the options")
     import yaml
 
-    found: dict[str, Any] = yaml.safe_load(text)
-    return found
-
-
-def _loaded(path: str) -> Any:
-    import yaml
-
-    if path.lower().endswith((".yaml", ".yml")) or os.path.isfile(path):
-        try:
-            text = _text(path)
-        except UnicodeDecodeError:
-            raise click.BadParameter(f"{path} is no YAML: it is no text") from None
-        except OSError as error:
-            reason = f"{path} cannot be read: {error.strerror}" if error.strerror else str(error)
-            raise click.BadParameter(reason) from None
-    else:
-        try:
-            found = kept(path)
-        except FileNotFoundError as error:
-            raise click.BadParameter(str(error)) from None
-        if found is None:
-            raise click.BadParameter(f"{path} does not say with which options it was made")
-        text = found
     try:
-        return yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise click.BadParameter(f"{path} is no YAML: {' '.join(str(error).split())}") from None
+        level = 0
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if level > DEEPEST or isinstance(event, yaml.AliasEvent):
+                raise ValueError("settings are no deeper than lists and mappings of values, without references")
+        found = yaml.safe_load(text) or {}
+    except (yaml.YAMLError, ValueError) as error:  # the latter also for a date or a number that is none
+        raise ValueError(f"{path} is no YAML of settings: {' '.join(str(error).split())}") from None
+    if not isinstance(found, Mapping):
+        raise ValueError(f"{path} holds no options: lines such as `landmarks: 500` are wanted")
+    return {str(key): value for key, value in found.items()}
+
+
+def _loaded(path: str) -> tuple[dict[str, Any], bool]:
+    """The settings at a path, and whether they are one's own, and not a result's."""
+    file = path.lower().endswith((".yaml", ".yml")) or os.path.isfile(path)
+    try:
+        text = _text(path) if file else kept(path)
+        if text is None:
+            raise ValueError(f"{path} does not say with which options it was made")
+        found = parsed(text, path)
+    except UnicodeDecodeError:
+        raise click.BadParameter(f"{path} is no YAML: it is no text") from None
+    except OSError as error:
+        reason = f"{path} cannot be read: {error.strerror}" if error.strerror else str(error)
+        raise click.BadParameter(reason) from None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    beside = os.path.splitext(path.lower())[0].endswith(PICTURE_ENDINGS)  # as `keep` names it, whatever it holds
+    return found, file and not beside and "daskspectral" not in found
 
 
 def _text(path: str) -> str:
-    if "://" in path:
-        from daskspectral.data.remote import opened_file
+    """The text of a file, or more of it than settings have. Raises OSError for a pipe, and as `opened_file`."""
+    from daskspectral.data.door import refuse_irregular
+    from daskspectral.data.remote import opened_file
 
+    if "://" in path:
         with opened_file(path) as remote:
-            return str(remote.read(), "utf-8")
+            return io.TextIOWrapper(remote, encoding="utf-8").read(LONGEST + 1)
+    refuse_irregular(path, os.stat(path))
     with open(path, encoding="utf-8") as file:
-        return file.read()
+        return file.read(LONGEST + 1)
 
 
 def _as_typed(value: Any, parameter: click.Parameter, what: str) -> Any:

@@ -142,7 +142,10 @@ def fit(points: str, **options: Any) -> None:
 @opt.fit_row_options
 @opt.run_options
 def update(model: str, points: str, out: str, weights: str | None, trust: tuple[str, ...], **options: Any) -> None:
-    """Fold the rows appended to POINTS since MODEL was fitted into a new model; only these are read."""
+    """Fold the rows appended to POINTS since MODEL was fitted into a new model.
+
+    Only these are read, and chunks that were written since: rows that are not as they were are an error.
+    """
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
     from daskspectral.data.readers import refuse_input

@@ -18,7 +18,7 @@ def options_of(given: Sequence[str]) -> dict[str, Any]:
         if not equals or not name:
             raise click.BadParameter("key=value is wanted, such as anon=true or endpoint_url=https://s3.example.org")
         if name in options:
-            raise click.BadParameter(f"{name} is given twice")
+            raise click.BadParameter("one of the keys is given twice")  # it may be a credential
         options[name] = _plain(value)
     return options
 

@@ -179,14 +179,14 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
 def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...]) -> None:
     """Say what a saved model or saved moments hold."""
     from daskspectral.cli.describing import describe
-    from daskspectral.cli.facts import facts_of
+    from daskspectral.cli.facts import facts_of, plain
     from daskspectral.store import load
 
     if only_settings:
         text = settings.kept(model)
         if text is None:
             raise ValueError(f"{model} does not say with which options it was made: it was not made by a command")
-        say(text.rstrip(), **settings.parsed(text))
+        say(text.rstrip(), **plain(settings.parsed(text, model)))
         return
     found = load(model, trusted=trust)
     try:

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import zarr
 
+from daskspectral.data.door import has_checksums, open_node
+from daskspectral.data.groups import all_arrays
 from daskspectral.data.integrity import check_chunks, check_headers, list_chunks
 from daskspectral.data.readers import Reader, zarr_reader
-from daskspectral.data.remote import lacks_bucket, reaching, store_at
+from daskspectral.data.remote import lacks_bucket, reaching, stored
 from daskspectral.data.storage import metadata_of
 from daskspectral.data.writer import local_path
 from daskspectral.store import is_saved, read_state
@@ -60,11 +62,12 @@ class Columns:
 
     def histogram(self, column: int) -> list[int]:
         """Counts of the sample between the extremes of a column."""
-        values = self.sample[:, column]
+        values = self.sample[:, column] / 2  # halves have a difference that does not overflow
         values = values[np.isfinite(values)]
-        if not len(values) or self.low[column] == self.high[column]:
+        low, high = self.low[column] / 2, self.high[column] / 2
+        if not len(values) or low == high:
             return []
-        return [int(n) for n in np.histogram(values, BINS, (self.low[column], self.high[column]))[0]]
+        return [int(n) for n in np.histogram((values - low) / (high - low), BINS, (0, 1))[0]]
 
 
 @dataclass
@@ -77,10 +80,12 @@ class Checked:
     chunks: tuple[int, ...]
     files: int | None = None
     bytes: int | None = None
+    checksums: bool = True
     damage: list[str] = field(default_factory=list)
     columns: Columns | None = None
 
 
+@stored
 def verify(path: str, *, allow_missing: bool = False) -> tuple[str, list[Checked], list[str]]:
     """The kind of the store at a path, its arrays, and what is damaged of the store as a whole.
 
@@ -94,42 +99,42 @@ def verify(path: str, *, allow_missing: bool = False) -> tuple[str, list[Checked
     if local is not None and local.is_file():
         raise ValueError(f"{path} is a file, and a zarr store is wanted")
     try:
-        with metadata_of(target), reaching(path):
-            node = zarr.open(store_at(path, read_only=True) if local is None else target, mode="r")
+        node = open_node(path)
     except (FileNotFoundError, KeyError) as error:
         if lacks_bucket(error):
             raise
         raise FileNotFoundError(f"there is no zarr store at {path}") from None
-    kind, damage = "array", []
+    kind, damage, digests = "array", [], False
     if isinstance(node, zarr.Group):
         kind = "group"
-        if is_saved(node):
+        digests = is_saved(node)
+        if digests:
             try:
                 kind = f"saved {read_state(path)[0]}"
             except (OSError, ValueError) as error:
                 kind, damage = "saved, but damaged", [str(error)]
         with metadata_of(target), reaching(path):
-            members = node.members(max_depth=None)
-        arrays = {name: member for name, member in members if isinstance(member, zarr.Array)}
+            arrays = all_arrays(node, path)
     else:
         arrays = {"": node}
-    found = [_checked(array, f"{path.rstrip('/')}/{name}".rstrip("/"), allow_missing) for name, array in arrays.items()]
+    found = [_checked(array, f"{path.rstrip('/')}/{name}".rstrip("/")) for name, array in arrays.items()]
+    for checked in found if digests else []:
+        checked.checksums = True
     return kind, found, damage
 
 
-def _checked(array: zarr.Array[Any], name: str, allow_missing: bool) -> Checked:
+def _checked(array: zarr.Array[Any], name: str) -> Checked:
     unit = tuple(int(n) for n in array.chunks)
     found = Checked(name, tuple(int(n) for n in array.shape), str(array.dtype), unit)
+    found.checksums = has_checksums(array.metadata.to_dict())
     if not array.shape or 0 in array.shape:
         return found
     reader = zarr_reader(array, name)
-    if allow_missing:
-        reader = reader.allowing_missing()
     listing = list_chunks(reader)
     if listing is not None:
         sizes = [size for key, (size, _) in listing.files.items() if not key.endswith((".json", ".zarray", ".zattrs"))]
         found.files, found.bytes = len(sizes), sum(sizes)
-    for check in (check_headers,) if allow_missing else (check_chunks, check_headers):
+    for check in (check_chunks, check_headers):
         try:
             check(reader, listing)
         except OSError as error:
@@ -143,6 +148,8 @@ def _checked(array: zarr.Array[Any], name: str, allow_missing: bool) -> Checked:
             rows = _rows(reader, span)
         except OSError as error:
             return str(error)
+        except MemoryError as error:
+            return f"{name} cannot be held in memory, chunk by chunk: {error}. Write it in smaller chunks"
         return Columns.of(rows, every) if numbers else ""
 
     parts: list[Columns] = []
@@ -171,6 +178,8 @@ def text_of(kind: str, found: list[Checked], damage: list[str]) -> str:
     for array in found:
         size = "" if array.files is None else f", {array.files} files of {array.bytes} bytes"
         lines += ["", f"{array.name}: {array.shape} {array.dtype} in chunks {array.chunks}{size}"]
+        if not array.checksums:
+            lines.append("  no checksums: values that were altered, and can still be decoded, are not noticed")
         if array.columns is not None:
             lines += _table(array.columns)
         lines += [f"  DAMAGED: {text}" for text in array.damage]
@@ -190,6 +199,7 @@ def facts_of(kind: str, found: list[Checked], damage: list[str]) -> dict[str, An
             "chunks": list(array.chunks),
             "files": array.files,
             "bytes": array.bytes,
+            "checksums": array.checksums,
             "damage": array.damage,
         }
         c = array.columns

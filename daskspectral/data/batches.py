@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,7 @@ from daskspectral.moments import NUMBER
 
 Array = NDArray[Any]
 BATCH_ROWS = 1 << 15
+LARGEST = 1e153  # whose squares do not overflow
 READ_BYTES = 1 << 22  # whole chunks are read together up to this size: a store decodes several at once
 
 
@@ -41,7 +43,7 @@ class Rows:
     columns that these use, and points are left as they are. Rows for whose prepared `x` the test `dropped` holds are
     left out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its
     rows as the field NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked). Where chunks allow it,
-    batches have `least` rows.
+    batches have `least` rows. Of the fields `digested` all that is read is digested, as values of the type given there.
     """
 
     preparations: Mapping[str, Preparation]
@@ -50,13 +52,15 @@ class Rows:
     on_invalid: str = "raise"
     raw: bool = False
     least: int = 0
+    digested: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
 class Batches:
     """An iterable over the batches of rows start to stop; afterwards `count`, `weight` and `skipped` tell of them.
 
-    With on_invalid="raise" it stops at the first invalid row and keeps it in `bad`.
+    With on_invalid="raise" it stops at the first invalid row and keeps it in `bad`. `checksums` are of all values that
+    were read of the fields to be digested, however they are cut into batches.
     """
 
     readers: Mapping[str, Reader]
@@ -69,6 +73,7 @@ class Batches:
     skipped: int = 0
     weight: float = 0.0
     bad: Bad | None = None
+    checksums: dict[str, int] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         size = max(BATCH_ROWS, self.rows.least)
@@ -104,7 +109,11 @@ class Batches:
                 yield {**{k: v[numbers - a] for k, v in self._read(a, b).items()}, NUMBER: numbers}
 
     def _read(self, start: int, stop: int) -> dict[str, Array]:
-        return {name: reader.read(start, stop) for name, reader in self.readers.items()}
+        found = {name: reader.read(start, stop) for name, reader in self.readers.items()}
+        for name, dtype in self.rows.digested.items():
+            values = np.ascontiguousarray(found[name], dtype)
+            self.checksums[name] = zlib.crc32(values.data, self.checksums.get(name, 0))
+        return found
 
     def _clean(self, batch: dict[str, Array]) -> dict[str, Array]:
         """The batch without its invalid rows."""
@@ -133,13 +142,16 @@ class Batches:
         return {k: v[~touching] for k, v in batch.items()} if touching.any() else batch
 
 
+def usable(values: Array) -> Array:
+    """Which entries are finite, and their squares too."""
+    return np.asarray(np.abs(values) < (LARGEST if values.dtype.itemsize > 4 else np.inf))
+
+
 def valid_rows(batch: Mapping[str, Array]) -> Array | None:
-    """Which rows (c,) are finite and have no negative weight; None when all do."""
+    """Which rows (c,) are usable, with a weight that is finite and not negative; None when all are."""
     valid: Array | None = None
     for name, values in batch.items():
-        good: Array = np.isfinite(values)
-        if name == "weight":
-            good = good & (values >= 0)
+        good: Array = np.isfinite(values) & (values >= 0) if name == "weight" else usable(values)
         if not good.all():
             rows = np.asarray(good.reshape(len(good), -1).all(axis=1))
             valid = rows if valid is None else valid & rows
@@ -154,15 +166,16 @@ def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, .
     row = int(np.argmin(valid))
     for name, values in batch.items():
         entry = np.asarray(values[row])
-        broken = np.argwhere(~np.isfinite(entry))
+        broken = np.argwhere(~(np.isfinite(entry) if name == "weight" else usable(entry)))
         if len(broken):
             index = tuple(broken[0].tolist())
             value = "NaN" if np.isnan(entry[index]) else entry[index]
+            why = ", whose square overflows: give it in another unit" if np.isfinite(entry[index]) else ""
             if not index:
-                return Bad(row, f"{'the sample weight' if name == 'weight' else name} is {value}", name)
+                return Bad(row, f"{'the sample weight' if name == 'weight' else name} is {value}{why}", name)
             chosen = (columns or {}).get(name)
             shown = chosen[index[0]] if chosen is not None else index[0] if len(index) == 1 else index
-            return Bad(row, f"{'X' if name == 'x' else name} holds {value} in column {shown}", name)
+            return Bad(row, f"{'X' if name == 'x' else name} holds {value} in column {shown}{why}", name)
         if name == "weight" and entry < 0:
             return Bad(row, f"the sample weight is negative ({entry})", name)
     raise AssertionError("the row is valid")

@@ -29,11 +29,12 @@ _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chun
 class DaskReader(Reader):
     """A dask array of the user: its blocks are nodes of the run's graph and reach the task as numpy.
 
-    `files` are the zarr arrays that it is read from, where these are known.
+    `files` are the zarr arrays that it is read from, where these are known, and `paths` other files.
     """
 
     array: da.Array
     files: tuple[Reader, ...] = ()
+    paths: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -16,6 +16,7 @@ import zarr
 from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.storage import LocalStore
 
+from daskspectral.data.door import open_array
 from daskspectral.data.groups import MAIN
 from daskspectral.data.writer import Location, chunk_shape, create_group, default_chunk_rows, fill_value
 
@@ -66,7 +67,7 @@ class GridTarget:
     grid: Grid
 
     def __setitem__(self, rows: slice, values: Array) -> None:
-        array = zarr.open_array(self.store, path=self.name, mode="r+")
+        array = open_array(self.store, self.name, mode="r+")
         sizes, chunk = self.grid.sizes, self.grid.chunk
         start, stop = rows.start, rows.stop
         axis = next((a for a, c in enumerate(chunk) if c > 1), len(sizes) - 1)

@@ -6,6 +6,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from daskspectral.data.storage import room_at
 
 MARKERS = ("zarr.json", ".zarray", ".zgroup")
 """Files that make a folder a zarr store."""
+MOST_READ = 1 << 16  # bytes of a file
 
 
 class Folder(ABC):
@@ -51,7 +53,7 @@ class Folder(ABC):
 
     @abstractmethod
     def read(self, name: str) -> bytes:
-        """The bytes of a file. Raises FileNotFoundError where there is none."""
+        """The first 64 kB of a file, nothing of one that is not regular. Raises FileNotFoundError for none."""
 
     @abstractmethod
     def create(self, name: str, data: bytes) -> None:
@@ -135,7 +137,10 @@ class Directory(Folder):
         return True
 
     def read(self, name: str) -> bytes:
-        return (self.path / name).read_bytes()
+        if not stat.S_ISREG((self.path / name).stat().st_mode):
+            return b""
+        with (self.path / name).open("rb") as file:
+            return file.read(MOST_READ)
 
     def create(self, name: str, data: bytes) -> None:
         with room_at(self.path), (self.path / name).open("xb") as file:
@@ -219,7 +224,7 @@ class Prefix(Folder):
 
     def read(self, name: str) -> bytes:
         with self._asking() as files:
-            return bytes(files.cat_file(f"{self.root}/{name}"))
+            return bytes(files.cat_file(f"{self.root}/{name}", start=0, end=MOST_READ))
 
     def create(self, name: str, data: bytes) -> None:
         if self.holds(name):  # stores that know no conditions overwrite

@@ -8,14 +8,17 @@ import importlib.util
 import math
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from daskspectral.data.bounded import PLAIN_BYTES
+from daskspectral.data.door import refuse_irregular
+from daskspectral.data.hdf5 import DENSEST, refuse_external
 from daskspectral.data.parquet import numbers, open_parquet, parquet_dataset
 
 Block = npt.NDArray[Any]
@@ -36,12 +39,40 @@ class Table:
     blocks: Callable[[int], Iterable[Block]]
 
 
+@contextmanager
 def open_table(
     source: Path, *, dataset: str | None = None, columns: Columns = None, flatten: bool = False
-) -> AbstractContextManager[Table]:
+) -> Iterator[Table]:
     """Open a file, or a directory of Parquet files, by its ending; the arguments are as in `convert`."""
+    with ExitStack() as stack:
+        with _naming(source):
+            table = stack.enter_context(_opened(source, dataset, columns, flatten))
+
+        def blocks(rows: int) -> Iterator[Block]:
+            with _naming(source):
+                yield from table.blocks(rows)
+
+        yield replace(table, blocks=blocks)
+
+
+@contextmanager
+def _naming(source: Path) -> Iterator[None]:
+    """What a library raises for a file that it cannot read becomes an OSError with the path, where it has none."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:  # of any kind: each library has its own
+        if type(error).__module__ == "builtins" and str(source) in str(error):
+            raise
+        reason = str(error)[:300] or type(error).__name__
+        raise OSError(f"{source} cannot be read: it is damaged, or not what its ending says ({reason})") from error
+
+
+def _opened(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> AbstractContextManager[Table]:
     if not source.exists():
         raise FileNotFoundError(f"{source} does not exist.")
+    refuse_irregular(str(source), source.stat())
     suffix = ".parquet" if source.is_dir() else source.suffix.lower()
     if suffix in _TABLES:
         if dataset is not None:
@@ -58,7 +89,7 @@ def _npy(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> 
     if dataset is not None:
         raise ValueError(f"{source} is one array: leave dataset={dataset!r} out.")
     with source.open("rb") as file:
-        shape, _, dtype = _npy_header(file, source)
+        shape, _, dtype = _npy_header(file, source, source.stat().st_size)
     _check_array(str(source), shape, dtype, flatten)
     data = np.load(source, mmap_mode="r")
     yield _array_table(str(source), shape, dtype, lambda start, stop: data[start:stop], columns, flatten)
@@ -70,8 +101,13 @@ def _npz(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> 
         members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         member = _one(members, dataset, source)
         with archive.open(f"{member}.npy") as file:
-            what = f"{member} in {source}"
-            shape, fortran, dtype = _npy_header(file, source)
+            what, packed = f"{member} in {source}", archive.getinfo(f"{member}.npy")
+            if packed.file_size > max(PLAIN_BYTES, DENSEST * packed.compress_size):
+                raise OSError(
+                    f"{what} declares {packed.file_size} bytes, more than its {packed.compress_size} compressed bytes "
+                    "can hold: it was altered. Save it again by np.savez_compressed"
+                )
+            shape, fortran, dtype = _npy_header(file, source, packed.file_size)
             if fortran and len(shape) > 1:
                 raise ValueError(f"{what} is stored by columns: save it as a .npy file of its own instead.")
 
@@ -86,6 +122,7 @@ def _npz(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> 
 @contextmanager
 def _hdf5(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
     h5py = _library("h5py")
+    refuse_external(source, str(source))
     with h5py.File(source, "r") as file:
         found: list[str] = []
 
@@ -108,6 +145,7 @@ def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) 
     xarray = _library("xarray")
     if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
         _library("h5netcdf")
+    refuse_external(source, str(source))
     with xarray.open_mfdataset([source], decode_times=False, chunks={}, cache=False) as file:
         names = [str(name) for name in file.data_vars]
         if dataset is not None or columns is None:
@@ -122,7 +160,7 @@ def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) 
             _check_array(f"{name} in {source}", file[name].shape, file[name].dtype, flatten=False)
         if len({file[name].dims for name in chosen}) > 1 or file[chosen[0]].ndim > 1:
             shapes = ", ".join(f"{name} {file[name].sizes}" for name in chosen)
-            raise ValueError(f"columns must be variables of one and the same dimension; these have {shapes}.")
+            raise ValueError(f"columns of {source} must be of one and the same dimension; these have {shapes}.")
         rows, dtype = len(file[chosen[0]]), np.result_type(*(file[name].dtype for name in chosen))
 
         def blocks(size: int) -> Iterator[Block]:
@@ -206,7 +244,7 @@ def _array_table(
 def _check_array(what: str, shape: tuple[int, ...], dtype: np.dtype[Any], flatten: bool) -> int:
     """Return the number of columns."""
     _check_real(what, dtype, dtype)
-    if not shape or 0 in shape:
+    if not shape or min(shape) < 1:
         raise ValueError(f"{what} has shape {shape}: there are no rows to convert.")
     if len(shape) > 2 and not flatten:
         raise ValueError(
@@ -247,13 +285,16 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"
 
 
-def _npy_header(file: Any, source: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _npy_header(file: Any, source: Path, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The shape, whether it is stored by columns, and the dtype. Raises OSError for more numbers than `size` bytes."""
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(file)
-    raise ValueError(f"{source} has .npy format {version}; expected 1.0 or 2.0: save it again with np.save.")
+    if version not in readers:
+        raise ValueError(f"{source} has .npy format {version}; expected 1.0 or 2.0: save it again with np.save.")
+    shape, fortran, dtype = readers[version](file)
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize > size:
+        raise OSError(f"{source} is cut short: its array has shape {shape} of {dtype}, and {size} bytes are there.")
+    return tuple(map(int, shape)), fortran, dtype
 
 
 def _is_number(text: str) -> bool:

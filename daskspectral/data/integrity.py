@@ -8,18 +8,23 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import product
+from functools import partial
+from itertools import chain, count
 from typing import Any
 
+import numpy as np
 import zarr
+from numpy.typing import NDArray
 from zarr.storage import FsspecStore
 
+from daskspectral.data.door import refuse_irregular
 from daskspectral.data.lease import NAME
 from daskspectral.data.readers import Reader, ZarrReader
-from daskspectral.data.remote import reaching, synchronous
+from daskspectral.data.remote import connect, is_url, reaching, synchronous
 from daskspectral.data.source import Source, label_of
 
 MOST_HEADERS = 100_000  # files whose headers are read before a run: a second of a local disk
@@ -27,7 +32,7 @@ MOST_HEADERS = 100_000  # files whose headers are read before a run: a second of
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The chunk files of one array: name (relative to the array) to size and a stamp (mtime, or an etag)."""
+    """The files of one array: name (of chunks relative to the array) to size and a stamp (mtime, or an etag)."""
 
     name: str
     files: Mapping[str, tuple[int, str]]
@@ -47,23 +52,22 @@ class Listing:
         changed = sorted(k for k in self.files.keys() | later.files.keys() if self.files.get(k) != later.files.get(k))
         raise OSError(
             f"{self.name} changed during the run: {len(changed)} of its files are new, gone or rewritten, {changed[0]} "
-            "among them; the sums hold a mixture, and were not kept. Run again on data that stay as they are"
+            "among them; what was made of them is a mixture, and was not kept. Run again on data that stay as they are"
         )
 
 
 class Snapshot:
     """A record of the zarr stores behind a source, made before a run to be compared after it.
 
-    Making it raises OSError where a chunk is missing, unless `allow_missing`, or where a file was cut short.
+    Making it raises OSError where a chunk is missing and not meant to be, or where a file was cut short.
     """
 
-    def __init__(self, source: Source, *, allow_missing: bool):
+    def __init__(self, source: Source):
         self._fields = dict(source.readers)
         self._readers = {id(part): part for reader in self._fields.values() for part in reader.stored}
         self._before = {key: list_chunks(reader) for key, reader in self._readers.items()}
         for key, reader in self._readers.items():
-            if not allow_missing:
-                check_chunks(reader, self._before[key])
+            check_chunks(reader, self._before[key])
             check_headers(reader, self._before[key])
 
     def check_unchanged(self) -> None:
@@ -86,6 +90,33 @@ class Snapshot:
                 result[label_of(name)] = {**reader.identity, "parts": parts}
         return result
 
+    def files_behind(self, ranges: Sequence[tuple[int, int]]) -> dict[str, NDArray[np.uint64]]:
+        """By field a digest (T,) of the files behind each range of rows; 0 where they cannot be told from later ones.
+
+        Equal for equal names, sizes and stamps.
+        """
+        arrays = {
+            key: (reader.array, listing)
+            for key, reader in self._readers.items()
+            if (listing := self._before[key]) is not None and isinstance(reader, ZarrReader)
+        }
+        files = {key: ((array.shards or array.chunks)[0], _by_rows(array, of)) for key, (array, of) in arrays.items()}
+
+        def behind(reader: Reader, start: int, stop: int) -> int:
+            digest = hashlib.blake2b(digest_size=8)
+            for part, first, last in reader.within(start, stop):
+                if id(part) not in files:
+                    return 0
+                rows, held = files[id(part)]
+                for file in chain.from_iterable(held[k] for k in range(first // rows, -(-last // rows)) if k in held):
+                    if not file[-1]:
+                        return 0
+                    digest.update(repr(file).encode())
+            return int.from_bytes(digest.digest(), "little")
+
+        fields = self._fields.items()
+        return {name: np.array([behind(reader, *rows) for rows in ranges], np.uint64) for name, reader in fields}
+
     def _of_part(self, reader: Reader) -> dict[str, Any]:
         listing = self._before[id(reader)]
         plain = {k: v for k, v in reader.identity.items() if k != "name"}
@@ -93,12 +124,14 @@ class Snapshot:
 
 
 def list_chunks(reader: Reader) -> Listing | None:
-    """The files of a zarr array in a file system or object store; None for data of another kind."""
+    """The files of a zarr array in a file system or object store, or other files; None where none are known."""
+    if reader.paths:
+        return Listing(", ".join(reader.paths[:3]), dict(map(_file, reader.paths)))
     if not isinstance(reader, ZarrReader):
         return None
     if isinstance(reader.store, str):
         root = os.path.join(reader.store, reader.path) if reader.path else reader.store
-        return Listing(reader.name, dict(_local_files(root, "")))
+        return Listing(reader.name, dict(_local_files(root, len(reader.shape))))
     if isinstance(reader.store, FsspecStore):
         return Listing(reader.name, dict(_remote_files(reader.array, reader.name)))
     return None
@@ -112,23 +145,50 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
     if listing is None or not isinstance(reader, ZarrReader) or reader.allow_missing:
         return
     array = reader.array
-    unit = getattr(array, "shards", None) or array.chunks
-    grid = [math.ceil(n / c) for n, c in zip(array.shape, unit, strict=True)]
-    missing, first = 0, ""
-    for index in product(*(range(g) for g in grid)):
-        key = array.metadata.encode_chunk_key(index)
-        if listing.files.get(key, (0, ""))[0] == 0:
-            missing += 1
-            if not first:
-                what = "is empty" if key in listing.files else "is missing"
-                rows = f" (rows {index[0] * unit[0]} to {min((index[0] + 1) * unit[0], array.shape[0])})"
-                first = f"chunk {key}{rows if array.ndim < 3 else ''} {what}"
+    unit = array.shards or array.chunks
+    grid = [-(-n // c) for n, c in zip(array.shape, unit, strict=True)]
+    whole = {index for index, key in _chunk_keys(array, listing) if listing.files[key][0]}
+    missing = math.prod(grid) - len(whole)
     if missing:
+        index = next(index for index in map(partial(_place, grid), count()) if index not in whole)
+        key = array.metadata.encode_chunk_key(index)
+        what = "is empty" if key in listing.files else "is missing"
+        rows = f" (rows {index[0] * unit[0]} to {min((index[0] + 1) * unit[0], array.shape[0])})"
         raise OSError(
-            f"{reader.name} is not whole: {first}, and {missing} of {math.prod(grid)} chunks in all; zarr would read "
-            f"them as the fill value {array.fill_value}. Restore them, or if fill values are meant, pass "
-            "allow_missing=True (--allow-missing in the shell)"
+            f"{reader.name} is not whole: chunk {key}{rows if array.ndim < 3 else ''} {what}, and {missing} of "
+            f"{math.prod(grid)} chunks in all; zarr would read them as the fill value {array.fill_value}. Restore "
+            "them, or if fill values are meant, pass allow_missing=True (--allow-missing in the shell)"
         )
+
+
+def _chunk_keys(array: zarr.Array[Any], listing: Listing) -> Iterator[tuple[tuple[int, ...], str]]:
+    """The files of a listing that are chunks of the array, or shards: place in the grid, and name."""
+    unit = array.shards or array.chunks
+    for key in listing.files:
+        index = tuple(map(int, re.findall(r"\d+", key)))
+        if (
+            len(index) == array.ndim
+            and all(i * c < n for i, c, n in zip(index, unit, array.shape, strict=True))
+            and array.metadata.encode_chunk_key(index) == key
+        ):
+            yield index, key
+
+
+def _by_rows(array: zarr.Array[Any], listing: Listing) -> dict[int, list[tuple[str, int, str]]]:
+    """The names, sizes and stamps of the chunk files of an array, by their places along the rows."""
+    found: dict[int, list[tuple[str, int, str]]] = {}
+    for index, key in sorted(_chunk_keys(array, listing)):
+        found.setdefault(index[0], []).append((key, *listing.files[key]))
+    return found
+
+
+def _place(grid: Sequence[int], number: int) -> tuple[int, ...]:
+    """The place of the chunk of a number in a grid, of whatever size."""
+    place = []
+    for size in reversed(grid):
+        number, along = divmod(number, size)
+        place.append(along)
+    return tuple(reversed(place))
 
 
 def check_whole_source(source: Source) -> None:
@@ -143,10 +203,11 @@ def check_headers(reader: Reader, listing: Listing | None) -> None:
     if listing is None or not isinstance(reader, ZarrReader) or not isinstance(reader.store, str):
         return
     array, root = reader.array, os.path.join(reader.store, reader.path)
-    grid = [range(math.ceil(n / c)) for n, c in zip(array.shape, array.chunks, strict=True)]
-    if not _ends_in_blosc(array) or math.prod(map(len, grid)) > MOST_HEADERS:
+    if not _ends_in_blosc(array):
         return
-    keys = [key for key in map(array.metadata.encode_chunk_key, product(*grid)) if key in listing.files]
+    keys = [key for _, key in sorted(_chunk_keys(array, listing))]
+    if len(keys) > MOST_HEADERS:
+        return
 
     def promised(key: str) -> int:
         with open(os.path.join(root, key), "rb", buffering=0) as file:
@@ -168,14 +229,17 @@ def _ends_in_blosc(array: zarr.Array[Any]) -> bool:
     return str(codecs[-1]["name"]) in ("blosc", "numcodecs.blosc")
 
 
-def _local_files(root: str, prefix: str) -> Iterator[tuple[str, tuple[int, str]]]:
+def _local_files(root: str, depth: int, prefix: str = "") -> Iterator[tuple[str, tuple[int, str]]]:
+    """The files of a folder, and of those in it as deep as chunks lie: a link could lead round and round."""
     with os.scandir(os.path.join(root, prefix) if prefix else root) as entries:
         for entry in entries:
             name = f"{prefix}/{entry.name}" if prefix else entry.name
             if entry.is_dir():
-                yield from _local_files(root, name)
+                if depth:
+                    yield from _local_files(root, depth - 1, name)
             else:
                 status = entry.stat()
+                refuse_irregular(entry.path, status)
                 yield name, (status.st_size, str(status.st_mtime_ns))
 
 
@@ -191,5 +255,19 @@ def _remote_files(array: zarr.Array[Any], name: str) -> Iterator[tuple[str, tupl
         key = path.removeprefix(root).lstrip("/")
         if key == NAME:  # of the run that wrote the array, and is about to go
             continue
-        stamp = next((str(entry[k]) for k in ("ETag", "etag", "LastModified", "mtime", "created") if k in entry), "")
-        yield key, (int(entry.get("size") or 0), stamp)
+        yield key, _stamp(entry)
+
+
+def _file(path: str) -> tuple[str, tuple[int, str]]:
+    """A file at a path or URL, with its size and stamp."""
+    if not is_url(path):
+        status = os.stat(path)
+        return path, (status.st_size, str(status.st_mtime_ns))
+    files, root = connect(path)
+    with reaching(path, files=files):
+        return path, _stamp(files.info(root))
+
+
+def _stamp(entry: Mapping[str, Any]) -> tuple[int, str]:
+    stamp = next((str(entry[k]) for k in ("ETag", "etag", "LastModified", "mtime", "created") if k in entry), "")
+    return int(entry.get("size") or 0), stamp

@@ -47,7 +47,7 @@ def missing(labels: Array) -> NDArray[np.bool_]:
     if labels.dtype.kind == "f":
         return np.isnan(labels)
     if labels.dtype.kind == "O":
-        return np.array([v is None or v != v for v in labels], dtype=bool)
+        return np.array([v is None or type(v).__name__ == "NAType" or v != v for v in labels], dtype=bool)
     return np.zeros(len(labels), dtype=bool)
 
 
@@ -104,9 +104,6 @@ class ClassReader(Reader):
 
     def localise(self, start: int, stop: int) -> Reader:
         return replace(self, labels=self.labels.localise(start, stop))
-
-    def allowing_missing(self) -> Reader:
-        return replace(self, labels=self.labels.allowing_missing())
 
     @property
     def parts(self) -> tuple[Reader, ...]:

@@ -15,10 +15,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from daskspectral.data.folder import Folder
+from daskspectral.data.folder import Directory, Folder
 
 NAME = ".lease"
 PATIENCE = 3  # intervals without renewal, after which a run counts as dead
+RENEWAL = 20.0  # the interval of a run that writes an output
 SHORTEST, LONGEST = 1.0, 600.0  # seconds from one renewal to the next
 
 _held: dict[str, Lease] = {}
@@ -29,8 +30,9 @@ class Lease:
     """The right of one run to write into a folder, of a checkpoint or an output: a hidden file there names the run.
 
     The file was last changed when the lease was last renewed; a thread renews it twice in `interval` seconds, and a run
-    that has not renewed it for three intervals counts as dead. Clocks of hosts are not compared: all times are the file
-    system's, or the object store's. `what` the folder is to hold begins messages.
+    that has not renewed it for three intervals counts as dead, and so does one that renewed it that far in the future.
+    Clocks of hosts are not compared: all times are the file system's, or the object store's. `what` the folder is to
+    hold begins messages.
     """
 
     directory: Folder
@@ -150,19 +152,28 @@ def _refuse_live(holder: dict[str, Any], directory: Folder, what: str) -> None:
         )
 
 
+def is_dead(directory: Directory) -> bool:
+    """Whether the run that made a folder and took its lease has ended; for a minute it may be about to take it."""
+    made, holder = directory.path.stat().st_mtime, _holder(directory)
+    if holder:
+        return not _lives(holder, directory)
+    return abs(Directory(directory.path.parent).now() - made) > PATIENCE * RENEWAL
+
+
 def writer_of(directory: Folder) -> str | None:
     """In words, the run that has a lease on a folder, alive or dead; None where there is no lease."""
     return _named(_holder(directory)) if directory.holds(NAME) else None
 
 
 def _holder(directory: Folder) -> dict[str, Any]:
-    """What a lease says; an empty dictionary where there is none, or it was not written to its end."""
+    """What a lease says; an empty dictionary where there is none, or none that can be read to its end."""
     try:
         found = json.loads(directory.read(NAME))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return {}
     whole = isinstance(found, dict) and {"token", "host", "pid", "since", "interval"} <= set(found)
-    return found if whole and isinstance(found["pid"], int) and isinstance(found["interval"], (int, float)) else {}
+    sound = whole and isinstance(found["pid"], int) and isinstance(found["interval"], (int, float))
+    return found if sound and found["interval"] <= LONGEST else {}
 
 
 def _named(holder: dict[str, Any]) -> str:
@@ -179,7 +190,7 @@ def _lives(holder: dict[str, Any], directory: Folder) -> bool:
         renewed = directory.changed(NAME)
     except FileNotFoundError:
         return False
-    return now - renewed <= PATIENCE * float(holder["interval"])
+    return abs(now - renewed) <= PATIENCE * float(holder["interval"])  # in the future: a clock that was wrong
 
 
 def _is_here(holder: dict[str, Any]) -> bool:

@@ -16,11 +16,12 @@ import zarr
 from zarr.storage import MemoryStore
 
 from daskspectral.data.containers import DaskReader
+from daskspectral.data.door import open_node, refuse_irregular
 from daskspectral.data.groups import MAIN, data_arrays
+from daskspectral.data.hdf5 import refuse_external
 from daskspectral.data.parquet import open_parquet
 from daskspectral.data.readers import Reader, ZarrReader, zarr_reader
-from daskspectral.data.remote import connect, opened_file, reaching, store_at
-from daskspectral.data.storage import metadata_of
+from daskspectral.data.remote import connect, fill_is_meant, opened_file, reaching
 from daskspectral.data.writer import local_path
 
 NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
@@ -33,17 +34,18 @@ class Opened:
     """Labelled data: an xarray object whose values are not read yet, or a Parquet table.
 
     `direct` reads the array of a zarr group as it lies there, where its values need no decoding; `files` are readers of
-    all arrays of a group, by name.
+    all arrays of a group, by name, and `paths` are other files that hold the data.
     """
 
     data: Any
     direct: Reader | None = None
     files: Mapping[str, Reader] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
 
     def behind(self, reader: Reader, names: Iterable[Hashable]) -> Reader:
         """A reader of values that are made from these arrays, which knows the files behind them."""
         found = tuple(self.files[str(name)] for name in names if str(name) in self.files)
-        return replace(reader, files=found) if found and isinstance(reader, DaskReader) else reader
+        return replace(reader, files=found, paths=self.paths) if isinstance(reader, DaskReader) else reader
 
 
 def opened(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> Opened | None:
@@ -62,7 +64,8 @@ def opened(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> O
     if not paths:
         return None
     if all(_ends(path, NETCDF) for path in paths):
-        return Opened(_netcdf(_matching(paths, what), what, sample_dims))
+        found = _matching(paths, what)
+        return Opened(_netcdf(found, what, sample_dims), paths=tuple(found))
     if all(_ends(path, PARQUET) or _is_folder_of_parquet(path) for path in paths):
         return Opened(open_parquet(_matching(paths, what)))
     if isinstance(value, (list, tuple)):
@@ -115,6 +118,9 @@ def _matching(paths: list[str], what: str) -> list[str]:
             raise FileNotFoundError(f"there is no file {path}, which {what} names: the path does not exist")
         else:
             found.append(path if local is None else str(local))
+    for path in found:
+        if "://" not in path:
+            refuse_irregular(path, os.stat(path))
     return found
 
 
@@ -124,6 +130,8 @@ def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> x
         raise ImportError(f"{what} is NetCDF, which needs h5netcdf: pip install daskspectral[convert]")
     remote = [path for path in paths if "://" in path]
     sources: Any = [opened_file(path) for path in paths] if remote else paths
+    for path, source in zip(paths, sources, strict=True):
+        refuse_external(source, path)
     options: dict[str, Any] = {
         "chunks": {},
         "data_vars": "minimal",
@@ -178,8 +186,7 @@ def _store(path: str, what: str) -> Opened | None:
     if local is not None and not local.is_dir():
         return None
     try:
-        with metadata_of(path), reaching(path):
-            node = zarr.open(store_at(path, read_only=True) if local is None else str(local), mode="r")
+        node = open_node(path)
     except (OSError, KeyError, ValueError):
         return None
     return _group(node, path) if isinstance(node, zarr.Group) else None
@@ -190,7 +197,7 @@ def _group(group: zarr.Group, name: str) -> Opened | None:
     arrays = data_arrays(group)
     if not arrays:
         return None
-    data = xr.open_zarr(
+    data = xr.open_zarr(  # noqa: TID251  # its arrays have been looked at in `data_arrays`
         group.store,
         group=group.path or None,
         chunks={},
@@ -200,7 +207,9 @@ def _group(group: zarr.Group, name: str) -> Opened | None:
     )
     main, root = group.attrs.get(MAIN), name.rstrip("/")
     files = {
-        key: replace(ZarrReader.of(array, f"{root}/{key}"), allow_missing=_reads_as_nan(array, data[key]))
+        key: replace(
+            ZarrReader.of(array, f"{root}/{key}"), allow_missing=fill_is_meant() or _reads_as_nan(array, data[key])
+        )
         for key, array in arrays.items()
         if not isinstance(array.store, MemoryStore)
     }

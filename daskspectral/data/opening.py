@@ -59,23 +59,6 @@ def open_appended(
     return open_data(before.operator, X, columns=columns, weight=weight, fields=fields, fold=fold)
 
 
-def check_appended(before: Moments, source: Source) -> None:
-    """Raise ValueError where the source is not the measured data with rows appended."""
-    check_widths(before, source)
-    if source.n <= before.rows:
-        raise ValueError(f"X has {source.rows}, and the model has seen {before.rows}: there is nothing to add")
-    if not before.head:
-        raise ValueError(
-            "these moments were added up from several arrays, and cannot be updated from one: measure the new rows by "
-            "themselves, with these landmarks, and add the moments"
-        )
-    if source.head(int(before.head.split(":")[0])) != before.head:
-        raise ValueError(
-            "X is not the array that was measured, with rows appended: its first rows differ. To add other data, fit "
-            "them with the same landmarks and add the moments"
-        )
-
-
 def check_widths(before: Moments, source: Source) -> None:
     """Raise ValueError where the points of the source have not the columns that were measured."""
     operator, fitted = before.operator, {"x": before.preparation}

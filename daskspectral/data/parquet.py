@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.data.door import refuse_irregular
 from daskspectral.data.readers import Reader
 from daskspectral.data.remote import connect, is_url, reaching, refuse_nothing
 
@@ -25,7 +27,7 @@ class ParquetReader(Reader):
     names: tuple[str, ...]
     borders: Array
     kind: str
-    files: str  # a digest of names, sizes and times
+    paths: tuple[str, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -51,7 +53,7 @@ class ParquetReader(Reader):
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {**super().identity, "columns": list(self.names), "parquet": self.files}
+        return {**super().identity, "columns": list(self.names)}
 
 
 def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> ParquetReader:
@@ -73,10 +75,10 @@ def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> 
     if not groups or not names:
         raise ValueError(f"{', '.join(paths)} has no rows of numbers: its columns are {data.schema.names}")
     borders = np.cumsum([0, *(part.row_groups[0].num_rows for part in groups)])
-    info = data.filesystem.get_file_info(data.files)
-    digest = hashlib.sha256(repr([(f.path, f.size, f.mtime_ns) for f in info]).encode()).hexdigest()
+    scheme = paths[0].partition("://")[0] + "://" if is_url(paths[0]) else ""
+    files = tuple(scheme + path for path in data.files)
     kind = np.result_type(*kinds) if all(k.kind == "f" for k in kinds) else np.dtype(float)
-    return ParquetReader(tuple(groups), tuple(names), borders, kind.str, digest)
+    return ParquetReader(tuple(groups), tuple(names), borders, kind.str, files)
 
 
 def parquet_dataset(paths: Sequence[str]) -> Any:
@@ -86,6 +88,8 @@ def parquet_dataset(paths: Sequence[str]) -> Any:
     except ImportError as error:
         raise ImportError("This format needs pyarrow: pip install daskspectral[convert]") from error
     if not is_url(paths[0]):
+        for path in chain.from_iterable(_parts(path) for path in paths):
+            refuse_irregular(path, os.stat(path))
         return dataset(paths[0] if len(paths) == 1 else list(paths), format="parquet")
     files, _ = connect(paths[0])
     roots = [str(files._strip_protocol(path)) for path in paths]
@@ -93,6 +97,13 @@ def parquet_dataset(paths: Sequence[str]) -> Any:
         refuse_nothing(path, files, root)
     with reaching(paths[0], files=files):
         return dataset(roots[0] if len(roots) == 1 else roots, format="parquet", filesystem=files)
+
+
+def _parts(path: str) -> Iterator[str]:
+    """A file, or the Parquet files in a folder and in those within: pyarrow leaves out what it cannot open."""
+    yield path
+    for folder, _, names in os.walk(path):
+        yield from (os.path.join(folder, name) for name in names if name.endswith((".parquet", ".pq")))
 
 
 def real_dtype(kind: Any, name: str, where: str) -> np.dtype[Any]:

@@ -8,8 +8,9 @@ import lzma
 import os
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -23,14 +24,17 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, WrapperStore
 
-from daskspectral.data.groups import main_array
-from daskspectral.data.remote import reaching, store_at
+from daskspectral.data.door import open_array, open_node, refuse_codecs
+from daskspectral.data.groups import all_arrays, main_array
+from daskspectral.data.remote import fill_is_meant, reaching
 from daskspectral.data.storage import metadata_of
 from daskspectral.data.unfinished import refuse_absent
 from daskspectral.data.writer import local_path
+from daskspectral.errors import redacted
 
 Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise
+MOST_CHUNKS = 10_000_000  # along the rows: their borders take 80 MB
 FILL_MEANT = (
     "where fill values are meant, write them, give the array as dask.array.from_zarr(...), or fit with "
     "allow_missing=True (--allow-missing in the shell)"
@@ -42,6 +46,8 @@ class Reader(ABC):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    paths: tuple[str, ...] = ()
+    """The files, by path or URL, that rows are read from where these are in no zarr store."""
 
     @property
     @abstractmethod
@@ -56,14 +62,14 @@ class Reader(ABC):
         """A reader that another process can use for these rows; it keeps the global row numbers."""
         return self
 
-    def allowing_missing(self) -> Reader:
-        """This reader, where fill values in place of missing chunks are meant."""
-        return self
-
     @property
     def parts(self) -> tuple[Reader, ...]:
         """The readers, each of one array, that this reader joins; itself where it joins none."""
         return (self,)
+
+    def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
+        """The parts that hold the rows start to stop, each with its own range of rows."""
+        yield self, start, stop
 
     @property
     def stored(self) -> tuple[Reader, ...]:
@@ -132,11 +138,21 @@ class ZarrReader(Reader):
 
     @classmethod
     def of(cls, array: zarr.Array[Any], name: str) -> ZarrReader:
-        """A reader of an open array."""
+        """A reader of an open array; whether chunks may be missing is as it is said where this is called.
+
+        Raises OSError as `refuse_codecs`, and for chunks of no rows or too many.
+        """
+        refuse_codecs(array.metadata.to_dict(), name)
+        if 0 not in array.shape and (0 in array.chunks or array.shape[0] > MOST_CHUNKS * array.chunks[0]):
+            raise OSError(
+                f"{name} has the shape {array.shape} in chunks {array.chunks}, and 1 to {MOST_CHUNKS} chunks along its "
+                "rows are read: restore its metadata, or write it in larger chunks"
+            )
         store: Any = array.store
         if isinstance(store, LocalStore):
             store = str(Path(store.root).resolve())
-        return cls(store, array.path, name, metadata_digest(array), array.shape, array.dtype, int(array.chunks[0]))
+        what = metadata_digest(array), array.shape, array.dtype, int(array.chunks[0])
+        return cls(store, array.path, name, *what, allow_missing=fill_is_meant())
 
     @property
     def edges(self) -> Array:
@@ -148,7 +164,7 @@ class ZarrReader(Reader):
         where = f"this process (pid {os.getpid()} on {os.uname().nodename})"
         try:
             with self._reaching():
-                array = zarr.open_array(self.store, path=self.path, mode="r")
+                array = open_array(self.store, self.path)
         except (FileNotFoundError, KeyError) as error:
             raise FileNotFoundError(
                 f"{self.name} is not visible to {where}: workers must share the file system or object store that "
@@ -169,9 +185,6 @@ class ZarrReader(Reader):
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "array"}
-
-    def allowing_missing(self) -> Reader:
-        return replace(self, allow_missing=True)
 
     def read(self, start: int, stop: int) -> Array:
         with self._reaching():
@@ -247,21 +260,6 @@ class ZarrReader(Reader):
         return {"name": self.name, "metadata": self.digest}
 
 
-@dataclass(frozen=True, eq=False)
-class MemoryReader(ArrayReader):
-    """The contents of a zarr array in this process's memory; `missing` is the error where it lacks chunks."""
-
-    missing: OSError | None = None
-
-    def allowing_missing(self) -> Reader:
-        return replace(self, missing=None)
-
-    def read(self, start: int, stop: int) -> Array:
-        if self.missing is not None:
-            raise self.missing
-        return super().read(start, stop)
-
-
 def _is(values: Any, fill: Any) -> Any:
     return np.isnan(values) if fill != fill else values == fill
 
@@ -291,8 +289,7 @@ def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
         if not path.exists():
             raise FileNotFoundError(f"there is no zarr array at {text}: the path does not exist")
     try:
-        with metadata_of(text if path is None else str(path)), reaching(text):
-            node = zarr.open(store_at(text, read_only=True) if path is None else str(path), mode="r")
+        node = open_node(text)
     except (FileNotFoundError, KeyError):
         if path is None:
             refuse_absent(text)
@@ -317,8 +314,7 @@ def _refuse_unreadable(array: zarr.Array[Any], text: str) -> None:
 def refuse_group(group: zarr.Group, name: str) -> NoReturn:
     """Raise ValueError for a group where an array is wanted; the message names its arrays as group.zarr/name."""
     with metadata_of(name):
-        members = group.members(max_depth=None)
-    names = [f"{name.rstrip('/')}/{k}" for k, v in members if isinstance(v, zarr.Array)]
+        names = [f"{name.rstrip('/')}/{key}" for key in all_arrays(group, name)]
     shown = ", ".join(sorted(names)[:20]) + (", ..." if len(names) > 20 else "")
     raise ValueError(
         f"{name} is a zarr group, and an array is wanted; "
@@ -349,20 +345,18 @@ def array_name(node: zarr.Array[Any] | zarr.Group) -> str:
     if isinstance(store, LocalStore):
         root = str(store.root)
     elif isinstance(store, FsspecStore):
-        root = str(store.fs.unstrip_protocol(store.path))
+        root = redacted(str(store.fs.unstrip_protocol(store.path)))
     else:
         return node.path
     return f"{root}/{node.path}".rstrip("/")
 
 
 def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
-    """A reader of a zarr array; one in a MemoryStore counts as in memory."""
+    """A reader of a zarr array; one in a MemoryStore counts as in memory. Raises OSError as `refuse_codecs`."""
     name = name or array_name(array) or "the zarr array"
+    refuse_codecs(array.metadata.to_dict(), name)
     if not array.shape:
         return ArrayReader(np.asarray(array[...]))
     if isinstance(array.store, MemoryStore):
-        try:
-            return MemoryReader(ZarrReader.of(array, name).read(0, array.shape[0]))
-        except OSError as missing:
-            return MemoryReader(np.asarray(array[...]), missing=missing)
+        return ArrayReader(ZarrReader.of(array, name).read(0, array.shape[0]))
     return ZarrReader.of(array, name)

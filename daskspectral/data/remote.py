@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
-import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from zarr.storage import FsspecStore
+from daskspectral.errors import nearest, redacted
 
 Location = str | os.PathLike[str]
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SECRET = re.compile(
-    r"secret|passw|passphrase|token|credential|signature(?!_?version)|connection_?string|sas$|sas_|"
-    r"(^|_)auth(orization)?$|key$|(?<!kms)_?key_?id$",
-    re.IGNORECASE,
+_HARMLESS = frozenset(
+    {
+        *("endpoint_url", "verify", "region_name", "api_version", "profile", "project", "access", "account_name"),
+        *("account_host", "container_name", "location", "location_mode", "default_location", "host", "port"),
+        *("block_size", "blocksize", "default_block_size", "default_cache_type", "cache_type", "cache_options"),
+        *("maxblocks", "cache_timeout", "cache_storage", "cache_check", "expiry_time", "listings_expiry_time"),
+        *("max_paths", "batch_size", "max_concurrency", "max_pool_connections", "consistency", "timeout"),
+        *("socket_timeout", "requests_timeout", "connect_timeout", "connection_timeout", "read_timeout", "retries"),
+        *("max_attempts", "total_max_attempts", "mode", "defaults_mode", "signature_version", "addressing_style"),
+        *("us_east_1_regional_endpoint", "request_checksum_calculation", "response_checksum_validation"),
+        *("client_kwargs", "config_kwargs", "s3_additional_kwargs", "target_options", "target_protocol", "proxies"),
+        *("http", "https", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "file"),
+        *("ServerSideEncryption", "SSEKMSKeyId", "ACL", "StorageClass", "ChecksumAlgorithm", "ExpectedBucketOwner"),
+        *("RequestPayer", "requester_pays", "ContentType", "CacheControl", "user_agent", "user_agent_extra"),
+        *("tenant_id", "max_blocks", "nblocks"),
+    }
 )
-_HARMLESS = ("anon", "google_default", "cache", "cloud", "browser")  # ways of gs to find a token
-_SIGNED = re.compile(r"[?&](x-(amz|goog)-[a-z-]+|signature|sig|token|access_token|awsaccesskeyid)=", re.IGNORECASE)
-_PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/@]*:[^/@]*@", re.IGNORECASE)
+"""Names of options, at any depth, whose texts and numbers are no credentials; true, false and null are none under other
+plain names."""
+_FINDERS = ("anon", "google_default", "cache", "cloud", "browser")
+"""Values of `token` that are ways in which gs finds one."""
+_PLAIN_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 _ENVIRONMENT = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
@@ -51,6 +63,7 @@ _UNREACHABLE = {
     *("ServiceRequestError", "FSTimeoutError", "gaierror", "ConnectionTimeoutError", "ServerTimeoutError"),
 }
 
+_fill_meant: ContextVar[bool] = ContextVar("daskspectral_allow_missing", default=False)
 _in_force: ContextVar[Mapping[str, Any]] = ContextVar("daskspectral_storage_options", default={})  # noqa: B039
 
 
@@ -62,14 +75,21 @@ def is_url(location: Any) -> bool:
     return isinstance(text, str) and "://" in text and not text.startswith("file://")
 
 
-def refuse_secrets(text: str) -> None:
-    """Raise ValueError, which repeats nothing of it, for a URL with a password or a signature in it."""
-    if _PASSWORD.search(text) or ("://" in text and _SIGNED.search(text)):
-        scheme = text.partition("://")[0]
-        raise ValueError(
-            f"the URL {scheme}://*** holds a credential, and would be shown, logged and saved with it: give "
-            f"credentials in the environment alone{_variables(scheme)}"
-        )
+def refuse_secrets(text: str, host_of: str | None = None) -> None:
+    """Raise ValueError, which repeats nothing of it, for text with a URL that has a user part or a query.
+
+    Text that is `host_of` something is a host, or the URL of one, and has no user part in its path either.
+    """
+    url = text if host_of is None or "://" in text else f"{host_of}://{text}"
+    whole = re.sub(r"\s", "_", url)
+    if redacted(whole) == whole and (host_of is None or not re.search("[@?#]", text)):
+        return
+    scheme = re.split(r"[^\w+.-]", url.partition(":/")[0])[-1]
+    raise ValueError(
+        f"the URL {scheme}://*** has a user part (before @) or a query (behind ?, # or ;), and would be shown, logged "
+        "and saved with the credentials there: leave it out, and give them in the environment "
+        f"alone{_variables(scheme)}"
+    )
 
 
 def checked_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -86,20 +106,28 @@ def checked_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
 def _checked(name: Any, value: Any) -> Any:
     if not isinstance(name, str):
         raise TypeError(f"storage_options has names that are text; one of them is {type(name).__name__}")
+    plain = name in _HARMLESS or _PLAIN_NAME.fullmatch(name)
+    shown = name if plain else "a name that is not shown"  # it may be a credential
+    if not (value is None or isinstance(value, (Mapping, list, tuple, str, int, float))):
+        raise TypeError(f"storage_options holds plain data; {shown} is {type(value).__name__}")
+    if name == "asynchronous" and value:
+        raise ValueError("storage_options has asynchronous, which is set as each call needs it: leave it out")
+    if (plain and (value is None or isinstance(value, bool))) or (name == "token" and value in _FINDERS):
+        return value
+    if name not in _HARMLESS:
+        raise ValueError(
+            f"storage_options has {shown}{nearest(name, _HARMLESS) if plain else ''}, which is not among the options "
+            f"known to be harmless. Credentials are taken from the environment alone (for s3 {_ENVIRONMENT['s3']}; for "
+            f"gs {_ENVIRONMENT['gs']}; for abfs {_ENVIRONMENT['abfs']}), so that no model, log or message can hold them"
+        )
     if isinstance(value, Mapping):
         return {key: _checked(key, inside) for key, inside in value.items()}
     if isinstance(value, (list, tuple)):
         return [_checked(name, inside) for inside in value]
-    if value is not None and not isinstance(value, (str, int, float)):
-        raise TypeError(f"storage_options holds plain data; {name} is {type(value).__name__}")
-    named = _SECRET.search(name.replace("-", "_"))
-    if named and not (value is None or isinstance(value, bool) or value in _HARMLESS):
-        raise ValueError(
-            f"storage_options holds a credential, {name}: credentials are taken from the environment alone (for s3 "
-            f"{_ENVIRONMENT['s3']}), so that no model, log or message can hold them"
-        )
     if isinstance(value, str):
-        refuse_secrets(value)
+        if name == "endpoint_url" and "://" not in value:
+            raise ValueError("storage_options has an endpoint_url that is no URL such as https://s3.example.org")
+        refuse_secrets(value, host_of=name)  # a proxy may be a host alone
     return value
 
 
@@ -120,14 +148,26 @@ def using(options: Mapping[str, Any] | None) -> Iterator[None]:
 
 
 def stored(function: F) -> F:
-    """Make a function open URLs with its keyword `storage_options` (see `using`)."""
+    """Make a function open URLs with its keyword `storage_options` (see `using`), and arrays with `allow_missing`.
+
+    Where that is true, whatever is opened meanwhile reads as fill values where chunks are missing.
+    """
 
     @wraps(function)
     def opened(*arguments: Any, **keywords: Any) -> Any:
-        with using(keywords.get("storage_options")):
-            return function(*arguments, **keywords)
+        before = _fill_meant.set(bool(keywords.get("allow_missing", fill_is_meant())))
+        try:
+            with using(keywords.get("storage_options")):
+                return function(*arguments, **keywords)
+        finally:
+            _fill_meant.reset(before)
 
     return cast(F, opened)
+
+
+def fill_is_meant() -> bool:
+    """Whether arrays that are opened here read as fill values where chunks are missing; it is an error elsewhere."""
+    return _fill_meant.get()
 
 
 def options_in_force() -> dict[str, Any]:
@@ -143,7 +183,7 @@ def connect(url: Location) -> tuple[Any, str]:
     """
     text = os.fspath(url)
     refuse_secrets(text)
-    with _opening(text):
+    with opening(text):
         files, root = importlib.import_module("fsspec.core").url_to_fs(text, **options_in_force())
         files.invalidate_cache()
     return files, str(root).rstrip("/")
@@ -162,21 +202,6 @@ def holds(files: Any, path: str) -> bool:
 def lacks_bucket(error: BaseException) -> bool:
     """Whether an error says that a bucket is missing."""
     return any(code in _NO_BUCKET for cause in _causes(error) for code in _codes(cause))
-
-
-def store_at(url: Location, *, read_only: bool = False) -> FsspecStore:
-    """The zarr store at a URL, opened with the options in force; one that is read has answered a first question.
-
-    Raises as `connect` and `reaching` do.
-    """
-    text = os.fspath(url)
-    if read_only:  # zarr asks several questions at once, and leaves some pending where one fails
-        files, root = connect(text)
-        with reaching(text, files=files):
-            holds(files, f"{root}/zarr.json")
-    refuse_secrets(text)
-    with _opening(text):
-        return FsspecStore.from_url(text, storage_options=options_in_force(), read_only=read_only)
 
 
 def refuse_nothing(url: Location, files: Any, root: str) -> None:
@@ -209,7 +234,8 @@ def synchronous(files: Any) -> Any:
 
 
 @contextmanager
-def _opening(text: str) -> Iterator[None]:
+def opening(text: str) -> Iterator[None]:
+    """Errors of fsspec inside say which protocol or library is missing."""
     scheme = text.partition("://")[0]
     try:
         yield
@@ -281,25 +307,9 @@ def _told(url: str, error: Exception, writing: bool, files: Any) -> Exception | 
 
 def _option_error(scheme: str, error: Exception) -> ValueError | None:
     unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error)) if isinstance(error, TypeError) else None
-    options = options_in_force()
-    if unknown and unknown[1] in options:
-        near = difflib.get_close_matches(unknown[1], _known_options(scheme), 1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        return ValueError(f"storage_options has {unknown[1]}, which {scheme}:// does not take{meant}")
-    if isinstance(error, ValueError) and "endpoint" in str(error).lower() and "endpoint_url" in options:
-        return ValueError(
-            f"storage_options has endpoint_url={options['endpoint_url']!r}, which is no URL such as "
-            "https://s3.example.org"
-        )
+    if unknown and unknown[1] in options_in_force():
+        return ValueError(f"storage_options has {unknown[1]}, which {scheme}:// does not take")
     return None
-
-
-def _known_options(scheme: str) -> Sequence[str]:
-    with suppress(Exception):
-        return list(
-            inspect.signature(importlib.import_module("fsspec").get_filesystem_class(scheme).__init__).parameters
-        )
-    return []
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -348,7 +358,7 @@ def _endpoint(causes: Sequence[BaseException]) -> str:
         given = getattr(cause, "kwargs", None)
         url = given.get("endpoint_url") if isinstance(given, Mapping) else None
         if isinstance(url, str) and "://" in url:
-            return " at " + "/".join(url.split("/")[:3]).rpartition("@")[2]
+            return f" at {'/'.join(redacted(url).split('/')[:3])}"
     return ""
 
 

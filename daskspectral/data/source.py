@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import bisect
-import hashlib
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
@@ -23,6 +22,8 @@ Array = NDArray[Any]
 @dataclass(frozen=True, eq=False)
 class Preparation(Registered):
     """What is done to the columns of x before anything else: selection, then (x - mean) / scale."""
+
+    shapes: ClassVar = {"mean": "d", "scale": "d"}
 
     columns: tuple[int, ...] | None = None
     mean: Array | None = None
@@ -121,12 +122,6 @@ class Source:
         """The fields that are dask arrays."""
         return {k: r.array for k, r in self.readers.items() if isinstance(r, DaskReader)}
 
-    def allowing_missing(self, allowed: bool) -> Source:
-        """The same rows; where `allowed`, fill values in place of missing chunks are meant."""
-        if not allowed:
-            return self
-        return replace(self, readers={name: reader.allowing_missing() for name, reader in self.readers.items()})
-
     def width(self, view: str) -> int:
         """Columns of the raw points of a view."""
         return self.readers[view].shape[1]
@@ -136,18 +131,21 @@ class Source:
         columns = self.preparations[view].columns
         return self.width(view) if columns is None else len(columns)
 
-    def head(self, rows: int) -> str:
-        """A digest of the points in the first `rows` rows, 1000 at most, the same in whatever container they are."""
-        rows, digest = min(1000, rows), hashlib.sha256()
-        for view in self.preparations:
-            digest.update(np.ascontiguousarray(self.readers[view].read(0, rows), dtype=float).tobytes())
-        return f"{rows}:{digest.hexdigest()[:32]}"
-
     def with_preparation(self, view: str = "x", **changes: Any) -> Source:
         """The same rows with other columns, mean or scale: of x and the views of its space, or of a view apart."""
         if view in self.apart:
             return replace(self, apart={**self.apart, view: replace(self.apart[view], **changes)})
         return replace(self, preparation=replace(self.preparation, **changes))
+
+    def begun_at(self, start: int) -> Source:
+        """The same rows, where those from `start` on begin at a block of each dask array."""
+        readers = {name: _cut(r, start) if isinstance(r, DaskReader) else r for name, r in self.readers.items()}
+        return replace(self, readers=readers)
+
+
+def _cut(reader: DaskReader, start: int) -> DaskReader:
+    array = reader.array
+    return replace(reader, array=da.concatenate([array[:start], array[start:]]))
 
 
 def open_source(

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
+NO_DATA_TYPE = ("No Zarr data type found", "object arrays are not supported")  # in errors of zarr
+METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 
 @contextmanager
@@ -33,7 +34,10 @@ def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
     """An error that zarr raises inside for unreadable metadata becomes an OSError that names the path."""
     try:
         yield
-    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError) as error:  # no JSON, no text, or no mapping
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        known = (json.JSONDecodeError, UnicodeDecodeError, AttributeError, RecursionError)  # no JSON, text or mapping
+        if not isinstance(error, known) and not any(text in str(error) for text in NO_DATA_TYPE):
+            raise
         raise OSError(
             f"{_damaged(os.fspath(path))} is damaged, and no zarr metadata can be read from it ({error}): it was cut "
             "short or overwritten. Restore it, or write the store again"
@@ -46,7 +50,7 @@ def _damaged(path: str) -> str:
     for file in [folder / name for name in METADATA] if folder.is_dir() else []:
         try:
             whole = isinstance(json.loads(file.read_bytes()), dict) if file.is_file() else True
-        except ValueError:
+        except (ValueError, RecursionError):
             whole = False
         if not whole:
             return str(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,10 +26,20 @@ def is_frame(value: Any) -> bool:
 
 
 def with_names(frame: Any) -> Any:
-    """A frame of pandas with the names of the columns, which every scikit-learn finds there; without its rows."""
+    """A frame of pandas with the names of the columns, which every scikit-learn finds there; without its rows.
+
+    Raises ValueError for a name that several columns have.
+    """
+    names = [name for name, _ in _columns(frame)]
+    several = [name for name, count in Counter(names).items() if count > 1]
+    if several:
+        raise ValueError(
+            f"several columns of X are named {several[0]!r}, and names tell columns apart: give each its own, or give "
+            "the numbers without names, such as X.to_numpy()"
+        )
     if _library(frame) == "pandas":
         return frame
-    return importlib.import_module("pandas").DataFrame(columns=[name for name, _ in _columns(frame)])
+    return importlib.import_module("pandas").DataFrame(columns=names)
 
 
 def is_column(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -58,26 +58,22 @@ class JoinedReader(Reader):
     def identity(self) -> dict[str, Any]:
         return {"spans": [list(span) for span in self.spans]}
 
-    def allowing_missing(self) -> Reader:
-        return replace(self, readers=tuple(reader.allowing_missing() for reader in self.readers))
-
     def read(self, start: int, stop: int) -> Array:
-        pieces = [self.readers[i].read(a, b) for i, a, b in self._within(start, stop)]
+        pieces = [reader.read(a, b) for reader, a, b in self.within(start, stop)]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def localise(self, start: int, stop: int) -> Reader:
-        held = list(self._within(start, stop))
-        readers = tuple(self.readers[i].localise(a, b) for i, a, b in held)
+        held = list(self.within(start, stop))
+        readers = tuple(reader.localise(a, b) for reader, a, b in held)
         return JoinedReader(readers, tuple((a, b) for _, a, b in held), start)
 
-    def _within(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """The numbers of the readers that hold global rows start to stop, each with its own range of rows."""
+    def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
         i = int(np.searchsorted(self.borders, start, "right")) - 1
         while start < stop:
             end = min(stop, int(self.borders[i + 1]))
             offset = self.spans[i][0] - int(self.borders[i])
             if end > start:
-                yield i, start + offset, end + offset
+                yield self.readers[i], start + offset, end + offset
             start, i = end, i + 1
 
 

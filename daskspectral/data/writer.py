@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
-import shutil
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,18 +19,21 @@ import zarr
 from tqdm import tqdm
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
+from daskspectral.data.door import store_at
 from daskspectral.data.folder import MARKERS, Prefix
-from daskspectral.data.lease import NAME, Lease, refuse_live
-from daskspectral.data.remote import is_url, reaching, refuse_secrets, store_at
+from daskspectral.data.lease import NAME, RENEWAL, Lease, refuse_live
+from daskspectral.data.remote import connect, is_url, reaching, refuse_secrets
+from daskspectral.data.replacing import recover, replacing
 from daskspectral.data.storage import room_at
 from daskspectral.data.unpublished import Unpublished
+from daskspectral.errors import printable
 
 _CHUNK_BYTES = 32_000_000
 _INNER_BYTES = 1 << 20
-_RENEWAL = 20.0  # seconds in which a run that writes to a URL says that it lives
 
 Location = str | os.PathLike[str]
 Node = TypeVar("Node")
+_marks: ContextVar[dict[str, Any] | None] = ContextVar("marks", default=None)
 
 
 @contextmanager
@@ -77,7 +78,7 @@ def create_array(
             shards=None if inner == rows else (rows, *columns),
             compressors=[ZstdCodec(level=1), Crc32cCodec()],
             fill_value=fill_value(kind),
-            attributes=dict(attributes or {}),
+            attributes={**(attributes or {}), **(_marks.get() or {})},
             config={"write_empty_chunks": True},
         )
 
@@ -92,8 +93,30 @@ def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Gr
     Raises OSError where `path` cannot be written, as `create_array` does.
     """
 
-    with _staged(path, overwrite, zarr.create_group) as group:
+    with _staged(path, overwrite, lambda store: zarr.create_group(store, attributes=_marks.get())) as group:
         yield group
+
+
+@contextmanager
+def marking(attributes: Mapping[str, Any]) -> Iterator[None]:
+    """Every array and group that is created inside has these attributes too, from its first moment on."""
+    before = _marks.set(dict(attributes))
+    try:
+        yield
+    finally:
+        _marks.reset(before)
+
+
+def write_file(path: Location, data: bytes) -> None:
+    """Write a file at a path or URL; it appears whole or not at all. Raises OSError where the disk is full."""
+    target = local_path(path)
+    if target is None:
+        files, root = connect(path)
+        with reaching(path, writing=True, files=files):
+            files.pipe_file(root, data)
+        return
+    with room_at(path), replacing(target) as staging:
+        staging.write_bytes(data)
 
 
 def refuse_existing(path: Location, overwrite: bool) -> None:
@@ -117,6 +140,8 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
         what = "other objects"
     else:
         refuse_unwritable(target.parent, target.name)
+        if not target.exists():
+            recover(target.parent, target.name)
         exists, is_store = target.exists(), any((target / marker).is_file() for marker in MARKERS)
         what = "a directory" if target.is_dir() else "a file"
     if exists and not is_store:
@@ -163,8 +188,8 @@ def local_path(path: Location) -> Path | None:
     Raises ValueError for a URL with a credential in it.
     """
     text = os.fspath(path)
+    refuse_secrets(text)
     if is_url(text):
-        refuse_secrets(text)
         return None
     return Path(os.path.realpath(text.removeprefix("file://")))
 
@@ -193,7 +218,7 @@ def progress_bar(rows: int | None, description: str, progress: bool | None) -> A
     """Return a tqdm bar over rows on stderr that shows after 1.5 s; `progress` None: only on a terminal."""
     return tqdm(
         total=rows,
-        desc=description,
+        desc=printable(description),
         unit=" rows",
         unit_scale=True,
         delay=1.5,
@@ -223,7 +248,7 @@ def _staged(path: Location, overwrite: bool, build: Callable[[Any], Node]) -> It
 def _published(url: str, build: Callable[[Any], Node]) -> Iterator[Node]:
     """Write in place; the root metadata, without which nothing loads, last."""
     folder = Prefix(url)
-    lease = Lease.take(folder, _RENEWAL, "the output")
+    lease = Lease.take(folder, RENEWAL, "the output")
     try:
         folder.clear(kept=NAME)
         store = Unpublished(store_at(url))
@@ -239,41 +264,9 @@ def _published(url: str, build: Callable[[Any], Node]) -> Iterator[Node]:
 
 
 def _placed(target: Path, path: Location, overwrite: bool, build: Callable[[Any], Node]) -> Iterator[Node]:
-    staging = _hidden(target, "partial")
-    try:
+    with replacing(target) as staging:
         yield build(staging)
         refuse_existing(path, overwrite)  # somebody else may have put something there meanwhile
-        _put_in_place(staging, target)
-    finally:
-        _discard(staging)
-
-
-def _put_in_place(staging: Path, target: Path) -> None:
-    """Rename `staging` to `target`; a store there is moved aside, then deleted or put back."""
-    aside = _hidden(target, "replaced")
-    try:
-        if target.exists():
-            target.rename(aside)
-        staging.rename(target)
-    except BaseException:
-        if aside.exists() and not target.exists():
-            aside.rename(target)
-        raise
-    _discard(aside)
-    if aside.exists():
-        warnings.warn(f"The replaced store could not be deleted: it is left at {aside}.", stacklevel=2)
-
-
-def _hidden(target: Path, ending: str) -> Path:
-    return target.with_name(f".{target.name}.{secrets.token_hex(4)}.{ending}")
-
-
-def _discard(directory: Path) -> None:
-    for _ in range(20):  # a write that was under way during an interrupt can make a directory again
-        if not directory.exists():
-            return
-        shutil.rmtree(directory, ignore_errors=True)
-        time.sleep(0.05)
 
 
 def _discard_objects(folder: Prefix) -> None:

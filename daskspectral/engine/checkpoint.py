@@ -19,6 +19,7 @@ import numpy as np
 from daskspectral.data.folder import MARKERS, Directory, Folder, Prefix
 from daskspectral.data.lease import Lease, renew
 from daskspectral.data.remote import using
+from daskspectral.data.replacing import recover
 from daskspectral.data.writer import local_path, refuse_unwritable
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
@@ -56,8 +57,10 @@ class Checkpoint:
     _cost: float = 0.0  # seconds that the last check took
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], identity: Mapping[str, Any], every: float) -> Checkpoint | None:
-        """The checkpoint at a path, or None where there is none yet.
+    def open(
+        cls, path: str | os.PathLike[str], identity: Mapping[str, Any], kinds: Mapping[str, Any], every: float
+    ) -> Checkpoint | None:
+        """The checkpoint at a path, or None where there is none yet; `kinds` are the classes of its constants.
 
         Raises ValueError for the checkpoint of another run, saying what differs, ValueError or OSError for a path that
         cannot hold one, and OSError where all its epochs are damaged. A damaged epoch is moved aside where an older one
@@ -99,6 +102,9 @@ class Checkpoint:
             directory.rename(_name(epochs), aside)
         try:
             constants = decode(state["constants"], dict, trusted=foreign(identity))
+            strange = [name for name, kind in kinds.items() if not isinstance(constants.get(name), kind)]
+            if strange:
+                raise ValueError(f"it lacks {strange[0]}, or has something else in its place")
             total = None if state["total"] is None else _total(state["total"])
         except (ValueError, KeyError, TypeError) as error:
             asked = error.names if isinstance(error, UntrustedError) else ()
@@ -114,10 +120,11 @@ class Checkpoint:
         path: str | os.PathLike[str],
         identity: Mapping[str, Any],
         constants: Callable[[], Mapping[str, Any]],
+        kinds: Mapping[str, Any],
         every: float,
     ) -> Checkpoint:
         """The checkpoint of this run at a path (see `open`), or a new one with these constants where there is none."""
-        found = cls.open(path, identity, every)
+        found = cls.open(path, identity, kinds, every)
         if found is None:
             return cls.start(path, identity, constants(), every)
         logger.info("going on from the checkpoint %s after %d epochs", path, found.epochs)
@@ -186,6 +193,7 @@ class Checkpoint:
                 "weight": total.weight,
                 "count": total.count,
                 "skipped": total.skipped,
+                "digests": total.digests,
             },
         }
         write_state(self.path.place(_name(self.epochs)), "checkpoint", state, overwrite=True)
@@ -246,8 +254,11 @@ def leased(fit: Fit) -> Fit:
                 return fit(*arguments, **options)
             if not every >= 0:
                 raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
-            lease = Lease.take(checkpoint_directory(path), every)
+            directory = checkpoint_directory(path)
+            lease = Lease.take(directory, every)
             try:
+                if isinstance(directory, Directory):
+                    recover(directory.path)
                 return fit(*arguments, **options)
             finally:
                 lease.release()
@@ -260,6 +271,10 @@ def _read(directory: Folder, epochs: int) -> dict[str, Any]:
     kind, state = read_state(directory.place(_name(epochs)))
     if kind != "checkpoint":
         raise ValueError(f"it holds {kind!r}, not a checkpoint")
+    if not isinstance(state, Mapping) or not state.keys() >= {"identity", "constants", "plan", "epochs", "total"}:
+        raise ValueError("its parts are not those of a checkpoint")
+    if not isinstance(state["identity"], Mapping):
+        raise ValueError("it does not say of what it is")
     if state["epochs"] != epochs:
         raise OSError(f"it holds the sums of {state['epochs']} epochs")
     return dict(state)
@@ -267,7 +282,9 @@ def _read(directory: Folder, epochs: int) -> dict[str, Any]:
 
 def _total(state: Mapping[str, Any]) -> Total:
     """Sums as they were written. Raises ValueError, KeyError or TypeError for others."""
-    return Total(decode(state["sums"], dict), float(state["weight"]), int(state["count"]), int(state["skipped"]))
+    digests = None if state["digests"] is None else np.asarray(state["digests"], np.uint64)
+    numbers = float(state["weight"]), int(state["count"]), int(state["skipped"])
+    return Total(decode(state["sums"], dict), *numbers, digests=digests)
 
 
 def _text(value: Any) -> str:

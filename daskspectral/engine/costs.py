@@ -24,6 +24,8 @@ from typing import Any
 import click
 import numpy as np
 
+from daskspectral.data.writer import write_file
+
 FORMAT = "daskspectral costs 1"
 TABLES = ("values", "syrk", "gemm", "modes", "solve")
 
@@ -191,11 +193,8 @@ class Costs:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the constants as JSON, whole or not at all."""
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f"{target.name}.{os.getpid()}.part")
-        part.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n", encoding="utf-8")
-        part.replace(target)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, (json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n").encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Costs:

@@ -105,16 +105,10 @@ def plan_rows(
 ) -> Plan:
     """The plan of one pass over the rows of a source from `start` on, by the work per row, which the `device` does.
 
-    `row_bytes` is the size of what is read or written for a row, by default of all its fields as float64. Raises
-    ValueError for a start within a block of a dask array.
+    `row_bytes` is the size of what is read or written for a row, by default of all its fields as float64.
     """
     whole = bool(source.dask_fields)
     size = source.row_bytes if row_bytes is None else row_bytes
     plan = plan_run(source.edges, flops_per_row=flops_per_row, row_bytes=size, splittable=not whole, device=device)
     ranges = tuple((max(a, start), b) for a, b in plan.ranges if b > start)
-    if start and whole and any(a == start for a, _ in ranges) and start not in source.edges:
-        raise ValueError(
-            f"rows from {start} on do not begin at a block of the dask array; rechunk it so that they do, or give a "
-            "zarr or numpy array"
-        )
     return replace(plan, ranges=ranges)

@@ -11,6 +11,8 @@ from typing import Any, Self
 
 from tqdm.auto import tqdm
 
+from daskspectral.errors import printable
+
 REPORTED = 0.5  # seconds between two reports
 
 
@@ -31,7 +33,7 @@ class Progress:
     ):
         self._bar: Any = tqdm(
             total=rows,
-            desc=description,
+            desc=printable(description),
             unit=f" {unit}",
             unit_scale=True,
             delay=1.5,
@@ -62,7 +64,7 @@ class Progress:
         """Count so many more rows as done; what is `shown` stands beside the bar, by name."""
         if shown:
             self._shown = shown
-            self._bar.set_postfix(shown, refresh=False)
+            self._bar.set_postfix({printable(name): printable(text) for name, text in shown.items()}, refresh=False)
         self._bar.update(rows)
         self._done += rows
         if time.monotonic() - self._told >= REPORTED:

@@ -7,7 +7,7 @@ import signal
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -58,7 +58,8 @@ class Run:
     and none beside a bar of dask's, with `description` as its label. On a dashboard the tasks are named by it too, but
     "sums" for "fit" and "apply" for "transform", sums of several are "tree"; and events tell what the bar shows.
     `counted` has the rows that the tasks of the last `map` counted. Tasks on an accelerator, the `device`, have larger
-    batches, and a thread of each reads the next one meanwhile.
+    batches, and a thread of each reads the next one meanwhile. Totals have digests of the fields `digested`, as values
+    of the types given there.
     """
 
     source: Source
@@ -68,6 +69,7 @@ class Run:
     progress: bool | None = False
     description: str = "rows"
     device: str = "cpu"
+    digested: Mapping[str, str] = field(default_factory=dict)
     counted: Tally = field(default_factory=Tally, init=False)
     _stage: Stage = field(init=False, repr=False)
 
@@ -141,7 +143,8 @@ class Run:
 
     def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Rows:
         """The rows that tasks take."""
-        return Rows(self.source.preparations, dropped, selected, self.on_invalid, raw, least_rows(self.device))
+        least = least_rows(self.device)
+        return Rows(self.source.preparations, dropped, selected, self.on_invalid, raw, least, self.digested)
 
     def _error(self, bad: Bad) -> InvalidRowError | PointError:
         row, of, which = bad.row, "", f"row {bad.row} is the first that cannot be used"

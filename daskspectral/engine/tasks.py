@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 from zarr.abc.store import Store
 
 from daskspectral.data.ahead import read_ahead
 from daskspectral.data.batches import Bad, Batches, Rows
+from daskspectral.data.door import open_array
 from daskspectral.data.readers import ArrayReader, Reader
 from daskspectral.engine.threads import limit_worker
 from daskspectral.errors import PointError
 
 Array = NDArray[Any]
+OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # what is not finite is told where it is solved
 stopped: set[str] = set()  # runs of this process that were interrupted; their tasks end at the next batch
 
 
@@ -58,6 +59,8 @@ class Total:
     """Named sums over rows, with the `weight` and `count` of these rows; totals add in the order of their rows.
 
     `skipped` is the number of invalid rows left out, `bad` the lowest row that cannot be used: there are then no sums.
+    `digests` (T, 1 + F) has the first row of each range with the digests, none of them 0, of F fields of it; None where
+    no field was to be digested.
     """
 
     sums: Mapping[str, Any]
@@ -65,19 +68,23 @@ class Total:
     count: int = 0
     skipped: int = 0
     bad: Bad | None = None
+    digests: NDArray[np.uint64] | None = None
 
     def __add__(self, other: Total) -> Total:
         if self.bad is not None or other.bad is not None:
             worst = [t.bad for t in (self, other) if t.bad is not None]
             return Total({}, bad=min(worst, key=lambda bad: bad.row))
+        both = [t.digests for t in (self, other) if t.digests is not None]
+        digests = np.concatenate(both) if both else None
         if not self.count or not other.count:  # a range without a row has no sums to add
             some = self if self.count else other
-            return Total(some.sums, some.weight, some.count, self.skipped + other.skipped)
+            return Total(some.sums, some.weight, some.count, self.skipped + other.skipped, digests=digests)
         return Total(
             add_sums(self.sums, other.sums),
             self.weight + other.weight,
             self.count + other.count,
             self.skipped + other.skipped,
+            digests=digests,
         )
 
 
@@ -116,7 +123,7 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
     limit_worker()
     batches = shared.batches(_readers(parts, start), start, stop)
     try:
-        with shared.reading(batches) as read:
+        with shared.reading(batches) as read, np.errstate(**OVERFLOW):
             sums = shared.task(read, state)
     except PointError as error:
         return Total({}, bad=Bad(error.row, str(error), error.field, error))
@@ -125,7 +132,9 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
         raise
     if batches.bad is not None:
         return Total({}, bad=batches.bad)
-    return Total(sums, batches.weight, batches.count, batches.skipped)
+    checksums = batches.checksums.values()
+    digests = np.array([[start, *(1 + value for value in checksums)]], np.uint64) if checksums else None
+    return Total(sums, batches.weight, batches.count, batches.skipped, digests=digests)
 
 
 def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Tally, Bad | None]:
@@ -133,7 +142,7 @@ def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) ->
     limit_worker()
     batches = shared.batches(_readers(parts, start), start, stop)
     try:
-        with shared.reading(batches) as read:
+        with shared.reading(batches) as read, np.errstate(**OVERFLOW):
             results = [shared.task(batch, state) for batch in read]
     except PointError as error:
         return None, Tally(), Bad(error.row, str(error), error.field, error)
@@ -146,7 +155,7 @@ def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) ->
     tally = sum((r.tally for r in results if isinstance(r, Counted)), Tally())
     if shared.out is None:
         return result, tally, None
-    out = zarr.open_array(shared.out, mode="r+") if isinstance(shared.out, (str, Store)) else shared.out
+    out = open_array(shared.out, mode="r+") if isinstance(shared.out, (str, Store)) else shared.out
     out[start:stop] = result
     return None, tally, None
 

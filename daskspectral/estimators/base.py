@@ -23,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import Basis, FourierLattice
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.labelled import lay_out
-from daskspectral.data.opening import check_appended
 from daskspectral.data.readers import refuse_input
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
@@ -40,6 +39,7 @@ from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
 from daskspectral.moments.dealing import Dealing
 from daskspectral.operators import Operator
+from daskspectral.passes.appended import check_appended
 from daskspectral.passes.apply import Result, apply_rows
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.passes.networks import Kept, Training
@@ -77,6 +77,7 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
         "u": Function,
         "d": Function,
     }
+    shapes: ClassVar = {"spectrum_": "k", "eigenvalues_": "k"}
 
     @property
     @abstractmethod
@@ -220,7 +221,6 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
             output=output,
             rows=None if laid is None else laid.rows,
             provenance=provenance(type(self).__name__, self.plain_params()) if out is not None else None,
-            allow_missing=allow_missing,
             out=out,
             overwrite=overwrite,
             progress=progress,
@@ -251,7 +251,6 @@ class MeasuredEstimator(Estimator):
         choosing: int = 0,
         lattice: FourierLattice | None = None,
         on_invalid: str,
-        allow_missing: bool,
         checkpoint: Path | None,
         checkpoint_every: float,
         checkpoint_device: str | None = None,
@@ -267,10 +266,9 @@ class MeasuredEstimator(Estimator):
         device = chosen_device(self.device)
         begun = begun_on(checkpoint_device, checkpoint) or device
         if folds is not None:
-            folds = folds.counted(source.allowing_missing(allow_missing), progress=progress)
+            folds = folds.counted(source, progress=progress)
         plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing, lattice, begun)
-        source = source.allowing_missing(allow_missing)
-        snapshot = Snapshot(source, allow_missing=allow_missing)
+        snapshot = Snapshot(source)
 
         def dealing(sizes: tuple[int, int | None]) -> Dealing | None:
             return self._planned(source, operator, sizes, folds, apart, begun=begun).dealing
@@ -278,7 +276,7 @@ class MeasuredEstimator(Estimator):
         kept: Kept | None = None
 
         def constants() -> dict[str, Any]:
-            return {"discretisation": lay(source, Training(dealing, kept)), "head": source.head(source.n)}
+            return {"discretisation": lay(source, Training(dealing, kept))}
 
         saved = None
         if checkpoint is None:
@@ -286,7 +284,8 @@ class MeasuredEstimator(Estimator):
         else:
             identity = identity_of(snapshot, {**self.plain_params(), "device": begun}, on_invalid)
             kept = Kept(checkpoint_directory(checkpoint), identity)
-            saved = Checkpoint.take_up(checkpoint, identity, constants, checkpoint_every)
+            kinds = {"discretisation": Discretisation}
+            saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
             kept.clear()
             known = dict(saved.constants)
         laid: Discretisation = known["discretisation"]
@@ -306,7 +305,7 @@ class MeasuredEstimator(Estimator):
             snapshot=snapshot,
             checkpoint=saved,
         )
-        fitted = self.fit_moments(replace(moments, head=known["head"]))
+        fitted = self.fit_moments(moments)
         if laid.selection is not None and laid.lattice is not None:  # chosen on the pilot; its prior after the pass
             own = self.choice_
             self.choice_ = replace(own, candidates=(*own.candidates, *laid.selection.candidates))
@@ -353,14 +352,15 @@ class MeasuredEstimator(Estimator):
         *,
         folds: FoldRequest | None,
         on_invalid: str,
-        allow_missing: bool,
         progress: bool | None,
     ) -> Self:
         """Measure the rows of opened data that the fitted moments have not seen, and solve the sum."""
         before: Moments = self.moments_
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        check_appended(before, source)
-        source, device = source.allowing_missing(allow_missing), chosen_device(self.device)
+        device = chosen_device(self.device)
+        snapshot = Snapshot(source)
+        digests = check_appended(before, source, snapshot, progress)
+        source = source.begun_at(before.rows)
         apart = before.landmark_rows == "apart"
         laid = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
         added = measure(
@@ -382,10 +382,11 @@ class MeasuredEstimator(Estimator):
             device=device,
             on_invalid=on_invalid,
             progress=progress,
-            snapshot=Snapshot(source, allow_missing=allow_missing),
-            start=before.rows,
+            snapshot=snapshot,
+            after=before,
         )
-        return self.fit_moments(before + replace(added, start=before.rows, head=before.head))
+        assert added.digests is not None
+        return self.fit_moments(replace(before + added, digests=digests + added.digests))
 
 
 def _as_given(estimator: MeasuredEstimator) -> dict[str, Any]:

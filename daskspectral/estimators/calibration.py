@@ -21,13 +21,13 @@ from typing import Any
 import dask
 import dask.threaded
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 from threadpoolctl import threadpool_info
 
 from daskspectral import landmarks as choosing
 from daskspectral.basis import Arena, Block, FourierLattice, LandmarkBasis
+from daskspectral.data.door import open_array
 from daskspectral.data.samples import write_sample
 from daskspectral.engine.costs import Costs, Work
 from daskspectral.engine.memory import local_threads
@@ -287,7 +287,7 @@ class _Calibration:
         """The seconds of a decoded byte of a zarr array that is in the page cache."""
         path, n = self._folder / "points.zarr", self._size(READ_ROWS, 1000)
         write_sample("gaussian", path, n, dimension=3, dtype="float32", progress=False)
-        array = zarr.open_array(path, mode="r")
+        array = open_array(str(path))
         step = array.chunks[0]
 
         def read() -> None:

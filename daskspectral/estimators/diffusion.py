@@ -188,8 +188,7 @@ class DiffusionMap(Transformer):
             method = "exact" if source.n <= EXACT_ROWS else "lowrank"
         if method == "lowrank":
             self._check_landmarks(source)
-        source = source.allowing_missing(allow_missing)
-        snapshot = Snapshot(source, allow_missing=allow_missing)
+        snapshot = Snapshot(source)
         solve = self._exact if method == "exact" else self._lowrank
         options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
         self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state, **options)

@@ -177,8 +177,7 @@ class GraphLaplacian(Transformer):
         self._check_several(source)
         self._keep_names(X)
         self._check_against(source)
-        source = source.allowing_missing(allow_missing)
-        snapshot = Snapshot(source, allow_missing=allow_missing)
+        snapshot = Snapshot(source)
         rows = self._run(source, on_invalid, progress).reduce(Scan())
         if rows.weight <= 0:
             raise ValueError(f"the total sample weight is {rows.weight:g}; some row needs a weight above zero")

@@ -232,7 +232,6 @@ class HermiteRegressor(RegressionFunctions):
             sizes=(self._size(source) if lattice is None else lattice.size, None),
             lattice=lattice,
             on_invalid=on_invalid,
-            allow_missing=allow_missing,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             checkpoint_device=checkpoint_device,
@@ -257,10 +256,11 @@ class HermiteRegressor(RegressionFunctions):
         progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Fold in rows that were appended to X, y and gradients since they were fitted: only these are read.
+        """Fold in rows that were appended to X, y and gradients since they were fitted.
 
-        The landmarks, or the box, and the scaling of columns stay; `folds` are as in `SpectralDecomposition.update`.
-        Raises ValueError where X has no more rows than before.
+        The landmarks, or the box, and the scaling of columns stay. What is read and compared, and `folds`, are as in
+        `SpectralDecomposition.update`. Raises ValueError where X has no more rows than before, or data are not as they
+        were.
         """
         before: Moments = self.fitted().moments_
         found = continued_folds(before.folds, folds)
@@ -271,8 +271,7 @@ class HermiteRegressor(RegressionFunctions):
         )
         if operator != before.operator:
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
-        options: dict[str, Any] = {"on_invalid": on_invalid, "allow_missing": allow_missing, "progress": progress}
-        return self._update_source(source, folds=found, **options)
+        return self._update_source(source, folds=found, on_invalid=on_invalid, progress=progress)
 
     @remembered
     def fit_moments(self, moments: Moments) -> Self:

@@ -215,7 +215,7 @@ class InvariantRegressor(Regressor):
             operator = replace(operator, manifold=self.manifold)
         self._check_against(source, operator)
         self._output.check_targets(operator)
-        self._space.check_first(source.allowing_missing(allow_missing))
+        self._space.check_first(source)
         operator = levelled(operator, source, shifted=self._output.representation is None)
 
         def lay(source: Source, training: Training) -> Discretisation:
@@ -246,7 +246,6 @@ class InvariantRegressor(Regressor):
             lay,
             folds=folds,
             on_invalid=on_invalid,
-            allow_missing=allow_missing,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             progress=progress,
@@ -267,9 +266,10 @@ class InvariantRegressor(Regressor):
         progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Fold in rows that were appended to the data since they were fitted: only these are read. The functions stay.
+        """Fold in rows that were appended to the data since they were fitted; the functions stay.
 
-        `folds` are as in `SpectralDecomposition.update`. Raises ValueError where X has no more rows than before.
+        What is read and compared, and `folds`, are as in `SpectralDecomposition.update`. Raises ValueError where X has
+        no more rows than before, or data are not as they were.
         """
         before: Moments = self.fitted().moments_
         found = continued_folds(before.folds, folds)
@@ -281,12 +281,11 @@ class InvariantRegressor(Regressor):
         assert isinstance(measured, Regression)
         if operator != replace(measured, manifold=None, importance=None, origin=(), unit=1.0):
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
-        options: dict[str, Any] = {"on_invalid": on_invalid, "allow_missing": allow_missing, "progress": progress}
+        options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
         rows = before.rows
         updated = self._update_source(source, folds=found, **options)
         if self.manifold is None:
-            reading = source.allowing_missing(allow_missing)
-            advise_appended(reading, rows, self.manifold_, on_invalid=on_invalid, progress=progress)
+            advise_appended(source, rows, self.manifold_, **options)
         return updated
 
     @remembered

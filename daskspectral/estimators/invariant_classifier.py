@@ -188,18 +188,18 @@ class InvariantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         """
         self._check_parameters(on_invalid)
         space = self._space
-        labels = labels_reader(y).allowing_missing() if allow_missing else labels_reader(y)
+        labels = labels_reader(y)
         request = checked_folds(self.folds)
         fields = {"weight": sample_weight, "fold": None if request is None else request.labels}
         points = open_source(X, **fields)
         check_rows({**points.readers, "y": labels})
         self._keep_names(X)
         space.check_columns(points)
-        space.check_first(points.allowing_missing(allow_missing))
+        space.check_first(points)
         classes = classes_of(labels, progress)
-        source = open_classes(X, labels, classes, **fields).allowing_missing(allow_missing)
+        source = open_classes(X, labels, classes, **fields)
         request = None if request is None else request.counted(source, progress=progress)
-        snapshot = Snapshot(source, allow_missing=allow_missing)
+        snapshot = Snapshot(source)
 
         def constants() -> dict[str, Any]:
             levels = space.levels(source, on_invalid=on_invalid, progress=progress)
@@ -211,7 +211,7 @@ class InvariantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         saved = None
         if checkpoint is not None:
             identity = identity_of(snapshot, self.plain_params(), on_invalid)
-            saved = Checkpoint.take_up(checkpoint, identity, constants, checkpoint_every)
+            saved = Checkpoint.take_up(checkpoint, identity, constants, {"basis": InvariantBasis}, checkpoint_every)
         basis: InvariantBasis = (constants() if saved is None else saved.constants)["basis"]
         plan = plan_rows(source, flops_of(source, basis.size))
         dealing = None if request is None else request.dealing(source, plan)

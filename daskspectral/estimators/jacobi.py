@@ -103,7 +103,7 @@ class JacobiCoordinates(Transformer):
         where all rows have one hyperradius.
         """
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-        source = open_source(X).allowing_missing(allow_missing)
+        source = open_source(X)
         if self.masses is None and source.n_features_in % 3:
             raise ValueError(
                 f"X has {source.n_features_in} columns; x, y, z of one atom after another are three an atom"
@@ -116,7 +116,7 @@ class JacobiCoordinates(Transformer):
                 "coordinates: x, y, z of one atom after another"
             )
         self._keep_names(X)
-        snapshot = Snapshot(source, allow_missing=allow_missing)
+        snapshot = Snapshot(source)
         function = JacobiFunction(jacobi_matrix(group.masses))
         least, most, mean = radii(source, function, on_invalid=on_invalid, progress=progress)
         snapshot.check_unchanged()

@@ -178,7 +178,7 @@ class KernelEmbedding(Transformer):
                 f"{source.n} rows need about {1e-7 * source.n**2:.1f} GB, and {1e-9 * available():.1f} GB are free: "
                 "the kernelised problem takes all pairs; give a sample of the rows"
             )
-        snapshot = Snapshot(source.allowing_missing(allow_missing), allow_missing=allow_missing)
+        snapshot = Snapshot(source)
         points = read_points(source, "raise", progress)
         snapshot.check_unchanged()
         rng = np.random.default_rng(self.random_state)

@@ -107,6 +107,5 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
             y,
             sample_weight,
             on_invalid=on_invalid,
-            allow_missing=allow_missing,
             progress=progress,
         )

@@ -16,7 +16,7 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.labelled import lay_out
 from daskspectral.data.remote import stored
-from daskspectral.data.source import Source, open_source
+from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.accelerators import begun_on, chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, leased
@@ -224,13 +224,13 @@ class SDPEmbedding(Transformer):
         kernel holds fewer columns than n_components (RankWarning).
         """
         check_embedding(self, on_invalid)
-        source = open_source(X, columns=self.columns, diagonal=diagonal).allowing_missing(allow_missing)
+        source = open_source(X, columns=self.columns, diagonal=diagonal)
         self._check_several(source)
         check_embedding_data(self, source, checkpoint, on_invalid)
         self._keep_names(X)
         device = chosen_device(self.device)
         begun = begun_on(checkpoint_device, checkpoint) or device
-        snapshot = Snapshot(source, allow_missing=allow_missing)
+        snapshot = Snapshot(source)
         self.n_features_in_ = source.n_features_in
         rng = np.random.default_rng(self.random_state)
 
@@ -246,9 +246,9 @@ class SDPEmbedding(Transformer):
             found = self._embedded(source, constants(), None, device, begun, on_invalid, progress)
         else:
             params = {k: v for k, v in self.plain_params().items() if k not in FREE} | {"device": begun}
-            saved = Checkpoint.take_up(
-                checkpoint, identity_of(snapshot, params, on_invalid), constants, checkpoint_every
-            )
+            kinds = {"preparation": Preparation, "bandwidth": float, "seed": int}
+            identity = identity_of(snapshot, params, on_invalid)
+            saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
             found = self._embedded(source, saved.constants, saved, device, begun, on_invalid, progress)
         snapshot.check_unchanged()
         self._keep(found)
@@ -314,7 +314,7 @@ class SDPEmbedding(Transformer):
         preparation, seed = constants["preparation"], int(constants["seed"])
         source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
         self.bandwidth_ = float(constants["bandwidth"])
-        kernel = Gaussian(self.bandwidth_ / np.sqrt(2))
+        kernel = Gaussian(self.bandwidth_ / 2**0.5)
 
         def landmarks(p: int) -> LandmarkBasis:
             return self._landmarks(source, kernel, p, seed, on_invalid, progress)

@@ -97,7 +97,8 @@ class SpectralDecomposition(SpectralFunctions):
         Rayleigh-Ritz values, which carry no penalty. "cut" seeks it in all directions of the Gram matrix above `rtol`.
     penalty : float or "auto"
         c of the penalty c κ / n times the squared norm of a function, κ the roughness of the form's functionals
-        and n the number of rows; scale-invariant, 1 being usual. Chosen with the kernel, else 1.
+        and n the number of rows; scale-invariant, 1 being usual. Chosen with the kernel, else 1. What is chosen does
+        not depend on the unit of sample weights: these multiply c where they count rows more than once.
     spread : float or "auto"
         J: landmarks are moved off the data by J scales of the kernel, in random directions; it helps where the data lie
         on a submanifold. Chosen with the kernel, else 0.
@@ -119,7 +120,7 @@ class SpectralDecomposition(SpectralFunctions):
         GPU yet (deploy/README.md, "GPUs").
     random_state : int, Generator or None
         Decides the pilot and the landmarks, with the global order of the rows, and for the pilot of more than 256
-        chunks with these.
+        chunks with these: the same rows in other chunks, or in memory, may then choose another kernel or penalty.
     sample_dims : str or sequence of str, optional
         Of data with labels (a DataArray or Dataset of xarray, a zarr group, NetCDF files): the dimensions whose entries
         are rows, such as ("time",) or ("time", "lat", "lon"); all others are stacked to columns, variable by variable.
@@ -292,7 +293,6 @@ class SpectralDecomposition(SpectralFunctions):
             choosing=choice.choosing(source),
             lattice=choice.lattice,
             on_invalid=on_invalid,
-            allow_missing=allow_missing,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             checkpoint_device=checkpoint_device,
@@ -371,12 +371,17 @@ class SpectralDecomposition(SpectralFunctions):
         progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Fold in rows that were appended to X since it was fitted: only these are read, and the rest is solved anew.
+        """Fold in rows that were appended to X since it was fitted: only these are summed, and the rest is solved anew.
 
         For trajectories these are rows appended to the last one, and new trajectories after it. Landmarks and scaling
         stay. New rows come to folds as the old ones did; where these are labels, `folds` are the labels of all rows.
-        Raises ValueError where X has no more rows than before or other first rows, where the moments were added up from
-        several arrays, and for labels that are missing or new.
+
+        The rows of the fit, with their weights and fields, must be as they were. Only what may have changed is read
+        again, and compared by checksums: zarr chunks that were written since, by their size and time or etag, and
+        arrays that are in memory or dask's.
+
+        Raises ValueError where X has no more rows than before, where some of them, the first of which are named, are
+        not as they were, where the moments were added up from several arrays, and for labels that are missing or new.
         """
         before = self.fitted().moments_
         found = continued_folds(before.folds, folds)
@@ -384,7 +389,7 @@ class SpectralDecomposition(SpectralFunctions):
         X = self._rows_like_fit(X)
         source = open_appended(before, X, weight=sample_weight, fields=fields, fold=labels)
         known = self._excess()
-        self._update_source(source, folds=found, on_invalid=on_invalid, allow_missing=allow_missing, progress=progress)
+        self._update_source(source, folds=found, on_invalid=on_invalid, progress=progress)
         advise_update(known, self._excess())
         return self
 

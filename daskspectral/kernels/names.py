@@ -14,13 +14,17 @@ NAMES: dict[str, type[ParameterKernel]] = {
     "polynomial": dot.Polynomial,
     "linear": dot.Linear,
 }
+MOST_TERMS = 100  # of a sum
 
 
 def parse(text: str) -> Kernel:
     """A kernel from `name[:parameter[:parameter]]`; terms join with + (gaussian:median, matern:1.5:0.3).
 
-    Parameters come in the order of the constructor. Raises ValueError with the valid names.
+    Parameters come in the order of the constructor. Raises ValueError with the valid names, and for too
+    many terms.
     """
+    if text.count("+") >= MOST_TERMS:
+        raise ValueError(f"a kernel has at most {MOST_TERMS} terms; got {text.count('+') + 1}: leave some out")
     terms = [_parse_term(term) for term in text.split("+")]
     kernel: Kernel = terms[0]
     for term in terms[1:]:

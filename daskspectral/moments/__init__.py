@@ -1,11 +1,13 @@
 """Moments: sums over rows of products of basis functions, measured block by block, added in any order, then solved."""
 
+from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.measure import NUMBER, Measure, MeasureMany, Measurement, block_rows, evaluate, numbered
 from daskspectral.moments.moments import Moments, update_digest
 
 __all__ = [
     "NUMBER",
+    "Digests",
     "Folds",
     "Measure",
     "MeasureMany",

@@ -2,7 +2,8 @@
 
 A weight of 2 is the row twice, so data of total weight W count as W rows, by which the penalty shrinks. Weights whose
 sum is below Kish's effective number of rows, n_e = (sum w)² / sum w², cannot be frequencies: probabilities sum to 1.
-Such data count as n_e rows, whatever the unit of the weights.
+Such data count as n_e rows, whatever the unit of the weights. Penalties that are compared are those of n_e rows in any
+unit: what rows held out say of a candidate does not depend on it either.
 """
 
 from __future__ import annotations
@@ -34,6 +35,22 @@ def counted_weight(weight: NDArray[Any]) -> float:
     """The same of weights (n,) themselves; 0 for none that is positive."""
     total = float(weight.sum())
     return max(total, effective_rows(total, banded_squares(weight.ravel()))) if total > 0 else 0.0
+
+
+def repeats(moments: Moments) -> float:
+    """How often each row counts: the rows that data count as over their effective number, 1 or more."""
+    return _ratio(moments.weight, _effective(moments))
+
+
+def repeats_of(weight: NDArray[Any]) -> float:
+    """The same of weights (n,) themselves, of which some are positive."""
+    total = float(weight.sum())
+    return _ratio(total, effective_rows(total, banded_squares(weight)))
+
+
+def _ratio(total: float, effective: float | None) -> float:
+    ratio = total / effective if effective else 1.0
+    return ratio if ratio > 1 + ROUNDING else 1.0
 
 
 def advise_weights(moments: Moments) -> None:

@@ -132,6 +132,7 @@ def _widened(values: Any, groups: int) -> Any:
     return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)]) if missing else values
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is told when it is solved
 def _added(values: Array) -> Array:
     total = values[0].copy()
     for part in values[1:]:

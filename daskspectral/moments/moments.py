@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, FourierLattice
+from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
 from daskspectral.operators import Operator
 from daskspectral.registry import Registered, encode
@@ -24,13 +25,13 @@ class Moments(Registered):
     """Sums of forms over rows, never means: an additive monoid.
 
     `arrays` holds the sum of each form, (p, q), by name. `weight` is the total sample weight, `count` the number of
-    rows summed, `skipped` the number dropped as invalid, and `rows` the number read, from the row `start` on,
-    landmarks that were left out included. `head` identifies, by its first rows, the array that was read.
+    rows summed, `skipped` the number dropped as invalid, and `rows` the number read, landmarks that were left out
+    included. `digests` tell whether data are those that were read, None of moments that were added up.
     `right_basis` is None where `basis` gives the right functions too. `folds` has the same sums by group of rows, None
     where they were not kept apart. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
     "dropped". `penalty` is c of their penalised solution. `order` are the sums over runs of neighbouring rows, which
     depend on the chunks (`moments.order`), None where they were not measured. `a + b` is the moments of both data sets
-    together; it keeps its `head` where b continues a, and folds where both have them.
+    together; it has folds where both have them.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class Moments(Registered):
     True
     """
 
-    expects: ClassVar = {"basis": Basis, "right_basis": Basis, "operator": Operator, "folds": Folds}
+    expects: ClassVar = {"basis": Basis, "right_basis": Basis, "operator": Operator, "folds": Folds, "digests": Digests}
 
     arrays: Mapping[str, Array]
     weight: float
@@ -63,8 +64,7 @@ class Moments(Registered):
     preparation: Mapping[str, Any] = field(default_factory=dict)
     rows: int = 0
     right_basis: Basis | None = None
-    start: int = 0
-    head: str = ""
+    digests: Digests | None = None
     folds: Folds | None = None
     landmark_rows: str = "kept"
     penalty: float | None = None
@@ -117,7 +117,7 @@ class Moments(Registered):
             count=self.count + other.count,
             skipped=self.skipped + other.skipped,
             rows=self.rows + other.rows,
-            head=self.head if other.head == self.head and other.start == self.start + self.rows else "",
+            digests=None,
             folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
             order=None if self.order is None or other.order is None else self.order + other.order,
         )

@@ -111,6 +111,7 @@ class RunSums:
             self._sums[5] += ((both - means[:, None]) ** 2).sum(axis=(0, 1))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def order_of(moments: Moments) -> OrderStatistic:
     """What the stored order of the measured rows tells; NaN for moments without these sums."""
     if moments.order is None:
@@ -127,7 +128,7 @@ def share_between_tasks(moments: Moments) -> float:
     if moments.order is None:
         return math.nan
     rows, _, tasks, total, of_runs, inside, of_tasks = moments.order
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         return _mean(np.where(tasks > 1, (of_tasks - total**2 / rows) / (inside + of_runs - total**2 / rows), np.nan))
 
 

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import WeighedLattice
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from daskspectral.moments.counting import counted_rows
+from daskspectral.moments.counting import counted_rows, repeats
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.lattice import Weighed, expanded, lattice_of, precision_of
 from daskspectral.moments.lattice_large import shrunk_orders
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.trial import Split, Trial, energy_scores, half_splits, merged
+from daskspectral.moments.trial import Split, Trial, energy_scores, half_splits, merged, ranked
 from daskspectral.operators import Operator
 from daskspectral.solve.penalised import ritz_size
 
@@ -33,7 +33,7 @@ FAMILIES: tuple[Kernel, ...] = (Matern(1.5, "auto"), Gaussian("auto"))
 FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 2.0
 PENALTIES = (1.0, 10.0, 0.1, 100.0, 0.01)
-LEAST_PENALTY = 1e-5
+MOST_PENALTIES = 8  # of a kernel: down to 1e-5
 NEAR_ZERO = 0.1  # of the last value
 GROUPS = 10  # of folds, by which it is told on how many rows a function rests
 UNCOMPARED = 10.0  # the penalty where nothing can be compared: at 1 a few rows in the tails have values near 0
@@ -119,11 +119,11 @@ class PriorSearch:
         while len(self.penalties) > 1:
             best = self.ranked(found)[0]
             tried = [s.penalty for s in found if (s.family, s.factor) == (best.family, best.factor)]
-            if best.penalty > min(tried) or best.penalty <= LEAST_PENALTY:
+            if best.penalty > min(tried) or len(tried) >= MOST_PENALTIES:
                 break
             found.update(self.judged(best.family, best.factor, 1.0, (0.1 * best.penalty,), splits[:2]))
-        ranked = self.ranked(found)
-        finalists = self._resting(ranked, found, ranked[:FINALISTS])
+        order = self.ranked(found)
+        finalists = self._resting(order, found, order[:FINALISTS])
         final: dict[Prior, Array] = {}
         kernels = list(dict.fromkeys((s.family, s.factor) for s in finalists))
         tasks = [(*k, 1.0) for k in kernels]
@@ -185,9 +185,8 @@ class PriorSearch:
         return bool((shares.std(axis=0) > shares.mean(axis=0)).any())
 
     def ranked(self, found: dict[Prior, Array]) -> list[Prior]:
-        """The candidates, best first; of equal ones the first that was tried."""
-        scores = energy_scores(found)
-        return sorted(found, key=lambda s: -scores[s])
+        """The candidates, best first."""
+        return ranked(energy_scores(found))
 
     def judged(
         self, family: int, factor: float, cutoff: float, penalties: Sequence[float], splits: Sequence[Split]
@@ -313,16 +312,16 @@ def choose_prior(
     """The prior and the penalty of modes, by their folds, for a `kernel` or any (None) and a `penalty` or any.
 
     Without folds, and for operators whose solutions cannot be compared, Matern 3/2 with a tenth of the longest period
-    and c = 10.
+    and c = 10. A penalty that is left open is relative to the effective number of rows.
     """
     operator, folds = moments.operator.comparable, moments.folds
     families = FAMILIES if kernel is None else (kernel.kernel if isinstance(kernel, Periodic) else kernel,)
-    reason = ""
+    reason, unit = "", repeats(moments)
     if operator is None or not operator.solver.needs_symmetry:
         reason = f"solutions of {moments.operator} cannot be compared on rows held out"
     elif folds is None or np.count_nonzero(folds.weight[: folds.number]) < LEAST_FOLDS:
         reason = f"fewer than {LEAST_FOLDS} folds have rows"
     if reason or operator is None:
-        return Chosen(families, Prior(0, UNIT, UNCOMPARED if penalty is None else penalty), reason=reason)
-    penalties = PENALTIES if penalty is None else (penalty,)
+        return Chosen(families, Prior(0, UNIT, UNCOMPARED * unit if penalty is None else penalty), reason=reason)
+    penalties = tuple(c * unit for c in PENALTIES) if penalty is None else (penalty,)
     return PriorSearch(moments, operator, families, penalties, count, threads).run()

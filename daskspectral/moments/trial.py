@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from daskspectral.solve.ritz import explained, ritz
 Array = NDArray[np.floating[Any]]
 SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
+DIGITS = 6  # of scores that are no rounding
+Candidate = TypeVar("Candidate")
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -53,6 +55,11 @@ def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
     middle = SMALL * _last(shifted.values())
     most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
     return {s: -float(np.mean(np.log(np.minimum(h, 10 * most) + middle))) for s, h in shifted.items()}
+
+
+def ranked(scores: Mapping[Candidate, float]) -> list[Candidate]:
+    """The candidates, best first; of those whose scores differ by rounding the first that was tried."""
+    return sorted(scores, key=lambda candidate: -round(scores[candidate], DIGITS))
 
 
 @dataclass(frozen=True, eq=False)

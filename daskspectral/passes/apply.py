@@ -119,7 +119,6 @@ def apply_rows(
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     progress: bool | None = None,
-    allow_missing: bool = False,
 ) -> Any:
     """The values of a function at every row of x, (n, *shape) of the `output`.
 
@@ -130,13 +129,13 @@ def apply_rows(
     not in memory. With `out`, values are written to a new zarr group at that path or URL, of one array and its
     coordinates with the `provenance` as attributes, and None is returned.
 
-    Raises InvalidRowError for an invalid row unless the function makes it NaN, OSError for a missing chunk of a zarr
-    array unless `allow_missing`, FileExistsError for an `out` that exists unless `overwrite`, and ValueError for rows
-    along a dimension of the result. Lazy results raise when they are computed.
+    Raises InvalidRowError for an invalid row unless the function makes it NaN, OSError for a chunk of a zarr array that
+    is missing and not meant to be, FileExistsError for an `out` that exists unless `overwrite`, and ValueError for rows
+    along a dimension of the result. With `out`, raises OSError where the data changed meanwhile. Lazy results raise
+    when they are computed; whether the data changed until then is not known.
     """
-    source = open_source(x).allowing_missing(allow_missing)
-    if not allow_missing:
-        check_whole_source(source)
+    source = open_source(x)
+    check_whole_source(source)
     source = replace(source, preparation=function.preparation)
     labels = RowLabels((ROW,), (source.n,)) if rows is None else rows
     if taken := {*output.dims} & {*labels.dims}:
@@ -145,7 +144,8 @@ def apply_rows(
         refuse_existing(out, overwrite)
         reader = source.readers["x"]
         refuse_input(out, reader.name if isinstance(reader, ZarrReader) else None)
-        return _write(function, source, output, labels, provenance or {}, os.fspath(out), overwrite, progress)
+        snapshot = Snapshot(source)
+        return _write(function, source, snapshot, output, labels, provenance or {}, os.fspath(out), overwrite, progress)
     reader = source.readers["x"]
     if isinstance(reader, ArrayReader) and not isinstance(x, (zarr.Array, str, os.PathLike)):
         invalid = "keep" if function.nan_rows else "raise"
@@ -185,6 +185,7 @@ def _plan(source: Source, function: RowFunction) -> Any:
 def _write(
     function: RowFunction,
     source: Source,
+    snapshot: Snapshot,
     output: Result,
     rows: RowLabels,
     provenance: Mapping[str, Any],
@@ -199,7 +200,6 @@ def _write(
         unit = max(1, int(edges[1]) // behind)
     grid = Grid.of(rows.sizes, count, unit)
     plan = Plan(tuple(grid.ranges))
-    fingerprint = data_fingerprint(source)
     if source.dask_fields:
         lengths = tuple(stop - start for start, stop in plan.ranges)
         blocks = open_source(source.dask_fields["x"].rechunk({0: lengths}))
@@ -210,7 +210,7 @@ def _write(
             f"X has rows with a dimension or coordinate {output.name!r}, the name of the result: rename it, or leave "
             "it out"
         )
-    attributes = {**rows.attrs, **provenance, "data_fingerprint": fingerprint}
+    attributes = {**rows.attrs, **provenance, "data_fingerprint": data_fingerprint(snapshot)}
     with create_dataset(
         out,
         output.name,
@@ -225,13 +225,13 @@ def _write(
         invalid = "keep" if function.nan_rows else "raise"
         run = Run(source, plan, None, invalid, progress, "transform", function.device)
         run.map(_MapRows(function, output), out=target)
+        snapshot.check_unchanged()
         _tell(function, run)
 
 
-def data_fingerprint(source: Source) -> str:
+def data_fingerprint(snapshot: Snapshot) -> str:
     """A digest of what tells these rows from others: metadata and files, or in memory the contents."""
-    identity = Snapshot(source, allow_missing=True).identity
-    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(snapshot.identity, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 
 def _tell(function: RowFunction, run: Run) -> None:

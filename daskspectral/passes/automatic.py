@@ -22,7 +22,7 @@ from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from daskspectral.moments.trial import Split, energy_scores, merged
+from daskspectral.moments.trial import Split, energy_scores, merged, ranked
 from daskspectral.operators import Operator
 from daskspectral.passes.landmarks import moved
 from daskspectral.passes.pilot import Pilot
@@ -177,10 +177,10 @@ class Search:
 
     def _distinct(self, found: dict[Setting, Array]) -> list[Setting]:
         """The best setting of each kernel, then of each kernel and scale, best first."""
-        ranked = self.ranked(found)
-        by_family = {s.family: s for s in reversed(ranked)}
-        by_scale = {(s.family, s.factor): s for s in reversed(ranked)}
-        both = sorted(by_family.values(), key=ranked.index) + sorted(by_scale.values(), key=ranked.index)
+        order = self.ranked(found)
+        by_family = {s.family: s for s in reversed(order)}
+        by_scale = {(s.family, s.factor): s for s in reversed(order)}
+        both = sorted(by_family.values(), key=order.index) + sorted(by_scale.values(), key=order.index)
         return list(dict.fromkeys(both))
 
     def _thinned(self, rng: np.random.Generator) -> Search:
@@ -207,9 +207,8 @@ class Search:
         return dict(zip(settings, found, strict=True))
 
     def ranked(self, found: dict[Setting, Array]) -> list[Setting]:
-        """The settings, best first; of equal ones the first that was tried."""
-        scores = self.scores(found)
-        return sorted(found, key=lambda s: -scores[s])
+        """The settings, best first."""
+        return ranked(self.scores(found))
 
     def scores(self, found: Mapping[Any, Array]) -> dict[Any, float]:
         """The scores of held-out values (splits, k): larger is better."""

@@ -104,7 +104,7 @@ def classes_of(labels: Reader, progress: bool | None) -> Array:
     """The distinct labels, sorted, missing ones left out; from one pass over labels that are not in memory.
 
     Raises ValueError for one class, for more than 1000, and for labels that are measured rather than named: numbers
-    with fractions, or different ones in most rows.
+    with fractions, infinity, or different ones in most rows.
     """
     n = labels.shape[0]
     if isinstance(labels, ArrayReader):
@@ -114,11 +114,9 @@ def classes_of(labels: Reader, progress: bool | None) -> Array:
         found = Run(source, plan_rows(source, 20.0), None, "keep", progress, "labels").map(_Distinct(), raw=True)
         classes = distinct(np.asarray([] if found is None else found))
     wanted = "; give labels of classes, or take InvariantRegressor for values"
-    if classes.dtype.kind == "f" and (classes != np.rint(classes)).any():
-        raise ValueError(
-            f"y is continuous, with values such as {classes[classes != np.rint(classes)][0]:g}, which name no "
-            f"class{wanted}"
-        )
+    measured = [label for label in classes.tolist() if isinstance(label, float) and not label.is_integer()]
+    if measured:
+        raise ValueError(f"y is continuous, with values such as {measured[0]:g}, which name no class{wanted}")
     if len(classes) > MOST_CLASSES or (len(classes) > 2 and 2 * len(classes) > n):
         many = f"more than {MOST_CLASSES}" if len(classes) > MOST_CLASSES else str(len(classes))
         raise ValueError(f"y has {many} distinct labels in {n} rows: too few rows for each class{wanted}")
@@ -169,8 +167,8 @@ def accuracy(
     meanwhile.
     """
     check_one_of("on_invalid", on_invalid, ("raise", "skip"))
-    source = open_classes(X, labels_reader(y), classes, weight=sample_weight).allowing_missing(allow_missing)
-    snapshot = Snapshot(source, allow_missing=allow_missing)
+    source = open_classes(X, labels_reader(y), classes, weight=sample_weight)
+    snapshot = Snapshot(source)
     total = Run(source, plan_rows(source, 2000.0), None, on_invalid, progress, "score").reduce(_Compare(function))
     snapshot.check_unchanged()
     if not total.weight > 0:

@@ -240,7 +240,8 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> tuple[Searc
     right = None if wanted.right is None else functions(wanted.right, "right")
     periodic = left.basis is None and wanted.left.periods is not None
     still = operator.derivative_order == 0 or operator.on_manifold or periodic or right is not None
-    penalties: Any = (wanted.penalty,) if wanted.penalty != "auto" else PENALTIES
+    usual = tuple(c * pilot.repeats for c in PENALTIES)
+    penalties: Any = (wanted.penalty,) if wanted.penalty != "auto" else usual
     spreads: Any = (wanted.spread,) if wanted.spread != "auto" else (0.0,) if still else (0.0, *SPREADS)
     return Search(pilot, left, right, landmark, penalties, spreads, wanted.components, wanted.dtype), landmarks
 

@@ -12,17 +12,16 @@ from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
 from daskspectral.basis import Arena, Basis, Block, LandmarkBasis
 from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.data.containers import points_reader
+from daskspectral.data.door import open_node
 from daskspectral.data.readers import ZarrReader, refuse_input
-from daskspectral.data.remote import store_at
 from daskspectral.data.source import Preparation, Source, open_source
-from daskspectral.data.writer import create_array, default_chunk_rows, local_path, refuse_existing
+from daskspectral.data.writer import create_array, default_chunk_rows, refuse_existing
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
@@ -267,9 +266,8 @@ def check_scratch(path: str | os.PathLike[str], source: Source) -> None:
 
 
 def _is_scratch(path: str | os.PathLike[str]) -> bool:
-    local = local_path(path)
     try:
-        node = zarr.open(store_at(path, read_only=True) if local is None else str(local), mode="r")
+        node = open_node(path)
     except (OSError, KeyError, ValueError):  # no zarr store, or one that cannot be read
         return False
     return node.attrs.get(SCRATCH) is True

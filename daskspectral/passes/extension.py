@@ -43,6 +43,15 @@ class Extension(Registered, RowFunction):
     """
 
     expects: ClassVar = {"kernel": Kernel, "preparation": Preparation}
+    shapes: ClassVar = {
+        "points": "nd",
+        "masses": "n",
+        "coefficients": "nr",
+        "whitening": "nq",
+        "row_embedding": "sr",
+        "fit_rows": "sd",
+        "row_weights": "sr",
+    }
 
     kernel: Kernel
     points: Array

@@ -202,8 +202,11 @@ def _labels(value: Any) -> Array:
     labels = np.asarray(in_memory(value, "folds"))
     if labels.ndim != 1:
         raise ValueError(f"folds as labels are an array (n,), one for each row; they have shape {labels.shape}")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.argmin(np.isfinite(labels)))
+    numbers = labels
+    if labels.dtype.kind == "O":
+        numbers = np.array([label if isinstance(label, float) else 0.0 for label in labels])
+    if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+        row = int(np.argmin(np.isfinite(numbers)))
         raise ValueError(f"folds as labels must be finite; row {row} has {labels[row]}")
     return labels
 
@@ -224,7 +227,8 @@ def _checked_distinct(values: Array) -> Array:
             "folds=labels % 10"
         )
     if len(values) < 2:
-        raise ValueError(f"each distinct label is a fold, and there is only {values[0]}; two at least are needed")
+        there = f"there is only {values[0]}" if len(values) else "there is none"
+        raise ValueError(f"each distinct label is a fold, and {there}; two at least are needed")
     return values
 
 

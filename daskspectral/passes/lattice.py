@@ -28,6 +28,8 @@ from daskspectral.passes.periods import Periods
 
 Array = NDArray[np.floating[Any]]
 REGRESSION_MARGIN = 0.3
+OUTLYING, FAR_OUT = 0.01, 5.0  # of the rows at either end, and how many times wider than without them a box is told
+MOST_UNEVEN = 1e6  # times the period of a column over another's: squares of slopes along both have digits in common
 LEAST_WAVES = 0.6  # shortest wavelengths across the gap between opposite edges, below which these are neighbours
 
 
@@ -46,7 +48,7 @@ def boxed(
     A box that is not given goes from the least to the largest value of each column, found in one pass. Where this is
     more than three times as wide as the interval between the quantiles .001 and .999 of a sample, a few rows far out
     would leave no functions for the others: the box is then cut a quarter of this interval beyond them, with a
-    TrustWarning. Raises ValueError for a column of zero width.
+    TrustWarning. Raises ValueError for a column of zero width, and for columns of very different widths.
     """
     lattice = lattice.laid(source.dimension, None, periods)
     own, given = lattice.periods or (None,) * source.dimension, lattice.box or (None,) * source.dimension
@@ -57,6 +59,7 @@ def boxed(
             for axis, (p, side) in enumerate(zip(own, given, strict=True))
         ]
         lattice = lattice.laid(source.dimension, box, periods)
+    _check_even(lattice, operator, source)
     _advise_margin(lattice)
     return with_method(lattice, operator)
 
@@ -72,8 +75,11 @@ def regression_lattice(basis: FourierLattice, dimension: int, periods: Periods |
     return basis.laid(dimension, None, periods)
 
 
-def pilot_box(points: Array, periods: Periods | None) -> FourierLattice | None:
-    """The lattice of the usual frequencies on the box of a few rows (m, d); None where a column is constant in them."""
+def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLattice | None:
+    """The lattice that a fit to so many `rows` takes, on the box of a few of them (m, d).
+
+    None where a column is constant in these, or columns are of very different widths.
+    """
     extent = Extent(points.min(axis=0), points.max(axis=0), points)
     box: list[Interval | None] = []
     for axis in range(points.shape[1]):
@@ -84,7 +90,8 @@ def pilot_box(points: Array, periods: Periods | None) -> FourierLattice | None:
         if ends is None:
             return None
         box.append(ends)
-    return FourierLattice().laid(points.shape[1], box, periods)
+    lattice = FourierLattice().laid(points.shape[1], box, periods, rows)
+    return lattice if np.ptp(np.log(lattice.period)) < math.log(MOST_UNEVEN) else None
 
 
 def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
@@ -196,16 +203,44 @@ def _interval(axis: int, extent: Extent, source: Source) -> Interval:
             f"column {column} is {low:g} in nearly every row, and goes from {lower:g} to {upper:g}: give the box of "
             "the lattice, FourierLattice(box=...), or choose other columns"
         )
-    if cut == (lower, upper):
-        return cut
+    if cut != (lower, upper):
+        warn_user(
+            f"column {column} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
+            f"{(upper - lower) / (high - low):.3g} times smaller interval: the box of the lattice is cut at "
+            f"{cut[0]:.4g} and {cut[1]:.4g}, and rows outside count as absent. Of heavy tails the spectrum depends on "
+            "where they are cut; decide it by FourierLattice(box=...), or transform the column",
+            TrustWarning,
+        )
+    _advise_outliers(column, extent.sample[:, axis], cut)
+    return cut
+
+
+def _advise_outliers(column: int, values: Array, box: Interval) -> None:
+    """Warn where a few rows, of which these `values` (s,) of a column are a sample, make the box wide."""
+    low, high = np.quantile(values, [OUTLYING, 1 - OUTLYING])
+    width = high - low
+    if not box[1] - box[0] > FAR_OUT * width > 0:
+        return
+    share = np.mean((values < low - width) | (values > high + width))
     warn_user(
-        f"column {column} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
-        f"{(upper - lower) / (high - low):.3g} times smaller interval: the box of the lattice is cut at {cut[0]:.4g} "
-        f"and {cut[1]:.4g}, and rows outside count as absent. Of heavy tails the spectrum depends on where they are "
-        "cut; decide it by FourierLattice(box=...), or transform the column",
+        f"{100 * share:.2g} % of the rows are outliers of column {column}: it goes from {box[0]:.4g} to {box[1]:.4g}, "
+        f"and 98 of 100 rows lie between {low:.4g} and {high:.4g}. In a box that holds them all few functions tell the "
+        "other rows apart, and values near 0 may stand for outliers alone. Leave them out, or give a box about the "
+        "others, FourierLattice(box=...), outside which rows count as absent",
         TrustWarning,
     )
-    return cut
+
+
+def _check_even(lattice: FourierLattice, operator: Operator, source: Source) -> None:
+    """Raise ValueError where slopes along one column leave no digit of those along another."""
+    narrow, wide = int(lattice.period.argmin()), int(lattice.period.argmax())
+    ratio = lattice.period[wide] / lattice.period[narrow]
+    if operator.derivative_order and ratio > MOST_UNEVEN:
+        raise ValueError(
+            f"column {_column(wide, source)} is {ratio:.1g} times as wide as column {_column(narrow, source)}, and the "
+            "squares of slopes along both have no digits in common: bring the columns to like units, or choose some "
+            "(columns=)"
+        )
 
 
 def _column(axis: int, source: Source) -> int:

@@ -64,11 +64,12 @@ def lattice_candidate(
     operator, points = pilot.operator, np.asarray(pilot.points("x"), dtype=float)
     if not suits_lattice(operator, points.shape[1]):
         return None
-    lattice = pilot_box(points, periods)
+    lattice = pilot_box(points, periods, pilot.source.n)
     if lattice is None:
         return None
     lattice = with_method(lattice, operator)
-    own = _search_on(lattice, pilot, search.landmark, PENALTIES, components, splits)
+    penalties = tuple(c * pilot.repeats for c in PENALTIES)
+    own = _search_on(lattice, pilot, search.landmark, penalties, components, splits)
     try:
         found = own.run()
     except UnresolvedError:

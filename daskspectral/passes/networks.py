@@ -83,7 +83,8 @@ class Rounds:
         fields.pop(FOLD, None)
         if len(numbers) < LEAST_ROWS:
             raise ValueError(
-                f"{len(numbers)} of {self.size} rows are left to train a network on; {LEAST_ROWS} at least are needed: "
+                f"{len(numbers)} of {min(self.size, source.n)} rows are left to train a network on; {LEAST_ROWS} at "
+                "least are needed: "
                 "give more data, or more of it to the training (rows=)"
             )
         fields |= {view: np.asarray(prepare(fields[view])) for view, prepare in source.preparations.items()}

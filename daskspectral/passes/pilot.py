@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_fields
+from daskspectral.moments.counting import repeats_of
 from daskspectral.moments.dealing import FOLD
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import Trial
@@ -80,6 +81,11 @@ class Pilot:
     def rows(self) -> int:
         """The number of rows m."""
         return len(self.fold)
+
+    @property
+    def repeats(self) -> float:
+        """How often each row counts by its weight, 1 or more."""
+        return repeats_of(self.fields["weight"]) if "weight" in self.fields else 1.0
 
     def thinned(self, size: int, kept: NDArray[np.bool_], rng: np.random.Generator) -> tuple[Pilot, NDArray[np.intp]]:
         """About `size` of the rows, all that are `kept` (m,) among them; and which rows they are."""

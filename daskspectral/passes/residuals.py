@@ -86,7 +86,6 @@ def determination(
     sample_weight: Any = None,
     *,
     on_invalid: str = "raise",
-    allow_missing: bool = False,
     progress: bool | None = None,
 ) -> float:
     """R^2 of a function's values (n, m) against y, (n,) for `targets` None or (n, m), averaged over the targets.
@@ -102,8 +101,8 @@ def determination(
     if source.n < 2:
         raise ValueError("R^2 compares with the spread of y, and X has 1 row; give 2 or more")
     scale = function.preparation
-    source = source.allowing_missing(allow_missing).with_preparation(mean=scale.mean, scale=scale.scale)
-    snapshot = Snapshot(source, allow_missing=allow_missing)
+    source = source.with_preparation(mean=scale.mean, scale=scale.scale)
+    snapshot = Snapshot(source)
     plan = plan_rows(source, 2000.0 * function.columns, device=function.device)
     run = Run(source, plan, None, on_invalid, progress, "score", function.device)
     total = run.reduce(_Compare(function))

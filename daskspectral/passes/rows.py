@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.data.batches import usable
 from daskspectral.data.source import Preparation
 from daskspectral.engine.tasks import Tally
 from daskspectral.errors import renumbered
@@ -94,7 +95,7 @@ class RowFunction(ABC):
         for start in range(0, len(rows), step):
             x = np.asarray(preparation(rows[start : start + step]), dtype=float)
             out = result[start : start + step]
-            valid = np.isfinite(x).all(axis=1)
+            valid: NDArray[np.bool_] = np.asarray(usable(x).all(axis=1))
             if not valid.any():
                 out[:] = np.nan
                 continue

@@ -54,7 +54,6 @@ def measure_score(
     check_widths(fitted, source)
     least = min(model.n_components, *(c.shape[1] for c in functions.values()))
     check_rows(source.n, least, f"X has {source.rows}")
-    source = source.allowing_missing(allow_missing)
     laid, device = Discretisation.of(fitted), chosen_device(model.device)
     moments = measure(
         source,
@@ -65,7 +64,7 @@ def measure_score(
         device=device,
         on_invalid=on_invalid,
         progress=progress,
-        snapshot=Snapshot(source, allow_missing=allow_missing),
+        snapshot=Snapshot(source),
         description="score",
     )
     if on_lattice(moments) and lattice_of(moments).size > DENSE:

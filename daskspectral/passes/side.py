@@ -141,9 +141,8 @@ class Side:
         if not isinstance(self.basis, FourierLattice):
             return self
         check_lattice(self.basis, operator, source.dimension_at(self.view))
-        return replace(
-            self, basis=self.basis.laid(source.dimension_at(self.view), None, self.periods_in(source, operator))
-        )
+        periods = self.periods_in(source, operator)
+        return replace(self, basis=self.basis.laid(source.dimension_at(self.view), None, periods, source.n))
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
         """Raise ValueError where the functions do not fit the data, or the operator with derivatives of this order."""

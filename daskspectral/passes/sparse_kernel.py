@@ -51,7 +51,7 @@ class SparseProduct:
             check_fits(n, degree(kernel, x, x[np.random.default_rng(0).permutation(n)[:NEIGHBOURHOODS]]))
             store = None
         else:
-            store = zarr.open_group(scratch, mode="w", attributes={SCRATCH: True})
+            store = zarr.create_group(scratch, overwrite=True, attributes={SCRATCH: True})
 
         def make(start: int) -> csr_array | zarr.Group:
             block = near(kernel, x[start : start + rows], x)

@@ -23,7 +23,7 @@ from daskspectral.engine.costs import Prediction, Work, shown
 from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release, resident
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
-from daskspectral.moments import Measure, Moments, block_rows
+from daskspectral.moments import Digests, Measure, Moments, block_rows
 from daskspectral.moments.coincidence import Coincidence
 from daskspectral.moments.dealing import Dealing, Dealt, Groups
 from daskspectral.moments.folds import gathered
@@ -248,10 +248,10 @@ def measure(
     progress: bool | None,
     snapshot: Snapshot,
     checkpoint: Checkpoint | None = None,
-    start: int = 0,
+    after: Moments | None = None,
     description: str = "fit",
 ) -> Moments:
-    """Measure the moments of the rows from `start` on, in one pass on the active dask scheduler.
+    """Measure the moments of the rows, or of those behind the rows of `after`, in one pass on the active scheduler.
 
     With a `checkpoint` the pass goes on from the sums that it holds. Raises InvalidRowError for the lowest invalid row
     (on_invalid="raise"), PointError for a point that the operator's manifold does not accept, ValueError where no row
@@ -271,14 +271,21 @@ def measure(
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
     release()
     check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
+    start = 0 if after is None else after.rows
+    dtypes = {name: reader.dtype.newbyteorder("<").str for name, reader in source.readers.items()}
+    if after is not None and after.digests is not None:
+        dtypes = {name: after.digests.dtypes.get(name, dtype) for name, dtype in dtypes.items()}
     dropped: Any = touching if rows == "dropped" else None
     if isinstance(basis, FourierLattice):
         dropped = Outside(basis)
-    run = Run(source, plan.ranges, dropped, on_invalid, progress, description, device)
+    run = Run(source, plan.ranges, dropped, on_invalid, progress, description, device, dtypes)
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)
     snapshot.check_unchanged()
+    assert total.digests is not None
+    read = total.digests[np.argsort(total.digests[:, 0])]
+    digests = Digests.of(dtypes, plan.ranges.ranges, read[:, 1:], snapshot.files_behind(plan.ranges.ranges))
     sums, total = dict(total.sums), replace(total, sums={})
     if checkpoint is not None:
         checkpoint.total = total  # its sums are written; those of many folds are large
@@ -301,6 +308,7 @@ def measure(
         _preparation(source, discretisation, operator),
         rows=source.n - start,
         right_basis=right,
+        digests=digests,
         folds=folds,
         landmark_rows=rows,
         penalty=discretisation.penalty,

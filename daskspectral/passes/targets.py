@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.data.batches import LARGEST
 from daskspectral.data.source import Source
 from daskspectral.operators.regression import Regression
 
@@ -15,7 +16,6 @@ Array = NDArray[np.floating[Any]]
 FIRST = 1000  # rows
 FAR = 10.0  # standard deviations of a mean from 0
 GRID = 8.0  # standard deviations between origins, so that parts of the same data have the same
-LARGEST = 1e153  # whose squares do not overflow
 LARGE = 1e60  # whose squares are far from overflow, and those of 1 over it from underflow
 
 

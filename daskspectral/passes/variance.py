@@ -148,8 +148,7 @@ def variance_bound(
         raise ValueError(
             f"{label_of('x')} has {source.n_features_in} columns, and the model was fitted on {model.n_features_in_}"
         )
-    source = source.allowing_missing(allow_missing)
-    snapshot = Snapshot(source, allow_missing=allow_missing)
+    snapshot = Snapshot(source)
     source = Discretisation(moments.basis, model.preparation_).prepared(source, operator)
     measure = Measure(moments.basis, moments.basis, operator.forms, {}, operator, "float64", ROWS)
     task = FormSpread(measure, span, model.coefficients_, model.eigenvalues_)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from daskspectral.data.folder import Prefix
-from daskspectral.data.remote import connect, reaching, stored
-from daskspectral.data.writer import local_path, refuse_unwritable
+from daskspectral.data.remote import stored
+from daskspectral.data.writer import local_path, refuse_unwritable, write_file
 from daskspectral.plot.common import require_matplotlib
 
 if TYPE_CHECKING:
@@ -40,22 +39,6 @@ def save_figure(
     drawn = io.BytesIO()
     figure.savefig(drawn, format=_suffix(path).removeprefix("."), dpi=dpi)
     write_file(path, drawn.getvalue())
-
-
-def write_file(path: Location, data: bytes) -> None:
-    """Write a file at a path or URL; it appears whole or not at all."""
-    target = local_path(path)
-    if target is None:
-        files, root = connect(path)
-        with reaching(path, writing=True, files=files):
-            files.pipe_file(root, data)
-        return
-    staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    try:
-        staging.write_bytes(data)
-        staging.replace(target)
-    finally:
-        staging.unlink(missing_ok=True)
 
 
 def refuse_picture(path: Location, overwrite: bool) -> None:

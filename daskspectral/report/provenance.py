@@ -47,8 +47,6 @@ def origin(model: Any, *, about: str, settings: str | None, saved: str | None) -
     moments = model if isinstance(model, Moments) else getattr(model, "moments_", None)
     if isinstance(moments, Moments):
         found["fingerprint"] = f"{moments.fingerprint}, of basis, operator and columns: sums with the same one add"
-        if moments.head:
-            found["data"] = f"{moments.head}, a digest of the first rows"
     more: list[Any] = []
     described = {key: cut(str(value)) for key, value in facts(model, details=True).items()}
     more.append(Table("What was measured", [["name", "value"], *([key, value] for key, value in described.items())]))

@@ -9,11 +9,12 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.data.remote import stored
+from daskspectral.data.writer import write_file
 from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.notebook import head_of
 from daskspectral.moments import Moments
 from daskspectral.plot.common import require_matplotlib
-from daskspectral.plot.files import Location, refuse_file, write_file
+from daskspectral.plot.files import Location, refuse_file
 from daskspectral.report.page import rendered
 from daskspectral.report.provenance import cost, origin
 from daskspectral.report.sections import sections_of

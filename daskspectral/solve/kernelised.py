@@ -303,6 +303,7 @@ class LearnedKernel(ParameterKernel):
     """
 
     expects: ClassVar = {"kernel": Kernel}
+    shapes: ClassVar = {"points": "nd", "whitening": "nq", "factor": "qr"}
 
     kernel: Kernel
     points: Array = field(repr=False)

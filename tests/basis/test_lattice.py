@@ -147,12 +147,21 @@ def test_copies_are_equal(lattice: FourierLattice) -> None:
 
 def test_defaults_by_dimension() -> None:
     for d, m in ((1, 200), (2, 15), (3, 5), (4, 2)):
-        assert FourierLattice().laid(d, None, None).orders == (m,) * d
+        assert FourierLattice().laid(d, None, None, 20_000).orders == (m,) * d
     with pytest.raises(ValueError, match="not known before it is fitted"):
         _ = FourierLattice(3).size
     with pytest.raises(ValueError, match="no box before it is fitted"):
         _ = FourierLattice((3, 3)).period
     assert FourierLattice([2, 3], box=np.array([[0, 1], [0, 2]])) == FourierLattice((2, 3), box=((0, 1), (0, 2)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("d", "rows", "m"), [(1, 300, 37), (2, 30, 1), (2, 300, 3), (2, 3844, 15), (3, 1000, 2)])
+def test_frequencies_that_are_left_open_suit_the_rows(d: int, rows: int, m: int) -> None:
+    for lattice in (FourierLattice(), FourierLattice(box=[(0, 1)] * d)):
+        laid = lattice.laid(d, [(0, 1)] * d, None, rows)
+        assert laid.orders == (m,) * d
+        assert laid.size <= rows / 4 or m == 1
+    assert FourierLattice(7).laid(d, None, None, rows).orders == (7,) * d
 
 
 @pytest.mark.parametrize(

@@ -336,10 +336,11 @@ def test_a_scheduler_that_never_answers_is_an_error_within_the_timeout() -> None
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
         arguments = ["fit", "points.zarr", *FIT, "--out", "m.zarr", "--scheduler", address, "--connect-timeout", "2"]
-        result = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        result = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 1
     assert f"Error: no dask scheduler answers at {address}" in result.stderr
-    assert "nothing came back within --connect-timeout 2 s" in result.stderr
+    late = "nothing came back within --connect-timeout 2 s|Timed out trying to connect to tcp://.* after 2.0 s"
+    assert re.search(late, result.stderr)  # the latter where even the connection took so long
     assert "Traceback" not in result.stderr
     assert os.listdir() == ["points.zarr"]
 
@@ -357,7 +358,7 @@ def test_an_address_where_another_protocol_is_spoken_is_an_error_that_says_so() 
         threading.Thread(target=answer, daemon=True).start()
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         arguments = ["fit", "points.zarr", *FIT, "--out", "m.zarr", "--scheduler", address, "--connect-timeout", "2"]
-        result = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        result = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=600, check=False)
         server.shutdown(socket.SHUT_RDWR)
     assert result.returncode == 1
     assert f"Error: no dask scheduler answers at {address}" in result.stderr
@@ -371,7 +372,7 @@ def interrupted(arguments: list[str], number: int) -> subprocess.CompletedProces
         "import daskspectral.data.batches as batches, daskspectral.data.writer as writer, daskspectral.cli as cli\n"
         "def slow(function):\n"
         "    def call(*a, **k):\n"
-        "        open('started', 'w').close(); time.sleep(0.02)\n"
+        "        open('started', 'w').close(); time.sleep(0.5)\n"  # so that no run ends before the signal comes
         "        return function(*a, **k)\n"
         "    return call\n"
         "batches.Batches._clean = slow(batches.Batches._clean)\n"
@@ -382,13 +383,10 @@ def interrupted(arguments: list[str], number: int) -> subprocess.CompletedProces
         f"cli.main({arguments!r})"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(3000):
-        if Path("started").exists() or process.poll() is not None:
-            break
+    while not Path("started").exists() and process.poll() is None:
         time.sleep(0.01)
-    time.sleep(0.1)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     Path("started").unlink()
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pty
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 import zarr
 
 from daskspectral.cli import main
+from daskspectral.cli.terminal import Formatter
+from daskspectral.data.writer import progress_bar
+from daskspectral.engine.progress import Progress
 
 FAULT = "(this is a fault of daskspectral; --debug shows where)"
 # as an object store's package would define it
@@ -32,7 +39,7 @@ ERRORS = {
     ),
     "Error: the object store cannot be used: HttpError: Anonymous caller": GCS("Anonymous caller"),
     "Error: the disk is full": OSError("the disk is full"),
-    "Error: MemoryError": MemoryError(),
+    "Error: there is not enough memory": MemoryError(),
 }
 
 
@@ -72,7 +79,9 @@ def test_a_terminal_that_goes_away_ends_a_run_as_sigterm_does(tmp_path: Path) ->
         "import os, signal, sys, time\n"
         "import daskspectral.cli as cli, daskspectral.store as store\n"
         "def load(path, trusted=()):\n"
-        "    open('started', 'w').close(); time.sleep(30)\n"
+        "    open('started', 'w').close()\n"
+        "    while True:\n"
+        "        time.sleep(0.1)\n"
         "store.load = load\n"
         "try:\n"
         "    cli.main(['info', 'm.zarr'])\n"
@@ -85,6 +94,7 @@ def test_a_terminal_that_goes_away_ends_a_run_as_sigterm_does(tmp_path: Path) ->
         os.execv(sys.executable, [sys.executable, "-c", code])
     while not (tmp_path / "started").exists():
         assert os.waitpid(pid, os.WNOHANG) == (0, 0)
+        time.sleep(0.01)
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGHUP
     assert (tmp_path / "code").read_text() == "129"
@@ -100,3 +110,60 @@ def test_nohup_is_obeyed() -> None:
         "print('lives')\n"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"lives\n"
+
+
+EVIL = "a\x1b]0;title\x07\x9b2J\u202eb"
+"""A name with which a file sets the title of a terminal, empties it and turns the text around."""
+SHOWN = r"a\x1b]0;title\x07\x9b2J\u202eb"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["verify", "g.zarr"],
+        ["verify", f"{EVIL}/none"],
+        ["info", EVIL],
+        ["--debug", "info", EVIL],
+        ["info", "x", f"--{EVIL}"],
+        ["info", "x", "--config", "run.yaml"],
+        ["fit", f"{EVIL}/none", "--out", "o.zarr", "--log-file", "run.log"],
+    ],
+    ids=repr,
+)
+def test_names_are_printed_without_control_characters(
+    line: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    zarr.create_group("g.zarr").create_array(EVIL, data=np.ones((3, 1)))
+    Path("run.yaml").write_text(yaml.safe_dump({EVIL: 1}))
+    with suppress(SystemExit):
+        main(line)
+    shown = "".join(capsys.readouterr())
+    assert SHOWN in shown
+    if "run.log" in line:
+        shown += Path("run.log").read_text()
+        assert SHOWN in shown.partition("failed: ")[2]
+    assert all(c.isprintable() or c == "\n" for c in shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"{EVIL} \udc80 https://token@host/x?sig=token s3://b/x", f"{SHOWN} \\udc80 https://***@host/x?*** s3://b/x"),
+        ("at tcp://u:p/w@h: no", "at tcp://***@h: no"),
+        ("https:/u:p@h, https://h/x#sig=token; https://h/x;token", "https:/***@h, https://h/x#*** https://h/x;***"),
+        ("no bucket s3://b: make it, or mend s3://b/a@c", "no bucket s3://b: make it, or mend s3://b/a@c"),
+        ("at tcp://127.0.0.1:87 (u@h), s3://b/run@2024", "at tcp://127.0.0.1:87 (u@h), s3://b/run@2024"),
+    ],
+)
+def test_logs_and_warnings_have_no_control_characters_and_no_credentials(text: str, shown: str) -> None:
+    assert Formatter().format(logging.makeLogRecord({"msg": "%s", "args": (text,)})) == shown
+
+
+def test_progress_bars_have_no_control_characters() -> None:
+    with progress_bar(9, f"{EVIL} to x", True) as bar:
+        assert bar.desc.startswith(f"{SHOWN} to x")
+    with Progress(9, EVIL, True) as shown:
+        shown.advance(1, loss=EVIL)
+        assert shown._bar.desc.startswith(SHOWN)
+        assert shown._bar.postfix == f"loss={SHOWN}"

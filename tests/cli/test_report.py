@@ -30,7 +30,7 @@ def test_a_page_with_the_settings_kept_beside_the_model() -> None:
     assert facts("report model.zarr --out alone.htm") == {"report": "alone.htm"}
     words = Page(Path("alone.htm").read_text(encoding="utf-8")).words
     assert "over the landmarks" in words
-    assert done("report --config report.html.yaml --out again.html") == "report: again.html\n"
+    assert done("report model.zarr x.zarr --config report.html.yaml --out again.html") == "report: again.html\n"
     assert Path("again.html").read_bytes() == Path("report.html").read_bytes()
 
 
@@ -47,7 +47,7 @@ def test_the_second_view_of_cross() -> None:
     words = Page(Path("both.html").read_text(encoding="utf-8")).words
     assert "over rows of the data" in words
     assert "over rows of the second view" in words
-    done("report --config both.html.yaml --out again.html")
+    done("report c.zarr x.zarr --view y.zarr --config both.html.yaml --out again.html")
     assert Path("again.html").read_bytes() == Path("both.html").read_bytes()
     done("report c.zarr x.zarr --out one.html")
     assert "over rows of the second view" not in Page(Path("one.html").read_text(encoding="utf-8")).words

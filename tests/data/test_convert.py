@@ -229,7 +229,7 @@ def test_array_that_reads_back_differently_never_appears(
     read_back = convert_module._read_back
 
     def after_damage(array: Any, checksum: int, path: Path) -> None:
-        (chunk,) = tmp_path.glob(".x.zarr.*.partial/c/1/0")
+        (chunk,) = tmp_path.glob(".x.zarr.*.partial/new/c/1/0")
         if damage == "missing":
             chunk.unlink()
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,77 @@ def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
         run(tmp_path / "empty")
     with pytest.raises(ValueError, match=r"shape \(0, 3\): there are no rows"):
         run(tmp_path / "rows.npy")
+
+
+def write(path: Path) -> Path:
+    """A table in the format that the path's ending says."""
+    if path.suffix == ".npy":
+        np.save(path, VALUES)
+    elif path.suffix == ".npz":
+        np.savez_compressed(path, x=VALUES)
+    elif path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=VALUES, compression="gzip")
+    elif path.suffix == ".nc":
+        xr.Dataset({"x": (("n", "d"), VALUES)}).to_netcdf(path)
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.table({"a": VALUES[:, 0]}), path)
+    else:
+        path.write_text("a,b\n1,2\n")
+    return path
+
+
+@pytest.mark.parametrize("damage", ["cut short", "of noise"])
+@pytest.mark.parametrize("ending", ["npy", "npz", "h5", "nc", "parquet", "csv"])
+def test_a_file_that_its_library_cannot_read_is_an_error_that_names_it(
+    tmp_path: Path, ending: str, damage: str
+) -> None:
+    if (ending, damage) == ("csv", "cut short"):
+        pytest.skip("any beginning of a table of text is one")
+    source = write(tmp_path / f"x.{ending}")
+    whole = source.read_bytes()
+    noise = np.random.default_rng(0).bytes(len(whole))
+    source.write_bytes(whole[: len(whole) * 3 // 4] if damage == "cut short" else noise)
+    with pytest.raises(OSError, match=rf"x\.{ending} (cannot be read: it is damaged|is cut short)") as caught:
+        run(source)
+    assert type(caught.value) is OSError
+
+
+@pytest.mark.parametrize("ending", ["npz", "h5", "parquet"])
+def test_damage_that_is_found_while_rows_are_read_names_the_file(tmp_path: Path, ending: str) -> None:
+    source = write(tmp_path / f"x.{ending}")
+    data = bytearray(source.read_bytes())
+    start = {"npz": 200, "h5": len(data) - 200, "parquet": 20}[ending]
+    data[start : start + 20] = bytes(20)
+    source.write_bytes(data)
+    with pytest.raises(OSError, match=rf"x\.{ending} cannot be read: it is damaged") as caught:
+        run(source)
+    assert type(caught.value) is OSError
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ("(10**12, 3)", "cannot be read: it is damaged"),
+        ("(1000000000000, 3)", "is cut short"),
+        ("(10000000000000000000000, 3)", "is cut short"),
+        ("(-3, 3)", r"has shape \(-3, 3\): there are no rows"),
+        ("(3, 3", "cannot be read: it is damaged"),
+    ],
+)
+def test_a_header_that_promises_what_is_not_there(tmp_path: Path, ending: str, shape: str, message: str) -> None:
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(72)
+    source = tmp_path / f"x.{ending}"
+    if ending == "npy":
+        source.write_bytes(data)
+    else:
+        with zipfile.ZipFile(source, "w") as archive:
+            archive.writestr("x.npy", data)
+    with pytest.raises((ValueError, OSError), match=rf"x\.{ending} {message}") as caught:
+        run(source)
+    assert type(caught.value) in (ValueError, OSError)
 
 
 def test_missing_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

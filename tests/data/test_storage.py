@@ -38,7 +38,7 @@ def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     opened = Path.open
 
     def open_there(path: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
-        lost = folder in path.parents and "r" not in mode and "zarr.json" not in path.name
+        lost = folder in path.parents and "r" not in mode and "zarr.json" not in path.name and path.name != ".lease"
         return opened(Path("/dev/full") if lost else path, "wb" if lost else mode, *args, **options)
 
     monkeypatch.setattr(Path, "open", open_there)
@@ -100,6 +100,19 @@ def test_a_full_disk_in_the_shell(full: Path, tmp_path: Path, capsys: pytest.Cap
     with pytest.raises(SystemExit):
         main(f"fit {tmp_path}/x.zarr --landmarks 20 --out {full}/m.zarr --no-progress".split())
     assert re.search(rf"Error: .*No space left on device while writing {full}/m\.zarr", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(("command", "name"), [("plot", "spectrum.png"), ("report", "report.html")])
+def test_a_full_disk_of_a_picture_or_a_report_is_an_error_with_the_path(
+    command: str, name: str, full: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model().fit(X[:500]).save(tmp_path / "m.zarr")
+    with pytest.raises(SystemExit):
+        main([command, f"{tmp_path}/m.zarr", "--out", f"{full}/{name}"])
+    told = capsys.readouterr().err
+    assert told.splitlines()[-1].startswith("Error: ")
+    assert f"No space left on device while writing {full}/{name}, of which nothing was kept: free some space" in told
+    assert os.listdir(full) == []
 
 
 def test_other_errors_of_writing_are_left_alone(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from daskspectral.data import replacing
 from daskspectral.data.readers import open_zarr
 from daskspectral.data.writer import (
     create_array,
@@ -79,9 +83,10 @@ def test_old_array_survives_an_error_while_it_is_replaced(tmp_path: Path) -> Non
 def test_old_array_is_put_back_when_the_rename_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "x.zarr", np.ones((3, 2)))
     rename = Path.rename
+    monkeypatch.setattr(replacing, "_exchanged", lambda one, other: False)
 
     def fail_on_the_new_one(self: Path, target: Path) -> Path:
-        if self.suffix == ".partial":
+        if self.name == replacing.NEW:
             raise OSError("no space")
         return rename(self, target)
 
@@ -89,6 +94,17 @@ def test_old_array_is_put_back_when_the_rename_fails(tmp_path: Path, monkeypatch
     with pytest.raises(OSError, match="no space"):
         write(tmp_path / "x.zarr", np.zeros((3, 2)), overwrite=True)
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "x.zarr", mode="r")[:], 1.0)
+    assert names(tmp_path) == ["x.zarr"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no exchange of two folders")
+def test_a_store_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "x.zarr", np.ones(2))
+    (tmp_path / "x.zarr").chmod(0o700)
+    monkeypatch.setattr(Path, "rename", lambda *names: pytest.fail("a second step"))
+    write(tmp_path / "x.zarr", np.zeros(2), overwrite=True)
+    assert (tmp_path / "x.zarr").stat().st_mode & 0o777 == 0o700  # nobody can read it who could not before
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "x.zarr", mode="r")[:], 0.0)
     assert names(tmp_path) == ["x.zarr"]
 
 
@@ -200,7 +216,7 @@ def test_wrong_sizes_are_refused(tmp_path: Path) -> None:
 def test_a_store_that_cannot_be_deleted_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "x.zarr", np.ones(2))
     monkeypatch.setattr("shutil.rmtree", lambda path, ignore_errors: None)
-    with pytest.warns(UserWarning, match=r"left at .*\.x\.zarr\.\w+\.replaced"):
+    with pytest.warns(UserWarning, match=r"left at .*\.x\.zarr\.\w+\.partial"):
         write(tmp_path / "x.zarr", np.zeros(2), overwrite=True)
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "x.zarr", mode="r")[:], 0.0)
 
@@ -234,3 +250,20 @@ def test_url_of_other_objects_is_never_replaced() -> None:
         file.write("1")
     with pytest.raises(FileExistsError, match="other objects, not a zarr store"):
         refuse_existing("memory://test_writer/papers", True)
+
+
+def test_what_a_live_run_writes_stays_and_what_a_dead_one_left_goes(tmp_path: Path) -> None:
+    with create_array(tmp_path / "x.zarr", (2,), "float64") as array:
+        array[:] = 1.0
+        (live,) = tmp_path.iterdir()
+        write(tmp_path / "x.zarr.zarr", np.ones(2))
+        made = tmp_path / ".x.zarr.00000000.partial"
+        made.mkdir()  # by a run that is about to take its lease
+        dead = shutil.copytree(live, tmp_path / ".x.zarr.11111111.partial")
+        lease = json.loads((live / ".lease").read_text())
+        (dead / ".lease").write_text(json.dumps(lease | {"started": "1"}))
+        refuse_existing(tmp_path / "x.zarr", False)
+        assert set(tmp_path.iterdir()) == {live, made, tmp_path / "x.zarr.zarr"}
+    os.utime(made, (0, 0))
+    write(tmp_path / "x.zarr", np.zeros(2), overwrite=True)
+    assert names(tmp_path) == ["x.zarr", "x.zarr.zarr"]

@@ -114,7 +114,7 @@ def test_ranges_of_the_same_number_are_told_apart(tmp_path: Path) -> None:
     run.agree(Plan(((0, 5), (5, 9))))
     run.agree(Plan(((0, 4), (4, 9))))  # no sums so far
     run.add(1, Total({"s": np.ones(2)}, 2.0, 2))
-    found = Checkpoint.open(tmp_path / "run.zarr", {}, 0.0)
+    found = Checkpoint.open(tmp_path / "run.zarr", {}, {}, 0.0)
     assert found is not None
     found.agree(Plan(((0, 4), (4, 9))))
     with pytest.raises(ValueError, match=r"differs: rows of the ranges"):
@@ -124,7 +124,7 @@ def test_ranges_of_the_same_number_are_told_apart(tmp_path: Path) -> None:
 def test_long_texts_are_shown_where_they_differ(tmp_path: Path) -> None:
     Checkpoint.start(tmp_path / "run.zarr", {"a": "x" * 90 + "1", "b": {"c": 1, "d": 2}}, {}, 0.0)
     with pytest.raises(ValueError, match="another run") as caught:
-        Checkpoint.open(tmp_path / "run.zarr", {"a": "x" * 90 + "2", "b": {"c": 1, "d": 3}}, 0.0)
+        Checkpoint.open(tmp_path / "run.zarr", {"a": "x" * 90 + "2", "b": {"c": 1, "d": 3}}, {}, 0.0)
     assert "xx1'" in str(caught.value)
     assert "xx2'" in str(caught.value)
     assert "b d (then 2, now 3)" in str(caught.value)

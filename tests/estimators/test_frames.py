@@ -138,6 +138,15 @@ def test_names_are_checked_and_forgotten() -> None:
     assert not hasattr(spectral().fit(pd.DataFrame(X)), "feature_names_in_")
 
 
+def test_columns_of_the_same_name_are_refused() -> None:
+    model = spectral().fit(FRAME)
+    table = pa.table([X[:, 0], X[:, 1], X[:, 2]], names=["a", "b", "a"])
+    for same in (FRAME.set_axis(["a", "b", "a"], axis=1), table):
+        for call in (model.transform, spectral().fit, dsp.DiffusionMap(2.0).fit):
+            with pytest.raises(ValueError, match="several columns of X are named 'a', and names tell columns apart"):
+                call(same)
+
+
 def test_names_of_views_and_trajectories() -> None:
     other = FRAME.rename(columns=str.upper)
     pair = dsp.SpectralDecomposition(Cross(), Gaussian(1.0), n_landmarks=20, n_components=3).fit((FRAME, other))

@@ -586,7 +586,7 @@ def test_checkpoint(name: str, solver: str, tmp_path: Path, monkeypatch: pytest.
     np.testing.assert_array_equal(resumed.predict(points), whole.predict(points))
     for one, other_one in zip(resumed.coef_, whole.coef_, strict=True):
         np.testing.assert_array_equal(one, other_one)
-    assert resumed.moments_.head == whole.moments_.head
+    np.testing.assert_array_equal(resumed.moments_.digests.table, whole.moments_.digests.table)
 
 
 def test_a_checkpoint_is_of_one_manifold_and_group(tmp_path: Path) -> None:
@@ -665,7 +665,7 @@ def test_updates_that_do_not_fit(fitted: dsp.InvariantRegressor) -> None:
     more = np.tile(X, (2, 1))
     with pytest.raises(ValueError, match=r"X has 400 rows, and the model has seen 400: there is nothing to add"):
         fitted.update(X, Y)
-    with pytest.raises(ValueError, match=r"its first rows differ"):
+    with pytest.raises(ValueError, match=r"X differs from what was measured in rows 0 to 400"):
         fitted.update(more[::-1], np.tile(Y, 2))
     with pytest.raises(ValueError, match=r"the data are for Regression.*and the model was fitted on Regression"):
         fitted.update(more, np.tile(PAIR, (2, 1)))

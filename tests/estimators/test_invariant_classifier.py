@@ -320,6 +320,8 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({}, np.zeros(N), r"y has one class, 0.0, and a classifier tells two or more apart"),
     ({}, np.full(N, np.nan), r"y has no labels beside 400 rows whose label is missing, and"),
     ({}, FRACTIONS, r"y is continuous, with values such as 0.5, which name no class; give labels of classes, or"),
+    ({}, np.where(NUMBERS, NUMBERS, np.inf), r"y is continuous, with values such as inf, which name no class"),
+    ({}, np.array([-np.inf, 1.0] * 200, dtype=object), r"y is continuous, with values such as -inf, which name no"),
     ({}, np.arange(N), r"y has 400 distinct labels in 400 rows: too few rows for each class"),
     ({}, NUMBERS[:-1], r"y has 399 rows and X has 400; they go together row by row"),
     ({}, np.eye(3)[NUMBERS], r"y must have shape \(n,\), a label for each row; it has shape \(400, 3\)"),

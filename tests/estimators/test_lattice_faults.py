@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,24 @@ def test_rows_that_leave_nothing_of_the_box_are_an_error_and_no_lattice_is_chose
     with pytest.warns(TrustWarning):
         model = fitted(x, "auto")
     assert isinstance(model.basis_.parts[-1], LandmarkBasis)
+
+
+def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
+    given: dict[str, Any] = {"kernel": Matern(1.5, 1.0), "penalty": 1.0}
+    x = np.random.default_rng(0).laplace(size=(2000, 2))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", TrustWarning)
+        fitted(x, FourierLattice(6), **given)
+    assert not [w for w in told if "outliers" in str(w.message)]
+    x[::400] = 100.0
+    with pytest.warns(TrustWarning, match=r"0\.25 % of the rows are outliers of column 1: .* to 100, and"):
+        fitted(x, FourierLattice(6), **given)
+
+
+def test_a_few_rows_have_few_functions() -> None:
+    model = fitted(SQUARE[:300], kernel=Matern(1.5, 2.0), penalty=1.0)
+    assert model.basis_.size == 49
+    np.testing.assert_allclose(model.eigenvalues_, [0, 1, 1, 2], atol=0.3)
 
 
 def test_rows_of_weight_0_set_no_box() -> None:

@@ -138,6 +138,7 @@ def test_refused_before_the_pass(changes: Any, x: Any, error: Any, message: str)
         ({}, np.column_stack([X[:, 0], np.ones(len(X))]), "column 1 is 1 in every row, .*choose other columns"),
         ({"columns": [2]}, np.column_stack([X, np.ones(len(X))]), "column 2 is 1 in every row"),
         ({}, np.ones((50, 2)), "column 0 is 1 in every row"),
+        ({}, X * [1e-9, 1.0], "column 1 is 1e.09 times as wide as column 0.*choose some"),
         ({}, X[:1], r"X has 1 row \(n_samples = 1\), and SpectralDecomposition needs 2 or more"),
         (
             {},

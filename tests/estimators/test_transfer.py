@@ -357,3 +357,15 @@ def test_from_a_shell(folder: Path) -> None:
         result = CliRunner().invoke(command, ["fit", str(points), *map(str, bad), "--out", str(folder / "no.zarr")])
         assert result.exit_code == 2
         assert "--lag" in result.output
+
+
+def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_chunks_choose() -> None:
+    """Also where the pilot reads a part of the chunks; in other chunks it may see other rows, and choose otherwise."""
+    x = np.random.default_rng(0).standard_normal((520, 3)).cumsum(axis=0)
+    components = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(x)
+    computed = components.transform(da.from_array(x, chunks=(2, 3)))
+    stored = da.from_array(np.asarray(computed), chunks=computed.chunks)
+    options: dict[str, Any] = {"n_landmarks": 5, "penalty": 1.0, "n_components": 3, "random_state": 0}
+    models = [dsp.SpectralDecomposition(Transfer(1), Gaussian("auto"), **options).fit(z) for z in (computed, stored)]
+    assert_same_bits(models[0].moments_, models[1].moments_)
+    np.testing.assert_array_equal(models[0].singular_values_, models[1].singular_values_)

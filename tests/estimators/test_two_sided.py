@@ -388,7 +388,7 @@ def test_appended_pairs_are_folded_in() -> None:
     with pytest.raises(ValueError, match="X has 2000 rows, and the model has seen 2000"):
         model.update((X, Y))
     other = make(**options).fit((X[:900], Y[:900]))
-    with pytest.raises(ValueError, match="its first rows differ"):
+    with pytest.raises(ValueError, match="y differs from what was measured in rows 0 to 900"):
         other.update((X, Y + 1))
     potential = make(Schroedinger(), kernel=Gaussian(2.0), landmarks=X[:9])
     first = potential.fit(X[:900], fields={"potential": POTENTIAL[:900]}).update(X, fields={"potential": POTENTIAL})

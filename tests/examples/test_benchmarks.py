@@ -46,6 +46,7 @@ def test_every_script_tells_what_it_measures(name):
         "gpu",
         "hermite",
         "invariant_dimensions",
+        "kills",
         "lattice_fit",
         "many_functions",
         "mode_rates",

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral.basis import FourierLattice
 from daskspectral.errors import WeightWarning
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Moments
@@ -86,6 +88,19 @@ def test_regression_counts_rows_and_says_nothing() -> None:
     )
     assert one.alpha_ == pytest.approx(other.alpha_, rel=1e-6)
     np.testing.assert_allclose(one.predict(X), other.predict(X), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("basis", "weights"), [(FourierLattice(8), np.ones(200)), (None, UNEVEN[:200])], ids=["lattice", "landmarks"]
+)
+def test_the_unit_of_weights_does_not_decide_what_is_chosen(basis: Any, weights: NDArray[Any]) -> None:
+    x = np.random.default_rng(1).standard_normal((200, 1))
+    model = dsp.SpectralDecomposition(basis=basis, n_landmarks=20, n_components=3, random_state=0)
+    one, other = (clone(model).fit(x, sample_weight=unit * weights) for unit in (10.0, 1e3))
+    chosen = [fitted.choice_.candidates[0] for fitted in (one, other)]
+    assert chosen[0].kernel == chosen[1].kernel
+    assert chosen[1].penalty == pytest.approx(100 * chosen[0].penalty)
+    np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-6, atol=1e-9)
 
 
 @settings(max_examples=20, deadline=None)

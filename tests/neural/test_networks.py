@@ -280,7 +280,7 @@ def test_fits_that_cannot_work_are_refused_before_any_training() -> None:
     drift = dsp.form(lambda f, g, x: dsp.inner(f, dsp.partial(g, 1, 0)))
     with pytest.raises(ValueError, match="no loss is known"):
         fitted(x, BilinearForm(drift, "eigen"))
-    with pytest.raises(ValueError, match="rows are left to train a network on; 100 at least are needed"):
+    with pytest.raises(ValueError, match="91 of 110 rows are left to train a network on; 100 at least are needed"):
         fitted(x[:110])
     form = dsp.form(lambda f, g, x: dsp.inner(dsp.second(f), dsp.second(g)))
     with pytest.raises(dsp.errors.SmoothnessError, match="networks are differentiated once"):

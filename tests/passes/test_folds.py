@@ -230,6 +230,8 @@ def test_rows_by_coordinate_by_class_and_by_time() -> None:
         (np.zeros(N), "there is only 0.0; two at least are needed"),
         (np.arange(N - 1) % 3, f"folds has {N - 1} rows and X has {N}; they go together row by row"),
         (np.where(np.arange(N) == 7, np.nan, 1.0), "must be finite; row 7 has nan"),
+        (np.array([-np.inf, 1.0, 2] * 100, dtype=object), "must be finite; row 0 has -inf"),
+        ([], "there is none; two at least are needed"),
         ([1, "a", None] * 5, "values of one kind"),
     ],
 )

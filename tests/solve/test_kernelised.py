@@ -81,7 +81,7 @@ def test_proved_optimal(n: int, weight: float) -> None:
     np.testing.assert_allclose(np.diag(b), problem.d, rtol=1e-7)
     assert scipy.linalg.eigvalsh(b)[0] > -1e-10
     slack = scipy.linalg.eigvalsh(np.diag(found.dual) - cost)
-    assert slack[0] > -n * np.finfo(float).eps * slack[-1]  # the rounding of eigvalsh
+    assert slack[0] > -10 * n * np.finfo(float).eps * slack[-1]  # the rounding of eigvalsh, on any threads of BLAS
     assert float(np.vdot(cost, b)) == pytest.approx(found.objective, abs=1e-7)
     assert found.dual @ problem.d - found.objective < 1e-7 * found.objective
     assert found.merit < 1e-7

@@ -118,11 +118,11 @@ def test_what_is_missing_or_wrong_is_told_by_every_command(
 def test_settings_at_a_url_give_the_same_bits(server: Server, points: str) -> None:
     fit = f"fit {points} {FEW} --out s3://data/m.zarr"
     assert called(fit, server).exit_code == 0
-    assert "out: s3://data/m.zarr\n" in called("info s3://data/m.zarr --settings", server).output
+    assert f"points: {points}\n" in called("info s3://data/m.zarr --settings", server).output
     assert called("plot s3://data/m.zarr --out s3://data/s.png", server).exit_code == 0
     for line in (
-        "fit --config s3://data/m.zarr --out again.zarr",
-        "plot --config s3://data/s.png.yaml --out again.png",
+        f"fit {points} --config s3://data/m.zarr --out again.zarr",
+        "plot s3://data/m.zarr --config s3://data/s.png.yaml --out again.png",
     ):
         result = called(line, server)
         assert result.exit_code == 0, result.output

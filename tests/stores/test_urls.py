@@ -148,9 +148,10 @@ def test_every_command(server: Server, x: np.ndarray, capsys: pytest.CaptureFixt
     [
         (["anon"], "key=value is wanted"),
         (["=x"], "key=value is wanted"),
-        (["anon=true", "anon=false"], "anon is given twice"),
-        (["endpont_url=http://127.0.0.1:9"], "endpont_url, which s3:// does not take; did you mean endpoint_url?"),
-        (["endpoint_url=nowhere"], "endpoint_url='nowhere', which is no URL"),
+        (["anon=true", "anon=false"], "one of the keys is given twice"),
+        (["endpont_url=http://127.0.0.1:9"], "endpont_url (did you mean endpoint_url?), which is not among"),
+        (["endpoint_url=nowhere"], "an endpoint_url that is no URL"),
+        (["consistency=md5"], "consistency, which s3:// does not take"),
     ],
 )
 def test_options_that_cannot_be_used(given: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,6 +166,8 @@ def test_options_are_plain_data() -> None:
     with pytest.raises(TypeError, match="a mapping such as"), using(["anon"]):  # type: ignore[arg-type]
         pass
     with pytest.raises(TypeError, match="holds plain data; session is object"), using({"session": object()}):
+        pass
+    with pytest.raises(ValueError, match="has asynchronous, which is set as"), using({"asynchronous": True}):
         pass
     with using({"anon": True}), using(None):
         from daskspectral.data.remote import options_in_force

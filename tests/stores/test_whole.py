@@ -18,10 +18,11 @@ import zarr
 import daskspectral as dsp
 from daskspectral.cli import main
 from daskspectral.data import lease as leasing
+from daskspectral.data.door import store_at
 from daskspectral.data.folder import Directory, Folder, Prefix
 from daskspectral.data.lease import Lease
 from daskspectral.data.readers import open_zarr
-from daskspectral.data.remote import store_at, using
+from daskspectral.data.remote import using
 from daskspectral.data.unpublished import Unpublished
 from daskspectral.data.writer import create_array, create_group
 from tests.stores import fit_by_epochs

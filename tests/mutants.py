@@ -1,0 +1,213 @@
+"""Which faults the tests of a room catch: mutants of the lines that decide numbers, each against its room's own tests.
+
+    python tests/mutants.py --seed 7 --count 200 --json mutants.json
+
+draws mutants of the files in ROOMS, evenly from every kind of change (the sign of a term, a factor, a comparison, an
+index off by one, a dropped term, a transpose), writes each into a copy of the package, and runs the room's fast tests
+until one fails. A mutant that survives names a line that no test of its room holds. It takes hours, and is no part of
+the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import Queue
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = {
+    "kernels": (["kernels"], ["tests/kernels"]),
+    "forms": (["forms"], ["tests/forms"]),
+    "moments": (["moments", "passes/folds.py"], ["tests/moments", "tests/passes/test_folds.py"]),
+    "solve": (["solve"], ["tests/solve"]),
+    "modes": (["modes"], ["tests/modes"]),
+    "groups": (["groups"], ["tests/groups"]),
+}
+"""Rooms whose numbers users see: their files in the package, and their tests."""
+SIGNS = {ast.Add: "-", ast.Sub: "+"}
+FACTORS = {ast.Mult: "/", ast.Div: "*"}
+COMPARISONS = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
+SECONDS = 300.0  # of one mutant: an endless loop is caught
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed expression: where it stands, and its text before and after."""
+
+    room: str
+    file: str
+    line: int
+    kind: str
+    start: int
+    end: int
+    before: str
+    after: str
+
+
+def mutants_of(room: str, path: Path) -> Iterator[Mutant]:
+    """Every mutant of a file."""
+    source = path.read_text(encoding="utf-8").encode()
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+
+    def place(node: ast.expr) -> tuple[int, int]:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+
+    tree = ast.parse(source)
+    for node in _numbers(tree):
+        start, end = place(node)
+        text = source[start:end].decode()
+        for kind, after in _changes(node, lambda part: source[slice(*place(part))].decode()):
+            file = str(path.relative_to(ROOT))
+            yield Mutant(room, file, node.lineno, kind, start, end, text, f"({after})")
+
+
+def _numbers(tree: ast.AST) -> Iterator[ast.expr]:
+    """Expressions outside of annotations, messages and what is raised."""
+    for field, value in ast.iter_fields(tree):
+        if field in ("annotation", "returns", "decorator_list") or isinstance(tree, (ast.Raise, ast.JoinedStr)):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.expr):
+                yield child
+            if isinstance(child, ast.AST):
+                yield from _numbers(child)
+
+
+def _changes(node: ast.expr, text: object) -> Iterator[tuple[str, str]]:
+    """The kinds of change of an expression, and what it becomes."""
+    assert callable(text)
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right) if not _is_text(node):
+            yield "sign", f"{text(left)} {SIGNS[type(op)]} ({text(right)})"
+            yield "dropped term", text(left)
+        case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as op, right=right) if not _is_text(node):
+            yield "factor", f"{text(left)} {FACTORS[type(op)]} ({text(right)})"
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            yield "sign", text(operand)
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
+            yield "comparison", f"{text(left)} {COMPARISONS[type(op)]} {text(right)}"
+        case ast.Constant(value=bool()):
+            return
+        case ast.Constant(value=int() as number):
+            yield "off by one", str(number + 1)
+        case ast.Constant(value=float() as number):
+            yield "factor", repr(2 * number if number else 1.0)
+        case ast.Attribute(value=value, attr="T"):
+            yield "transpose", text(value)
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    """Whether strings are joined or lists repeated: no arithmetic."""
+    return any(
+        isinstance(side, (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple)) and _no_number(side)
+        for side in (node.left, node.right)
+    )
+
+
+def _no_number(side: ast.expr) -> bool:
+    return not (isinstance(side, ast.Constant) and isinstance(side.value, (int, float, complex)))
+
+
+def drawn(seed: int, count: int, rooms: list[str]) -> list[Mutant]:
+    """Mutants of these rooms at random: as many of each kind as there are, in turn."""
+    kinds: dict[str, list[Mutant]] = {}
+    for room in rooms:
+        for place in ROOMS[room][0]:
+            path = ROOT / "daskspectral" / place
+            for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+                for mutant in mutants_of(room, file):
+                    kinds.setdefault(mutant.kind, []).append(mutant)
+    generator = random.Random(seed)
+    for found in kinds.values():
+        generator.shuffle(found)
+    chosen: list[Mutant] = []
+    while len(chosen) < count and any(kinds.values()):
+        chosen += [kinds[kind].pop() for kind in sorted(kinds) if kinds[kind]]
+    return chosen[:count]
+
+
+def verdict(mutant: Mutant, copy: Path) -> tuple[str, float]:
+    """What the tests of the room say of a mutant in a copy of the project, and the seconds that they took."""
+    path = copy / mutant.file
+    source = path.read_bytes()
+    path.write_bytes(source[: mutant.start] + mutant.after.encode() + source[mutant.end :])
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        run = subprocess.run(
+            [*command, *ROOMS[mutant.room][1]],
+            cwd=copy,
+            env=environment,
+            capture_output=True,
+            timeout=SECONDS,
+            text=True,
+        )
+        failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        found = "survived" if run.returncode == 0 else (failed or ["caught"])[0]
+    except subprocess.TimeoutExpired:
+        found = "caught by the time"
+    finally:
+        path.write_bytes(source)
+    return found, time.perf_counter() - begin
+
+
+def main() -> None:
+    """Draw, run, and print the mutants that survived, with a table by room and kind."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=list(ROOMS))
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.processes) as pool:
+        copies: Queue[Path] = Queue()
+        for number in range(options.processes):
+            copy = Path(folder) / str(number)
+            hidden = shutil.ignore_patterns(".*", "__pycache__", "build")
+            shutil.copytree(ROOT, copy, ignore=hidden)
+            copies.put(copy)
+
+        def judged(mutant: Mutant) -> dict[str, object]:
+            copy = copies.get()
+            try:
+                found, seconds = verdict(mutant, copy)
+            finally:
+                copies.put(copy)
+            print(f"{found[:60]:60} {seconds:6.1f} s  {mutant.file}:{mutant.line} {mutant.kind}", flush=True)
+            return {**asdict(mutant), "verdict": found, "seconds": seconds}
+
+        rows = list(pool.map(judged, drawn(options.seed, options.count, options.rooms)))
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    for row in rows:
+        if row["verdict"] == "survived":
+            print(f"\n{row['file']}:{row['line']} {row['kind']}\n  - {row['before']}\n  + {row['after']}")
+    for key in ("room", "kind"):
+        whole, left = Counter(r[key] for r in rows), Counter(r[key] for r in rows if r["verdict"] == "survived")
+        print(
+            "\n" + "\n".join(f"{name!s:16} {whole[name] - left[name]:4d} of {whole[name]:4d} caught" for name in whole)
+        )
+
+
+if __name__ == "__main__":
+    main()

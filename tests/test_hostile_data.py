@@ -1,0 +1,500 @@
+"""Data of others: nothing that a file says is executed, and none of it hangs or takes the memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import h5py
+import numcodecs
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xarray as xr
+import zarr
+from zarr.core.buffer import cpu
+from zarr.storage import MemoryStore
+
+import daskspectral as dsp
+from daskspectral import store
+from daskspectral.cli import settings, verifying
+from daskspectral.data import bounded, groups
+from daskspectral.data.convert import convert
+from daskspectral.data.folder import Directory
+from daskspectral.data.integrity import check_chunks, list_chunks
+from daskspectral.data.lease import Lease
+from daskspectral.data.readers import MOST_CHUNKS, open_zarr, zarr_reader
+from daskspectral.model_selection import blocks
+
+X = np.random.default_rng(0).standard_normal((40, 2))
+TEXT, PICKLE = {"id": "vlen-utf8"}, {"id": "pickle"}
+UNPICKLED = {"dtype": "|O", "filters": [TEXT], "compressor": PICKLE}  # numcodecs before 0.16.6 runs the command
+BYTES, ZSTD = {"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 0}}
+
+
+def fit(x: Any = X, **options: Any) -> Any:
+    return dsp.SpectralDecomposition(n_components=1, n_landmarks=2, random_state=0).fit(x, **options)
+
+
+def v2(path: Path, dims: str = "", **changed: Any) -> Path:
+    """An array of format 2 whose only chunk is a pickle that makes the file `executed` beside it."""
+    path.mkdir(parents=True)
+    shape = [40, 2] if dims in ("", "tc") else [40]
+    described = {"zarr_format": 2, "shape": shape, "chunks": shape, "dtype": "<f8", "fill_value": None, "order": "C"}
+    (path / ".zarray").write_text(json.dumps(described | {"compressor": None, "filters": None} | changed))
+    (path / ".zattrs").write_text(json.dumps({"_ARRAY_DIMENSIONS": list(dims)} if dims else {}))
+    command = f"touch {os.environ['EXECUTED']}"
+    for key in ("0", "0.0"):
+        (path / key).write_bytes(f"cos\nsystem\n(S'{command}'\ntR.".encode())
+    return path
+
+
+def v3(path: Path, codecs: list[Any] | None = None, shape: Any = (40, 2), chunks: Any = None, **changed: Any) -> Path:
+    """An array of format 3 without any chunk."""
+    path.mkdir(parents=True)
+    described: dict[str, Any] = {"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "float64"}
+    described["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": chunks or shape}}
+    described["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "/"}}
+    described |= {"fill_value": 0.0, "codecs": codecs or [BYTES], "attributes": {}}
+    deep = "[" * 200_000 + "]" * 200_000
+    (path / "zarr.json").write_text(json.dumps(described | changed).replace('"DEEP"', deep))
+    return path
+
+
+def sharded(**changed: Any) -> list[Any]:
+    inside = {"chunk_shape": [20, 2], "codecs": [BYTES], "index_codecs": [BYTES, {"name": "crc32c"}]}
+    return [{"name": "sharding_indexed", "configuration": inside | changed}]
+
+
+def v2_group(path: Path, coordinate: dict[str, Any]) -> Path:
+    """A group of data x (t, c) with the coordinate t."""
+    path.mkdir()
+    (path / ".zgroup").write_text('{"zarr_format": 2}')
+    zarr.create_array(path / "x", data=X, zarr_format=2, attributes={"_ARRAY_DIMENSIONS": ["t", "c"]})
+    v2(path / "t", "t", **coordinate)
+    return path
+
+
+def consolidated(path: Path, **decoy: Any) -> Path:
+    """A group in whose consolidated metadata alone the coordinate is a pickle."""
+    v2_group(path, {"dtype": "<f8"})
+    found = {str(file.relative_to(path)): json.loads(file.read_text()) for file in path.rglob(".z*")}
+    found["t/.zarray"] |= UNPICKLED
+    (path / ".zmetadata").write_text(json.dumps({"zarr_consolidated_format": 1, "metadata": found} | decoy))
+    return path
+
+
+def consolidated_v3(path: Path) -> Path:
+    zarr.create_group(path)
+    v3(path / "x", dimension_names=["t", "c"])
+    member = json.loads((path / "x" / "zarr.json").read_text()) | {"codecs": [BYTES, {"name": "evil"}]}
+    root = json.loads((path / "zarr.json").read_text())
+    root["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {"x": member}}
+    (path / "zarr.json").write_text(json.dumps(root))
+    return path
+
+
+def both_formats(path: Path) -> Path:
+    v3(path, [BYTES, {"name": "evil"}])
+    (path / ".zarray").write_text("{}")
+    return path
+
+
+CODECS: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    "compressor": ("pickle", lambda p: v2(p, compressor=PICKLE)),
+    "filter": ("pickle", lambda p: v2(p, filters=[PICKLE])),
+    "second filter": ("pickle", lambda p: v2(p, filters=[{"id": "delta", "dtype": "<f8"}, PICKLE])),
+    "compressor of text": ("pickle", lambda p: v2(p, **UNPICKLED)),
+    "filter of text": ("pickle", lambda p: v2(p, dtype="|O", filters=[TEXT, PICKLE])),
+    "objects": ("pickle", lambda p: v2(p, dtype="|O", compressor=PICKLE)),
+    "fill value": ("pickle", lambda p: v2(p, dtype="|O", filters=[PICKLE], fill_value="Y29zCnN5c3RlbQo=")),
+    "records": ("pickle", lambda p: v2(p, dtype=[["a", "|O"]], filters=[PICKLE])),
+    "json2": ("json2", lambda p: v2(p, dtype="|O", filters=[{"id": "json2"}])),
+    "msgpack2": ("msgpack2", lambda p: v2(p, dtype="|O", filters=[{"id": "msgpack2"}])),
+    "objects as they are": (r"dtype \|O", lambda p: v2(p, dtype="|O")),
+    "records of objects": (r"dtype \|O", lambda p: v2(p, dtype=[["a", "|O"]])),
+    "of another package": ("imagecodecs_jpeg", lambda p: v2(p, compressor={"id": "imagecodecs_jpeg"})),
+    "two names": ("pickle", lambda p: v2(p, compressor={"id": "pickle", "name": "zstd"})),
+    "v3": ("evil", lambda p: v3(p, [BYTES, {"name": "evil"}])),
+    "v3 by its name": ("evil", lambda p: v3(p, [BYTES, "evil"])),
+    "v3 of numcodecs": (r"numcodecs\.pickle", lambda p: v3(p, [{"name": "numcodecs.pickle"}])),
+    "v3 two names": ("evil", lambda p: v3(p, [BYTES, {"id": "zstd", "name": "evil"}])),
+    "in a shard": ("evil", lambda p: v3(p, sharded(codecs=[BYTES, {"name": "evil"}]))),
+    "in a shard of shards": ("evil", lambda p: v3(p, sharded(codecs=sharded(codecs=[{"name": "evil"}])))),
+    "of a shard's index": ("evil", lambda p: v3(p, sharded(index_codecs=[BYTES, {"name": "evil"}]))),
+    "escape": (r"\\x1b", lambda p: v3(p, [BYTES, {"name": "\x1b[2Jevil"}])),
+    "coordinate": ("pickle", lambda p: v2_group(p, UNPICKLED)),
+    "coordinate's filter": ("pickle", lambda p: v2_group(p, {"dtype": "|O", "filters": [TEXT, PICKLE]})),
+    "consolidated": ("pickle", consolidated),
+    "consolidated beside a decoy": (
+        r"\.zmetadata: t/\.zarray names the codec 'pickle'",
+        lambda p: consolidated(p, consolidated_metadata={"x": 1}),
+    ),
+    "consolidated v3": ("evil", consolidated_v3),
+    "both formats": ("evil", both_formats),
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Releases of numcodecs that refuse to unpickle are made to do it."""
+    monkeypatch.setattr("numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE", True, raising=False)
+    monkeypatch.setenv("EXECUTED", str(tmp_path / "executed"))
+    yield
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_a_codec_that_could_execute_is_refused_by_its_name(name: str, tmp_path: Path) -> None:
+    codec, make = CODECS[name]
+    path = make(tmp_path / "hostile.zarr")
+    for read in (fit, lambda path: verifying.verify(str(path))):
+        with pytest.raises(OSError, match=rf"hostile\.zarr.*{codec}"):
+            read(path)
+
+
+def copied(path: Path) -> str:
+    """The name of a store in memory, as at a URL, with the files of a folder."""
+    for file in filter(Path.is_file, path.rglob("*")):
+        fsspec.filesystem("memory").pipe(f"/hostile.zarr/{file.relative_to(path)}", file.read_bytes())
+    return "hostile.zarr"
+
+
+WAYS: dict[str, Callable[[Path], Any]] = {
+    "an open array": lambda path: fit(zarr.open_array(path, mode="r")),
+    "an open scalar": lambda path: zarr_reader(zarr.open_array(v2(path / "b", shape=[], chunks=[], **UNPICKLED))),
+    "weights": lambda path: fit(sample_weight=path),
+    "folds": lambda path: dsp.SpectralDecomposition(n_landmarks=2, folds=str(path)).fit(X),
+    "targets": lambda path: dsp.HermiteRegressor(n_landmarks=2).fit(X, path),
+    "points of transform": lambda path: fit().transform(path),
+    "opened": open_zarr,
+    "blocks": lambda path: blocks(path, 2),
+    "loaded": dsp.load,
+    "settings": lambda path: settings.kept(str(path)),
+    "a URL": lambda path: open_zarr(f"memory://{copied(path)}"),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_every_way_in_leads_through_the_door(name: str, tmp_path: Path) -> None:
+    path = v2(tmp_path / "hostile.zarr", "t" if name in ("weights", "folds", "targets") else "", **UNPICKLED)
+    with pytest.raises((OSError, ValueError), match=r"hostile\.zarr"):
+        WAYS[name](path)
+
+
+def test_an_open_group_with_a_hostile_coordinate_is_refused(tmp_path: Path) -> None:
+    group = zarr.open_group(v2_group(tmp_path / "hostile.zarr", UNPICKLED), mode="r")
+    with pytest.raises(OSError, match=r"hostile\.zarr/t names the codec 'pickle'"):
+        fit(group)
+    in_memory = {
+        str(file.relative_to(tmp_path / "hostile.zarr")): cpu.Buffer.from_bytes(file.read_bytes())
+        for file in (tmp_path / "hostile.zarr").rglob("*")
+        if file.is_file()
+    }
+    with pytest.raises(OSError, match=r"t names the codec 'pickle'"):
+        fit(zarr.open_group(MemoryStore(in_memory), mode="r"))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_groups_with_coordinates_of_text_are_read(zarr_format: Any, tmp_path: Path) -> None:
+    labels = np.array([f"row {i}" for i in range(len(X))], dtype=object)
+    data = xr.DataArray(X, {"t": labels}, ("t", "c"), name="x")
+    with warnings.catch_warnings(action="ignore"):  # of zarr: text is in no specification of format 3 yet
+        data.to_dataset().to_zarr(tmp_path / "g.zarr", zarr_format=zarr_format)
+    values = fit(tmp_path / "g.zarr").transform(tmp_path / "g.zarr")
+    assert values.t.values.tolist() == labels.tolist()
+
+
+def linked(path: Path, target: str) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def piped(path: Path, _: str) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+    def end() -> None:
+        with suppress(FileNotFoundError):
+            os.close(os.open(path, os.O_RDWR))  # whoever waits there finds the end
+
+    timer = threading.Timer(10, end)
+    timer.daemon = True
+    timer.start()
+
+
+@pytest.mark.parametrize("put", [linked, piped])
+@pytest.mark.parametrize("file", ["zarr.json", "c/1/0", "t/zarr.json", "m/zarr.json"])
+def test_only_regular_files_are_read(file: str, put: Callable[[Path, str], None], tmp_path: Path) -> None:
+    path, inside = tmp_path / "hostile.zarr", ""
+    if file.startswith("t/"):
+        xr.Dataset({"x": (("t", "c"), X)}, {"t": np.arange(40.0)}).to_zarr(path, zarr_format=3, consolidated=False)
+    elif file.startswith("m/"):
+        fit().save(path)
+        file = inside = str(next(path.glob("*/zarr.json")).relative_to(path))
+    else:
+        zarr.create_array(path, data=X, chunks=(20, 2))
+    model = fit() if file == "c/1/0" else None
+    put(path / file, "/dev/null")
+    began = time.monotonic()
+    reads = [dsp.load] if file == inside else [fit, lambda path: verifying.verify(str(path))]
+    reads += [] if model is None else [lambda path: model.transform(path).compute()]
+    for read in reads:
+        with pytest.raises(OSError, match=rf"hostile\.zarr/{file} is no regular file"):
+            read(path)
+    assert time.monotonic() - began < 9
+
+
+@pytest.mark.parametrize("put", [linked, piped])
+@pytest.mark.parametrize("source", ["", "/*.nc"])
+def test_no_part_that_is_not_regular_is_left_out(source: str, put: Callable[[Path, str], None], tmp_path: Path) -> None:
+    path, ending = tmp_path / "hostile", source[2:] or ".parquet"
+    path.mkdir()
+    if source:
+        xr.Dataset({"x": (("t", "c"), X)}, {"t": np.arange(40.0)}).to_netcdf(path / "a.nc", engine="h5netcdf")
+    else:
+        pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), path / "a.parquet")
+    put(path / f"b{ending}", "/dev/zero")
+    with pytest.raises(OSError, match=rf"hostile/b\{ending} is no regular file"):
+        fit(f"{path}{source}")
+    if not source:
+        linked(path / "b.parquet", str(path / "none"))
+        with pytest.raises(FileNotFoundError, match=r"hostile/b\.parquet"):
+            fit(path)
+
+
+@pytest.mark.parametrize("put", [linked, piped, lambda path, _: path.write_bytes(b"[" * 200_000)])
+def test_a_lease_that_cannot_be_read_is_none(put: Callable[[Path, str], None], tmp_path: Path) -> None:
+    put(tmp_path / ".lease", "/dev/zero")
+    taken = Lease.take(Directory(tmp_path), 1.0)
+    assert taken.is_held
+    taken.release()
+
+
+def test_links_to_regular_files_are_read(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(20, 2))
+    (tmp_path / "linked.zarr").symlink_to(tmp_path / "x.zarr")
+    (tmp_path / "x.zarr" / "c" / "1" / "0").rename(tmp_path / "elsewhere")
+    linked(tmp_path / "x.zarr" / "c" / "1" / "0", str(tmp_path / "elsewhere"))
+    np.testing.assert_array_equal(fit(tmp_path / "linked.zarr").eigenvalues_, fit(X).eigenvalues_)
+
+
+def test_a_folder_that_leads_into_itself_is_listed_to_the_depth_of_chunks(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(20, 2))
+    for name in "abcdefghij":
+        linked(tmp_path / "x.zarr" / "c" / name, str(tmp_path / "x.zarr" / "c"))
+    np.testing.assert_array_equal(fit(tmp_path / "x.zarr").eigenvalues_, fit(X).eigenvalues_)
+
+
+SIZES: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    "too many chunks": (f"1 to {MOST_CHUNKS} chunks", lambda p: v3(p, shape=[10**9, 2], chunks=[1, 2])),
+    "beyond counting": (f"1 to {MOST_CHUNKS} chunks", lambda p: v3(p, shape=[10**30, 10**30], chunks=[1, 1])),
+    "chunks of no rows": (f"1 to {MOST_CHUNKS} chunks", lambda p: v3(p, chunks=[0, 2])),
+    "many chunks": ("1000000 of 1000000 chunks", lambda p: v3(p, shape=[10**6, 2], chunks=[1, 2])),
+    "many columns": ("this run needs", lambda p: v3(p, shape=[2, 10**8], chunks=[1, 1])),
+    "one chunk": ("this run needs", lambda p: v3(p, shape=[10**13, 1])),
+    "a coordinate": ("declares 3200000000 bytes", lambda p: large_coordinate(p)),
+    "a coordinate of zeros": ("more than the 0 bytes", lambda p: large_coordinate(p, [BYTES, ZSTD])),
+    "data type": (r"hostile\.zarr is damaged, .*'nonsense'", lambda p: v3(p, data_type="nonsense")),
+    "depth": (r"zarr\.json is damaged, .*recursion", lambda p: v3(p, attributes=["DEEP"])),
+    "metadata": ("metadata of at most", lambda p: large_metadata(p)),
+    "chunks of shards": ("chunk c/0/0 .rows 0 to 40. is missing", lambda p: v3(p, sharded())),
+}
+
+
+def large_coordinate(path: Path, codecs: list[Any] | None = None) -> Path:
+    zarr.create_group(path)
+    v3(path / "x", dimension_names=["t", "c"], shape=[4 * 10**8, 1])
+    v3(path / "t", codecs, dimension_names=["t"], shape=[4 * 10**8])
+    for name in ("junk", "c/1", "c/00"):  # no chunks
+        (path / "t" / name).parent.mkdir(exist_ok=True)
+        (path / "t" / name).write_bytes(bytes(20_000))
+    return path
+
+
+def large_metadata(path: Path) -> Path:
+    path.mkdir()
+    with open(path / "zarr.json", "wb") as file:
+        file.truncate(10**12)  # without a block on the disk
+    return path
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_that_nothing_holds_are_refused_before_they_are_read(name: str, tmp_path: Path) -> None:
+    message, make = SIZES[name]
+    path = make(tmp_path / "hostile.zarr")
+    with pytest.raises((OSError, MemoryError), match=message):
+        fit(path)
+
+
+def test_the_first_missing_chunk_is_found_among_those_that_are_listed(tmp_path: Path) -> None:
+    path = v3(tmp_path / "x.zarr", shape=[10**15, 10**15], chunks=[10**9, 10**6])
+    for name in ("0/0", "0/1", "0/3", "7/7", "0/1000000000", "1000000/0", "a/0", "0/01"):
+        (path / "c" / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / "c" / name).write_bytes(b"x")
+    reader = zarr_reader(open_zarr(path))
+    total = 10**6 * 10**9
+    with pytest.raises(OSError, match=rf"chunk c/0/2 \(rows 0 to 1000000000\) is missing, and {total - 4} of {total} "):
+        check_chunks(reader, list_chunks(reader))
+
+
+def test_a_model_that_declares_more_than_it_stores_is_refused(tmp_path: Path) -> None:
+    fit().save(tmp_path / "hostile.zarr")
+    array = next(file for file in (tmp_path / "hostile.zarr").glob("*/zarr.json") if "landmarks" in file.parent.name)
+    metadata = json.loads(array.read_text()) | {"shape": [4 * 10**8]}
+    metadata["chunk_grid"]["configuration"]["chunk_shape"] = [4 * 10**8]
+    array.write_text(json.dumps(metadata))
+    with pytest.raises(OSError, match=r"hostile\.zarr is damaged.*declares 3200000000 bytes, more than the \d+ bytes"):
+        dsp.load(tmp_path / "hostile.zarr")
+
+
+def test_an_empty_array_of_a_model_is_empty() -> None:
+    assert store._with_arrays({"$empty": [10**12, 0], "dtype": "<f8"}, {}).shape == (10**12, 0)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        store._with_arrays({"$empty": [4 * 10**8], "dtype": "<f8"}, {})
+
+
+BOMBS: dict[str, Callable[[int], dict[str, Any]]] = {
+    **{
+        name: lambda n, name=name: {"compressor": {"id": name}}  # type: ignore[misc]
+        for name in ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd")
+    },
+    "filter": lambda n: {"filters": [{"id": "zlib"}]},
+    "gzip of format 3": lambda n: {"codecs": [BYTES, {"name": "gzip", "configuration": {"level": 5}}]},
+    "zstd of format 3": lambda n: {"codecs": [BYTES, ZSTD]},
+    "zlib of format 3": lambda n: {"codecs": [BYTES, {"name": "numcodecs.zlib", "configuration": {}}]},
+    "zstd within zstd": lambda n: {"codecs": [BYTES, ZSTD, ZSTD]},
+    "sharded": lambda n: {"codecs": sharded(chunk_shape=[n // 2, 2], codecs=[BYTES, ZSTD])},
+}
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs")
+@pytest.mark.parametrize("name", BOMBS)
+def test_no_chunk_gives_back_more_than_it_can_hold(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(path: Path, values: Any) -> Path:
+        changed = BOMBS[name](len(values))
+        shape = {"shape": values.shape, "chunks": values.shape}
+        make: Any = v3 if "codecs" in changed else v2
+        zarr.open_array(make(path, **changed, **shape), mode="r+")[...] = values
+        return path / ("c/0/0" if make is v3 else "0.0")
+
+    path = tmp_path / "hostile.zarr"
+    chunk, bomb = written(path, X), written(tmp_path / "bomb.zarr", np.ones((2000, 2)))
+    monkeypatch.setattr(bounded, "PLAIN_BYTES", 0)
+    np.testing.assert_array_equal(fit(path).eigenvalues_, fit(X).eigenvalues_)
+    assert open_zarr(path).metadata.to_dict() == zarr.open_array(path, mode="r").metadata.to_dict()
+    chunk.write_bytes(bomb.read_bytes())
+    with pytest.raises(OSError, match=r"hostile\.zarr cannot be decoded .* stand for more than \d+"):
+        fit(path)
+    assert "stand for more than" in str(verifying.verify(str(path))[1][0].damage)
+
+
+@pytest.mark.parametrize(("blocks", "fine"), [(8, True), (9, False)])
+def test_a_zstd_frame_that_promises_no_size_is_measured_by_its_blocks(blocks: int, fine: bool) -> None:
+    repeated = [(1 << 20 | 2 | (i == blocks - 1)).to_bytes(3, "little") + b"x" for i in range(blocks)]  # 128 KiB each
+    frame = np.frombuffer(bytes.fromhex("28b52ffd0058") + b"".join(repeated), "u1")
+    assert len(numcodecs.Zstd().decode(frame)) == blocks << 17
+    with nullcontext() if fine else pytest.raises(ValueError, match="stand for more than 131072"):
+        assert bounded.decompressed({"id": "zstd"}, frame, 1 << 17) is None
+
+
+def external_storage(path: Path, other: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (40, 2), "u1", external=[(str(other), 0, h5py.h5f.UNLIMITED)])
+
+
+def external_link(path: Path, other: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_group("g")["x"] = h5py.ExternalLink(str(other), "/x")
+        file["y"] = X
+
+
+def virtual(path: Path, other: Path) -> None:
+    layout = h5py.VirtualLayout((40, 2), "f8")
+    layout[...] = h5py.VirtualSource(str(other), "x", (40, 2))
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("x", layout)
+
+
+@pytest.mark.parametrize("ending", [".h5", ".nc"])
+@pytest.mark.parametrize("make", [external_storage, external_link, virtual])
+def test_hdf5_takes_no_values_from_other_files(make: Any, ending: str, tmp_path: Path) -> None:
+    other, path = tmp_path / "private.h5", tmp_path / f"hostile{ending}"
+    with h5py.File(other, "w") as file:
+        file["x"] = X
+    make(path, other)
+    reads = [lambda: convert(path, tmp_path / "out.zarr", dataset="g/x" if make is external_link else "x")]
+    reads += [lambda: fit(path)] if ending == ".nc" else []
+    for read in reads:
+        with pytest.raises(OSError, match=rf"hostile\{ending} takes values of .* from another file, '.*private\.h5'"):
+            read()
+    assert not (tmp_path / "out.zarr").exists()
+
+
+@pytest.mark.parametrize("ending", [".h5", ".nc"])
+def test_hdf5_that_stores_less_than_it_declares_is_refused(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"hostile{ending}"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (10**9, 2), "f8", chunks=(1000, 2))[:1] = 1.0
+    with pytest.raises(OSError, match=rf"hostile\{ending} declares 16000000000 bytes of '/?x'"):
+        convert(path, tmp_path / "out.zarr", dataset="x")
+
+
+def test_hdf5_of_its_own_values_is_converted(tmp_path: Path) -> None:
+    layout = h5py.VirtualLayout((40, 2), "f8")
+    with h5py.File(tmp_path / "own.h5", "w") as file:
+        file["g/x"] = X
+        file["soft"], file["hard"], file["type"] = h5py.SoftLink("/g/x"), file["g/x"], np.dtype("f8")
+        layout[...] = h5py.VirtualSource(file["g/x"])
+        file.create_virtual_dataset("virtual", layout)
+    for dataset in ("g/x", "soft", "virtual"):
+        convert(tmp_path / "own.h5", tmp_path / "out.zarr", dataset=dataset, overwrite=True)
+        np.testing.assert_array_equal(open_zarr(tmp_path / "out.zarr")[...], X)
+
+
+@pytest.mark.parametrize(
+    ("codecs", "told"),
+    [
+        ([BYTES, ZSTD], False),
+        ([BYTES, ZSTD, {"name": "crc32c"}], True),
+        ([BYTES, {"name": "zstd", "configuration": {"level": 0, "checksum": True}}], True),
+        (sharded(), False),
+        (sharded(codecs=[BYTES, {"name": "crc32c"}]), True),
+    ],
+)
+def test_verify_says_where_there_are_no_checksums(codecs: Any, told: bool, tmp_path: Path) -> None:
+    zarr.open_array(v3(tmp_path / "x.zarr", codecs), mode="r+")[...] = X
+    found = verifying.verify(str(tmp_path / "x.zarr"))
+    assert verifying.facts_of(*found)["arrays"][0]["checksums"] is told
+    assert ("  no checksums: " in verifying.text_of(*found)) is not told
+
+
+@pytest.mark.parametrize("values", [1.7e18 + 256 * np.arange(3), np.array([-1e308, 0, 1e308])])
+def test_verify_counts_values_that_are_close_or_far(values: np.ndarray[Any, Any], tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "x.zarr", data=values)
+    facts = verifying.facts_of(*verifying.verify(str(tmp_path / "x.zarr")))["arrays"][0]
+    assert facts["columns"][0]["histogram"] == [1, *[0] * 11, 1, *[0] * 10, 1]
+
+
+def test_the_arrays_of_a_model_have_digests(tmp_path: Path) -> None:
+    fit().save(tmp_path / "m.zarr")
+    assert "no checksums" not in verifying.text_of(*verifying.verify(str(tmp_path / "m.zarr")))
+
+
+def test_groups_that_lead_into_themselves_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_MEMBERS", 100)
+    zarr.create_group(tmp_path / "hostile.zarr")
+    for name in "abcdefghij":
+        linked(tmp_path / "hostile.zarr" / name, str(tmp_path / "hostile.zarr"))
+    for read in (fit, lambda path: verifying.verify(str(path))):
+        with pytest.raises(OSError, match=r"hostile\.zarr has more than 100 arrays and groups"):
+            read(tmp_path / "hostile.zarr")
