@@ -25,6 +25,17 @@ hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_c
 hypothesis.settings.load_profile("untimed")
 
 
+SLOW = {"browser", "client", "cluster", "running_browser", "server"}
+"""Fixtures that start processes: what asks for one is slow."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks are looked at
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if SLOW & set(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Settings of the user, such as the costs of the machine, are neither read nor written."""

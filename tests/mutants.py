@@ -13,19 +13,23 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import multiprocessing
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Queue
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = {
@@ -41,6 +45,9 @@ SIGNS = {ast.Add: "-", ast.Sub: "+"}
 FACTORS = {ast.Mult: "/", ast.Div: "*"}
 COMPARISONS = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 SECONDS = 300.0  # of one mutant: an endless loop is caught
+SERVER = multiprocessing.get_context("forkserver")  # which imports what a room's tests stand on once
+PRELOADED = ["dask.array", "distributed", "hypothesis.extra.numpy", "numpy", "pytest", "scipy.stats", "xarray", "zarr"]
+PYTEST = ["-x", "-q", "--assert=plain", "-p", "no:cacheprovider"]
 
 
 @dataclass(frozen=True)
@@ -143,30 +150,55 @@ def drawn(seed: int, count: int, rooms: list[str]) -> list[Mutant]:
     return chosen[:count]
 
 
+def tests_of(room: str, copy: Path, answer: Connection) -> None:
+    """Send the first test of a room that fails in a copy of the project, or "survived": for a process of its own."""
+    os.chdir(copy)
+    sys.path.insert(0, str(copy))
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        first = First()
+        code = pytest.main([*PYTEST, *ROOMS[room][1]], plugins=[first])
+    answer.send("survived" if code == 0 else first.failed)
+
+
+class First:
+    """A plugin of pytest that keeps the name of what failed."""
+
+    failed = "caught"
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed = report.nodeid
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.failed = f"{report.nodeid} at its import"
+
+
+def answered(room: str, copy: Path) -> tuple[str, float]:
+    """What the tests of a room say of a copy of the project, and the seconds that they took."""
+    begin = time.perf_counter()
+    here, there = SERVER.Pipe(duplex=False)
+    process = SERVER.Process(target=tests_of, args=(room, copy, there))
+    process.start()
+    there.close()
+    try:
+        found = here.recv() if here.poll(SECONDS) else "caught by the time"
+    except EOFError:
+        found = "caught: the process ended"
+    process.kill()
+    process.join()
+    return found, time.perf_counter() - begin
+
+
 def verdict(mutant: Mutant, copy: Path) -> tuple[str, float]:
-    """What the tests of the room say of a mutant in a copy of the project, and the seconds that they took."""
+    """The answer of the room's tests to a mutant."""
     path = copy / mutant.file
     source = path.read_bytes()
     path.write_bytes(source[: mutant.start] + mutant.after.encode() + source[mutant.end :])
-    begin = time.perf_counter()
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        run = subprocess.run(
-            [*command, *ROOMS[mutant.room][1]],
-            cwd=copy,
-            env=environment,
-            capture_output=True,
-            timeout=SECONDS,
-            text=True,
-        )
-        failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        found = "survived" if run.returncode == 0 else (failed or ["caught"])[0]
-    except subprocess.TimeoutExpired:
-        found = "caught by the time"
+        return answered(mutant.room, copy)
     finally:
         path.write_bytes(source)
-    return found, time.perf_counter() - begin
 
 
 def main() -> None:
@@ -178,6 +210,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    os.environ |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    SERVER.set_forkserver_preload(PRELOADED)
     rows = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.processes) as pool:
         copies: Queue[Path] = Queue()
@@ -186,6 +220,11 @@ def main() -> None:
             hidden = shutil.ignore_patterns(".*", "__pycache__", "build")
             shutil.copytree(ROOT, copy, ignore=hidden)
             copies.put(copy)
+        for room in options.rooms:  # what fails without a mutant says nothing of one
+            found, seconds = answered(room, Path(folder) / "0")
+            print(f"{room} as it is: {found}, {seconds:.1f} s", flush=True)
+            if found != "survived":
+                sys.exit(1)
 
         def judged(mutant: Mutant) -> dict[str, object]:
             copy = copies.get()

@@ -422,7 +422,7 @@ def test_attributes_that_are_nested_without_end_are_an_error_that_names_the_file
     metadata.write_text(
         metadata.read_text().replace('"daskspectral"', f'"deep": {"[" * 3000}{"]" * 3000}, "daskspectral"')
     )
-    with pytest.raises(OSError, match=r"m\.zarr is damaged"):
+    with pytest.raises(OSError, match=r"m\.zarr.* is damaged"):
         dsp.load(tmp_path / "m.zarr")
 
 

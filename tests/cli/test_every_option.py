@@ -343,11 +343,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "more": x,
         "more-y": y,
         "more-b": -x,
-        "more-weights": np.full(400, 2.0),
         "atoms": rng.standard_normal((300, 9)),
         "bad-atoms": np.full((300, 9), np.nan),
         "far": np.concatenate([x[:40], [[90.0, 90.0]]]),
     }
+    arrays["more-weights"] = np.concatenate([arrays["weights"], np.full(100, 2.0)])
     arrays["more-views"] = np.concatenate([arrays["other-points"], x[300:]])
     for name, array in arrays.items():
         zarr.create_array(folder / f"{name}.zarr", data=array, chunks=(100, *array.shape[1:]))
@@ -486,9 +486,12 @@ def test_an_option_of_several_commands(name: str, option: str, cluster: str) -> 
         with pytest.raises(OSError, match=r"no dask scheduler answers at tcp://127.*--connect-timeout 0\.2 s"):
             ran(f"{base} --scheduler tcp://127.0.0.1:9 --connect-timeout 0.2")
     elif how == "weights":
-        weights = "more-weights.zarr" if name == "update" else "weights.zarr"
         line = "score regressor.zarr points.zarr --targets y.zarr" if name == "score" else base
-        assert ran(f"{line} --weights {weights}") != ran(line)
+        if name == "update":  # weights belong to all rows of a fit and its updates, or to none
+            assert call(f"{BASES['fit']} --weights weights.zarr --out weighted.zarr").exit_code == 0
+            assert ran("update weighted.zarr more.zarr --weights more-weights.zarr") != ran(line)
+        else:
+            assert ran(f"{line} --weights weights.zarr") != ran(line)
     elif how == "invalid":
         bad = base.replace("points.zarr", "bad.zarr").replace("more.zarr", "bad-more.zarr").replace("x.npy", "bad.npy")
         bad = bad.replace("atoms.zarr", "bad-atoms.zarr")

@@ -66,6 +66,6 @@ def test_no_step_of_a_fit_is_taken_twice(tmp_path: Path, monkeypatch: pytest.Mon
     counted(base, "Snapshot")
     monkeypatch.chdir(tmp_path)
     main(["fit", "x.zarr", "--landmarks", "20", "--components", "3", "--out", "m.zarr", "--no-progress"])
-    # opened to see whether there are labels, as an array of rows, and the model for the options that are kept in it
-    assert sorted(steps) == ["Snapshot", "measure", "open", "open", "open", "plan_sums"]
+    # opened to see whether there are labels, and as an array of rows
+    assert sorted(steps) == ["Snapshot", "measure", "open", "open", "plan_sums"]
     assert dsp.load("m.zarr").moments_.count == 4000
