@@ -75,38 +75,6 @@ def test_an_operator(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (again.moments_ + model.moments_).count == 2 * model.moments_.count
 
 
-KERNEL = """
-from dataclasses import dataclass
-import math
-import numpy as np
-from daskspectral.kernels import RadialKernel
-
-@dataclass
-class Bell(RadialKernel):
-    rate: float = 0.5
-
-    @property
-    def smoothness(self):
-        return math.inf
-
-    def profile(self, s, order, out):
-        np.exp(-self.rate * s, out=out)
-        out *= (-self.rate) ** order
-        return out
-"""
-
-
-def test_a_kernel(added: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mine = added("my_kernel", KERNEL)
-    dsp.testing.check_kernel(mine.Bell(0.7))
-    model = dsp.SpectralDecomposition(kernel=mine.Bell(0.5), **SMALL).fit(X)
-    ours = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), **SMALL).fit(X)  # the same kernel
-    np.testing.assert_allclose(model.eigenvalues_, ours.eigenvalues_, rtol=1e-6, atol=1e-12)
-    again, text = saved_and_described(model, tmp_path / "m.zarr", capsys, "my_kernel.Bell")
-    np.testing.assert_array_equal(again.transform(X[:9]), model.transform(X[:9]))
-    assert "Bell(rate=0.5)" in text
-
-
 BASIS = """
 from dataclasses import dataclass
 import numpy as np

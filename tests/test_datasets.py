@@ -6,7 +6,6 @@ import subprocess
 import sys
 from inspect import signature
 from pathlib import Path
-from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -67,6 +66,7 @@ def test_labels_are_those_of_the_rows(name: str) -> None:
         assert np.mean(nearest == labels) > 0.99
 
 
+@pytest.mark.slow  # a path of 60 000 steps
 def test_a_langevin_trajectory_samples_its_well_and_crosses_it() -> None:
     """exp(-V) by a Kolmogorov-Smirnov test of rows that hardly depend on one another; the rate is Kramers'."""
     x = datasets.langevin(60_000)[:, 0]
@@ -92,24 +92,7 @@ def test_what_cannot_be_drawn() -> None:
         datasets.blobs(0, lazy=True)
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [{"n": 1e3}, {"n": None}, {"n": True}, {"seed": None}, {"seed": 1.5}, {"chunk_rows": 2.5}, {"dimension": 2.5}],
-)
-def test_counts_are_whole_numbers(changed: dict[str, Any]) -> None:
-    name = next(iter(changed))
-    with pytest.raises(ValueError, match=rf"{name} must be a whole number, such as 1000, not {changed[name]}\."):
-        datasets.draw("sphere", **{"n": 10, **changed})
-    with pytest.raises(ValueError, match=r"noise is a standard deviation.*not 'much'"):
-        datasets.draw("sphere", 10, noise="much")  # type: ignore[arg-type]
-
-
-def test_names_of_functions_are_names_of_distributions(tmp_path: Path) -> None:
-    np.testing.assert_array_equal(datasets.draw("two_moons", 50), datasets.two_moons(50))
-    datasets.write("torus_surface", tmp_path / "x.zarr", 50, progress=False)
-    np.testing.assert_array_equal(zarr.open_array(tmp_path / "x.zarr")[:], datasets.torus_surface(50))
-
-
+@pytest.mark.slow  # another process
 @pytest.mark.parametrize("name", ["two_moons", "ou"])
 def test_lazy_rows_are_known_again(name: str, tmp_path: Path) -> None:
     """The same drawing has the same keys in dask, here and in another process, and a checkpoint takes it up."""

@@ -21,16 +21,12 @@ import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 import zarr
-from zarr.core.buffer import cpu
-from zarr.storage import MemoryStore
 
 import daskspectral as dsp
-from daskspectral import store
 from daskspectral.cli import settings, verifying
 from daskspectral.data import bounded, groups
 from daskspectral.data.convert import convert
 from daskspectral.data.folder import Directory
-from daskspectral.data.integrity import check_chunks, list_chunks
 from daskspectral.data.lease import Lease
 from daskspectral.data.readers import MOST_CHUNKS, open_zarr, zarr_reader
 from daskspectral.model_selection import blocks
@@ -191,19 +187,6 @@ def test_every_way_in_leads_through_the_door(name: str, tmp_path: Path) -> None:
         WAYS[name](path)
 
 
-def test_an_open_group_with_a_hostile_coordinate_is_refused(tmp_path: Path) -> None:
-    group = zarr.open_group(v2_group(tmp_path / "hostile.zarr", UNPICKLED), mode="r")
-    with pytest.raises(OSError, match=r"hostile\.zarr/t names the codec 'pickle'"):
-        fit(group)
-    in_memory = {
-        str(file.relative_to(tmp_path / "hostile.zarr")): cpu.Buffer.from_bytes(file.read_bytes())
-        for file in (tmp_path / "hostile.zarr").rglob("*")
-        if file.is_file()
-    }
-    with pytest.raises(OSError, match=r"t names the codec 'pickle'"):
-        fit(zarr.open_group(MemoryStore(in_memory), mode="r"))
-
-
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_groups_with_coordinates_of_text_are_read(zarr_format: Any, tmp_path: Path) -> None:
     labels = np.array([f"row {i}" for i in range(len(X))], dtype=object)
@@ -288,13 +271,6 @@ def test_links_to_regular_files_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(fit(tmp_path / "linked.zarr").eigenvalues_, fit(X).eigenvalues_)
 
 
-def test_a_folder_that_leads_into_itself_is_listed_to_the_depth_of_chunks(tmp_path: Path) -> None:
-    zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(20, 2))
-    for name in "abcdefghij":
-        linked(tmp_path / "x.zarr" / "c" / name, str(tmp_path / "x.zarr" / "c"))
-    np.testing.assert_array_equal(fit(tmp_path / "x.zarr").eigenvalues_, fit(X).eigenvalues_)
-
-
 SIZES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "too many chunks": (f"1 to {MOST_CHUNKS} chunks", lambda p: v3(p, shape=[10**9, 2], chunks=[1, 2])),
     "beyond counting": (f"1 to {MOST_CHUNKS} chunks", lambda p: v3(p, shape=[10**30, 10**30], chunks=[1, 1])),
@@ -336,17 +312,6 @@ def test_sizes_that_nothing_holds_are_refused_before_they_are_read(name: str, tm
         fit(path)
 
 
-def test_the_first_missing_chunk_is_found_among_those_that_are_listed(tmp_path: Path) -> None:
-    path = v3(tmp_path / "x.zarr", shape=[10**15, 10**15], chunks=[10**9, 10**6])
-    for name in ("0/0", "0/1", "0/3", "7/7", "0/1000000000", "1000000/0", "a/0", "0/01"):
-        (path / "c" / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / "c" / name).write_bytes(b"x")
-    reader = zarr_reader(open_zarr(path))
-    total = 10**6 * 10**9
-    with pytest.raises(OSError, match=rf"chunk c/0/2 \(rows 0 to 1000000000\) is missing, and {total - 4} of {total} "):
-        check_chunks(reader, list_chunks(reader))
-
-
 def test_a_model_that_declares_more_than_it_stores_is_refused(tmp_path: Path) -> None:
     fit().save(tmp_path / "hostile.zarr")
     array = next(file for file in (tmp_path / "hostile.zarr").glob("*/zarr.json") if "landmarks" in file.parent.name)
@@ -355,12 +320,6 @@ def test_a_model_that_declares_more_than_it_stores_is_refused(tmp_path: Path) ->
     array.write_text(json.dumps(metadata))
     with pytest.raises(OSError, match=r"hostile\.zarr is damaged.*declares 3200000000 bytes, more than the \d+ bytes"):
         dsp.load(tmp_path / "hostile.zarr")
-
-
-def test_an_empty_array_of_a_model_is_empty() -> None:
-    assert store._with_arrays({"$empty": [10**12, 0], "dtype": "<f8"}, {}).shape == (10**12, 0)
-    with pytest.raises(ValueError, match="cannot reshape"):
-        store._with_arrays({"$empty": [4 * 10**8], "dtype": "<f8"}, {})
 
 
 BOMBS: dict[str, Callable[[int], dict[str, Any]]] = {
@@ -476,18 +435,6 @@ def test_verify_says_where_there_are_no_checksums(codecs: Any, told: bool, tmp_p
     found = verifying.verify(str(tmp_path / "x.zarr"))
     assert verifying.facts_of(*found)["arrays"][0]["checksums"] is told
     assert ("  no checksums: " in verifying.text_of(*found)) is not told
-
-
-@pytest.mark.parametrize("values", [1.7e18 + 256 * np.arange(3), np.array([-1e308, 0, 1e308])])
-def test_verify_counts_values_that_are_close_or_far(values: np.ndarray[Any, Any], tmp_path: Path) -> None:
-    zarr.create_array(tmp_path / "x.zarr", data=values)
-    facts = verifying.facts_of(*verifying.verify(str(tmp_path / "x.zarr")))["arrays"][0]
-    assert facts["columns"][0]["histogram"] == [1, *[0] * 11, 1, *[0] * 10, 1]
-
-
-def test_the_arrays_of_a_model_have_digests(tmp_path: Path) -> None:
-    fit().save(tmp_path / "m.zarr")
-    assert "no checksums" not in verifying.text_of(*verifying.verify(str(tmp_path / "m.zarr")))
 
 
 def test_groups_that_lead_into_themselves_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

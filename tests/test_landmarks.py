@@ -27,13 +27,6 @@ def points(m: int, d: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal((m, d))
 
 
-def clusters(per: int, seed: int = 0) -> Array:
-    """Ten tight clusters, far apart, the first with 50 times as many rows as each other one."""
-    rng = np.random.default_rng(seed)
-    label = np.repeat(np.arange(10), [50 * per] + [per] * 9)
-    return 100 * np.stack([np.cos(label), np.sin(label)], axis=1) + rng.standard_normal((len(label), 2))
-
-
 def squared_distances(x: Array, chosen: NDArray[np.intp]) -> Array:
     return np.array([min(float(np.sum((row - x[j]) ** 2)) for j in chosen) for row in x])
 
@@ -43,7 +36,7 @@ def choose(method: str, x: Array, p: int, seed: int = 0) -> NDArray[np.intp]:
 
 
 @pytest.mark.parametrize("method", landmarks.METHODS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(m=st.integers(1, 30), d=st.integers(1, 4), fraction=st.floats(0.01, 1), seed=st.integers(0, 1000))
 def test_distinct_indices_fixed_by_the_seed(method: str, m: int, d: int, fraction: float, seed: int) -> None:
     p = max(1, int(fraction * m))
@@ -56,25 +49,6 @@ def test_distinct_indices_fixed_by_the_seed(method: str, m: int, d: int, fractio
     assert chosen.min() >= 0
     assert chosen.max() < m
     assert np.array_equal(chosen, choose(method, x, p, seed))
-
-
-@pytest.mark.parametrize("method", ["uniform", "kmeans++", "farthest", "leverage"])
-def test_seeds_matter(method: str) -> None:
-    x = points(200, 2)
-    assert not np.array_equal(choose(method, x, 20, 1), choose(method, x, 20, 2))
-
-
-def test_uniform_is_uniform() -> None:
-    rng = np.random.default_rng(0)
-    counts = np.bincount(np.concatenate([landmarks.uniform(points(10, 1), 3, rng) for _ in range(4000)]))
-    assert np.abs(counts / 4000 - 0.3).max() < 0.04  # five standard deviations
-
-
-def test_kmeans_plus_plus_has_a_lower_potential_than_uniform() -> None:
-    x = clusters(20)
-    for seed in range(5):
-        seeded, drawn = (squared_distances(x, choose(m, x, 10, seed)).sum() for m in ("kmeans++", "uniform"))
-        assert seeded < drawn / 20
 
 
 def test_kmeans_plus_plus_draws_by_squared_distance() -> None:
@@ -100,7 +74,7 @@ def test_kmeans_plus_plus_at_the_ends_of_the_unit_interval(number: float) -> Non
         assert len(chosen) == len(np.unique(x[chosen])) == 3
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(m=st.integers(1, 25), d=st.integers(1, 3), seed=st.integers(0, 1000))
 def test_farthest_point_against_brute_force(m: int, d: int, seed: int) -> None:
     x = np.random.default_rng(seed).integers(-3, 4, (m, d)).astype(float)  # integers: exact ties and duplicates
@@ -110,27 +84,6 @@ def test_farthest_point_against_brute_force(m: int, d: int, seed: int) -> None:
     while len(expected) < distinct:
         expected = np.append(expected, np.argmax(squared_distances(x, expected)))
     assert np.array_equal(chosen, expected)
-
-
-@pytest.mark.parametrize("method", ["kmeans++", "farthest"])
-def test_distinct_rows_only_when_there_are_fewer_than_p(method: str) -> None:
-    x = np.repeat(points(4, 2), 5, axis=0) + 1e6
-    chosen = choose(method, x, 10)
-    assert len(chosen) == 4
-    assert len(np.unique(x[chosen], axis=0)) == 4
-    assert len(choose(method, np.ones((6, 2)), 3)) == 1
-
-
-@pytest.mark.parametrize("method", ["kmeans++", "farthest"])
-@pytest.mark.parametrize("factor", [2.0**-600, 2.0**600])
-def test_units_do_not_matter(method: str, factor: float) -> None:
-    x = points(50, 3)
-    assert np.array_equal(choose(method, x, 20, 5), choose(method, factor * x, 20, 5))
-
-
-def test_far_from_the_origin() -> None:
-    x = np.round(points(50, 3) * 2**10) / 2**10
-    assert np.array_equal(choose("farthest", x, 20, 5), choose("farthest", x + 2.0**30, 20, 5))
 
 
 @pytest.mark.parametrize("kernel", [gaussian, lambda a, b: (1 + a @ b.T) ** 3])
@@ -183,19 +136,6 @@ def test_scores_with_the_whole_sample_as_pilot_are_exact() -> None:
     assert np.array_equal(score, landmarks.leverage_scores(x, p, np.random.default_rng(1), gaussian))
 
 
-def test_scores_through_a_pilot_are_close_to_the_exact_ones() -> None:
-    x = points(600, 2)
-    exact = landmarks.leverage_scores(x, 20, np.random.default_rng(0), gaussian, pilot=len(x))
-    score = landmarks.leverage_scores(x, 20, np.random.default_rng(0), gaussian)
-    assert np.median(np.abs(score / exact - 1)) < 0.3
-    assert np.corrcoef(np.log(score), np.log(exact))[0, 1] > 0.95
-
-
-def test_scores_of_a_kernel_with_a_small_rank() -> None:
-    score = landmarks.leverage_scores(points(50, 3), 20, np.random.default_rng(0), linear)
-    assert score.sum() == pytest.approx(3, rel=1e-5)  # mu at its floor: the rank
-
-
 def test_leverage_draws_in_proportion_to_the_scores() -> None:
     x = np.array([[1.0], [2.0], [3.0], [0.0]])
     score = landmarks.leverage_scores(x, 1, np.random.default_rng(0), linear)
@@ -206,13 +146,7 @@ def test_leverage_draws_in_proportion_to_the_scores() -> None:
     assert sorted(landmarks.leverage(x, 4, rng, linear).tolist()) == [0, 1, 2]  # a score of 0 is never drawn
 
 
-def test_leverage_reaches_rare_points_that_uniform_misses() -> None:
-    x = clusters(20)
-    rare = {m: int(np.sum(choose(m, x, 20) >= 1000)) for m in ("leverage", "uniform")}
-    assert rare["leverage"] > 2 * rare["uniform"]
-
-
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(m=st.integers(2, 40), d=st.integers(1, 4), seed=st.integers(0, 1000))
 def test_median_distance_against_the_double_loop(m: int, d: int, seed: int) -> None:
     x = points(m, d, seed)
@@ -220,13 +154,6 @@ def test_median_distance_against_the_double_loop(m: int, d: int, seed: int) -> N
     rng = np.random.default_rng(seed)
     assert landmarks.median_distance(x, rng) == pytest.approx(np.median(loop), rel=1e-13)
     assert landmarks.median_distance(2.0**600 * x, rng) == pytest.approx(2.0**600 * np.median(loop), rel=1e-13)
-
-
-def test_median_distance_of_a_subset() -> None:
-    x = points(5000, 2) + 1e6
-    medians = [landmarks.median_distance(x, np.random.default_rng(s), size=400) for s in (0, 0, 1)]
-    assert medians[0] == medians[1] != medians[2]
-    assert medians[0] == pytest.approx(2 * np.sqrt(np.log(2)), rel=0.1)  # |x - y|^2 / 4 is exponential
 
 
 def test_median_distance_needs_points_that_differ() -> None:
@@ -277,13 +204,3 @@ def test_unknown_methods_and_missing_kernels() -> None:
 def test_bad_kernels(method: str, gram: landmarks.Gram, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         landmarks.choose(method, points(6, 2), 3, np.random.default_rng(0), gram=gram)
-
-
-def test_indefinite_kernels_and_other_arguments() -> None:
-    rng, x = np.random.default_rng(0), points(6, 2)
-    with pytest.raises(ValueError, match="positive semi-definite"):
-        landmarks.pivoted_cholesky(x, 3, rng, lambda a, b: np.sqrt(1 + (a @ b.T) ** 2) - 1 + 3 * (a @ b.T != 0))
-    with pytest.raises(ValueError, match=r"diagonal\(x\) of shape \(6,\)"):
-        landmarks.pivoted_cholesky(x, 3, rng, gaussian, diagonal=lambda a: np.ones(2))
-    with pytest.raises(ValueError, match=r"pilot of 1 to 6 points.*pilot=7"):
-        landmarks.leverage_scores(x, 3, rng, gaussian, pilot=7)

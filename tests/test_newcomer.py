@@ -35,6 +35,7 @@ print(model.to_xarray())
 """
 
 
+@pytest.mark.slow
 def test_install_sample_fit_plot_load_transform(tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     folder = tmp_path / "empty"

@@ -27,6 +27,7 @@ def loaded_by(code: str) -> list[str]:
     return [m for m in HEAVY if repr(m) in result.stdout]
 
 
+@pytest.mark.slow  # processes
 @pytest.mark.parametrize(
     ("code", "allowed"),
     [

@@ -6,14 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskspectral import pairs
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
-from daskspectral.pairs import Cloud, CloudGram, PairMeasure, SparsePairs, dirichlet_form
+from daskspectral.pairs import Cloud, CloudGram, PairMeasure, dirichlet_form
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
@@ -50,7 +49,7 @@ def measured(weights: object, cuts: list[int], basis: object = BASIS) -> tuple[n
 
 @pytest.mark.parametrize("weights", [Gaussian(0.7), Exponential(2.0), Polynomial(2)], ids=str)
 @given(cuts=st.lists(st.integers(0, 40), max_size=4), block=st.integers(1, 50))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_against_the_double_loop(weights: object, cuts: list[int], block: int) -> None:
     w = weights(X, X)
     with pytest.MonkeyPatch.context() as patch:
@@ -74,30 +73,3 @@ def test_functions_that_are_nearly_constant_keep_their_digits() -> None:
     form, _ = measured(Gaussian(0.7), [13], basis)
     wanted = double_loop(Gaussian(0.7)(X, X), phi)
     np.testing.assert_allclose(form, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
-
-
-def test_sparse_weights_against_the_double_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    w = Gaussian(0.7)(X, X) * (RNG.random((40, 40)) < 0.1)
-    w = w + w.T
-    monkeypatch.setattr(pairs, "BLOCK", 7)
-    gram = CloudGram.about(BASIS, X[0])
-    sparse = SparsePairs(X, scipy.sparse.csr_array(w), gram)
-    cross = sparse(0, 11) + sparse(11, 12) + sparse(12, 40)
-    form = dirichlet_form(gram(Cloud(X, w.sum(axis=1))), cross)
-    np.testing.assert_allclose(form, double_loop(w, mass=np.ones(40)), rtol=1e-11, atol=1e-13)
-
-
-def test_the_weights_of_a_block_serve_every_basis() -> None:
-    calls = []
-
-    class Counted(Gaussian):
-        def values(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            calls.append((len(x), len(y)))
-            return super().values(x, y)
-
-    bases = {str(k): CloudGram.about(LandmarkBasis(k, X[:6]), X[0]) for k in (Gaussian(1.0), Polynomial(3))}
-    both = PairMeasure(Counted(0.7), bases)(0, Cloud(X, MASS), [])
-    assert calls == [(40, 40)]
-    for name, gram in bases.items():
-        alone = PairMeasure(Gaussian(0.7), {"one": gram})(0, Cloud(X, MASS), [])
-        np.testing.assert_array_equal(alone.cross["one"], both.cross[name])

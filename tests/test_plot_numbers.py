@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import daskspectral as dsp
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Laplacian, Transfer
-from daskspectral.plot.style import SEQUENTIAL, SERIES, Scale
+from daskspectral.plot.style import SEQUENTIAL, SERIES
 
 plot = dsp.plot
 
@@ -92,20 +92,6 @@ def test_an_eigenfunction_has_axes_units_and_a_colour_bar(plane: Any) -> None:
     assert len(plot.figure_of(plot.eigenfunction(fitted(data), data, 2, colour_bar=False)).axes) == 1
 
 
-def test_without_points_the_landmarks_stand_for_the_data(plane: Any) -> None:
-    _, model = plane
-    axes = plot.eigenfunction(model)
-    places = next(part.core.landmarks for part in model.basis_.parts if hasattr(part.core, "landmarks"))
-    np.testing.assert_array_equal(axes.lines[0].get_xydata(), places)
-    network = dsp.SpectralDecomposition(basis=dsp.basis.MonomialBasis(2, 2), n_components=3).fit(plane[0])
-    with pytest.raises(ValueError, match="are drawn over rows of the data: give X"):
-        plot.eigenfunction(network)
-    lattice = dsp.SpectralDecomposition(basis=dsp.basis.FourierLattice(3), n_components=3).fit(plane[0])
-    (left, right), (bottom, top) = lattice.basis_.box
-    axes = plot.eigenfunction(lattice)
-    np.testing.assert_allclose([*axes.get_xlim(), *axes.get_ylim()], [left, right, bottom, top])
-
-
 def test_a_sphere_takes_axes_of_its_projection() -> None:
     x = np.random.default_rng(0).standard_normal((800, 3))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
@@ -120,27 +106,11 @@ def test_a_sphere_takes_axes_of_its_projection() -> None:
     assert len(contours.get_paths()) > 3
 
 
-def test_pairs_are_the_columns_that_tell_the_function() -> None:
-    x = np.random.default_rng(0).standard_normal((2000, 5)) * [1, 1, 4, 1, 3]
-    model = dsp.SpectralDecomposition(kernel=Gaussian(6.0), n_components=3, n_landmarks=80, random_state=0).fit(x)
-    values = model.transform(x)[:, 1]
-    assert int(np.argmax(np.abs(np.corrcoef(values, x.T)[0, 1:]))) == 2
-    axes = plot.eigenfunction(model, x, 1)
-    assert "column 2" in (axes.get_xlabel(), axes.get_ylabel())
-
-
 def test_components_that_there_are_not(plane: Any) -> None:
     with pytest.raises(ValueError, match="component is 0 to 4, the functions of the fit; it is 5"):
         plot.eigenfunction(plane[1], plane[0], 5)
     with pytest.raises(ValueError, match="start is a row of X, 0 to 1499"):
         plot.series(plane[1], plane[0], 1, start=1500)
-
-
-def test_a_series_has_the_values_along_the_rows(plane: Any) -> None:
-    x, model = plane
-    rows, values = plot.series(model, x, 2, start=100, length=50).lines[-1].get_data()
-    np.testing.assert_array_equal(rows, np.arange(100, 150))
-    np.testing.assert_allclose(values, model.transform(x)[100:150, 2])
 
 
 def test_an_embedding_is_coloured_by_any_variable() -> None:
@@ -209,21 +179,3 @@ def test_landmarks_are_where_they_are(d: int) -> None:
     bare = dsp.SpectralDecomposition(basis=dsp.basis.MonomialBasis(d, 1), n_components=1).fit(x)
     with pytest.raises(ValueError, match="has no landmarks: its basis is"):
         plot.landmarks(bare)
-
-
-def test_bands_are_symmetric_and_hold_what_they_say() -> None:
-    scale = Scale.symmetric(2.0)
-    np.testing.assert_allclose(scale.edges, -scale.edges[::-1])
-    assert scale.of(np.array([0.0]))[0] == scale.colours[len(scale.colours) // 2]
-    assert scale.of(np.array([-9.0, 9.0])) == [scale.colours[0], scale.colours[-1]]
-    level = Scale.between(1.0, 1.0)
-    assert level.edges.min() < 1 < level.edges.max()
-
-
-def test_the_spectrum_of_an_embedding() -> None:
-    x = np.random.default_rng(0).standard_normal((150, 2))
-    model = dsp.DiffusionMap(1.0, n_components=4).fit(x)
-    axes = plot.spectrum(model)
-    drawn = np.concatenate([line.get_ydata() for line in axes.lines if line.get_marker() == "o"])
-    np.testing.assert_array_equal(drawn, model.spectrum_)
-    assert len(plot.spectrum(model, count=2).lines[-1].get_ydata()) == 2

@@ -18,10 +18,7 @@ from daskspectral.cli import command
 ROOT = Path(__file__).parents[1]
 LANGUAGES = ("sh", "python", "text")  # a block of `text` cannot run here: it needs a cluster, say
 INSTALL = 'python3.11 -m venv .venv && . .venv/bin/activate && pip install ".[plot]" &&\n'
-TESTS = (
-    'python3.11 -m venv .venv && .venv/bin/pip install -e ".[test]" && '
-    ".venv/bin/python -m pytest -n 2 --dist loadscope\n"
-)
+TESTS = 'python3.11 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/python -m pytest -n 2\n'
 PATIENCE = 300.0  # seconds for a shell block, on a busy machine
 
 
@@ -74,6 +71,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_readme_runs_from_top_to_bottom(folder: Path) -> None:
     reader: dict[str, object] = {"__name__": "__main__"}
     for block in blocks():

@@ -35,6 +35,7 @@ def spectral(**changes: object) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), **settings)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow  # the command is run in processes
 def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with h5py.File("points.h5", "w") as file:

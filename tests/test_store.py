@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from daskspectral import store
 from daskspectral.data import replacing
-from daskspectral.data.writer import create_group, refuse_existing
-from daskspectral.registry import decode, encode
+from daskspectral.data.writer import refuse_existing
 from daskspectral.store import FORMAT, read_state, write_state
 
 STATE: dict[str, Any] = {
@@ -72,19 +66,12 @@ states = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.dictionaries(names, states, max_size=3))
 def test_round_trip_of_anything(tmp_path_factory: pytest.TempPathFactory, state: dict[str, Any]) -> None:
     path = tmp_path_factory.mktemp("state") / "m.zarr"
     write_state(path, "any", state)
     assert_equal(read_state(path)[1], state)
-
-
-def test_tuples_and_numbers_come_back(tmp_path: Path) -> None:
-    state = {"t": (1, (2, [])), "f": np.float64(0.1), "b": np.bool_(True), "inf": float("inf"), "z": 1 - 2j}
-    write_state(tmp_path / "m.zarr", "k", encode(state))
-    found = decode(read_state(tmp_path / "m.zarr")[1], dict)
-    assert_equal(found, {"t": (1, (2, [])), "f": 0.1, "b": True, "inf": float("inf"), "z": 1 - 2j})
 
 
 def test_nothing_is_overwritten_unless_asked(tmp_path: Path) -> None:
@@ -96,14 +83,6 @@ def test_nothing_is_overwritten_unless_asked(tmp_path: Path) -> None:
     write_state(path, "k", {"a": 2}, overwrite=True)
     assert read_state(path)[1] == {"a": 2}
     assert os.listdir(tmp_path) == ["m.zarr"]
-
-
-def test_nothing_is_left_after_an_error(tmp_path: Path) -> None:
-    write_state(tmp_path / "m.zarr", "k", {"a": 1})
-    with pytest.raises(TypeError, match="JSON"):
-        write_state(tmp_path / "m.zarr", "k", {"x": np.ones(3), "bad": object()}, overwrite=True)
-    assert os.listdir(tmp_path) == ["m.zarr"]
-    assert read_state(tmp_path / "m.zarr")[1] == {"a": 1}
 
 
 def array(path: Path) -> Path:
@@ -165,37 +144,6 @@ def test_damage_is_found(tmp_path: Path, damage: Any) -> None:
         read_state(tmp_path / "m.zarr")
 
 
-def test_nothing_is_unpickled_or_executed(tmp_path: Path) -> None:
-    write_state(tmp_path / "m.zarr", "k", STATE)
-    code = (
-        f"import pickle; pickle.loads = pickle.load = None\nfrom daskspectral.store import read_state\n"
-        f"print(read_state({str(tmp_path / 'm.zarr')!r})[0])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"k\n"
-
-
-def test_a_model_replaced_while_it_is_read_is_read_again(tmp_path: Path) -> None:
-    path, stop = tmp_path / "m.zarr", threading.Event()
-    write_state(path, "k", {"number": 0, "matrix": np.full((50, 50), 0.0)})
-
-    def replace() -> None:
-        number = 0
-        while not stop.is_set():
-            number += 1
-            write_state(path, "k", {"number": number, "matrix": np.full((50, 50), float(number))}, overwrite=True)
-            time.sleep(0.01)
-
-    writer = threading.Thread(target=replace)
-    writer.start()
-    try:
-        for _ in range(60):
-            state = read_state(path)[1]
-            assert (state["matrix"] == state["number"]).all()
-    finally:
-        stop.set()
-        writer.join()
-
-
 def test_a_model_replaced_at_every_attempt_is_an_error_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,29 +183,14 @@ def test_a_model_replaced_by_the_same_one_is_read_again(
     assert_equal(read_state(path), ("k", STATE))
 
 
-def test_a_model_that_is_being_replaced_at_a_url_is_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
-    url = "memory://store-test/replaced.zarr"
-    write_state(url, "k", STATE, overwrite=True)
-    with contextlib.ExitStack() as stack:
-
-        def begun(stored: Any) -> Any:
-            stack.enter_context(create_group(url, overwrite=True))
-            raise OSError("no such object")
-
-        monkeypatch.setattr(store._Stored, "data", begun)
-        with pytest.raises(FileNotFoundError, match=rf"unfinished: another run: process {os.getpid()} .* still"):
-            read_state(url)
-
-
-STEPS = {"before": (0, "old"), "between": (1, "old"), "after": (2, "new")}
-
-
-@pytest.mark.parametrize("when", STEPS)
-@pytest.mark.parametrize("then", ["load", "save", "refuse"])
+@pytest.mark.slow  # processes are killed
+@pytest.mark.parametrize(
+    ("steps", "then"), [(0, "load"), (1, "load"), (1, "save"), (1, "refuse"), (2, "load")]
+)
 def test_a_model_whose_writer_is_killed_between_two_renames_is_found(
-    then: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    then: str, steps: int, tmp_path: Path
 ) -> None:
-    path, (steps, kept) = tmp_path / "m.zarr", STEPS[when]
+    path = tmp_path / "m.zarr"
     write_state(path, "k", {"version": "old"})
     pid = os.fork()
     if not pid:  # a run that is killed on a file system without an exchange of folders
@@ -274,8 +207,8 @@ def test_a_model_whose_writer_is_killed_between_two_renames_is_found(
         replacing._discard = lambda path, pause: os.kill(os.getpid(), signal.SIGKILL)
         write_state(path, "k", {"version": "new"}, overwrite=True)
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
-    assert path.exists() == (when != "between")
-    assert len(os.listdir(tmp_path)) == 1 + (when != "between")
+    assert path.exists() == (steps != 1)
+    assert len(os.listdir(tmp_path)) == 1 + (steps != 1)
     if then == "save":
         write_state(path, "k", {"version": "newer"}, overwrite=True)
         assert read_state(path) == ("k", {"version": "newer"})
@@ -283,4 +216,4 @@ def test_a_model_whose_writer_is_killed_between_two_renames_is_found(
     elif then == "refuse":
         with pytest.raises(FileExistsError):
             refuse_existing(path, False)
-    assert then == "save" or read_state(path) == ("k", {"version": kept})
+    assert then == "save" or read_state(path) == ("k", {"version": "new" if steps == 2 else "old"})

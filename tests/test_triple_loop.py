@@ -42,8 +42,7 @@ from daskspectral.forms import (
     second,
     tangential_dirichlet,
 )
-from daskspectral.kernels import Dot, Exponential, FunctionKernel, Gaussian, Kernel, Linear, Matern, Polynomial, Radial
-from daskspectral.manifolds import Sphere
+from daskspectral.kernels import Exponential, FunctionKernel, Gaussian, Kernel, Matern, Polynomial, Radial
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian, Operator, SymmetricForm
 from tests.common import assert_close
@@ -196,27 +195,12 @@ def sloping_gradient(x: Any, y: Any, axis: int) -> Any:
 KERNELS: dict[str, tuple[Kernel, Formula]] = {
     "gaussian": (Gaussian(0.9), gaussian),
     "exponential": (Exponential(0.7), exponential),
-    "matern 3/2": (Matern(1.5, 0.9), matern(1.5, 0.9)),
-    "matern 5/2": (Matern(2.5, 1.2), matern(2.5, 1.2)),
     "matern 7/2": (Matern(3.5, 1.1), matern(3.5, 1.1)),
     "polynomial": (Polynomial(4, 0.5, 1.3), polynomial(4, 0.5, 1.3)),
-    "linear": (Linear(), dot),
-    "radial": (
-        Radial(rational, [lambda s, m=m: rational(s, m) for m in (1, 2, 3)]),
-        lambda x, y: inverse(square(x, y) + 1),
-    ),
-    "dot": (Dot(np.cosh, (np.sinh, np.cosh, np.sinh)), lambda x, y: 0.5 * (exp(dot(x, y)) + exp(dot(x, y) * -1.0))),
     "function": (
         FunctionKernel(sloping, sloping_gradient),
         lambda x, y: sin(x[0] + x[1] * 2) * math.cos(y[2]),
     ),
-    "radial sum": (
-        Gaussian(0.9) + 0.5 * Matern(2.5, 1.2),
-        lambda x, y: gaussian(x, y) + 0.5 * matern(2.5, 1.2)(x, y),
-    ),
-    "radial product": (Gaussian(0.9) * Matern(1.5, 0.9), lambda x, y: gaussian(x, y) * matern(1.5, 0.9)(x, y)),
-    "dot sum": (Linear() + 2 * Polynomial(3), lambda x, y: dot(x, y) + 2 * polynomial(3)(x, y)),
-    "dot product": (Linear() * Polynomial(2, 0.5), lambda x, y: dot(x, y) * polynomial(2, 0.5)(x, y)),
     "mixed sum": (Matern(1.5, 0.9) + Polynomial(2), lambda x, y: matern(1.5, 0.9)(x, y) + polynomial(2)(x, y)),
     "mixed product": (
         1.5 * (Matern(2.5, 1.2) * Polynomial(2) * Gaussian(2.0)),
@@ -297,7 +281,7 @@ BASES: dict[str, Callable[[], tuple[Basis, Functions]]] = {
     "monomial, no constant": lambda: monomials(False),
     "callable": callables,
     "constant and landmarks": lambda: beside(constant(), landmark("matern 7/2")),
-    "landmarks of two kernels": lambda: beside(landmark("matern 3/2"), landmark("polynomial", Y2)),
+    "landmarks of two kernels": lambda: beside(landmark("gaussian"), landmark("polynomial", Y2)),
     "nested": lambda: beside(beside(fourier(), constant()), landmark("mixed sum"), monomials(False)),
     "with a callable": lambda: beside(callables(), landmark("gaussian"), constant()),
 }
@@ -382,12 +366,7 @@ def everything(f: Any, g: Any, x: Any) -> Any:
 EYE = np.eye(D)
 FORMS: dict[str, tuple[Form, Scalar]] = {
     "value": (gram, lambda f, g, r: f() * g()),
-    "weight": (form(lambda f, g, x: 3 * inner(f, g, weight=x.rate)), lambda f, g, r: 3 * r["rate"] * f() * g()),
     "gradients": (dirichlet, lambda f, g, r: sum(a * b for a, b in zip(f.grad(), g.grad(), strict=True))),
-    "gradients one by one": (
-        form(lambda f, g, x: sum(inner(partial(f, *e), partial(g, *e)) for e in EYE.astype(int))),
-        lambda f, g, r: sum(a * b for a, b in zip(f.grad(), g.grad(), strict=True)),
-    ),
     "gradients with a weight": (
         form(lambda f, g, x: inner(x.rate * grad(f), grad(g)) - inner(f, g)),
         lambda f, g, r: r["rate"] * sum(a * b for a, b in zip(f.grad(), g.grad(), strict=True)) - f() * g(),
@@ -399,17 +378,9 @@ FORMS: dict[str, tuple[Form, Scalar]] = {
             + sum(a * b for a, b in zip(f.grad("future"), g.grad(), strict=True))
         ),
     ),
-    "gradients at another view": (
-        form(lambda f, g, x: inner(at(grad(f), x.future), at(grad(g), x.future))),
-        lambda f, g, r: sum(a * b for a, b in zip(f.grad("future"), g.grad("future"), strict=True)),
-    ),
     "one view and another": (
         form(lambda f, g, x: inner(f, at(g, x.future)) - 0.5 * inner(at(f, x.future), at(g, x.future))),
         lambda f, g, r: f() * g(view="future") - 0.5 * f(view="future") * g(view="future"),
-    ),
-    "difference of views": (
-        form(lambda f, g, x: inner(f - at(f, x.future), g - at(g, x.future))),
-        lambda f, g, r: (f() - f(view="future")) * (g() - g(view="future")),
     ),
     "along a field": (
         form(
@@ -420,10 +391,6 @@ FORMS: dict[str, tuple[Form, Scalar]] = {
     "along each of a frame": (
         form(lambda f, g, x: inner(along_each(f, x.frame), along_each(g, x.frame), weight=x.rate)),
         lambda f, g, r: r["rate"] * sum(f.along(v) * g.along(v) for v in r["frame"]),
-    ),
-    "diffusion": (
-        form(lambda f, g, x: sum(inner(along(f, x.covariance[a]), partial(g, *EYE[a].astype(int))) for a in range(D))),
-        lambda f, g, r: sum(f.along(r["covariance"][a]) * g.grad()[a] for a in range(D)),
     ),
     "tangential by normals": (
         tangential_dirichlet(normals=1),
@@ -482,8 +449,6 @@ def test_forms_of_every_kind(name: str) -> None:
         ("gaussian", "matern 7/2"),
         ("fourier", "mixed product"),
         ("monomial", "nested"),
-        ("constant and landmarks", "fourier"),
-        ("constant", "polynomial"),
     ],
 )
 def test_forms_of_two_bases(name: str, other: str) -> None:
@@ -498,7 +463,7 @@ def test_forms_of_two_bases(name: str, other: str) -> None:
                 assert_close(found[f"form {key}"][np.ix_(few, some)], triple_loop(gs, fs, scalar), what=key)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "matern 7/2", "dot sum", "mixed sum"])
+@pytest.mark.parametrize("kernel", ["gaussian", "mixed sum"])
 def test_functions_of_different_variables(kernel: str) -> None:
     """f of x in three dimensions, g of y in two."""
     left, some, functions = known("constant and landmarks")
@@ -550,39 +515,20 @@ def bending(f: Any, g: Any, x: Any) -> Any:
     return inner(second(f), second(g))
 
 
-@form
-def twisting(f: Any, g: Any, x: Any) -> Any:
-    return inner(partial(f, 2, 2, 0), g) + inner(f, partial(g, 2, 2, 0))
-
-
 @pytest.mark.parametrize(
     ("kernel", "operator", "order"),
     [
         (FunctionKernel(sloping), Laplacian(), 1),
-        (Dot(np.exp), Laplacian(Sphere(3)), 1),
-        (Exponential(0.7), SymmetricForm(bending), 2),
         (Gaussian() + Matern(0.5), SymmetricForm(bending), 2),
-        (Gaussian() * FunctionKernel(sloping, sloping_gradient), SymmetricForm(bending), 2),
-        (Matern(1.5, 0.4), SymmetricForm(twisting), 4),
-        (Radial(rational, [lambda s: rational(s, 1)]), SymmetricForm(twisting), 4),
+        (Radial(rational, [lambda s: rational(s, 1)]), SymmetricForm(bending), 2),
     ],
 )
-@pytest.mark.parametrize("constant", [False, True])
-def test_a_kernel_that_is_not_smooth_enough(kernel: Kernel, operator: Operator, order: int, constant: bool) -> None:
-    """The message names the kernel, the operator and kernels that do."""
+def test_a_kernel_that_is_not_smooth_enough(kernel: Kernel, operator: Operator, order: int) -> None:
+    """The message names the kernel, the operator, and kernels that do."""
     what, whose = re.escape(operator.title), re.escape(str(kernel))
     names = rf"{what} takes derivatives of order {order}, and .*{whose} has them up to order"
-    sphere = BATCH["x"] / np.linalg.norm(BATCH["x"], axis=1, keepdims=True)
-    options = {"n_landmarks": 3, "n_components": 2, "constant": constant}
-    with pytest.raises(dsp.SmoothnessError, match=names) as refused:
-        dsp.SpectralDecomposition(operator=operator, kernel=kernel, **options).fit(sphere)
-    suggested = re.search(
-        r"use a smoother kernel, such as Gaussian\(scale\) or Matern\(nu=([\d.]+)\)", str(refused.value)
-    )
-    assert suggested is not None
-    better = LandmarkBasis(Matern(float(suggested[1])), Y)
-    found = Measure(better, better, {"form": operator.form}, operator=operator)([BATCH])["form"]
-    assert np.isfinite(found).all()
+    with pytest.raises(dsp.SmoothnessError, match=names):
+        dsp.SpectralDecomposition(operator, kernel, n_landmarks=3, n_components=2).fit(BATCH["x"])
 
 
 def test_suggested_kernels_exist_and_do() -> None:

@@ -1,6 +1,6 @@
 """Which faults the tests of a room catch: mutants of the lines that decide numbers, each against its room's own tests.
 
-    python tests/mutants.py --seed 7 --count 200 --json mutants.json
+    python examples/benchmarks/mutants.py --seed 7 --count 200 --json mutants.json
 
 draws mutants of the files in ROOMS, evenly from every kind of change (the sign of a term, a factor, a comparison, an
 index off by one, a dropped term, a transpose), writes each into a copy of the package, and runs the room's fast tests
@@ -31,7 +31,7 @@ from queue import Queue
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {
     "kernels": (["kernels"], ["tests/kernels"]),
     "forms": (["forms"], ["tests/forms"]),
