@@ -26,8 +26,6 @@ import daskspectral as dsp
 from daskspectral.cli import settings, verifying
 from daskspectral.data import bounded, groups
 from daskspectral.data.convert import convert
-from daskspectral.data.folder import Directory
-from daskspectral.data.lease import Lease
 from daskspectral.data.readers import MOST_CHUNKS, open_zarr, zarr_reader
 from daskspectral.model_selection import blocks
 
@@ -255,14 +253,6 @@ def test_no_part_that_is_not_regular_is_left_out(source: str, put: Callable[[Pat
             fit(path)
 
 
-@pytest.mark.parametrize("put", [linked, piped, lambda path, _: path.write_bytes(b"[" * 200_000)])
-def test_a_lease_that_cannot_be_read_is_none(put: Callable[[Path, str], None], tmp_path: Path) -> None:
-    put(tmp_path / ".lease", "/dev/zero")
-    taken = Lease.take(Directory(tmp_path), 1.0)
-    assert taken.is_held
-    taken.release()
-
-
 def test_links_to_regular_files_are_read(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(20, 2))
     (tmp_path / "linked.zarr").symlink_to(tmp_path / "x.zarr")
@@ -406,18 +396,6 @@ def test_hdf5_that_stores_less_than_it_declares_is_refused(ending: str, tmp_path
         file.create_dataset("x", (10**9, 2), "f8", chunks=(1000, 2))[:1] = 1.0
     with pytest.raises(OSError, match=rf"hostile\{ending} declares 16000000000 bytes of '/?x'"):
         convert(path, tmp_path / "out.zarr", dataset="x")
-
-
-def test_hdf5_of_its_own_values_is_converted(tmp_path: Path) -> None:
-    layout = h5py.VirtualLayout((40, 2), "f8")
-    with h5py.File(tmp_path / "own.h5", "w") as file:
-        file["g/x"] = X
-        file["soft"], file["hard"], file["type"] = h5py.SoftLink("/g/x"), file["g/x"], np.dtype("f8")
-        layout[...] = h5py.VirtualSource(file["g/x"])
-        file.create_virtual_dataset("virtual", layout)
-    for dataset in ("g/x", "soft", "virtual"):
-        convert(tmp_path / "own.h5", tmp_path / "out.zarr", dataset=dataset, overwrite=True)
-        np.testing.assert_array_equal(open_zarr(tmp_path / "out.zarr")[...], X)
 
 
 @pytest.mark.parametrize(

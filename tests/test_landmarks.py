@@ -101,17 +101,6 @@ def test_pivots_against_dense_schur_complements(kernel: landmarks.Gram, diagonal
     assert chosen.tolist() == expected
 
 
-@pytest.mark.parametrize("slope", [-1, 0, 1])
-def test_pivot_ties_up_to_rounding_go_to_the_lowest_index(slope: int) -> None:
-    x = np.arange(8.0)[:, None] * 50
-
-    def rounded(a: Array) -> Array:
-        return np.asarray(1 + slope * np.finfo(float).eps * a[:, 0] / 50)
-
-    rng = np.random.default_rng(0)
-    assert landmarks.pivoted_cholesky(x, 8, rng, gaussian, diagonal=rounded).tolist() == list(range(8))
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_pivots_stop_at_the_rank(dtype: type) -> None:
     x = points(80, 5)
@@ -180,15 +169,6 @@ def test_median_distance_needs_points_that_differ() -> None:
 def test_bad_samples(method: str, x: Array, p: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         choose(method, x, p)
-
-
-def test_unknown_methods_and_missing_kernels() -> None:
-    rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match=r"'uniform', 'kmeans\+\+', 'cholesky', 'farthest', 'leverage'.*'best'"):
-        landmarks.choose("best", points(4, 2), 2, rng)
-    for method in ("cholesky", "leverage"):
-        with pytest.raises(ValueError, match=f"kernel for landmarks='{method}'.*pass gram="):
-            landmarks.choose(method, points(4, 2), 2, rng)
 
 
 @pytest.mark.parametrize("method", ["cholesky", "leverage"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,16 +208,6 @@ def test_views(kind: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     search = GridSearchCV(est, {"n_components": [1, 2]}, cv=3, error_score="raise").fit(views)
     assert search.best_params_ == {"n_components": 2}
-
-
-def test_they_travel_to_other_processes() -> None:
-    views = pickle.loads(pickle.dumps(Views((X, W))))
-    assert isinstance(views, Views)
-    assert views.shape == (2000,)
-    trajectory = pickle.loads(pickle.dumps(Trajectory(WALK)))
-    assert [len(part) for part in trajectory[np.array([0, 1, 5])]] == [2, 1]
-    fields = pickle.loads(pickle.dumps(Fields(V=W)))
-    np.testing.assert_array_equal(fields[np.array([3, 5])]["V"], W[[3, 5]])
 
 
 # -- choosing ----------------------------------------------------------------------------------------------------------

@@ -47,14 +47,6 @@ def test_plane_has_a_panel_for_each_function_titled_by_index_and_eigenvalue(plan
         assert contours(axes)
 
 
-def test_other_estimators_are_refused(plane):
-    x, _ = plane
-    with pytest.raises(TypeError, match=r"of a fitted SpectralDecomposition or GraphLaplacian; got HermiteRegressor"):
-        plot.eigenfunctions(dsp.HermiteRegressor(), x)
-    with pytest.raises(TypeError, match=r"or KernelEmbedding; got HermiteRegressor"):
-        plot.spectrum(dsp.HermiteRegressor())
-
-
 def test_line_over_a_histogram_for_one_column():
     x = np.random.default_rng(0).standard_normal((2000, 1))
     estimator = fitted(x, n_landmarks=20, n_components=4)
@@ -114,16 +106,6 @@ def test_invalid_rows_are_passed_over():
     assert np.isfinite(drawn).all()
     with pytest.raises(ValueError, match="no valid row"):
         plot.eigenfunctions(estimator, np.full((10, 2), np.nan))
-
-
-def test_errors_of_eigenfunctions(plane):
-    x, estimator = plane
-    with pytest.raises(ValueError, match="3 columns, the model was fitted on 2"):
-        plot.eigenfunctions(estimator, np.zeros((10, 3)))
-    with pytest.raises(ValueError, match="1 or more"):
-        plot.eigenfunctions(estimator, x, count=0)
-    with pytest.raises(ValueError, match="not fitted"):
-        plot.eigenfunctions(dsp.SpectralDecomposition(), x)
 
 
 def legend(axes):

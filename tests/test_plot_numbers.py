@@ -106,13 +106,6 @@ def test_a_sphere_takes_axes_of_its_projection() -> None:
     assert len(contours.get_paths()) > 3
 
 
-def test_components_that_there_are_not(plane: Any) -> None:
-    with pytest.raises(ValueError, match="component is 0 to 4, the functions of the fit; it is 5"):
-        plot.eigenfunction(plane[1], plane[0], 5)
-    with pytest.raises(ValueError, match="start is a row of X, 0 to 1499"):
-        plot.series(plane[1], plane[0], 1, start=1500)
-
-
 def test_an_embedding_is_coloured_by_any_variable() -> None:
     rng = np.random.default_rng(0)
     values, number = rng.standard_normal((500, 3)), rng.random(500)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
-import io
 import json
-import linecache
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -338,23 +336,6 @@ def test_arrays_of_other_numbers_or_shapes_are_refused(name: str, tmp_path: Path
         object.__setattr__(part, key, whole)
 
 
-def described(path: Path) -> str:
-    """What the command says of a file, of an error too."""
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
-        main(["info", "--details", str(path)])
-    return said.getvalue()
-
-
-@pytest.mark.parametrize("wrong", [{"$array": "of no such name"}, {"$empty": "x", "dtype": 3}, {"$number": [1]}, 3])
-def test_an_error_of_wrong_parts_names_the_file(wrong: Any, tmp_path: Path) -> None:
-    small().save(tmp_path / "m.zarr")
-    forge(tmp_path / "m.zarr", lambda header: header["state"]["state"]["fitted"].update({"moments_": wrong}))
-    with pytest.raises((ValueError, OSError), match=r"m\.zarr"):
-        dsp.load(tmp_path / "m.zarr")
-    assert "m.zarr" in described(tmp_path / "m.zarr")
-
-
 def test_attributes_that_are_nested_without_end_are_an_error_that_names_the_file(tmp_path: Path) -> None:
     small().save(tmp_path / "m.zarr")
     metadata = tmp_path / "m.zarr" / "zarr.json"
@@ -363,17 +344,6 @@ def test_attributes_that_are_nested_without_end_are_an_error_that_names_the_file
     )
     with pytest.raises(OSError, match=r"m\.zarr.* is damaged"):
         dsp.load(tmp_path / "m.zarr")
-
-
-def test_another_source_alone_warns(tmp_path: Path, mine: Any) -> None:
-    small(kernel=dsp.kernels.Radial(mine.q, [mine.slope])).save(tmp_path / "m.zarr")
-    path = tmp_path / "users_module.py"
-    path.write_text(MINE.replace("return np.exp(-STEEP * s)", "return np.exp(-(STEEP * s))"))
-    sys.modules.pop("users_module")
-    importlib.invalidate_caches()
-    linecache.clearcache()
-    with pytest.warns(UserWarning, match=r"source code of users_module\.q has changed since it was saved"):
-        dsp.load(tmp_path / "m.zarr", trusted=["users_module.q", "users_module.slope"])
 
 
 def test_what_could_not_be_read_back_is_not_saved(tmp_path: Path) -> None:

@@ -35,7 +35,6 @@ from daskspectral.forms import (
     dirichlet,
     form,
     functional,
-    grad,
     gram,
     inner,
     partial,
@@ -178,10 +177,6 @@ def polynomial(degree: int, offset: float = 1.0, scale: float = 1.0) -> Formula:
 
 def rational(s: Any, m: int = 0) -> Any:
     return (-1) ** m * math.factorial(m) / (1 + s) ** (m + 1)
-
-
-def inverse(u: Jet) -> Jet:
-    return u.of([(-1) ** m * u.value ** (-m - 1) for m in range(TOP + 1)])
 
 
 def sloping(x: Any, y: Any) -> Any:
@@ -367,17 +362,6 @@ EYE = np.eye(D)
 FORMS: dict[str, tuple[Form, Scalar]] = {
     "value": (gram, lambda f, g, r: f() * g()),
     "gradients": (dirichlet, lambda f, g, r: sum(a * b for a, b in zip(f.grad(), g.grad(), strict=True))),
-    "gradients with a weight": (
-        form(lambda f, g, x: inner(x.rate * grad(f), grad(g)) - inner(f, g)),
-        lambda f, g, r: r["rate"] * sum(a * b for a, b in zip(f.grad(), g.grad(), strict=True)) - f() * g(),
-    ),
-    "gradients at two views": (
-        form(lambda f, g, x: inner(grad(f), grad(at(g, x.future))) + inner(grad(at(f, x.future)), grad(g))),
-        lambda f, g, r: (
-            sum(a * b for a, b in zip(f.grad(), g.grad("future"), strict=True))
-            + sum(a * b for a, b in zip(f.grad("future"), g.grad(), strict=True))
-        ),
-    ),
     "one view and another": (
         form(lambda f, g, x: inner(f, at(g, x.future)) - 0.5 * inner(at(f, x.future), at(g, x.future))),
         lambda f, g, r: f() * g(view="future") - 0.5 * f(view="future") * g(view="future"),
@@ -411,25 +395,9 @@ HIGHER: dict[str, tuple[Form, Scalar]] = {
         form(lambda f, g, x: inner(f, along(g, x.drift) + 0.5 * second(g, x.covariance))),
         lambda f, g, r: f() * (g.along(r["drift"]) + 0.5 * g.second(r["covariance"])),
     ),
-    "laplacians": (
-        form(lambda f, g, x: inner(second(f), second(g), weight=x.rate) - inner(second(f), g)),
-        lambda f, g, r: f.second(EYE) * (r["rate"] * g.second(EYE) - g()),
-    ),
     "second and third at two views": (
         form(lambda f, g, x: inner(x.rate * partial(f, 1, 1, 1), at(partial(g, 0, 2, 0) - second(g), x.future))),
         lambda f, g, r: r["rate"] * f(1, 1, 1) * (g(0, 2, 0, view="future") - g.second(EYE, "future")),
-    ),
-    "equation (10)": (
-        form(
-            lambda f, g, x: (
-                inner(partial(f, 2, 0, 1), partial(g, 0, 0, 3), weight=x.rate)
-                - 1.5 * inner(partial(f, 0, 3, 0), partial(g, 1, 1, 0))
-                + inner(partial(f, 0, 0, 0), partial(g, 1, 2, 0), weight=x.potential)
-            )
-        ),
-        lambda f, g, r: (
-            r["rate"] * f(2, 0, 1) * g(0, 0, 3) - 1.5 * f(0, 3, 0) * g(1, 1, 0) + r["potential"] * f() * g(1, 2, 0)
-        ),
     ),
 }
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
@@ -18,7 +17,6 @@ from daskspectral.moments import Measure, Moments
 from daskspectral.operators import Cross, Laplacian, Transfer
 from tests.common import assert_close
 
-Array = NDArray[Any]
 RNG = np.random.default_rng(0)
 N = 23
 ROWS = {
