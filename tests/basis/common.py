@@ -1,4 +1,4 @@
-"""References for the sums of any basis: plain formulas, Cauchy's formula for derivatives, loops over pairs and points."""
+"""References for sums of any basis: plain formulas, derivatives by Cauchy's formula, loops over pairs and points."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Plain = Callable[[Any], Any]
 """Points (c, 3), complex ones too -> values (p, c)."""
 Derivative = Callable[[Any, tuple[int, ...]], Any]
 """Points (c, 3), multi-index -> (p, c)."""
-O: tuple[int, ...] = (0, 0, 0)
+ZERO: tuple[int, ...] = (0, 0, 0)
 UNIT: list[tuple[int, ...]] = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
 
 
@@ -154,8 +154,8 @@ def expected(name: str, f: Derivative, g: Derivative, batch: dict[str, Any]) -> 
         return sum(loop(f(left, e), g(right, e), factor) for e in UNIT)
 
     def drifts() -> Any:
-        moved = loop(slope(f, x, drift) - 2 * f(x, O), slope(g, x, frame[:, 1]) + slope(g, x, drift))
-        return moved + loop(f(x, UNIT[2]), g(x, O)) + loop(f(x, O), g(x, UNIT[1])) + loop(f(x, O), g(x, O))
+        moved = loop(slope(f, x, drift) - 2 * f(x, ZERO), slope(g, x, frame[:, 1]) + slope(g, x, drift))
+        return moved + loop(f(x, UNIT[2]), g(x, ZERO)) + loop(f(x, ZERO), g(x, UNIT[1])) + loop(f(x, ZERO), g(x, ZERO))
 
     def generated() -> Any:
         bent = sum(
@@ -164,15 +164,15 @@ def expected(name: str, f: Derivative, g: Derivative, batch: dict[str, Any]) -> 
         )
         laplacian = g(x, (2, 0, 0)) + g(x, (0, 2, 0)) + g(x, (0, 0, 2))
         frames = sum(loop(slope(f, x, frame[:, m]), slope(g, x, frame[:, m])) for m in range(2))
-        return loop(bent + slope(f, x, drift) - f(x, O), laplacian) + frames
+        return loop(bent + slope(f, x, drift) - f(x, ZERO), laplacian) + frames
 
     sums: dict[str, Callable[[], Any]] = {
-        "gram": lambda: loop(f(x, O), g(x, O)),
+        "gram": lambda: loop(f(x, ZERO), g(x, ZERO)),
         "dirichlet": lambda: gradients(x, x),
-        "schroedinger": lambda: 0.5 * gradients(x, x, v) + 2 * loop(f(x, O), g(x, O), v),
+        "schroedinger": lambda: 0.5 * gradients(x, x, v) + 2 * loop(f(x, ZERO), g(x, ZERO), v),
         "drifting": drifts,
         "later": lambda: (
-            loop(f(x, O), g(future, O))
+            loop(f(x, ZERO), g(future, ZERO))
             - gradients(future, future)
             + gradients(x, future)
             + loop(slope(f, future, x), slope(g, x, drift))
@@ -181,12 +181,12 @@ def expected(name: str, f: Derivative, g: Derivative, batch: dict[str, Any]) -> 
         "second order": lambda: (
             loop(f(x, (1, 0, 1)), g(x, (0, 2, 0)))
             + loop(f(x, (2, 0, 0)), g(x, (2, 0, 0)), v)
-            + loop(f(x, O), g(x, O))
+            + loop(f(x, ZERO), g(x, ZERO))
         ),
         "third order": lambda: (
             loop(f(x, (1, 1, 1)), g(x, (0, 0, 3)))
             + loop(f(x, (2, 1, 0)), g(x, (0, 1, 0)))
-            + loop(f(x, O), g(x, O))
+            + loop(f(x, ZERO), g(x, ZERO))
         ),
     }
     return sums[name]()
@@ -204,8 +204,8 @@ def paired(f: Derivative, batch: dict[str, Any]) -> dict[str, Any]:
     """The sums of `PAIRINGS`: a vector over functions, or a matrix over functions and columns."""
     x, w, v, targets = batch["x"], batch["weight"], batch["potential"], batch["targets"]
     return {
-        "values": f(x, O) @ (w * (2 + v * targets[:, 1])),
-        "columns": (f(x, O) * v - f(batch["future"], O)) @ (w[:, None] * targets),
-        "gradients": f(x, O) @ (w * v) + slope(f, x, batch["frame"][:, 0]) @ (w * v),
+        "values": f(x, ZERO) @ (w * (2 + v * targets[:, 1])),
+        "columns": (f(x, ZERO) * v - f(batch["future"], ZERO)) @ (w[:, None] * targets),
+        "gradients": f(x, ZERO) @ (w * v) + slope(f, x, batch["frame"][:, 0]) @ (w * v),
         "slopes": slope(f, x, batch["drift"]) @ (w * v) + f(x, UNIT[0]) @ w,
     }

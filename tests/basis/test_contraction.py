@@ -34,15 +34,15 @@ from daskspectral.kernels import (
     Polynomial,
     Radial,
 )
-from daskspectral.manifolds import Circle, FlatTorus, Implicit, Manifold, Sphere
+from daskspectral.manifolds import FlatTorus, Implicit, Manifold, Sphere
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 from daskspectral.registry import decode
 from tests.basis.common import (
     FORMS,
     PAIRINGS,
+    ZERO,
     Derivative,
-    O,
     beside,
     derivatives,
     expected,
@@ -73,14 +73,6 @@ def matern(s: Any) -> Any:
     return (1 + z + z * z / 3) * np.exp(-z)
 
 
-def rational(s: Any) -> Any:
-    return 1 / (1 + s)
-
-
-def rational_slope(s: Any) -> Any:
-    return -1 / (1 + s) ** 2
-
-
 def tilted(x: Any, y: Any) -> Any:
     return np.cos(x.sum(axis=1)) * (2 + np.sin(y.sum(axis=1)))[:, None]
 
@@ -94,7 +86,6 @@ KERNELS: dict[str, tuple[Kernel, Callable[[Any, Any], Any], float]] = {
     "exponential": (Exponential(0.7), lambda s, t: exponential(s), 0.1),
     "matern": (Matern(2.5, 1.1), lambda s, t: matern(s), 0.1),
     "radial sum": (2.5 * Gaussian(0.8) + Exponential(0.7), lambda s, t: 2.5 * gauss(s) + exponential(s), 0.1),
-    "own radial": (Radial(rational, (rational_slope,)), lambda s, t: rational(s), 0.1),
     "polynomial": (Polynomial(3, 0.5, 1.2), lambda s, t: (0.5 + t / 1.2**2) ** 3, 0.5),
     "linear": (Linear(), lambda s, t: t, 0.5),
     "dot sum": (Linear() + 0.5 * Polynomial(2), lambda s, t: t + 0.5 * (1 + t) ** 2, 0.5),
@@ -185,7 +176,6 @@ PAIRS = [
     ("gaussian", "mixture"),
     ("mixed product", "own beside kernels"),
     ("own dot", "the same twice"),
-    ("callable", "monomials"),
     ("fourier", "mixture"),
 ]
 
@@ -214,8 +204,8 @@ def test_functionals(name: str) -> None:
 def test_values_and_copies(name: str) -> None:
     basis, f = CASES[name]
     x = BATCH["x"]
-    assert_close(basis.values(x), f(x, O), 1e-14)
-    assert_close(basis.values(x, "float32"), f(x, O), 1e-5, dtype=np.float32)
+    assert_close(basis.values(x), f(x, ZERO), 1e-14)
+    assert_close(basis.values(x, "float32"), f(x, ZERO), 1e-5, dtype=np.float32)
     whole = np.arange(12).reshape(4, 3) % 5
     assert np.array_equal(basis.values(whole), basis.values(whole.astype(float)))
     for copy in (copied(basis), pickle.loads(pickle.dumps(basis))):
@@ -249,12 +239,10 @@ def sphere_normals(x: Any) -> Any:
     ("manifold", "kernel", "field", "normals"),
     [
         (Sphere(3), "gaussian", "normal", sphere_normals),
-        (Circle(), "exponential", "tangent", circle_normals),
-        (FlatTorus(2), "polynomial", "tangent", circle_normals),
+        (FlatTorus(2), "exponential", "tangent", circle_normals),
         (Implicit(ellipsoid_normals, 3), "mixed product", "normal", ellipsoid_normals),
-        (Implicit(sphere_normals, 2), "matern", "normal", sphere_normals),
     ],
-    ids=["sphere", "circle", "torus", "surface", "curve"],
+    ids=["sphere", "torus", "surface"],
 )
 def test_tangential_forms(manifold: Manifold, kernel: str, field: str, normals: Callable[[Any], Any]) -> None:
     d = manifold.ambient
@@ -348,19 +336,11 @@ def test_sums_add_under_any_split_and_block_size(data: Any, name: str, seed: int
             np.testing.assert_allclose(found[key], wanted, rtol=0, atol=1e-12 * max(1.0, np.abs(wanted).max()))
 
 
-def test_the_same_rows_in_the_same_blocks_give_the_same_bits_in_arrays_of_their_own() -> None:
-    basis, _ = CASES["mixture"]
-    first, again = (Measure(basis, basis, forms(3) | {"form": gram}, rows=5)([BATCH]) for _ in range(2))
-    assert all(np.array_equal(first[name], again[name]) for name in first)
-    assert np.array_equal(first["form"], first["gram"])
-    assert not np.shares_memory(first["form"], first["gram"])
-
-
 # what is refused
 
 
 def test_derivatives_that_the_kernel_does_not_have() -> None:
-    for k in (Exponential(), Linear() + FunctionKernel(tilted), Radial(rational)):
+    for k in (Exponential(), Linear() + FunctionKernel(tilted), Radial(lambda s: 1 / (1 + s))):
         basis = Concatenated((ConstantBasis(3), LandmarkBasis(k, Y)))
         with pytest.raises(SmoothnessError, match="laplacian takes derivatives of order 2, and the constant with"):
             basis.check_order(2, "laplacian")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ import daskspectral as dsp
 from daskspectral.basis import Arena, Block, EquivariantBasis, HarmonicBasis, InvariantBasis
 from daskspectral.basis.base import VALUE
 from daskspectral.errors import SmoothnessError
-from daskspectral.forms import Atom, dirichlet, functional, gram, inner, partial, tangential_dirichlet
+from daskspectral.forms import dirichlet, functional, gram, inner, partial, tangential_dirichlet
 from daskspectral.groups import (
     Automorphisms,
-    Cyclic,
     FullOrthogonal,
     Generated,
     Isometry,
@@ -31,7 +29,6 @@ from daskspectral.groups import (
     Rotations,
     SignFlips,
     Translations,
-    TrivialRepresentation,
     VectorRepresentation,
 )
 from daskspectral.manifolds import SO3, Circle, FlatTorus, Implicit, Manifold, PeriodicBox, Sphere
@@ -63,11 +60,9 @@ def invariant(manifold: Manifold, group: Any, count: int) -> InvariantBasis:
 BUILT = {
     "circle, rotations": invariant(Circle(), Rotations(12), 101),
     "sphere, cube": invariant(S2, CUBE, 400),
-    "sphere, pentagon": invariant(S2, Rotations(5, 3, plane=(0, 2)), 256),
     "sphere, irrational turn": invariant(
         S2, Orthogonal([[[np.cos(1), -np.sin(1), 0], [np.sin(1), np.cos(1), 0], [0, 0, 1]]]), 100
     ),
-    "sphere in 10, cyclic": invariant(Sphere(10), Cyclic(10), 300),
     "torus, rotations": invariant(FlatTorus(2), Rotations(3, 4, plane=(2, 3)), 200),
     "box, everything": invariant(
         PeriodicBox([-1] * 4, [1] * 4),
@@ -75,9 +70,7 @@ BUILT = {
         800,
     ),
     "uneven box": invariant(PeriodicBox([0, 0, 0], [1, 1, 2]), Product(Permutations(2), SignFlips(1)), 200),
-    "box, automorphism": invariant(PeriodicBox([0, 0], [2, 2]), Automorphisms([[[0, 1], [-1, 0]]]), 60),
     "rotations, conjugation": invariant(SO3(), Orthogonal([np.kron(a, a) for a in CUBIC]), 165),
-    "product": invariant(ProductManifold(S2, Circle()), Product(Cyclic(3), Rotations(4)), 300),
     "product, tied": invariant(
         ProductManifold(S2, PeriodicBox([0], [1])),
         Generated([Isometry(np.diag([-1.0, 1, 1, 1]), [0, 0, 0, 0.5])]),
@@ -161,22 +154,6 @@ def test_sums_on_the_sphere_are_closed_forms() -> None:
             assert found == pytest.approx(0 if odd else value, abs=1e-12)
 
 
-def test_eigenfunctions_of_a_decomposition_are_invariant(tmp_path: Path) -> None:
-    basis, rng = invariant(S2, CUBE, 169), np.random.default_rng(0)
-    x = S2.sample(25_000, rng)
-    x = x[x[:, 2] > 0]  # not invariant itself; up to the group it is uniform
-    estimator = dsp.SpectralDecomposition(Laplacian(S2), basis=basis, n_components=5).fit(x)
-    assert estimator.rank_ == basis.size == 7
-    np.testing.assert_allclose(estimator.eigenvalues_, [0, 20, 42, 72, 110], rtol=0.03)
-    f = estimator.transform(x[:500])
-    moved = estimator.transform(CUBE.word(rng, 50)(x[:500]))
-    assert np.abs(moved - f).max() <= 1e-10 * np.abs(f).max()
-    dsp.save(estimator, tmp_path / "model.zarr")
-    np.testing.assert_array_equal(dsp.load(tmp_path / "model.zarr").transform(x[:500]), f)
-    with pytest.raises(ValueError, match=r"expected points on Sphere\(d=3\) to within 1e-05, received row 1"):
-        estimator.transform(x[:3] * [[1], [1.2], [1]])
-
-
 # eigenspaces that are never built
 
 
@@ -252,13 +229,10 @@ def test_regression_beyond_what_is_built(unbuilt: None) -> None:
 
 EQUIVARIANT = {
     "sphere": EquivariantBasis(HarmonicBasis(S2, 36), Permutations(3), VectorRepresentation()),
-    "no functions at some levels": EquivariantBasis(
-        HarmonicBasis(S2, 49), CUBE, Representation.of("pseudovector")
-    ),
+    "no functions at some levels": EquivariantBasis(HarmonicBasis(S2, 49), CUBE, Representation.of("pseudovector")),
     "torus": EquivariantBasis(
         HarmonicBasis(PeriodicBox([0, 0], [1, 1]), 40), Automorphisms([[[0, -1], [1, 0]]]), VectorRepresentation()
     ),
-    "numbers": EquivariantBasis(HarmonicBasis(S2, 36), Permutations(3), TrivialRepresentation()),
 }
 
 
@@ -312,12 +286,9 @@ SECOND = dsp.form(lambda f, g, x: inner(partial(f, 1, 1, 0), g))
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: HarmonicBasis(3, 4), TypeError, "HarmonicBasis takes a manifold"),
         (lambda: HarmonicBasis(S2, 0), ValueError, "whole number of 1 or more; it is 0"),
-        (lambda: HarmonicBasis(S2, 4, tolerance=0), ValueError, "tolerance, .* is a positive number; it is 0"),
         (lambda: HarmonicBasis(Implicit(lambda x: x, 3), 4), ValueError, "not known in closed form"),
         (lambda: InvariantBasis(SMALL, Permutations(4)), ValueError, r"3 coordinates, and Permutations\(d=4\) acts"),
-        (lambda: InvariantBasis(S2, CUBE), TypeError, "a HarmonicBasis and a group"),
         (lambda: InvariantBasis(SMALL, CUBE).project(np.ones(8)), ValueError, r"9 harmonics, received shape \(8,\)"),
         (lambda: InvariantBasis(SMALL, CUBE).check_order(2, "it"), SmoothnessError, "first derivatives at most"),
         (
@@ -331,15 +302,9 @@ SECOND = dsp.form(lambda f, g, x: inner(partial(f, 1, 1, 0), g))
             ValueError,
             "a matrix for each of the 2 generators",
         ),
-        (lambda: EQUIVARIANT["sphere"].values(POINT * [[1], [1.1]]), dsp.errors.PointError, "row 1"),
+        (lambda: SMALL.values(POINT * [[1], [1.1]]), ValueError, r"points on Sphere\(d=3\) to .* received row 1"),
+        (lambda: EQUIVARIANT["sphere"].values(POINT * [[1], [1.1]]), ValueError, "row 1"),
         (lambda: EQUIVARIANT["sphere"].check_order(1, "the Laplacian"), SmoothnessError, "equivariant under"),
-        (
-            lambda: EQUIVARIANT["sphere"]
-            .at(Block({"x": POINT}, np.dtype(float), Arena()), [])
-            .feature(Atom("partial", alpha=(1, 0, 0))),
-            SmoothnessError,
-            r"derivatives of the \d+ functions with 3 components equivariant under",
-        ),
     ],
 )
 def test_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:

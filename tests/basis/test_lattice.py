@@ -15,7 +15,6 @@ from daskspectral.basis import Arena, Block, FourierLattice
 from daskspectral.basis.prior import SpanBasis, WeighedLattice, prior_weights
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Periodic, Polynomial, Radial
-from daskspectral.testing import check_basis
 from tests.common import copied, named
 
 LATTICES = [
@@ -57,11 +56,6 @@ def test_functions_and_derivatives_are_waves(lattice: FourierLattice) -> None:
             found = lattice.at(block, []).feature(Atom("partial", alpha=alpha))
             wanted = waves(lattice, x, alpha)
             np.testing.assert_allclose(found, wanted, atol=1e-10 * max(1, np.abs(wanted).max()), err_msg=str(alpha))
-
-
-@pytest.mark.parametrize("lattice", LATTICES[1:3], ids=lambda b: f"d={b.dimension}")
-def test_it_keeps_every_promise_of_a_basis(lattice: FourierLattice) -> None:
-    check_basis(lattice, points(lattice, 20))
 
 
 def test_functions_are_orthonormal_on_a_period() -> None:
@@ -140,13 +134,9 @@ def test_what_is_given_stays() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"m": (2, -1)}, "m is a whole number of 1 or more"),
         ({"m": True}, "m is a whole number"),
-        ({"m": "auto"}, "m is a whole number"),
         ({"m": (1,) * 5}, "1 to 4 variables, and 5 are asked for.*Choose columns, or take a kernel at landmarks"),
         ({"box": [(0, 1), (2, 1)]}, r"lower < upper for each column; one side is \(2, 1\)"),
-        ({"box": [(0, np.inf)]}, "one side is"),
-        ({"box": [3]}, "one side is 3"),
         ({"box": 3}, r"box has \(lower, upper\) for each column; it is 3"),
         ({"box": [(0, 1)], "periods": (None, 1.0)}, r"they have \[1, 2\] entries"),
         ({"periods": [None, np.nan]}, "periods are positive numbers, or None; one is nan"),
@@ -173,8 +163,8 @@ OWN = Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)])
     ("kernel", "lattice", "tolerance"),
     [
         (3.0 * Gaussian(0.5), LINE, 1e-10),
-        (Gaussian(1.5), SPACE, 1e-4),
         (Matern(2.5, 1.5), PLANE, 1e-4),
+        (Matern(3.5, 1.3), SPACE, 2e-2),
         (Exponential(1.0), LINE, 2e-2),
         (0.3 * Gaussian(1.0) + Matern(2.5, 1.0), LINE, 1e-7),
         (Gaussian(1.0) * Gaussian(2.0), PLANE, 1e-8),
