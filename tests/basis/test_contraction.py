@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import daskspectral as dsp
 from daskspectral.basis import (
     Basis,
     CallableBasis,
     Concatenated,
     ConstantBasis,
     FourierBasis,
+    HarmonicBasis,
     LandmarkBasis,
     MonomialBasis,
 )
@@ -128,6 +130,7 @@ def slopes(x: Any) -> Any:
 LANDMARKS = {name: LandmarkBasis(kernel, Y) for name, (kernel, _, _) in KERNELS.items()}
 MONOMIALS, SOME = MonomialBasis(3, 3, scale=1.7), MonomialBasis(3, 2, constant=False)
 OWN = CallableBasis(features, slopes, d=3)
+SAYS = CallableBasis(lambda x: np.ones((1, len(x))), lambda x: np.zeros((1, *x.shape)), d=3, holds_constant=True)
 ONE = derivatives(lambda x: np.ones((1, len(x))))
 CASES: dict[str, tuple[Basis, Derivative]] = {
     **{name: (LANDMARKS[name], derivatives(at_landmarks(q, Y), r)) for name, (_, q, r) in KERNELS.items()},
@@ -155,6 +158,7 @@ def mixture(*names: str) -> tuple[Basis, Derivative]:
 CASES["mixture"] = mixture("gaussian", "fourier", "without a constant")
 CASES["own beside kernels"] = mixture("exponential", "callable", "linear")
 CASES["the same twice"] = mixture("gaussian", "gaussian", "own dot")
+HOLDING = ("monomials", "mixture", "own beside kernels", "the same twice")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -212,6 +216,27 @@ def test_values_and_copies(name: str) -> None:
         assert np.array_equal(copy.values(x), basis.values(x))
         assert (copy.size, copy.dimension, copy.order) == (basis.size, 3, basis.order)
         assert copy.description == basis.description
+
+
+@pytest.mark.filterwarnings("ignore::daskspectral.RankWarning")
+@pytest.mark.parametrize(
+    ("basis", "holds"),
+    [
+        *((basis, name in HOLDING) for name, (basis, _) in CASES.items()),
+        (FourierBasis(0 * W[:1]), True),
+        (SAYS, True),
+        (HarmonicBasis(Sphere(3), 4), True),
+    ],
+)
+def test_one_constant_and_no_second_one(basis: Basis, holds: bool) -> None:
+    """A basis says whether it holds the constant; an estimator adds one only where it does not."""
+    assert basis.holds_constant is holds
+    x = Sphere(3).sample(60, np.random.default_rng(0))
+    options: dict[str, Any] = {"basis": basis, "n_components": 1, "min_support": 0, "folds": None}
+    model = dsp.SpectralDecomposition(**options).fit(x)
+    assert model.basis_.size == basis.size + (not holds)
+    assert model.eigenvalues_[0] == pytest.approx(0, abs=1e-9)
+    assert dsp.SpectralDecomposition(constant=False, **options).fit(x).basis_.size == basis.size
 
 
 # the tangential forms

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.basis import Concatenated, ConstantBasis, FourierBasis
+from daskspectral.basis import FourierBasis
 from daskspectral.forms import form, inner, partial
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern
 from daskspectral.moments import Measure
-from daskspectral.operators import Laplacian
-from daskspectral.solve import Problem, Symmetric
 from tests.basis.test_contraction import BATCH, CASES
 
 
@@ -97,16 +95,3 @@ def test_frequencies_refused() -> None:
     for frequencies in (np.ones(3), np.ones((0, 2)), np.array([[np.nan, 1.0]])):
         with pytest.raises(ValueError, match=r"frequencies are finite numbers \(m, d\), one in each row"):
             FourierBasis(frequencies)
-    with pytest.raises(ValueError, match=r"variance, the kernel's value at x = y, is a positive number; it is 0"):
-        FourierBasis(np.ones((2, 2)), 0)
-
-
-def test_the_laplacian_of_the_normal_law() -> None:
-    """0, 1, 2, 3: degrees of the Hermite polynomials."""
-    n = 40_000
-    x = np.random.default_rng(8).standard_normal((n, 1))
-    basis = Concatenated((ConstantBasis(1), FourierBasis.draw(Gaussian(2.0), 1, 30, 0)))
-    sums = Measure(basis, basis, Laplacian().forms)([{"x": x}])
-    found = Symmetric().solve(Problem(sums["form"] / n, sums["gram"] / n, count=4, cut=1e-10))
-    assert abs(found.values[0]) < 1e-12
-    np.testing.assert_allclose(found.values[1:], [1, 2, 3], rtol=0.05, atol=0)

@@ -162,12 +162,10 @@ def test_dirichlet_spectra(x: Any, basis: Vanishing, values: Any) -> None:
 
 def test_no_constant_joins_it() -> None:
     basis = Vanishing(MonomialBasis(1, 6), ENDS)
-    assert (basis.vanishes, basis.holds_constant) == (True, False)
     both, beside = Concatenated((basis, basis)), Concatenated((ConstantBasis(1), basis))
-    assert (both.vanishes, both.edges, beside.vanishes) == (True, (ENDS, ENDS), False)
+    assert (both.vanishes, both.holds_constant, both.edges, beside.vanishes) == (True, False, (ENDS, ENDS), False)
     with pytest.raises(ValueError, match="constant=True would add a function that does not vanish"):
         dsp.SpectralDecomposition(basis=basis, constant=True, n_components=2).fit(INTERVAL)
-    assert dsp.SpectralDecomposition(basis=beside, n_components=2).fit(INTERVAL).eigenvalues_[0] < 1e-10
 
 
 def sine(x: Any) -> Any:
@@ -178,17 +176,14 @@ def cosine(x: Any) -> Any:
     return np.cos(x)
 
 
-@pytest.mark.parametrize("given", [(ENDS,), (sine, cosine)])
-def test_a_model_is_saved_cloned_and_updated(given: Any, tmp_path: Path) -> None:
+def test_a_model_is_saved_cloned_and_updated(tmp_path: Path) -> None:
     x, options = INTERVAL[:1500], {"n_components": 3, "solver": "cut", "random_state": 0}
-    basis = Vanishing("landmarks", *given)
+    basis = Vanishing("landmarks", sine, cosine)
     model = dsp.SpectralDecomposition(kernel=Gaussian(1.0), basis=basis, n_landmarks=20, **options).fit(x[:1000])
     np.testing.assert_allclose(model.eigenvalues_, [1, 4, 9], rtol=0.1)
     np.testing.assert_array_equal(clone(model).fit(x[:1000]).eigenvalues_, model.eigenvalues_)
     model.save(tmp_path / "m.zarr")
-    named = dsp.untrusted(tmp_path / "m.zarr")
-    assert named == [f"{__name__}.{f.__name__}" for f in sorted(given[1:] and given, key=lambda f: f.__name__)]
-    loaded = dsp.load(tmp_path / "m.zarr", trusted=named)
+    loaded = dsp.load(tmp_path / "m.zarr", trusted=[f"{__name__}.cosine", f"{__name__}.sine"])
     np.testing.assert_array_equal(loaded.transform(x), model.transform(x))
     whole = clone(model).set_params(landmarks=model.basis_.inner.landmarks, exclude_landmarks=False).fit(x)
     part = clone(whole).fit(x[:1000]).update(x)
@@ -228,23 +223,22 @@ ONE = ConstantBasis(1)
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "message"),
+    ("make", "message"),
     [
-        (lambda: Vanishing(ONE, 3.0), TypeError, r"an edge, such as BoxEdge\(lower, upper\), or a function"),
-        (lambda: Vanishing(ONE, product, 1), TypeError, "the gradient is 1"),
-        (lambda: Vanishing(ConstantBasis(2), ENDS), ValueError, "has 1 columns, and the functions have 2 variables"),
-        (lambda: Vanishing("landmarks", ENDS).size, ValueError, "is laid at the landmarks by an estimator"),
-        (lambda: Vanishing(ONE, lambda x: x).values(X[:, :1]), ValueError, r"shape \(30, 1\); it must return \(30,\)"),
-        (lambda: BoxEdge(-np.inf, np.inf), ValueError, "a BoxEdge has bounds lower < upper"),
-        (lambda: BallEdge(0.0), ValueError, "the radius of a BallEdge is a positive number"),
-        (lambda: BallEdge(1.0, (np.nan,)), ValueError, "one finite number a column"),
+        (lambda: Vanishing(ONE, 3.0), r"an edge, such as BoxEdge\(lower, upper\), or a function"),
+        (lambda: Vanishing(ONE, product, 1), "the gradient is 1"),
+        (lambda: Vanishing(ConstantBasis(2), ENDS), "has 1 columns, and the functions have 2 variables"),
+        (lambda: Vanishing("landmarks", ENDS).size, "is laid at the landmarks by an estimator"),
+        (lambda: Vanishing(ONE, lambda x: x).values(X[:, :1]), r"shape \(30, 1\); it must return \(30,\)"),
+        (lambda: BoxEdge(-np.inf, np.inf), "a BoxEdge has bounds lower < upper"),
+        (lambda: BallEdge(0.0), "the radius of a BallEdge is a positive number"),
+        (lambda: BallEdge(1.0, (np.nan,)), "one finite number a column"),
         (
             lambda: dsp.SpectralDecomposition(basis=Vanishing("landmarks", ENDS), standardize=True).fit(INTERVAL),
-            ValueError,
             "standardize=True would change the units of X, and a function that vanishes",
         ),
     ],
 )
-def test_arguments_that_cannot_work(make: Callable[[], Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
+def test_arguments_that_cannot_work(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
         make()

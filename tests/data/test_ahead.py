@@ -5,13 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 from daskspectral.data.ahead import read_ahead
-from daskspectral.data.batches import Batches, Rows
-from daskspectral.data.readers import ArrayReader
-from daskspectral.data.source import Preparation
 
 PATIENCE = 30.0  # seconds after which another thread is taken to hang
 
@@ -31,20 +27,6 @@ class Reading:
             if number == self.bad:
                 raise OSError(f"chunk {number} is damaged")
             yield number
-
-
-def test_chunks_are_read_together_until_there_are_rows_enough() -> None:
-    x, edges = np.zeros((250_000, 3)), np.arange(0, 250_001, 10_000)
-
-    def sizes(least: int, width: int) -> list[int]:
-        """The rows of each batch, of chunks of which `width` columns were more than is read at once."""
-        reader = ArrayReader(np.broadcast_to(np.zeros(width), (len(x), width)))
-        rows = Rows({"x": Preparation()}, least=least)
-        return [len(batch["x"]) for batch in Batches({"x": reader}, rows, 0, len(x), edges)]
-
-    assert max(sizes(0, 100)) == 10_000
-    assert sizes(65_536, 100) == [60_000] * 4 + [10_000]
-    assert max(sizes(65_536, 1)) == 65_536
 
 
 def readers() -> list[str]:

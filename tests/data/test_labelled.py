@@ -20,7 +20,6 @@ from daskspectral.data.containers import DaskReader
 from daskspectral.data.dataset import Grid
 from daskspectral.data.labelled import Laid, lay_out, lay_out_field
 from daskspectral.data.layout import Layout
-from daskspectral.data.readers import ZarrReader
 from daskspectral.registry import decode, encode
 
 TIMES, LAT, LON = 7, np.array([-60.0, 0.0, 30.0]), np.array([0.0, 90.0, 180.0, 270.0])
@@ -156,16 +155,6 @@ def test_groups_and_files(tmp_path: Path) -> None:
     (tmp_path / "b.nc").write_bytes((tmp_path / "b.nc").read_bytes()[:900])
     with pytest.raises(OSError, match=r"b\.nc cannot be read as NetCDF: the file is damaged or cut short"):
         lay_out(tmp_path / "[ab].nc")
-
-
-def test_packed_values_are_decoded_and_plain_matrices_are_read_as_they_lie(tmp_path: Path) -> None:
-    matrix = xr.DataArray(np.arange(12.0).reshape(6, 2), dims=("time", "x"), name="m")
-    matrix.to_dataset().to_zarr(tmp_path / "plain.zarr", zarr_format=3, consolidated=False)
-    packed = {"m": {"dtype": "int16", "scale_factor": 0.5, "_FillValue": -1}}
-    matrix.to_dataset().to_zarr(tmp_path / "packed.zarr", encoding=packed, zarr_format=3, consolidated=False)
-    assert isinstance(laid_out(tmp_path / "plain.zarr").reader, ZarrReader)
-    for name in ("plain", "packed"):
-        np.testing.assert_array_equal(rows(laid_out(tmp_path / f"{name}.zarr")), matrix)
 
 
 def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 import xarray as xr
 import zarr
 from sklearn.base import clone
-from zarr.storage import ZipStore
 
 import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader, zarr_reader
@@ -58,19 +57,6 @@ def test_a_chunk_that_vanishes_is_missed_where_it_is_read(tmp_path: Path, layout
     if layout != "NaN":
         assert fitted(str(path), allow_missing=True).moments_.count == len(X)
         assert np.isfinite(model.transform(str(path), allow_missing=True).compute()).all()
-
-
-def test_stores_of_other_kinds_are_asked_too_and_zeros_that_are_there_are_data(tmp_path: Path) -> None:
-    with ZipStore(tmp_path / "x.zip", mode="w") as store:
-        config = {"write_empty_chunks": True}
-        options: dict[str, Any] = {"chunks": (1000, 4), "dtype": float, "fill_value": 0, "config": config}
-        array = zarr.create_array(store, shape=X.shape, **options)
-        array[:2000], array[2000:3000] = X[:2000], 0
-    with ZipStore(tmp_path / "x.zip", mode="r") as store:
-        array = zarr.open_array(store, mode="r")
-        with pytest.raises(OSError, match=r"chunk c/3/0 .* is missing for this process"):
-            fitted(array)
-        assert fitted(array, allow_missing=True).moments_.count == len(X)
 
 
 def test_a_store_that_goes_away_during_the_run_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

