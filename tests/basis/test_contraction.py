@@ -12,48 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import daskspectral as dsp
-from daskspectral.basis import (
-    Basis,
-    CallableBasis,
-    Concatenated,
-    ConstantBasis,
-    FourierBasis,
-    HarmonicBasis,
-    LandmarkBasis,
-    MonomialBasis,
-)
+from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, FourierBasis, LandmarkBasis, MonomialBasis
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import dirichlet, functional, grad, gram, inner, tangential_dirichlet
-from daskspectral.kernels import (
-    Dot,
-    Exponential,
-    FunctionKernel,
-    Gaussian,
-    Kernel,
-    Linear,
-    Matern,
-    Periodic,
-    Polynomial,
-    Radial,
-)
+from daskspectral.kernels import Exponential, FunctionKernel, Gaussian, Kernel, Linear, Matern, Periodic, Polynomial
 from daskspectral.manifolds import FlatTorus, Implicit, Manifold, Sphere
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 from daskspectral.registry import decode
-from tests.basis.common import (
-    FORMS,
-    PAIRINGS,
-    ZERO,
-    Derivative,
-    beside,
-    derivatives,
-    expected,
-    forms,
-    make_batch,
-    paired,
-    second_order,
-    triple_loop,
-)
+from tests.basis.common import PAIRINGS, ZERO, beside, derivatives, expected, forms, make_batch, paired, triple_loop
 from tests.common import assert_close, copied
 
 BATCH = make_batch()
@@ -91,7 +58,6 @@ KERNELS: dict[str, tuple[Kernel, Callable[[Any, Any], Any], float]] = {
     "polynomial": (Polynomial(3, 0.5, 1.2), lambda s, t: (0.5 + t / 1.2**2) ** 3, 0.5),
     "linear": (Linear(), lambda s, t: t, 0.5),
     "dot sum": (Linear() + 0.5 * Polynomial(2), lambda s, t: t + 0.5 * (1 + t) ** 2, 0.5),
-    "own dot": (Dot(np.exp, (np.exp,)), lambda s, t: np.exp(t), 0.2),
     "mixed sum": (Gaussian(0.8) + Linear(), lambda s, t: gauss(s) + t, 0.5),
     "mixed product": (3 * (Matern(2.5, 1.1) * Polynomial(2)), lambda s, t: 3 * matern(s) * (1 + t) ** 2, 0.1),
 }
@@ -108,7 +74,7 @@ def circled(x: Any) -> Any:
     return gauss(np.array(chord), 0.9)
 
 
-def monomials(basis: MonomialBasis) -> Derivative:
+def monomials(basis: MonomialBasis) -> Any:
     return derivatives(lambda x: np.prod((x / basis.scale) ** basis.exponents[:, None], axis=2))
 
 
@@ -132,7 +98,7 @@ MONOMIALS, SOME = MonomialBasis(3, 3, scale=1.7), MonomialBasis(3, 2, constant=F
 OWN = CallableBasis(features, slopes, d=3)
 SAYS = CallableBasis(lambda x: np.ones((1, len(x))), lambda x: np.zeros((1, *x.shape)), d=3, holds_constant=True)
 ONE = derivatives(lambda x: np.ones((1, len(x))))
-CASES: dict[str, tuple[Basis, Derivative]] = {
+CASES: dict[str, tuple[dsp.basis.Basis, Any]] = {
     **{name: (LANDMARKS[name], derivatives(at_landmarks(q, Y), r)) for name, (_, q, r) in KERNELS.items()},
     "function": (
         LandmarkBasis(FunctionKernel(tilted, tilted_gradient), Y),
@@ -149,7 +115,7 @@ CASES: dict[str, tuple[Basis, Derivative]] = {
 }
 
 
-def mixture(*names: str) -> tuple[Basis, Derivative]:
+def mixture(*names: str) -> tuple[dsp.basis.Basis, Any]:
     parts = [CASES[name] for name in names]
     whole = Concatenated((ConstantBasis(3), Concatenated(tuple(basis for basis, _ in parts))))
     return whole, beside(ONE, *(function for _, function in parts))
@@ -157,7 +123,7 @@ def mixture(*names: str) -> tuple[Basis, Derivative]:
 
 CASES["mixture"] = mixture("gaussian", "fourier", "without a constant")
 CASES["own beside kernels"] = mixture("exponential", "callable", "linear")
-CASES["the same twice"] = mixture("gaussian", "gaussian", "own dot")
+CASES["the same twice"] = mixture("gaussian", "gaussian", "dot sum")
 HOLDING = ("monomials", "mixture", "own beside kernels", "the same twice")
 
 
@@ -179,18 +145,18 @@ PAIRS = [
     ("gaussian", "exponential"),
     ("gaussian", "mixture"),
     ("mixed product", "own beside kernels"),
-    ("own dot", "the same twice"),
+    ("dot sum", "the same twice"),
     ("fourier", "mixture"),
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), [*PAIRS, *((b, a) for a, b in PAIRS)])
+@pytest.mark.parametrize(("left", "right"), PAIRS)
 def test_two_bases(left: str, right: str) -> None:
-    (first, f), (other, g) = CASES[left], CASES[right]
-    several = {f"{what} of both": form for what, form in forms(min(first.order, other.order)).items()}
-    sums = Measure(first, other, several, rows=6)([BATCH])
-    for what in several:
-        assert_close(sums[what], expected(what.removesuffix(" of both"), f, g, BATCH), what=what)
+    for (first, f), (other, g) in ((CASES[left], CASES[right]), (CASES[right], CASES[left])):
+        several = {f"{what} of both": form for what, form in forms(min(first.order, other.order)).items()}
+        sums = Measure(first, other, several, rows=6)([BATCH])
+        for what in several:
+            assert_close(sums[what], expected(what.removesuffix(" of both"), f, g, BATCH), what=what)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -225,10 +191,10 @@ def test_values_and_copies(name: str) -> None:
         *((basis, name in HOLDING) for name, (basis, _) in CASES.items()),
         (FourierBasis(0 * W[:1]), True),
         (SAYS, True),
-        (HarmonicBasis(Sphere(3), 4), True),
+        (dsp.basis.HarmonicBasis(Sphere(3), 4), True),
     ],
 )
-def test_one_constant_and_no_second_one(basis: Basis, holds: bool) -> None:
+def test_one_constant_and_no_second_one(basis: dsp.basis.Basis, holds: bool) -> None:
     """A basis says whether it holds the constant; an estimator adds one only where it does not."""
     assert basis.holds_constant is holds
     x = Sphere(3).sample(60, np.random.default_rng(0))
@@ -306,7 +272,7 @@ def test_landmarks_among_the_points(kernel: str) -> None:
         return np.where(touching, 0 if any(alpha) else formula(0.0, 0.0), plain(x, alpha))
 
     for dtype, tolerance in (("float64", 1e-12), ("float32", 3e-5)):
-        several = {name: FORMS[name][0] for name in ("gram", "dirichlet", "schroedinger", "drifting")}
+        several = forms(1)
         sums = Measure(basis, basis, several, dtype=dtype, rows=6)([BATCH])
         for name in several:
             assert_close(sums[name], expected(name, f, f, BATCH), tolerance, what=name)
@@ -325,14 +291,11 @@ def test_float32_data_are_summed_in_float64() -> None:
 def test_float32_far_from_the_origin(kernel: str) -> None:
     """Points lose digits only when they are cast, and radial kernels cast the centred ones."""
     k, formula, _ = KERNELS[kernel]
-    ones = FunctionKernel(lambda x, y: np.ones((len(y), len(x))))
     x, y = (np.round(points * 2**20) / 2**20 + 1000 for points in (BATCH["x"], Y))
-    values = at_landmarks(formula, y)(x)
-    for factor, each in ((1, k), (9, k + 2 * k * ones)):  # 3 k, by its parts
-        basis, wanted = LandmarkBasis(each, y), factor * triple_loop(values, values, BATCH["weight"])
-        for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-12)):
-            sums = Measure(basis, basis, {"gram": gram}, dtype=dtype)([{**BATCH, "x": x}])
-            assert_close(sums["gram"], wanted, tolerance)
+    values, basis = at_landmarks(formula, y)(x), LandmarkBasis(k, y)
+    for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-12)):
+        sums = Measure(basis, basis, {"gram": gram}, dtype=dtype)([{**BATCH, "x": x}])
+        assert_close(sums["gram"], triple_loop(values, values, BATCH["weight"]), tolerance)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "bool"])
@@ -365,34 +328,31 @@ def test_sums_add_under_any_split_and_block_size(data: Any, name: str, seed: int
 
 
 def test_derivatives_that_the_kernel_does_not_have() -> None:
-    for k in (Exponential(), Linear() + FunctionKernel(tilted), Radial(lambda s: 1 / (1 + s))):
+    for k in (Exponential(), Linear() + FunctionKernel(tilted)):
         basis = Concatenated((ConstantBasis(3), LandmarkBasis(k, Y)))
         with pytest.raises(SmoothnessError, match="laplacian takes derivatives of order 2, and the constant with"):
             basis.check_order(2, "laplacian")
         with pytest.raises(SmoothnessError):
-            Measure(basis, basis, {"form": second_order})([BATCH])
+            Measure(basis, basis, forms(2))([BATCH])
     LandmarkBasis(Matern(1.5), Y).check_order(3, "a form")
 
 
-@pytest.mark.parametrize("field", ["potential", "targets"])
-def test_a_gradient_pairs_with_vectors_of_the_same_dimension(field: str) -> None:
-    b = functional(lambda f, x: inner(grad(f), getattr(x, field)))
+def test_a_gradient_pairs_with_vectors_of_the_same_dimension() -> None:
+    b = functional(lambda f, x: inner(grad(f), x.targets))
     with pytest.raises(ValueError, match=r"a field of vectors of shape \(n, 3\); the field has rows of shape"):
         Measure(LANDMARKS["gaussian"], LANDMARKS["gaussian"], {"gram": gram}, {"b": b})([BATCH])
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "message"),
+    ("make", "message"),
     [
-        (lambda: LandmarkBasis(Gaussian(), np.ones(4)), ValueError, r"landmarks are points \(p, d\); .* shape \(4,\)"),
-        (lambda: LandmarkBasis(Gaussian(), np.array([[0.0], [np.inf]])), ValueError, "finite; row 1 holds NaN or inf"),
-        (lambda: LandmarkBasis("gaussian", np.ones((2, 2))), TypeError, r"takes a kernel of .*\(1.0\); got 'gaussian'"),
-        (lambda: Concatenated((ConstantBasis(2), ConstantBasis(3))), ValueError, "the columns of X; they have 2 and 3"),
-        (lambda: Concatenated(()), ValueError, "takes one basis or more; got none"),
-        (lambda: Concatenated((Gaussian(1.0),)), TypeError, r"LandmarkBasis\(kernel, landmarks\); got \(Gaussian"),
-        (lambda: decode({"$class": "basis.Wavelets", "state": {}}, Basis), ValueError, r"asks for basis\.Wavelets"),
+        (lambda: LandmarkBasis(Gaussian(), np.array([[0.0], [np.inf]])), "finite; row 1 holds NaN or infinity"),
+        (lambda: LandmarkBasis("gaussian", np.ones((2, 2))), r"takes a kernel of .*\(1.0\); got 'gaussian'"),
+        (lambda: Concatenated((ConstantBasis(2), ConstantBasis(3))), "the columns of X; they have 2 and 3"),
+        (lambda: Concatenated((Gaussian(1.0),)), r"LandmarkBasis\(kernel, landmarks\); got \(Gaussian"),
+        (lambda: decode({"$class": "basis.Wavelets", "state": {}}, dsp.basis.Basis), r"asks for basis\.Wavelets"),
     ],
 )
-def test_bases_refused(make: Callable[[], Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
+def test_bases_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
         make()

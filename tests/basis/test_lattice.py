@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from daskspectral.basis import Arena, Block, FourierLattice
 from daskspectral.basis.prior import SpanBasis, WeighedLattice, prior_weights
 from daskspectral.forms import Atom, Field
-from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Periodic, Polynomial, Radial
+from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Polynomial, Radial
 from tests.common import copied, named
 
 LATTICES = [
@@ -76,13 +76,10 @@ def test_what_lies_inside() -> None:
     lattice = FourierLattice(2, box=[None, (0, 1)], periods=[1.0, None])
     assert lattice.inside(np.array([[9.0, 0.0], [-9.0, 1.0]])) is None
     assert lattice.inside(np.empty((0, 2))) is None
-    found = lattice.inside(np.array([[9.0, 0.5], [0.0, -1e-9], [0.0, 1.1]]))
-    assert found is not None
-    assert found.tolist() == [True, False, False]
+    assert np.array_equal(lattice.inside(np.array([[9.0, 0.5], [0.0, -1e-9], [0.0, 1.1]])), [True, False, False])
     nearest, outside = lattice.nearest(np.array([[9.0, 0.5], [0.5, -3.0]]))
     assert nearest.tolist() == [[9.0, 0.5], [0.5, 0.0]]
-    assert outside is not None
-    assert outside.tolist() == [[False, False], [False, True]]
+    assert np.array_equal(outside, [[False, False], [False, True]])
 
 
 @settings(max_examples=20)
@@ -95,10 +92,9 @@ def test_a_truncated_lattice_has_some_of_the_functions(orders: list[int], data: 
     np.testing.assert_allclose(lattice.values(x)[lattice.places(lower)], lower.values(x), atol=1e-12)
 
 
-@pytest.mark.parametrize("lattice", [LATTICES[2], FourierLattice(), FourierLattice((3, 4))])
-def test_copies_are_equal(lattice: FourierLattice) -> None:
-    assert copied(lattice) == lattice
-    assert pickle.loads(pickle.dumps(lattice)) == lattice
+def test_copies_are_equal() -> None:
+    for lattice in (LATTICES[2], FourierLattice(), FourierLattice((3, 4))):
+        assert copied(lattice) == pickle.loads(pickle.dumps(lattice)) == lattice
 
 
 @pytest.mark.parametrize(
@@ -158,7 +154,7 @@ OWN = Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)])
         (0.3 * Gaussian(1.0) + Matern(2.5, 1.0), LINE, 1e-7),
         (Gaussian(1.0) * Gaussian(2.0), PLANE, 1e-8),
         (Gaussian(1.0) * Matern(2.5, 2.0) + Gaussian(1.0), LINE, 1e-7),
-        (OWN + Periodic(Gaussian(2.0), (None, 3.0)).kernel, PLANE, 1e-8),
+        (OWN + Gaussian(2.0), PLANE, 1e-8),
     ],
     ids=named,
 )
@@ -187,10 +183,10 @@ def test_weights_do_not_depend_on_the_unit(kernel: Any, scale: float, unit: floa
     np.testing.assert_array_equal(weights[1 : h + 1], weights[h + 1 :])
 
 
-@pytest.mark.parametrize("kernel", [Polynomial(2), Gaussian(1.0) * Linear(), "auto"], ids=named)
-def test_kernels_that_are_no_function_of_the_difference(kernel: Any) -> None:
-    with pytest.raises(TypeError, match=r"prior of its coefficients, and a function of \|x - y\|"):
-        prior_weights(kernel, LINE)
+def test_kernels_that_are_no_function_of_the_difference() -> None:
+    for kernel in (Polynomial(2), Gaussian(1.0) * Linear(), "auto"):
+        with pytest.raises(TypeError, match=r"prior of its coefficients, and a function of \|x - y\|"):
+            prior_weights(kernel, LINE)
     with pytest.raises(ValueError, match=r"give the scale of Gaussian\(scale='median'\) as a number, or 'auto'"):
         prior_weights(Gaussian("median"), LINE)
 

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from distributed import Client
 
 import daskspectral as dsp
 from daskspectral.data.containers import as_reader
@@ -20,18 +19,18 @@ from daskspectral.data.source import open_source
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((600, 2))
-WEIGHT = RNG.uniform(0.5, 2, 600)
 PROMISE = {"dtype": float, "meta": np.empty((0, 0))}
 
 
-def estimator(**changes: Any) -> dsp.SpectralDecomposition:
-    return dsp.SpectralDecomposition(**{"n_landmarks": 20, "n_components": 4, "random_state": 0} | changes)
+def estimator() -> dsp.SpectralDecomposition:
+    kernel = dsp.kernels.Gaussian(1.0)
+    return dsp.SpectralDecomposition(kernel=kernel, landmarks=X[:20], n_components=4, solver="cut", folds=None)
 
 
-def hidden(rows: tuple[int, ...] = (7, 431), kind: Any = float) -> np.ma.MaskedArray:
-    """X, of which one entry of some rows is masked, with finite values beneath the mask."""
-    masked = np.ma.masked_array((100 * X).astype(kind) if kind is int else X.astype(kind), mask=False)
-    masked[list(rows), 1] = np.ma.masked
+def hidden(kind: Any = float) -> np.ma.MaskedArray:
+    """X, of which one entry of two rows is masked, with finite values beneath the mask."""
+    masked = np.ma.masked_array((100 * X).astype(kind) if kind is int else X.copy(), mask=False)
+    masked[[7, 431], 1] = np.ma.masked
     return masked
 
 
@@ -48,6 +47,7 @@ MASKED: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.RankWarning")
 @pytest.mark.parametrize("kind", MASKED)
 def test_masked_entries_of_dask_blocks_are_invalid_rows(kind: str) -> None:
     with pytest.raises(dsp.InvalidRowError, match="row 7") as caught:
@@ -58,24 +58,20 @@ def test_masked_entries_of_dask_blocks_are_invalid_rows(kind: str) -> None:
 
 
 def test_masked_weights_of_dask_blocks_are_invalid_rows() -> None:
-    weight = np.ma.masked_array(WEIGHT, mask=False)
-    weight[500] = np.ma.masked
+    weight = np.ma.masked_array(np.ones(600), mask=np.arange(600) == 500)
     lazy = da.from_array(weight, chunks=77, asarray=False)
-    for x in (X, da.from_array(X, chunks=(130, 2))):
-        with pytest.raises(dsp.InvalidRowError, match=r"row 500 .* sample weight"):
-            estimator().fit(x, sample_weight=lazy)
-        assert estimator().fit(x, sample_weight=lazy, on_invalid="skip").moments_.skipped == 1
+    with pytest.raises(dsp.InvalidRowError, match=r"row 500 .* sample weight"):
+        estimator().fit(X, sample_weight=lazy)
+    assert estimator().fit(X, sample_weight=lazy, on_invalid="skip").moments_.skipped == 1
 
 
-def test_masked_entries_of_dask_blocks_are_transformed_as_invalid_rows(tmp_path: Path) -> None:
+def test_masked_entries_of_dask_blocks_are_transformed_as_invalid_rows() -> None:
     fitted = estimator().fit(X)
-    for x in (in_blocks(hidden((431,))), xr.DataArray(in_blocks(hidden((431,))), dims=("row", "column"))):
-        with pytest.raises(dsp.InvalidRowError, match="row 431"):
+    for x in (in_blocks(hidden()), xr.DataArray(in_blocks(hidden()), dims=("row", "column"))):
+        with pytest.raises(dsp.InvalidRowError, match=r"row (7|431) "):
             np.asarray(fitted.transform(x))
         values = np.asarray(fitted.transform(x, on_invalid="skip"))
-        np.testing.assert_array_equal(np.flatnonzero(np.isnan(values).any(axis=1)), [431])
-        with pytest.raises(dsp.InvalidRowError, match="row 431"):
-            fitted.transform(x, out=f"{tmp_path}/out.zarr")
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(values).any(axis=1)), [7, 431])
 
 
 def test_masked_entries_of_whole_numbers_without_a_masked_meta_are_an_error() -> None:
@@ -85,10 +81,10 @@ def test_masked_entries_of_whole_numbers_without_a_masked_meta_are_an_error() ->
         as_reader(blocks, "X").read(0, 20)
 
 
-BROKEN: dict[str, tuple[Callable[[np.ndarray], Any], type[Exception], str]] = {
-    "narrower": (lambda b: b[:, :1], ValueError, r"has shape \(130, 1\), and its chunks promise \(130, 2\)"),
-    "shorter": (lambda b: b[:50], ValueError, r"has shape \(50, 2\), and its chunks promise \(130, 2\)"),
-    "complex": (lambda b: b + 1j, TypeError, "has dtype complex128, and its array promises float64"),
+BROKEN: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
+    "narrower": (lambda b: b[:, :1], r"has shape \(130, 1\), and its chunks promise \(130, 2\)"),
+    "shorter": (lambda b: b[:50], r"has shape \(50, 2\), and its chunks promise \(130, 2\)"),
+    "complex": (lambda b: b + 1j, "has dtype complex128, and its array promises float64"),
 }
 
 
@@ -103,16 +99,15 @@ def third_block(change: Callable[[np.ndarray], Any]) -> da.Array:
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_dask_blocks_that_break_their_promise_are_named(kind: str, tmp_path: Path) -> None:
-    change, error, message = BROKEN[kind]
-    named = rf"block \(2, 0\) of the dask array X \(rows 260 to 390\) {message}"
+    change, message = BROKEN[kind]
     fitted = estimator().fit(X)
     actions: list[Callable[[da.Array], Any]] = [
-        lambda x: estimator().fit(x),
+        estimator().fit,
         lambda x: fitted.transform(x, out=f"{tmp_path}/out.zarr"),
         lambda x: as_reader(x, "X").read(250, 300),
     ]
     for act in actions:
-        with pytest.raises(error, match=named):
+        with pytest.raises((ValueError, TypeError), match=rf"block \(2, 0\) of the dask array X \(rows 260.*{message}"):
             act(third_block(change))
 
 
@@ -121,37 +116,19 @@ def test_dask_blocks_of_another_real_type_keep_their_values() -> None:
     blocks = da.from_array(whole, chunks=(130, 2)).map_blocks(
         lambda b, block_id: b.astype("int32") if block_id[0] == 0 else b + 0.25, **PROMISE
     )
-    wanted = np.where(np.arange(600)[:, None] < 130, whole, whole + 0.25)
-    source = open_source(blocks, weight=da.ones(600, chunks=200))
-    np.testing.assert_array_equal(source.readers["x"].read(0, 600), wanted)
-
-
-def test_persisted_dask_arrays_are_fitted_and_transformed_on_a_cluster(client: Client, tmp_path: Path) -> None:
-    x = da.from_array(X, chunks=(130, 2))
-    weight = da.from_array(WEIGHT, chunks=200)
-    wanted = estimator(standardize=True).fit(x, sample_weight=weight)
-    persisted = x.persist(), weight.persist()
-    found = estimator(standardize=True).fit(persisted[0], sample_weight=persisted[1])
-    np.testing.assert_array_equal(found.eigenvalues_, wanted.eigenvalues_)
-    values = wanted.transform(X)
-    np.testing.assert_allclose(found.transform(persisted[0]).compute(), values, rtol=0, atol=1e-12)
-    found.transform(persisted[0], out=f"{tmp_path}/out.zarr")
-    np.testing.assert_allclose(as_reader(f"{tmp_path}/out.zarr", "out").read(0, 600), values, rtol=0, atol=1e-12)
+    whole[130:] += 0.25
+    np.testing.assert_array_equal(open_source(blocks).readers["x"].read(0, 600), whole)
 
 
 def forbidden(part: Any) -> Any:
     raise AssertionError("computed")
 
 
-FRAME = pd.DataFrame(X, columns=["a", "b"])
-
-
 def test_dask_dataframes_are_refused_and_not_computed() -> None:
-    frame = dd.from_pandas(FRAME, npartitions=3).map_partitions(forbidden, meta=FRAME.iloc[:0])
-    fitted = estimator().fit(X)
-    for call in (estimator().fit, fitted.transform):
-        with pytest.raises(TypeError, match=r"X is a dask DataFrame.*X\.to_dask_array\(lengths=True\)"):
-            call(frame)
+    whole = pd.DataFrame(X, columns=["a", "b"])
+    frame = dd.from_pandas(whole, npartitions=3).map_partitions(forbidden, meta=whole.iloc[:0])
+    with pytest.raises(TypeError, match=r"X is a dask DataFrame.*X\.to_dask_array\(lengths=True\)"):
+        estimator().fit(frame)
     with pytest.raises(TypeError, match=r"sample_weight is a dask Series.*weight\.to_dask_array\(lengths=True\)"):
         estimator().fit(X, sample_weight=frame["a"])
     with pytest.raises(TypeError, match=r"X is a dask Bag.*dask array"):

@@ -141,12 +141,6 @@ def test_refused(tmp_path: Path, values: Any, options: Any, error: type[Exceptio
         run(written(tmp_path, "x.npy", values), **options)
 
 
-def test_target_is_checked_before_the_source_is_read(tmp_path: Path) -> None:
-    (tmp_path / "x.zarr").mkdir()
-    with pytest.raises(FileExistsError, match="not a zarr store"):
-        convert(tmp_path / "none.npy", tmp_path / "x.zarr", progress=False)
-
-
 @pytest.mark.parametrize("damage", ["changed", "missing"])
 def test_array_that_reads_back_differently_never_appears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
@@ -174,8 +168,7 @@ def test_datasets_are_listed(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", first=VALUES, second=VALUES[:5])
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["first"], file["in/second"], file["text"] = VALUES, VALUES[:5], "hello"
-    xr.Dataset({"first": (("n", "d"), VALUES), "second": (("m", "d"), VALUES[:5])}).to_netcdf(tmp_path / "x.nc")
-    for ending, second in (("npz", "second"), ("h5", "in/second"), ("nc", "second")):
+    for ending, second in (("npz", "second"), ("h5", "in/second")):
         source = tmp_path / f"x.{ending}"
         for dataset in (None, "third"):
             with pytest.raises(ValueError, match=rf"dataset= \(--dataset\) among first, {second}\."):
@@ -194,74 +187,60 @@ def test_netcdf_variables_of_one_dimension_are_columns(tmp_path: Path) -> None:
 
 
 def test_parquet_types_and_missing_values(tmp_path: Path) -> None:
-    columns = {
-        "whole": pa.array([1, None, 3]),
-        "flag": pa.array([True, False, None]),
-        "single": pa.array([0.5, 1.5, 2.5], pa.float32()),
-        "name": pa.array(["x", "y", "z"]),
-        "__index_level_0__": pa.array([7, 8, 9]),
-    }
+    columns = {"whole": pa.array([1, None, 3]), "flag": pa.array([True, False, None]), "name": pa.array([*"xyz"])}
     pq.write_table(pa.table(columns), tmp_path / "x.parquet")
     with pytest.raises(TypeError, match=r"Column 'name'.*holds string.*columns="):
         run(tmp_path / "x.parquet")
-    result = run(tmp_path / "x.parquet", columns=["whole", "flag", "single"], on_invalid="keep")
-    np.testing.assert_array_equal(result, [[1, 1, 0.5], [np.nan, 0, 1.5], [3, np.nan, 2.5]])
-    assert run(tmp_path / "x.parquet", columns=["single"]).dtype == np.float32
+    result = run(tmp_path / "x.parquet", columns=["whole", "flag"], on_invalid="keep")
+    np.testing.assert_array_equal(result, [[1, 1], [np.nan, 0], [3, np.nan]])
 
 
 def test_csv_details(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text('\ufeff"x, y",name,z\n1,one,2\n\n3,two,\n4,"th,ree",1e3\n', encoding="utf-8")
-    with pytest.raises(ValueError, match="choose columns="):
-        run(path)
     result = run(path, columns=["x, y", "z"], on_invalid="keep")
     np.testing.assert_array_equal(result, [[1, 2], [3, np.nan], [4, 1000]])
-    path.write_text("1,2\n3,4")
-    np.testing.assert_array_equal(run(path), [[1, 2], [3, 4]])
-    for text, message in (("", "is empty"), ("a,b\n", "no rows to convert")):
+    for text, message in (("", "is empty"), ("a,b\n", "no rows to convert"), ("a,b\n1,x\n", "choose columns=")):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             run(path)
+    path.write_bytes(DAMAGES["noise"](bytes(99)))
+    with pytest.raises(OSError, match=r"x\.csv cannot be read: it is damaged"):
+        run(path)
 
 
 def test_sources_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("x.xlsx", "x.h5"):
-        (tmp_path / name).write_text("")
-    with pytest.raises(ValueError, match=r"none of the endings.*\.npy, .*\.parquet"):
-        run(tmp_path / "x.xlsx")
-    with pytest.raises(FileNotFoundError, match=r"none\.npy does not exist"):
-        run(tmp_path / "none.npy")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"holds no \.parquet file"):
-        run(tmp_path / "empty")
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(ImportError, match=r"needs h5py: pip install daskspectral\[convert\]"):
-        run(tmp_path / "x.h5")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "x.xlsx").write_text("")
+    (tmp_path / "x.h5").write_text("")
+    for name, error, message in (
+        ("x.xlsx", ValueError, r"none of the endings.*\.npy, .*\.parquet"),
+        ("none.npy", FileNotFoundError, r"none\.npy does not exist"),
+        ("empty", ValueError, r"holds no \.parquet file"),
+        ("x.h5", ImportError, r"needs h5py: pip install daskspectral\[convert\]"),
+    ):
+        with pytest.raises(error, match=message):
+            run(tmp_path / name)
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "cut short": lambda whole: whole[: len(whole) * 3 // 4],
-    "of noise": lambda whole: np.random.default_rng(0).bytes(len(whole)),
-    "a gap": lambda whole: whole[:100] + bytes(20) + whole[120:],
-    "a gap within": lambda whole: whole[:200] + bytes(20) + whole[220:],
-    "a gap at the end": lambda whole: whole[:-200] + bytes(20) + whole[-180:],
+    "noise": lambda whole: np.random.default_rng(0).bytes(len(whole)),
+    "a gap": lambda whole: whole[:-200] + bytes(20) + whole[-180:],
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "damage"),
-    [
-        *((name, "cut short") for name in ("x.npy", "packed.npz", "x.h5", "x.nc", "x.parquet")),
-        *((name, "of noise") for name in ("x.npy", "packed.npz", "x.nc", "x.csv")),
-        *(("packed.npz", "a gap within"), ("x.h5", "a gap at the end"), ("x.parquet", "a gap")),
-    ],
-)
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["x.npy", "packed.npz", "x.h5", "x.nc", "x.parquet"])
 def test_a_file_that_its_library_cannot_read_is_an_error_that_names_it(tmp_path: Path, name: str, damage: str) -> None:
     source = written(tmp_path, name)
     source.write_bytes(DAMAGES[damage](source.read_bytes()))
-    with pytest.raises(OSError, match=rf"{name} (cannot be read: it is damaged|is cut short)") as caught:
+    if name in ("x.npy", "x.nc") and damage == "a gap":
+        run(source, on_invalid="keep")  # nothing says what was there
+        return
+    with pytest.raises(OSError, match=rf"{name} (cannot be read: it is damaged|is cut short)"):
         run(source)
-    assert type(caught.value) is OSError
 
 
 @pytest.mark.parametrize(

@@ -64,21 +64,14 @@ def test_a_store_that_goes_away_during_the_run_is_an_error(tmp_path: Path, monke
     written(path)
 
     def away(self: ZarrReader, start: int, stop: int) -> Any:
-        if start >= 2000:
+        if stop > 2000:
             with suppress(FileNotFoundError):  # another thread was first
                 path.rename(tmp_path / "elsewhere.zarr")
         return decoded(self, start, stop)
 
-    with monkeypatch.context() as patch:
-        patch.setattr("daskspectral.engine.plan.LEAST_FLOPS", 1.0)
-        patch.setattr("daskspectral.passes.folds.SHORT_EPOCH", 16)  # the last chunks are not read with the first
-        patch.setattr(ZarrReader, "_decoded", away)
-        with pytest.raises(OSError, match=r"chunk c/[23]/0 .* is missing for this process"):
-            fitted(str(path), checkpoint=tmp_path / "run.checkpoint", checkpoint_every=0.0)
-    (tmp_path / "elsewhere.zarr").rename(path)
-    resumed = fitted(str(path), checkpoint=tmp_path / "run.checkpoint").moments_
-    assert resumed.count == len(X)
-    np.testing.assert_allclose(resumed.arrays["gram"], fitted(str(path)).moments_.arrays["gram"], rtol=1e-12)
+    monkeypatch.setattr(ZarrReader, "_decoded", away)
+    with pytest.raises(OSError, match=r"chunk c/[0-3]/0 .* is missing for this process"):
+        fitted(str(path))
 
 
 @pytest.mark.parametrize(
@@ -130,12 +123,6 @@ Call = Callable[..., Any]
 CALLS: dict[str, tuple[str, Call]] = {
     "fit": ("weight", lambda d, **o: clone(SPECTRAL).fit(d["x"], sample_weight=d["weight"], **o).eigenvalues_),
     "fit, all chosen": ("x", lambda d, **o: dsp.HermiteRegressor(random_state=0).fit(d["x"], d["y"], **o).coef_),
-    "trajectories": (
-        "x",
-        lambda d, **o: (
-            clone(SPECTRAL).set_params(operator=dsp.operators.Transfer(1)).fit([d["x"]] * 2, **o).singular_values_
-        ),
-    ),
     "views": (
         "gradients",
         lambda d, **o: (
@@ -149,10 +136,8 @@ CALLS: dict[str, tuple[str, Call]] = {
     "score": ("x", lambda d, **o: clone(SPECTRAL).fit(FIELDS["x"]).score(d["x"], **o)),
     "update": ("x", lambda d, **o: clone(SPECTRAL).fit(FILLED[:40]).update(d["x"], **o).eigenvalues_),
     "a regression": ("gradients", lambda d, **o: clone(HERMITE).fit(*targets(d), **o).predict(LANDMARKS)),
-    "its score": ("y", lambda d, **o: clone(HERMITE).fit(*targets(FIELDS)).score(d["x"], d["y"], **o)),
     "an invariant one": ("y", lambda d, **o: clone(INVARIANT).fit(*targets(d), **o).predict(LANDMARKS)),
     "an embedding": ("x", lambda d, **o: dsp.KernelEmbedding(random_state=0).fit(d["x"], **o).spectrum_),
-    "a diffusion map": ("x", lambda d, **o: dsp.DiffusionMap(2, random_state=0).fit(d["x"], **o).spectrum_),
 }
 
 

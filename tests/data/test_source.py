@@ -16,20 +16,13 @@ import zarr
 
 from daskspectral.data.batches import Batches, Rows
 from daskspectral.data.containers import DaskReader
-from daskspectral.data.readers import Reader, ZarrReader, open_zarr, refuse_input, zarr_reader
-from daskspectral.data.source import Preparation, Source, open_source
+from daskspectral.data.readers import open_zarr, refuse_input, zarr_reader
+from daskspectral.data.source import Source, open_source
 from daskspectral.moments import NUMBER
 from daskspectral.moments.coincidence import Coincidence
 
 N, D = 1000, 3
 X = np.random.default_rng(0).standard_normal((N, D))
-
-
-class Frame:
-    """Like a data frame: a table that numpy can read, and nothing more."""
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(X, dtype=dtype)
 
 
 def memmap(path: Path) -> np.ndarray:
@@ -72,7 +65,6 @@ KINDS: dict[str, Callable[[Path], Any]] = {
     "big-endian": lambda path: X.astype(">f8"),
     "memory-mapped": memmap,
     "list": lambda path: X.tolist(),
-    "frame": lambda path: Frame(),
     "dask, uneven": lambda path: da.from_array(X, chunks=((1, 900, 99), (2, 1))),
     "dask, empty blocks": lambda path: da.concatenate([X[:0], da.from_array(X, chunks=400), da.from_array(X[:0])]),
     "dask of zarr": lambda path: da.from_zarr(located(path)),
@@ -88,13 +80,6 @@ KINDS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def rows_of(reader: Reader) -> np.ndarray:
-    cuts = [0, 5, 299, 300, 777, N]
-    if isinstance(reader, DaskReader):
-        cuts = np.unique(reader.edges).tolist()
-    return np.concatenate([reader.read(a, b) for a, b in pairwise(cuts)])
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_gives_the_same_rows(tmp_path: Path, kind: str) -> None:
     source = open_source(KINDS[kind](tmp_path))
@@ -102,16 +87,13 @@ def test_every_kind_gives_the_same_rows(tmp_path: Path, kind: str) -> None:
     assert (source.n, source.n_features_in, source.dimension) == (N, D, D)
     assert (source.edges[0], source.edges[-1], reader.shape) == (0, N, (N, D))
     assert (np.diff(source.edges) >= 0).all()
-    assert isinstance(reader.identity, dict)
-    np.testing.assert_array_equal(rows_of(reader).astype(float), X)
-
-
-@pytest.mark.parametrize("kind", ["memory URL", "zarr, sharded", "memory-mapped"])
-def test_readers_are_picklable(tmp_path: Path, kind: str) -> None:
-    reader = open_source(KINDS[kind](tmp_path)).readers["x"]
-    reader.read(0, 1)
-    again = pickle.loads(pickle.dumps(reader.localise(300, 700)))
-    np.testing.assert_array_equal(again.read(310, 700), X[310:700])
+    lazy = isinstance(reader, DaskReader)
+    cuts = np.unique(reader.edges).tolist() if lazy else [0, 5, 299, 300, 777, N]
+    parts = [reader.read(a, b) for a, b in pairwise(cuts)]
+    np.testing.assert_array_equal(np.concatenate(parts).astype(float), X)
+    if not lazy:  # and what travels to another process
+        again = pickle.loads(pickle.dumps(reader.localise(300, 700)))
+        np.testing.assert_array_equal(again.read(310, 700), X[310:700])
 
 
 def test_chunk_borders(tmp_path: Path) -> None:
@@ -122,14 +104,6 @@ def test_chunk_borders(tmp_path: Path) -> None:
     assert edges(local(tmp_path)) == [0, 300, 600, 900, N]
     assert edges(write(tmp_path / "s.zarr", chunks=(250, 1), shards=(500, D))) == [0, 250, 500, 750, N]
     assert edges(da.from_array(X, chunks=((400, 600), D))) == [0, 400, N]
-
-
-def test_preparation_selects_then_scales() -> None:
-    preparation = Preparation((2, 0), np.array([1.0, 2.0]), np.array([2.0, 4.0]))
-    np.testing.assert_allclose(preparation(X), (X[:, [2, 0]] - [1, 2]) / [2, 4])
-    again = Preparation.from_state(preparation.state())
-    np.testing.assert_array_equal(again(X), preparation(X))
-    assert Preparation.from_state(Preparation().state())(X) is X
 
 
 def bad_group(path: Path) -> str:
@@ -171,17 +145,16 @@ def test_what_cannot_be_rows_is_refused(tmp_path: Path, kind: str) -> None:
         open_source(make(tmp_path))
 
 
-WEIGHTS = {
-    "other length": (np.ones(9), "sample_weight has 9 rows and X has 1000"),
-    "one number": (np.array(1.0), "sample_weight has no rows, being one number, and X has 1000"),
-    "a table": (X, r"sample_weight must have one dimension, the rows; it has shape \(1000, 3\)"),
-    "a float": (2.0, "sample_weight is a float"),
-}
-
-
-@pytest.mark.parametrize("kind", WEIGHTS)
-def test_weights_go_with_the_rows(kind: str) -> None:
-    weights, message = WEIGHTS[kind]
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(9), "sample_weight has 9 rows and X has 1000"),
+        (np.array(1.0), "sample_weight has no rows, being one number, and X has 1000"),
+        (X, r"sample_weight must have one dimension, the rows; it has shape \(1000, 3\)"),
+        (2.0, "sample_weight is a float"),
+    ],
+)
+def test_weights_go_with_the_rows(weights: Any, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         open_source(X, weight=weights)
 
@@ -206,15 +179,8 @@ def test_columns(columns: Any) -> None:
         assert (source.preparation.columns, source.dimension, source.n_features_in) == ((2, 0), 2, 3)
 
 
-def reader_elsewhere(path: Path) -> ZarrReader:
-    """A reader as it arrives in another process: nothing has been opened yet."""
-    reader = zarr_reader(open_zarr(path), "x.zarr")
-    assert isinstance(reader, ZarrReader)
-    return pickle.loads(pickle.dumps(reader))
-
-
 def test_a_store_that_was_replaced(tmp_path: Path) -> None:
-    reader = reader_elsewhere(Path(located(tmp_path)))
+    reader = pickle.loads(pickle.dumps(zarr_reader(open_zarr(located(tmp_path)))))
     write(tmp_path / "x.zarr", overwrite=True, fill_value=7.0)
     with pytest.raises(OSError, match=r"x.zarr as seen by .* is not the array that the run was planned for"):
         reader.read(0, 10)
@@ -227,7 +193,7 @@ def test_damaged_chunk_is_named(tmp_path: Path, shards: Any) -> None:
     content = bytearray(file.read_bytes())
     content[40] ^= 1
     file.write_bytes(content)
-    reader = reader_elsewhere(tmp_path / "x.zarr")
+    reader = zarr_reader(open_zarr(tmp_path / "x.zarr"), "x.zarr")
     np.testing.assert_array_equal(reader.read(0, 600), X[:600])
     where = r"chunk 2 along the rows \(rows 600 to 900\)"
     with pytest.raises(OSError, match=rf"x.zarr cannot be decoded in {where}: .*The store is damaged there"):
@@ -238,14 +204,10 @@ def test_outputs_do_not_replace_inputs(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     write("g.zarr/x")
     (tmp_path / "link.zarr").symlink_to(tmp_path / "g.zarr")
-    refuse_input("other.zarr", "g.zarr/x", None)
-    refuse_input("g.zarr/xy", "g.zarr/x")
-    refuse_input("memory://b/xy", "memory://b/x")
+    refuse_input("g.zarr/xy", "g.zarr/x", None)
     for out, given in [("g.zarr/x", f"file://{tmp_path}/g.zarr/x"), ("g.zarr", "g.zarr/x"), ("link.zarr", "g.zarr/x")]:
         with pytest.raises(ValueError, match=f"the output {out} would replace the input .*g.zarr/x"):
             refuse_input(out, given)
-    with pytest.raises(ValueError, match="would replace"):
-        refuse_input("memory://b/x/", "memory://b/x")
 
 
 # -- the batches of a range ------------------------------------------------------------------------------------
