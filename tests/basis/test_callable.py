@@ -64,7 +64,6 @@ def test_derivatives_that_are_not_known() -> None:
     ("function", "gradient", "message"),
     [
         (lambda x: features(x).T, None, r"points \(3, 3\) and returned shape \(3, 4\); .*\(p, c\), here \(p, 3\)"),
-        (lambda x: x[:, 0], None, r"returned shape \(3,\); it must return \(p, c\), here \(p, 3\)"),
         (lambda x: x.T @ x, None, r"the function <lambda> .* points \(2, 3\) and returned shape \(3, 3\)"),
         (features, lambda x: slopes(x).transpose(1, 0, 2), r"the gradient .* here \(4, 2, 3\): functions first"),
         (features, features, r"the gradient features of a CallableBasis was given points \(2, 3\) and returned"),

@@ -211,13 +211,11 @@ ONE = ConstantBasis(1)
     ("make", "message"),
     [
         (lambda: Vanishing(ONE, 3.0), r"an edge, such as BoxEdge\(lower, upper\), or a function"),
-        (lambda: Vanishing(ONE, product, 1), "the gradient is 1"),
         (lambda: Vanishing(ConstantBasis(2), ENDS), "has 1 columns, and the functions have 2 variables"),
         (lambda: Vanishing("landmarks", ENDS).size, "is laid at the landmarks by an estimator"),
         (lambda: Vanishing(ONE, lambda x: x).values(X[:, :1]), r"shape \(30, 1\); it must return \(30,\)"),
         (lambda: BoxEdge(-np.inf, np.inf), "a BoxEdge has bounds lower < upper"),
         (lambda: BallEdge(0.0), "the radius of a BallEdge is a positive number"),
-        (lambda: BallEdge(1.0, (np.nan,)), "one finite number a column"),
         (
             lambda: dsp.SpectralDecomposition(basis=Vanishing("landmarks", ENDS), standardize=True).fit(INTERVAL),
             "standardize=True would change the units of X, and a function that vanishes",

