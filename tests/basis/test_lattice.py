@@ -14,18 +14,7 @@ from hypothesis import strategies as st
 from daskspectral.basis import Arena, Block, FourierLattice
 from daskspectral.basis.prior import SpanBasis, WeighedLattice, prior_weights
 from daskspectral.forms import Atom, Field
-from daskspectral.kernels import (
-    Dot,
-    Exponential,
-    FunctionKernel,
-    Gaussian,
-    Linear,
-    Matern,
-    Periodic,
-    Polynomial,
-    Radial,
-)
-from daskspectral.testing import check_basis
+from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Polynomial, Radial
 from tests.common import copied, named
 
 LATTICES = [
@@ -56,72 +45,44 @@ def points(lattice: FourierLattice, n: int = 7) -> Any:
 @pytest.mark.parametrize("lattice", LATTICES, ids=lambda b: f"d={b.dimension}")
 def test_functions_and_derivatives_are_waves(lattice: FourierLattice) -> None:
     x, d = points(lattice), lattice.dimension
-    np.testing.assert_allclose(lattice.values(x), waves(lattice, x, (0,) * d), atol=1e-11)
-    block = Block({"x": x}, np.dtype(float), Arena())
-    for alpha in itertools.product(range(4), repeat=d):
-        if not 0 < sum(alpha) < 5:
-            continue
-        found = lattice.at(block, []).feature(Atom("partial", alpha=alpha))
-        wanted = waves(lattice, x, alpha)
-        np.testing.assert_allclose(found, wanted, atol=1e-10 * max(1, np.abs(wanted).max()), err_msg=str(alpha))
-
-
-@pytest.mark.parametrize("lattice", LATTICES, ids=lambda b: f"d={b.dimension}")
-def test_it_keeps_every_promise_of_a_basis(lattice: FourierLattice) -> None:
-    check_basis(lattice, points(lattice, 40))
-
-
-def test_the_derivative_along_a_field() -> None:
-    lattice, rng = LATTICES[1], np.random.default_rng(0)
-    x, u = points(lattice), rng.standard_normal((7, 2))
+    u = np.random.default_rng(0).standard_normal(x.shape)
     block = Block({"x": x, "u": u}, np.dtype(float), Arena())
+    np.testing.assert_allclose(lattice.values(x), waves(lattice, x, (0,) * d), atol=1e-11)
     found = lattice.at(block, []).feature(Atom("along", direction=Field("u")))
-    wanted = sum(u[:, a] * waves(lattice, x, alpha) for a, alpha in enumerate([(1, 0), (0, 1)]))
+    wanted = sum(u[:, a] * waves(lattice, x, tuple(e)) for a, e in enumerate(np.eye(d, dtype=int).tolist()))
     np.testing.assert_allclose(found, wanted, atol=1e-10)
-
-
-def test_functions_are_orthonormal_on_a_period() -> None:
-    lattice = FourierLattice((3, 2), box=[(-1, 1), (0, 5)])
-    axes = [c + p * np.arange(16) / 16 for c, p in zip(lattice.centre, lattice.period, strict=True)]
-    values = lattice.values(np.stack([a.ravel() for a in np.meshgrid(*axes)], axis=1))
-    np.testing.assert_allclose(values @ values.T / 256, np.eye(35), atol=1e-13)
+    for alpha in itertools.product(range(4), repeat=d):
+        if 0 < sum(alpha) < 5:
+            found = lattice.at(block, []).feature(Atom("partial", alpha=alpha))
+            wanted = waves(lattice, x, alpha)
+            np.testing.assert_allclose(found, wanted, atol=1e-10 * max(1, np.abs(wanted).max()), err_msg=str(alpha))
 
 
 def test_the_period_is_the_box_and_its_margin() -> None:
+    """The gap between opposite edges is 1.15 of the shortest wavelength, within bounds, along no periodic axis."""
     lattice = FourierLattice((4, 9), box=[(-2, 3), (0, 1)], margin=0.3)
     np.testing.assert_allclose(lattice.period, [6.5, 1.3])
     np.testing.assert_allclose(lattice.centre, [0.5, 0.5])
-    closed = FourierLattice(2, box=[None, (0, 1)], periods=[2 * np.pi, None])
-    assert closed.period[0] == 2 * np.pi
-    assert closed.centre[0] == 0
-
-
-def test_the_margin_by_default_holds_a_wave() -> None:
-    """The gap between opposite edges is 1.15 of the shortest wavelength, within bounds, along no periodic axis."""
-    for m in (4, 5, 6):
-        lattice = FourierLattice(m, box=[(0, 1)])
-        gap = (lattice.period[0] - 1) * m / lattice.period[0]
-        assert gap == pytest.approx(1.15)
-    assert FourierLattice(1, box=[(0, 1)]).margin == 0.5
-    assert FourierLattice(100, box=[(0, 1)]).margin == 0.2
-    mixed = FourierLattice((1, 9), box=[None, (0, 1)], periods=[1.0, None])
-    assert mixed.margin == FourierLattice(9, box=[(0, 1)]).margin
+    closed = FourierLattice((1, 9), box=[None, (0, 1)], periods=[2 * np.pi, None])
+    assert (closed.period[0], closed.centre[0]) == (2 * np.pi, 0)
+    margins = {m: FourierLattice(m, box=[(0, 1)]).margin for m in (1, 4, 6, 9, 100)}
+    assert (margins[1], margins[100], closed.margin) == (0.5, 0.2, margins[9])
+    for m in (4, 6):
+        period = FourierLattice(m, box=[(0, 1)]).period[0]
+        assert (period - 1) * m / period == pytest.approx(1.15)
 
 
 def test_what_lies_inside() -> None:
     lattice = FourierLattice(2, box=[None, (0, 1)], periods=[1.0, None])
     assert lattice.inside(np.array([[9.0, 0.0], [-9.0, 1.0]])) is None
     assert lattice.inside(np.empty((0, 2))) is None
-    found = lattice.inside(np.array([[9.0, 0.5], [0.0, -1e-9], [0.0, 1.1]]))
-    assert found is not None
-    assert found.tolist() == [True, False, False]
+    assert np.array_equal(lattice.inside(np.array([[9.0, 0.5], [0.0, -1e-9], [0.0, 1.1]])), [True, False, False])
     nearest, outside = lattice.nearest(np.array([[9.0, 0.5], [0.5, -3.0]]))
     assert nearest.tolist() == [[9.0, 0.5], [0.5, 0.0]]
-    assert outside is not None
-    assert outside.tolist() == [[False, False], [False, True]]
+    assert np.array_equal(outside, [[False, False], [False, True]])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=20)
 @given(orders=st.lists(st.integers(1, 4), min_size=1, max_size=3), data=st.data())
 def test_a_truncated_lattice_has_some_of_the_functions(orders: list[int], data: Any) -> None:
     lattice = FourierLattice(tuple(orders), box=[(0, 1 + a) for a in range(len(orders))])
@@ -131,31 +92,14 @@ def test_a_truncated_lattice_has_some_of_the_functions(orders: list[int], data: 
     np.testing.assert_allclose(lattice.values(x)[lattice.places(lower)], lower.values(x), atol=1e-12)
 
 
-def test_periods_are_given_once() -> None:
-    closed = FourierLattice(3, periods=[2.0, None])
-    assert closed.laid(2, None, (2.0, None)).periods == (2.0, None)
-    assert closed.laid(2, [None, (0, 1)], None).periods == (2.0, None)
-    with pytest.raises(ValueError, match=r"has the periods \(2.0, None\), and \(1.0, None\) are asked for"):
-        closed.laid(2, None, (1.0, None))
+def test_copies_are_equal() -> None:
+    for lattice in (LATTICES[2], FourierLattice(), FourierLattice((3, 4))):
+        assert copied(lattice) == pickle.loads(pickle.dumps(lattice)) == lattice
 
 
-@pytest.mark.parametrize("lattice", [*LATTICES, FourierLattice(), FourierLattice(3), FourierLattice((3, 4))])
-def test_copies_are_equal(lattice: FourierLattice) -> None:
-    assert copied(lattice) == lattice
-    assert pickle.loads(pickle.dumps(lattice)) == lattice
-
-
-def test_defaults_by_dimension() -> None:
-    for d, m in ((1, 200), (2, 15), (3, 5), (4, 2)):
-        assert FourierLattice().laid(d, None, None, 20_000).orders == (m,) * d
-    with pytest.raises(ValueError, match="not known before it is fitted"):
-        _ = FourierLattice(3).size
-    with pytest.raises(ValueError, match="no box before it is fitted"):
-        _ = FourierLattice((3, 3)).period
-    assert FourierLattice([2, 3], box=np.array([[0, 1], [0, 2]])) == FourierLattice((2, 3), box=((0, 1), (0, 2)))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("d", "rows", "m"), [(1, 300, 37), (2, 30, 1), (2, 300, 3), (2, 3844, 15), (3, 1000, 2)])
+@pytest.mark.parametrize(
+    ("d", "rows", "m"), [(1, 20_000, 200), (3, 20_000, 5), (1, 300, 37), (2, 30, 1), (2, 3844, 15), (4, 20_000, 2)]
+)
 def test_frequencies_that_are_left_open_suit_the_rows(d: int, rows: int, m: int) -> None:
     for lattice in (FourierLattice(), FourierLattice(box=[(0, 1)] * d)):
         laid = lattice.laid(d, [(0, 1)] * d, None, rows)
@@ -164,36 +108,25 @@ def test_frequencies_that_are_left_open_suit_the_rows(d: int, rows: int, m: int)
     assert FourierLattice(7).laid(d, None, None, rows).orders == (7,) * d
 
 
+def test_what_is_given_stays() -> None:
+    closed = FourierLattice(3, periods=[2.0, None])
+    assert closed.laid(2, [None, (0, 1)], None).periods == closed.laid(2, None, (2.0, None)).periods == (2.0, None)
+    with pytest.raises(ValueError, match=r"has the periods \(2.0, None\), and \(1.0, None\) are asked for"):
+        closed.laid(2, None, (1.0, None))
+    with pytest.raises(ValueError, match="not known before it is fitted"):
+        _ = FourierLattice(3).size
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"m": 0}, "m is a whole number of 1 or more"),
-        ({"m": True}, "m is a whole number"),
-        ({"m": 2.5}, "m is a whole number"),
-        ({"m": (2, -1)}, "m is a whole number"),
-        ({"m": "auto"}, "m is a whole number"),
-        ({"m": np.nan}, "m is a whole number"),
-        ({"m": ()}, "1 to 4 variables, and 0 are asked for"),
+        ({"m": (2, -1)}, "m is a whole number of 1 or more"),
         ({"m": (1,) * 5}, "1 to 4 variables, and 5 are asked for.*Choose columns, or take a kernel at landmarks"),
-        ({"box": [(0, 1), (1, 1)]}, r"lower < upper for each column; one side is \(1, 1\)"),
-        ({"box": [(0, 1), (2, 1)]}, r"one side is \(2, 1\)"),
-        ({"box": [(np.nan, 1)]}, r"one side is \(nan, 1\)"),
-        ({"box": [(0, np.inf)]}, "one side is"),
-        ({"box": [(0, 1, 2)]}, "one side is"),
-        ({"box": [3]}, "one side is 3"),
-        ({"box": 3}, r"box has \(lower, upper\) for each column; it is 3"),
-        ({"m": (2, 2), "box": [(0, 1)]}, r"they have \[1, 2\] entries"),
-        ({"box": [(0, 1)], "periods": (None, 1.0)}, r"they have \[1, 2\] entries"),
-        ({"periods": [0.0]}, "periods are positive numbers, or None; one is 0.0"),
-        ({"periods": [None, np.nan]}, "one is nan"),
-        ({"periods": ["a"]}, "one is 'a'"),
-        ({"margin": 0.0}, "margin is a positive share"),
+        ({"box": [(0, 1), (2, 1)]}, r"lower < upper for each column; one side is \(2, 1\)"),
+        ({"periods": [None, np.nan]}, "periods are positive numbers, or None; one is nan"),
         ({"margin": np.nan}, "margin is a positive share"),
-        ({"outside": 1.0}, "outside is a share"),
-        ({"outside": -0.1}, "outside is a share"),
         ({"method": "fft"}, "method must be 'matmul' or 'nufft'; it is 'fft'"),
         ({"eps": 1e-16}, "eps, the precision"),
-        ({"eps": np.nan}, "eps, the precision"),
     ],
 )
 def test_parameters_that_cannot_work(options: dict[str, Any], message: str) -> None:
@@ -206,65 +139,30 @@ def test_parameters_that_cannot_work(options: dict[str, Any], message: str) -> N
 LINE = FourierLattice(300, box=[(0, 40)], margin=0.1)
 PLANE = FourierLattice(24, box=[(0, 16), (0, 14)], margin=0.1)
 SPACE = FourierLattice(9, box=[(0, 8)] * 3)
-
-
-def own(s: Any, order: int, out: Any) -> Any:
-    """exp(-s / 2), s = r^2, and derivatives."""
-    np.exp(-0.5 * s, out=out)
-    out *= (-0.5) ** order
-    return out
-
-
-def reproduced(kernel: Any, lattice: FourierLattice) -> tuple[Any, Any]:
-    rng = np.random.default_rng(0)
-    x = lattice.centre + rng.uniform(-1, 1, (20, lattice.dimension))
-    y = lattice.centre + rng.uniform(-1, 1, (15, lattice.dimension))
-    found = lattice.values(y).T @ (prior_weights(kernel, lattice)[:, None] * lattice.values(x))
-    return found, kernel.values(x, y) / kernel.diagonal(x[:1])
+OWN = Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)])
 
 
 @pytest.mark.parametrize(
     ("kernel", "lattice", "tolerance"),
     [
-        (Gaussian(0.5), LINE, 1e-10),
-        (Gaussian(1.0), PLANE, 1e-9),
-        (Gaussian(1.5), SPACE, 1e-4),
-        (Matern(2.5, 1.0), LINE, 1e-6),
+        (3.0 * Gaussian(0.5), LINE, 1e-10),
         (Matern(2.5, 1.5), PLANE, 1e-4),
         (Matern(3.5, 1.3), SPACE, 2e-2),
-        (Matern(1.5, 1.0), LINE, 1e-4),
         (Exponential(1.0), LINE, 2e-2),
-        (Matern(0.5, 1.0), LINE, 2e-2),
-        (3.0 * Gaussian(0.5), LINE, 1e-10),
-        (Gaussian(0.5) + 2.0 * Gaussian(1.5), PLANE, 1e-3),
         (0.3 * Gaussian(1.0) + Matern(2.5, 1.0), LINE, 1e-7),
-        (Gaussian(1.0) * Gaussian(2.0), PLANE, 1e-8),
         (Gaussian(1.0) * Matern(2.5, 2.0) + Gaussian(1.0), LINE, 1e-7),
-        (Gaussian(1.0) * Gaussian(1.0) + Gaussian(2.0), PLANE, 1e-8),
-        (Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)]), LINE, 1e-10),
-        (Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)]) + Gaussian(2.0), PLANE, 1e-8),
+        (OWN + Gaussian(2.0), PLANE, 1e-8),
     ],
     ids=named,
 )
 def test_a_prior_reproduces_its_kernel(kernel: Any, lattice: FourierLattice, tolerance: float) -> None:
-    found, wanted = reproduced(kernel, lattice)
-    np.testing.assert_allclose(found, wanted, atol=tolerance)
+    rng = np.random.default_rng(0)
+    x, y = (lattice.centre + rng.uniform(-1, 1, (n, lattice.dimension)) for n in (20, 15))
+    found = lattice.values(y).T @ (prior_weights(kernel, lattice)[:, None] * lattice.values(x))
+    np.testing.assert_allclose(found, kernel.values(x, y) / kernel.diagonal(x[:1]), atol=tolerance)
 
 
-def test_a_kernel_that_was_made_periodic_is_taken_as_it_was() -> None:
-    periodic = Periodic(Gaussian(1.0), (None, 3.0))
-    np.testing.assert_array_equal(prior_weights(periodic, PLANE), prior_weights(Gaussian(1.0), PLANE))
-
-
-def test_the_same_density_in_closed_form_and_from_values() -> None:
-    """A product of Gaussians is one, and a half of a sum of two equal kernels is the kernel."""
-    product = prior_weights(Gaussian(2.0) * Gaussian(2.0), PLANE)
-    np.testing.assert_allclose(product, prior_weights(Gaussian(np.sqrt(2)), PLANE), rtol=0, atol=1e-8)
-    double = prior_weights(Matern(1.5, 2.0) + Matern(1.5, 2.0), PLANE)
-    np.testing.assert_allclose(double, prior_weights(Matern(1.5, 2.0), PLANE), rtol=1e-12)
-
-
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=30)
 @given(
     kernel=st.sampled_from([Gaussian, Exponential, lambda s: Matern(1.5, s), lambda s: Matern(2.5, s)]),
     scale=st.floats(1e-3, 1e3),
@@ -282,26 +180,10 @@ def test_weights_do_not_depend_on_the_unit(kernel: Any, scale: float, unit: floa
     np.testing.assert_array_equal(weights[1 : h + 1], weights[h + 1 :])
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        Polynomial(2),
-        Linear(),
-        Dot(np.exp, [np.exp]),
-        Gaussian(1.0) + Polynomial(2),
-        Gaussian(1.0) * Linear(),
-        FunctionKernel(lambda x, y: np.exp(y @ x.T)),
-        "auto",
-        None,
-    ],
-    ids=named,
-)
-def test_kernels_that_are_no_function_of_the_difference(kernel: Any) -> None:
-    with pytest.raises(TypeError, match=r"prior of its coefficients, and a function of \|x - y\|"):
-        prior_weights(kernel, LINE)
-
-
-def test_no_median_distance_is_taken() -> None:
+def test_kernels_that_are_no_function_of_the_difference() -> None:
+    for kernel in (Polynomial(2), Gaussian(1.0) * Linear(), "auto"):
+        with pytest.raises(TypeError, match=r"prior of its coefficients, and a function of \|x - y\|"):
+            prior_weights(kernel, LINE)
     with pytest.raises(ValueError, match=r"give the scale of Gaussian\(scale='median'\) as a number, or 'auto'"):
         prior_weights(Gaussian("median"), LINE)
 

@@ -8,51 +8,46 @@ from typing import Any
 
 import dask.array as da
 import dask.dataframe as dd
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from distributed import Client
-from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.data.containers import as_reader
 from daskspectral.data.source import open_source
-from daskspectral.data.trajectories import open_trajectories
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((600, 2))
-WEIGHT = RNG.uniform(0.5, 2, 600)
 PROMISE = {"dtype": float, "meta": np.empty((0, 0))}
 
 
-def estimator(**changes: Any) -> dsp.SpectralDecomposition:
-    return dsp.SpectralDecomposition(**{"n_landmarks": 20, "n_components": 4, "random_state": 0} | changes)
+def estimator() -> dsp.SpectralDecomposition:
+    kernel = dsp.kernels.Gaussian(1.0)
+    return dsp.SpectralDecomposition(kernel=kernel, landmarks=X[:20], n_components=4, solver="cut", folds=None)
 
 
-def hidden(rows: tuple[int, ...] = (7, 431), kind: Any = float) -> np.ma.MaskedArray:
-    """X, of which one entry of some rows is masked, with finite values beneath the mask."""
-    masked = np.ma.masked_array((100 * X).astype(kind) if kind is int else X.astype(kind), mask=False)
-    masked[list(rows), 1] = np.ma.masked
+def hidden(kind: Any = float) -> np.ma.MaskedArray:
+    """X, of which one entry of two rows is masked, with finite values beneath the mask."""
+    masked = np.ma.masked_array((100 * X).astype(kind) if kind is int else X.copy(), mask=False)
+    masked[[7, 431], 1] = np.ma.masked
     return masked
 
 
-def in_blocks(masked: np.ma.MaskedArray, columns: int = 2) -> da.Array:
-    return da.from_array(masked, chunks=(130, columns), asarray=False)
+def in_blocks(masked: np.ma.MaskedArray) -> da.Array:
+    return da.from_array(masked, chunks=(130, 2), asarray=False)
 
 
 MASKED: dict[str, Callable[[], Any]] = {
     "masked": lambda: in_blocks(hidden()),
-    "float32": lambda: in_blocks(hidden(kind="float32")),
     "whole numbers": lambda: in_blocks(hidden(kind=int)),
-    "columns cut": lambda: in_blocks(hidden(), 1),
     "meta of numpy": lambda: da.from_array(X, chunks=(130, 2)).map_blocks(
         lambda b: np.ma.masked_inside(b, b[7, 1], b[7, 1]), **PROMISE
     ),
 }
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.RankWarning")
 @pytest.mark.parametrize("kind", MASKED)
 def test_masked_entries_of_dask_blocks_are_invalid_rows(kind: str) -> None:
     with pytest.raises(dsp.InvalidRowError, match="row 7") as caught:
@@ -62,67 +57,21 @@ def test_masked_entries_of_dask_blocks_are_invalid_rows(kind: str) -> None:
     assert skipped.skipped == (5 if kind == "meta of numpy" else 2)
 
 
-def test_masked_rows_of_dask_blocks_are_dropped_like_rows_of_nan() -> None:
-    plain = X.copy()
-    plain[[7, 431], 1] = np.nan
-    both = in_blocks(hidden()), da.from_array(plain, chunks=(130, 2))
-    masked, same = (estimator(standardize=True).fit(x, on_invalid="skip") for x in both)
-    np.testing.assert_array_equal(masked.eigenvalues_, same.eigenvalues_)
-
-
-def test_masked_entries_beneath_a_list_are_refused() -> None:
-    with pytest.raises(ValueError, match="X is a masked array with 2 masked entries"):
-        estimator().fit(list(hidden()))
-    estimator().fit(list(np.ma.masked_array(X, mask=False)))
-
-
-def test_masked_entries_of_parameters_are_refused() -> None:
-    hide = np.ma.masked_array([1.0, 2.0], mask=[False, True])
-    models: dict[str, Callable[[], Any]] = {
-        "landmarks": lambda: estimator(landmarks=hidden((3,))[:20]).fit(X),
-        "u": lambda: dsp.KernelEmbedding(u=hide).fit(X[:2]),
-        "rescale": lambda: dsp.GraphLaplacian(n_landmarks=9, n_components=3, rescale=hide).fit(X[:50]),
-    }
-    for name, fit in models.items():
-        with pytest.raises(ValueError, match=f"{name}.* is a masked array|{name}.* it is masked_array"):
-            fit()
-
-
-def test_masked_and_remote_rows_of_a_sobolev_ridge_are_refused() -> None:
-    """Where rows are wanted in memory, masks would be dropped and collections fetched by numpy, unseen."""
-    ridge, y = dsp.SobolevRidge(dsp.manifolds.PeriodicBox([-9.0, -9.0], [9.0, 9.0]), n_eigenfunctions=20), X[:, 0]
-    fitted = clone(ridge).fit(X[:50], y[:50])
-    for x in (hidden(), in_blocks(hidden())):
-        with pytest.raises(ValueError, match="X is a masked array with 2 masked entries"):
-            ridge.fit(x, y)
-        with pytest.raises(ValueError, match="X is a masked array with 2 masked entries"):
-            fitted.predict(x)
-    with pytest.raises(ValueError, match="y is a masked array with 1 masked entries"):
-        ridge.fit(X, np.ma.masked_array(y, mask=np.arange(len(y)) == 5))
-    with pytest.raises(TypeError, match=r"X is a dask DataFrame.*give X\.to_dask_array\(lengths=True\)"):
-        ridge.fit(dd.from_pandas(pd.DataFrame(X), npartitions=3), y)
-    np.testing.assert_array_equal(fitted.predict(da.from_array(X[:9], chunks=4)), fitted.predict(X[:9]))
-
-
 def test_masked_weights_of_dask_blocks_are_invalid_rows() -> None:
-    weight = np.ma.masked_array(WEIGHT, mask=False)
-    weight[500] = np.ma.masked
+    weight = np.ma.masked_array(np.ones(600), mask=np.arange(600) == 500)
     lazy = da.from_array(weight, chunks=77, asarray=False)
-    for x in (X, da.from_array(X, chunks=(130, 2))):
-        with pytest.raises(dsp.InvalidRowError, match=r"row 500 .* sample weight"):
-            estimator().fit(x, sample_weight=lazy)
-        assert estimator().fit(x, sample_weight=lazy, on_invalid="skip").moments_.skipped == 1
+    with pytest.raises(dsp.InvalidRowError, match=r"row 500 .* sample weight"):
+        estimator().fit(X, sample_weight=lazy)
+    assert estimator().fit(X, sample_weight=lazy, on_invalid="skip").moments_.skipped == 1
 
 
-def test_masked_entries_of_dask_blocks_are_transformed_as_invalid_rows(tmp_path: Path) -> None:
+def test_masked_entries_of_dask_blocks_are_transformed_as_invalid_rows() -> None:
     fitted = estimator().fit(X)
-    for x in (in_blocks(hidden((431,))), xr.DataArray(in_blocks(hidden((431,))), dims=("row", "column"))):
-        with pytest.raises(dsp.InvalidRowError, match="row 431"):
+    for x in (in_blocks(hidden()), xr.DataArray(in_blocks(hidden()), dims=("row", "column"))):
+        with pytest.raises(dsp.InvalidRowError, match=r"row (7|431) "):
             np.asarray(fitted.transform(x))
         values = np.asarray(fitted.transform(x, on_invalid="skip"))
-        np.testing.assert_array_equal(np.flatnonzero(np.isnan(values).any(axis=1)), [431])
-        with pytest.raises(dsp.InvalidRowError, match="row 431"):
-            fitted.transform(x, out=f"{tmp_path}/out.zarr")
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(values).any(axis=1)), [7, 431])
 
 
 def test_masked_entries_of_whole_numbers_without_a_masked_meta_are_an_error() -> None:
@@ -132,12 +81,10 @@ def test_masked_entries_of_whole_numbers_without_a_masked_meta_are_an_error() ->
         as_reader(blocks, "X").read(0, 20)
 
 
-BROKEN: dict[str, tuple[Callable[[np.ndarray], Any], type[Exception], str]] = {
-    "narrower": (lambda b: b[:, :1], ValueError, r"has shape \(130, 1\), and its chunks promise \(130, 2\)"),
-    "shorter": (lambda b: b[:50], ValueError, r"has shape \(50, 2\), and its chunks promise \(130, 2\)"),
-    "one dimension": (lambda b: b[:, 0], ValueError, r"has shape \(130,\), and its chunks promise \(130, 2\)"),
-    "complex": (lambda b: b + 1j, TypeError, "has dtype complex128, and its array promises float64"),
-    "objects": (lambda b: b.astype(object), TypeError, "has dtype object, and its array promises float64"),
+BROKEN: dict[str, tuple[Callable[[np.ndarray], Any], str]] = {
+    "narrower": (lambda b: b[:, :1], r"has shape \(130, 1\), and its chunks promise \(130, 2\)"),
+    "shorter": (lambda b: b[:50], r"has shape \(50, 2\), and its chunks promise \(130, 2\)"),
+    "complex": (lambda b: b + 1j, "has dtype complex128, and its array promises float64"),
 }
 
 
@@ -152,25 +99,16 @@ def third_block(change: Callable[[np.ndarray], Any]) -> da.Array:
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_dask_blocks_that_break_their_promise_are_named(kind: str, tmp_path: Path) -> None:
-    change, error, message = BROKEN[kind]
-    named = rf"block \(2, 0\) of the dask array X \(rows 260 to 390\) {message}"
+    change, message = BROKEN[kind]
     fitted = estimator().fit(X)
     actions: list[Callable[[da.Array], Any]] = [
-        lambda x: estimator(landmarks=X[:20]).fit(x),
-        lambda x: estimator().fit(x),
-        lambda x: fitted.transform(x).compute(),
+        estimator().fit,
         lambda x: fitted.transform(x, out=f"{tmp_path}/out.zarr"),
         lambda x: as_reader(x, "X").read(250, 300),
     ]
     for act in actions:
-        with pytest.raises(error, match=named):
+        with pytest.raises((ValueError, TypeError), match=rf"block \(2, 0\) of the dask array X \(rows 260.*{message}"):
             act(third_block(change))
-
-
-def test_dask_blocks_of_trajectories_are_named() -> None:
-    source = open_trajectories([X, third_block(lambda b: b[:, :1])], 3)
-    with pytest.raises(ValueError, match=r"block \(2, 0\) of the dask array X\[1\] \(rows 260 to 390\) has shape"):
-        source.readers["x"].read(0, source.n)
 
 
 def test_dask_blocks_of_another_real_type_keep_their_values() -> None:
@@ -178,71 +116,20 @@ def test_dask_blocks_of_another_real_type_keep_their_values() -> None:
     blocks = da.from_array(whole, chunks=(130, 2)).map_blocks(
         lambda b, block_id: b.astype("int32") if block_id[0] == 0 else b + 0.25, **PROMISE
     )
-    wanted = np.where(np.arange(600)[:, None] < 130, whole, whole + 0.25)
-    source = open_source(blocks, weight=da.ones(600, chunks=200))
-    np.testing.assert_array_equal(source.readers["x"].read(0, 600), wanted)
-
-
-def test_persisted_dask_arrays_are_fitted_and_transformed_on_a_cluster(client: Client, tmp_path: Path) -> None:
-    x = da.from_array(X, chunks=(130, 2))
-    weight = da.from_array(WEIGHT, chunks=200)
-    wanted = estimator(standardize=True).fit(x, sample_weight=weight)
-    persisted = x.persist(), weight.persist()
-    found = estimator(standardize=True).fit(persisted[0], sample_weight=persisted[1])
-    np.testing.assert_array_equal(found.eigenvalues_, wanted.eigenvalues_)
-    values = wanted.transform(X)
-    np.testing.assert_allclose(found.transform(persisted[0]).compute(), values, rtol=0, atol=1e-12)
-    found.transform(persisted[0], out=f"{tmp_path}/out.zarr")
-    np.testing.assert_allclose(as_reader(f"{tmp_path}/out.zarr", "out").read(0, 600), values, rtol=0, atol=1e-12)
-
-
-def test_persisted_views_and_trajectories_are_fitted_on_a_cluster(client: Client) -> None:
-    x, y = da.from_array(X, chunks=(130, 2)), da.from_array(X + 0.1 * X[::-1], chunks=(150, 2))
-    for operator, kind in ((dsp.operators.Cross(), tuple), (dsp.operators.Transfer(2), list)):
-        plain, persisted = (
-            estimator(operator=operator, kernel=dsp.kernels.Gaussian(1.0)).fit(kind(parts))
-            for parts in ((x, y), (x.persist(), y.persist()))
-        )
-        np.testing.assert_array_equal(plain.singular_values_, persisted.singular_values_)
+    whole[130:] += 0.25
+    np.testing.assert_array_equal(open_source(blocks).readers["x"].read(0, 600), whole)
 
 
 def forbidden(part: Any) -> Any:
     raise AssertionError("computed")
 
 
-FRAME = pd.DataFrame(X, columns=["a", "b"])
-
-
-def lazy_frame() -> dd.DataFrame:
-    return dd.from_pandas(FRAME, npartitions=3).map_partitions(forbidden, meta=FRAME.iloc[:0])
-
-
 def test_dask_dataframes_are_refused_and_not_computed() -> None:
-    frame = lazy_frame()
-    series = dd.from_pandas(pd.Series(WEIGHT), npartitions=3).map_partitions(forbidden, meta=pd.Series(WEIGHT[:0]))
-    fitted = estimator().fit(X)
+    whole = pd.DataFrame(X, columns=["a", "b"])
+    frame = dd.from_pandas(whole, npartitions=3).map_partitions(forbidden, meta=whole.iloc[:0])
     with pytest.raises(TypeError, match=r"X is a dask DataFrame.*X\.to_dask_array\(lengths=True\)"):
         estimator().fit(frame)
-    with pytest.raises(TypeError, match=r"X is a dask DataFrame.*X\.to_dask_array\(lengths=True\)"):
-        fitted.transform(frame)
     with pytest.raises(TypeError, match=r"sample_weight is a dask Series.*weight\.to_dask_array\(lengths=True\)"):
-        estimator().fit(X, sample_weight=series)
-    with pytest.raises(TypeError, match=r"X is a list of dask DataFrame.*to_dask_array\(lengths=True\)"):
-        as_reader([frame, frame], "X")
-    with pytest.raises(TypeError, match=r"X\[1\] is a dask DataFrame"):
-        open_trajectories([X, frame], 1)
+        estimator().fit(X, sample_weight=frame["a"])
     with pytest.raises(TypeError, match=r"X is a dask Bag.*dask array"):
         as_reader(frame.to_bag(), "X")
-
-
-def test_dask_dataframes_are_taken_as_arrays_of_known_lengths() -> None:
-    lazy = dd.from_pandas(FRAME, npartitions=3).to_dask_array(lengths=True)
-    np.testing.assert_allclose(estimator().fit(lazy).eigenvalues_, estimator().fit(FRAME).eigenvalues_, rtol=1e-9)
-
-
-def test_files_that_are_read_where_they_are_sliced_are_refused(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        dataset = file.create_dataset("x", data=X)
-        with pytest.raises(TypeError, match=r"X is a h5py Dataset.*dask\.array\.from_array\(X\).*daskspectral convert"):
-            as_reader(dataset, "X")
-        np.testing.assert_array_equal(as_reader(da.from_array(dataset), "X").read(0, 600), X)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,212 +16,127 @@ import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 import zarr
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from daskspectral.data import convert as convert_module
 from daskspectral.data.convert import Report, convert
 from daskspectral.errors import InvalidRowError
 
 VALUES = np.random.default_rng(0).standard_normal((23, 3))
-NAMES = ["a", "b", "c"]
-
-
-def read(path: Path) -> np.ndarray:
-    return np.asarray(zarr.open_array(path, mode="r")[:])
+Write = Callable[[Path, np.ndarray], Any]
 
 
 def run(source: Path, **options: Any) -> np.ndarray:
     target = source.parent / "x.zarr"
     report = convert(source, target, **({"chunk_rows": 5, "progress": False, "overwrite": True} | options))
-    result = read(target)
+    result = np.asarray(zarr.open_array(target, mode="r")[:])
     assert (report.rows, report.columns) == result.shape
     return result
 
 
-def write_npy(path: Path, values: np.ndarray) -> Path:
-    np.save(path / "x.npy", values)
-    return path / "x.npy"
+def write_hdf5(path: Path, values: np.ndarray) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("group/x", data=values, chunks=True, compression="gzip")
 
 
-def write_fortran_npy(path: Path, values: np.ndarray) -> Path:
-    np.save(path / "x.npy", np.asfortranarray(values))
-    return path / "x.npy"
+def write_netcdf(path: Path, values: np.ndarray) -> None:
+    xr.Dataset({"x": (("row", "column"), values)}).to_netcdf(path)
 
 
-def write_npz(path: Path, values: np.ndarray) -> Path:
-    np.savez(path / "x.npz", x=values)
-    return path / "x.npz"
+def write_parquet(path: Path, values: np.ndarray) -> None:
+    pq.write_table(pa.table(dict(zip("abc", values.T, strict=False))), path, row_group_size=7)
 
 
-def write_packed_npz(path: Path, values: np.ndarray) -> Path:
-    np.savez_compressed(path / "x.npz", x=values)
-    return path / "x.npz"
+def write_parts(path: Path, values: np.ndarray) -> None:
+    (path / "later").mkdir(parents=True)
+    write_parquet(path / "0.parquet", values[:9])
+    write_parquet(path / "later" / "1.parquet", values[9:])
+    (path / "_metadata.parquet").write_text("")
 
 
-def write_hdf5(path: Path, values: np.ndarray) -> Path:
-    with h5py.File(path / "x.h5", "w") as file:
-        file.create_dataset("group/x", data=values, chunks=True)
-    return path / "x.h5"
+def write_csv(path: Path, values: np.ndarray) -> None:
+    np.savetxt(path, values, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
 
 
-def write_netcdf(path: Path, values: np.ndarray) -> Path:
-    xr.Dataset({"x": (("row", "column"), values)}).to_netcdf(path / "x.nc")
-    return path / "x.nc"
+WRITES: dict[str, Write] = {
+    "x.npy": np.save,
+    "fortran.npy": lambda path, values: np.save(path, np.asfortranarray(values)),
+    "x.npz": lambda path, values: np.savez(path, x=values),
+    "packed.npz": lambda path, values: np.savez_compressed(path, x=values),
+    "x.h5": write_hdf5,
+    "x.nc": write_netcdf,
+    "x.parquet": write_parquet,
+    "parts": write_parts,
+    "x.csv": write_csv,
+    "x.tsv": lambda path, values: np.savetxt(path, values, delimiter="\t", fmt="%.17g"),
+}
 
 
-def table(values: np.ndarray) -> pa.Table:
-    return pa.table({name: values[:, j] for j, name in enumerate(NAMES)})
+def written(path: Path, name: str, values: np.ndarray = VALUES) -> Path:
+    WRITES[name](path / name, values)
+    return path / name
 
 
-def write_parquet(path: Path, values: np.ndarray) -> Path:
-    pq.write_table(table(values), path / "x.parquet", row_group_size=7)
-    return path / "x.parquet"
-
-
-def write_parquet_directory(path: Path, values: np.ndarray) -> Path:
-    directory = path / "parts"
-    (directory / "later").mkdir(parents=True)
-    pq.write_table(table(values[:9]), directory / "0.parquet")
-    pq.write_table(table(values[9:]), directory / "later" / "1.parquet")
-    (directory / "_metadata.parquet").write_text("")
-    return directory
-
-
-def write_csv(path: Path, values: np.ndarray) -> Path:
-    np.savetxt(path / "x.csv", values, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
-    return path / "x.csv"
-
-
-def write_tsv_without_header(path: Path, values: np.ndarray) -> Path:
-    np.savetxt(path / "x.tsv", values, delimiter="\t", fmt="%.17g")
-    return path / "x.tsv"
-
-
-ARRAYS = [write_npy, write_fortran_npy, write_npz, write_packed_npz, write_hdf5, write_netcdf]
-TABLES = [write_parquet, write_parquet_directory, write_csv]
-Write = Callable[[Path, np.ndarray], Path]
-
-
-@pytest.mark.parametrize("chunk_rows", [1, 5, 23, None])
-@pytest.mark.parametrize("write", [*ARRAYS, *TABLES, write_tsv_without_header])
-def test_rows_are_those_of_the_source(tmp_path: Path, write: Write, chunk_rows: int | None) -> None:
-    if write is write_fortran_npy:
-        assert np.load(write(tmp_path, VALUES)).flags.f_contiguous
-    source = write(tmp_path, VALUES)
-    report = convert(source, tmp_path / "x.zarr", chunk_rows=chunk_rows, progress=False)
+@pytest.mark.parametrize("name", WRITES)
+def test_rows_are_those_of_the_source(tmp_path: Path, name: str) -> None:
+    """All, in the columns that are asked for, and with invalid ones that raise, are skipped or kept."""
+    source = written(tmp_path, name)
+    report = convert(source, tmp_path / "x.zarr", chunk_rows=5, progress=False)
     assert report == Report(23, 3, 0, os.fspath(tmp_path / "x.zarr"))
-    np.testing.assert_array_equal(read(tmp_path / "x.zarr"), VALUES)
-    assert zarr.open_array(tmp_path / "x.zarr", mode="r").chunks == (chunk_rows or 23, 3)
+    array = zarr.open_array(tmp_path / "x.zarr", mode="r")
+    np.testing.assert_array_equal(array[:], VALUES)
+    assert array.chunks == (5, 3)
     assert sorted(os.listdir(tmp_path)) == sorted([source.name, "x.zarr"])
-
-
-@pytest.mark.parametrize("write", [*ARRAYS, *TABLES])
-def test_columns_are_chosen_in_the_order_asked(tmp_path: Path, write: Write) -> None:
-    columns: list[str | int] = [2, "0"] if write in ARRAYS else ["c", "a"]
-    source, dataset = write(tmp_path, VALUES), "x" if write is write_netcdf else None
-    np.testing.assert_array_equal(run(source, columns=columns, dataset=dataset), VALUES[:, [2, 0]])
-    for wrong in ([7], [*columns, columns[0]], []):
+    if name != "x.tsv":
+        columns: list[Any] = ["c", "a"] if name in ("x.parquet", "parts", "x.csv") else [2, "0"]
+        dataset = "x" if name == "x.nc" else None
+        np.testing.assert_array_equal(run(source, columns=columns, dataset=dataset), VALUES[:, [2, 0]])
         with pytest.raises(ValueError, match="not distinct columns of"):
-            run(source, columns=wrong, dataset=dataset)
+            run(source, columns=[*columns, columns[0]], dataset=dataset)
 
 
-@pytest.mark.parametrize("write", [*ARRAYS, *TABLES, write_tsv_without_header])
-def test_invalid_rows_raise_are_skipped_or_kept(tmp_path: Path, write: Write) -> None:
+@pytest.mark.parametrize("name", ["fortran.npy", "x.nc", "parts", "x.tsv"])
+def test_invalid_rows_raise_are_skipped_or_kept(tmp_path: Path, name: str) -> None:
     values = VALUES.copy()
     values[17, 0], values[8, 1], values[22, 2] = np.nan, np.inf, -np.inf
-    source = write(tmp_path, values)
+    source = written(tmp_path, name, values)
     with pytest.raises(InvalidRowError, match=r"Row 8 .*column (1|'b').*'skip'") as caught:
         run(source)
     assert caught.value.row == 8
-    assert sorted(os.listdir(tmp_path)) == [source.name]
+    assert os.listdir(tmp_path) == [source.name]
     report = convert(source, tmp_path / "x.zarr", on_invalid="skip", chunk_rows=4, progress=False)
     assert (report.rows, report.skipped) == (20, 3)
-    np.testing.assert_array_equal(read(tmp_path / "x.zarr"), np.delete(VALUES, [8, 17, 22], axis=0))
+    np.testing.assert_array_equal(run(source, on_invalid="skip"), np.delete(VALUES, [8, 17, 22], axis=0))
     np.testing.assert_array_equal(run(source, on_invalid="keep"), values)
 
 
-@settings(max_examples=30, deadline=None)
-@given(bad=st.sets(st.integers(0, 22), max_size=22), chunk_rows=st.integers(1, 30))
-def test_any_rows_can_be_skipped(tmp_path_factory: pytest.TempPathFactory, bad: set[int], chunk_rows: int) -> None:
-    values = VALUES.copy()
-    values[sorted(bad), 1] = np.nan
-    source = write_npy(tmp_path_factory.mktemp("convert"), values)
-    result = run(source, on_invalid="skip", chunk_rows=chunk_rows)
-    np.testing.assert_array_equal(result, np.delete(VALUES, sorted(bad), axis=0))
-
-
-def test_all_rows_invalid(tmp_path: Path) -> None:
-    source = write_npy(tmp_path, np.full((4, 2), np.nan))
-    with pytest.raises(ValueError, match=r"no rows to convert.*4 invalid"):
-        run(source, on_invalid="skip")
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("float32", "float32"),
-        ("float16", "float32"),
-        ("int64", "float64"),
-        ("bool", "float64"),
-        (">f8", "float64"),
-    ],
-)
-def test_dtypes(tmp_path: Path, given: str, expected: str) -> None:
-    values = (np.arange(12).reshape(6, 2) % 5).astype(given)
-    result = run(write_npy(tmp_path, values))
-    assert result.dtype == expected
-    np.testing.assert_array_equal(result, values)
-    assert run(tmp_path / "x.npy", dtype="float32").dtype == np.float32
-
-
-def test_overflow_of_a_narrower_type_is_an_invalid_row(tmp_path: Path) -> None:
-    source = write_npy(tmp_path, np.array([[1.0], [1e300]]))
-    with pytest.raises(InvalidRowError, match=r"Row 1 .*as float32"):
-        run(source, dtype="float32")
-
-
-@pytest.mark.parametrize("write", [write_npy, write_npz, write_hdf5])
-def test_one_dimension_is_one_column(tmp_path: Path, write: Write) -> None:
-    np.testing.assert_array_equal(run(write(tmp_path, VALUES[:, 0])), VALUES[:, :1])
-
-
-@pytest.mark.parametrize("write", [write_npy, write_npz, write_hdf5])
-def test_more_dimensions_are_flattened_on_demand(tmp_path: Path, write: Write) -> None:
-    values = VALUES[:20].reshape(5, 4, 3)
-    source = write(tmp_path, values)
+def test_types_and_dimensions(tmp_path: Path) -> None:
+    for given, expected in (("float16", "float32"), ("int64", "float64"), (">f8", "float64")):
+        values = (np.arange(12).reshape(6, 2) % 5).astype(given)
+        result = run(written(tmp_path, "x.npy", values))
+        assert result.dtype == expected
+        np.testing.assert_array_equal(result, values)
+    np.testing.assert_array_equal(run(written(tmp_path, "x.npz", VALUES[:, 0])), VALUES[:, :1])
+    source = written(tmp_path, "x.h5", VALUES[:20].reshape(5, 4, 3))
     with pytest.raises(ValueError, match=r"shape \(5, 4, 3\).*flatten=True.*d = 12"):
         run(source)
-    np.testing.assert_array_equal(run(source, flatten=True, chunk_rows=2), values.reshape(5, 12))
+    np.testing.assert_array_equal(run(source, flatten=True, chunk_rows=2), VALUES[:20].reshape(5, 12))
 
 
 @pytest.mark.parametrize(
-    ("values", "remedy"),
+    ("values", "options", "error", "message"),
     [
-        (np.ones((3, 2), complex), "real and imaginary"),
-        (np.array([["a"]]), "real numbers"),
-        (np.array([[None]]), "real numbers"),
-        (np.zeros((2, 1), "datetime64[s]"), "real numbers"),
+        (np.ones((3, 2), complex), {}, TypeError, "real and imaginary"),
+        (np.zeros((2, 1), "datetime64[s]"), {}, TypeError, "real numbers"),
+        (VALUES, {"dtype": "int32"}, TypeError, "dtype must be a floating type"),
+        (np.array([[1.0], [1e300]]), {"dtype": "float32"}, InvalidRowError, "Row 1 .*as float32"),
+        (np.full((4, 2), np.nan), {"on_invalid": "skip"}, ValueError, "no rows to convert.*4 invalid"),
+        (VALUES, {"on_invalid": "drop"}, ValueError, "on_invalid must be"),
+        (VALUES, {"dataset": "a"}, ValueError, "leave dataset='a' out"),
     ],
 )
-def test_other_types_are_refused(tmp_path: Path, values: np.ndarray, remedy: str) -> None:
-    with pytest.raises(TypeError, match=remedy):
-        run(write_npy(tmp_path, values))
-    with pytest.raises(TypeError, match="dtype must be a floating type"):
-        run(write_npy(tmp_path, VALUES), dtype="int32")
-
-
-def test_target_is_checked_before_the_source_is_read(tmp_path: Path) -> None:
-    write_npy(tmp_path, VALUES)
-    convert(tmp_path / "x.npy", tmp_path / "x.zarr", progress=False)
-    with pytest.raises(FileExistsError, match="overwrite=True"):
-        convert(tmp_path / "none.npy", tmp_path / "x.zarr", progress=False)
-    for options, message in (
-        ({"on_invalid": "drop"}, "on_invalid must be"),
-        ({"chunk_rows": 0}, "chunk_rows"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            run(tmp_path / "x.npy", **options)
+def test_refused(tmp_path: Path, values: Any, options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        run(written(tmp_path, "x.npy", values), **options)
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing"])
@@ -237,26 +154,103 @@ def test_array_that_reads_back_differently_never_appears(
         read_back(array, checksum, path)
 
     monkeypatch.setattr(convert_module, "_read_back", after_damage)
-    source = write_npy(tmp_path, VALUES)
     with pytest.raises(OSError, match="reads back differently"):
-        run(source)
+        run(written(tmp_path, "x.npy"))
     assert os.listdir(tmp_path) == ["x.npy"]
 
 
-def test_attributes_name_the_source_and_its_columns(tmp_path: Path) -> None:
-    run(write_parquet(tmp_path, VALUES), columns=["b", "a"])
-    attributes = zarr.open_array(tmp_path / "x.zarr", mode="r").attrs.asdict()
-    assert attributes == {"source": "x.parquet", "columns": ["b", "a"]}
+# what each format has of its own
 
 
-def test_memory_is_a_few_blocks(tmp_path: Path) -> None:
-    import tracemalloc
+def test_datasets_are_listed(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", first=VALUES, second=VALUES[:5])
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["first"], file["in/second"], file["text"] = VALUES, VALUES[:5], "hello"
+    for ending, second in (("npz", "second"), ("h5", "in/second")):
+        source = tmp_path / f"x.{ending}"
+        for dataset in (None, "third"):
+            with pytest.raises(ValueError, match=rf"dataset= \(--dataset\) among first, {second}\."):
+                run(source, dataset=dataset)
+        np.testing.assert_array_equal(run(source, dataset=second), VALUES[:5])
 
-    n = 200_000
-    np.save(tmp_path / "x.npy", np.ones((n, 4)))
-    convert(tmp_path / "x.npy", tmp_path / "warm.zarr", chunk_rows=n // 100, progress=False)
-    tracemalloc.start()
-    convert(tmp_path / "x.npy", tmp_path / "x.zarr", chunk_rows=n // 100, progress=False)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < n * 4 * 8 / 4
+
+def test_netcdf_variables_of_one_dimension_are_columns(tmp_path: Path) -> None:
+    scaled = {"wind": {"dtype": "int16", "scale_factor": 0.5, "_FillValue": -1}}
+    data = xr.Dataset({"wind": ("time", np.arange(23.0)), "map": (("time", "x"), VALUES)}, {"time": np.arange(23)})
+    data.to_netcdf(tmp_path / "x.nc", encoding=scaled)
+    result = run(tmp_path / "x.nc", columns=["wind", "time"])
+    np.testing.assert_array_equal(result, np.column_stack([np.arange(23), np.arange(23)]))
+    with pytest.raises(ValueError, match="one and the same dimension"):
+        run(tmp_path / "x.nc", columns=["wind", "map"])
+
+
+def test_parquet_types_and_missing_values(tmp_path: Path) -> None:
+    columns = {"whole": pa.array([1, None, 3]), "flag": pa.array([True, False, None]), "name": pa.array([*"xyz"])}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    with pytest.raises(TypeError, match=r"Column 'name'.*holds string.*columns="):
+        run(tmp_path / "x.parquet")
+    result = run(tmp_path / "x.parquet", columns=["whole", "flag"], on_invalid="keep")
+    np.testing.assert_array_equal(result, [[1, 1], [np.nan, 0], [3, np.nan]])
+
+
+def test_csv_details(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text('\ufeff"x, y",name,z\n1,one,2\n\n3,two,\n4,"th,ree",1e3\n', encoding="utf-8")
+    result = run(path, columns=["x, y", "z"], on_invalid="keep")
+    np.testing.assert_array_equal(result, [[1, 2], [3, np.nan], [4, 1000]])
+    for text, message in (("", "is empty"), ("a,b\n", "no rows to convert"), ("a,b\n1,x\n", "choose columns=")):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            run(path)
+    path.write_bytes(DAMAGES["noise"](bytes(99)))
+    with pytest.raises(OSError, match=r"x\.csv cannot be read: it is damaged"):
+        run(path)
+
+
+def test_sources_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "x.xlsx").write_text("")
+    (tmp_path / "x.h5").write_text("")
+    for name, error, message in (
+        ("x.xlsx", ValueError, r"none of the endings.*\.npy, .*\.parquet"),
+        ("none.npy", FileNotFoundError, r"none\.npy does not exist"),
+        ("empty", ValueError, r"holds no \.parquet file"),
+        ("x.h5", ImportError, r"needs h5py: pip install daskspectral\[convert\]"),
+    ):
+        with pytest.raises(error, match=message):
+            run(tmp_path / name)
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut short": lambda whole: whole[: len(whole) * 3 // 4],
+    "noise": lambda whole: np.random.default_rng(0).bytes(len(whole)),
+    "a gap": lambda whole: whole[:-200] + bytes(20) + whole[-180:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", ["x.npy", "packed.npz", "x.h5", "x.nc", "x.parquet"])
+def test_a_file_that_its_library_cannot_read_is_an_error_that_names_it(tmp_path: Path, name: str, damage: str) -> None:
+    source = written(tmp_path, name)
+    source.write_bytes(DAMAGES[damage](source.read_bytes()))
+    if name in ("x.npy", "x.nc") and damage == "a gap":
+        run(source, on_invalid="keep")  # nothing says what was there
+        return
+    with pytest.raises(OSError, match=rf"{name} (cannot be read: it is damaged|is cut short)"):
+        run(source)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [("(10000000000000000000000, 3)", "is cut short"), ("(-3, 3)", r"has shape \(-3, 3\): there are no rows")],
+)
+def test_a_header_that_promises_what_is_not_there(tmp_path: Path, shape: str, message: str) -> None:
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(72)
+    (tmp_path / "x.npy").write_bytes(data)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", data)
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises((ValueError, OSError), match=rf"{name} {message}"):
+            run(tmp_path / name)
