@@ -147,7 +147,7 @@ class Evaluation(ABC):
         mixed = [] if atom.direction is None else [(a, b) for a in range(d) for b in range(a)]
         weights: list[Any] = [1.0 for _ in diagonal]
         if atom.direction is not None:
-            matrix = block.field(atom.direction)
+            matrix = block.field(atom.direction).astype(block.dtype, copy=False)
             weights = [matrix[:, a, a] for a, _ in diagonal] + [matrix[:, a, b] + matrix[:, b, a] for a, b in mixed]
         alphas = [tuple((k == a) + (k == b) for k in range(d)) for a, b in [*diagonal, *mixed]]
         return add_up((self.feature(Atom("partial", atom.view, alpha)) for alpha in alphas), weights, block.dtype)

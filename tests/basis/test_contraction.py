@@ -282,8 +282,9 @@ def test_landmarks_among_the_points(kernel: str) -> None:
 def test_float32_data_are_summed_in_float64() -> None:
     single = {name: v.astype(np.float32) for name, v in BATCH.items()}
     for basis, f in (CASES["mixture"], CASES["own beside kernels"]):
-        sums = Measure(basis, basis, forms(1), rows=5)([single])
-        for name in forms(1):
+        order = min(basis.order, 2)
+        sums = Measure(basis, basis, forms(order), rows=5)([single])
+        for name in forms(order):
             assert_close(sums[name], expected(name, f, f, {k: v.astype(float) for k, v in single.items()}), what=name)
 
 
