@@ -29,8 +29,8 @@ pytestmark = [
 
 WIDE = Gaussian(2.0)
 SMALL: dict[str, dict[str, Any]] = {
-    "SpectralDecomposition": {"kernel": WIDE, "penalty": 1.0, "folds": None, "n_landmarks": 5, "n_components": 2},
-    "HermiteRegressor": {"kernel": WIDE, "alpha": 1e-3, "n_landmarks": 5},
+    "SpectralDecomposition": {"kernel": WIDE, "penalty": 1.0, "folds": None, "n_components": 2},
+    "HermiteRegressor": {"kernel": WIDE, "alpha": 1e-3},
     "SDPEmbedding": {"max_passes": 50},
 }
 EVERY = [getattr(estimators, name)(**SMALL.get(name, {})) for name in estimators.__all__]
