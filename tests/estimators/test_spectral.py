@@ -26,7 +26,7 @@ def as_netcdf(path: Path, name: str, x: Array) -> xr.DataArray:
 
 KINDS: dict[str, Any] = {**CONTAINERS, "netcdf": (as_netcdf, xr.DataArray)}
 BROKEN = X.copy()
-BROKEN[[2900, 1717, 1718], [2, 0, 2]] = [np.inf, np.nan, np.inf]
+BROKEN[[1718, 1717], [2, 0]] = [np.inf, np.nan]
 
 
 @pytest.mark.usefixtures("small_tasks")
@@ -92,13 +92,13 @@ def test_invalid_rows(convert: Any, tmp_path: Path, fitted: dsp.SpectralDecompos
     assert "out.zarr" not in str(os.listdir(tmp_path))
     fitted.transform(x, out=out, on_invalid="skip")
     for embedding in (np.asarray(fitted.transform(x, on_invalid="skip")), written(out)):
-        np.testing.assert_array_equal(np.flatnonzero(np.isnan(embedding).all(axis=1)), [1717, 1718, 2900])
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(embedding).all(axis=1)), [1717, 1718])
     for options in ({}, {"standardize": True}, {"kernel": Gaussian("median"), "landmarks": "kmeans++"}):
         with pytest.raises(dsp.InvalidRowError, match=r"row 1717 is the first .*X holds NaN in column 0"):
             make(**options).fit(x)
     skipped = make(landmarks=X[:20]).fit(x, on_invalid="skip")
-    without = make(landmarks=X[:20]).fit(np.delete(BROKEN, [1717, 1718, 2900], axis=0))
-    assert skipped.moments_.skipped == 3
+    without = make(landmarks=X[:20]).fit(np.delete(BROKEN, [1717, 1718], axis=0))
+    assert skipped.moments_.skipped == 2
     np.testing.assert_allclose(skipped.moments_.arrays["gram"], without.moments_.arrays["gram"], rtol=1e-12)
 
 
