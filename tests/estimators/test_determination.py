@@ -9,7 +9,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import r2_score
@@ -64,11 +63,6 @@ def test_rows_are_read_in_pieces() -> None:
     x, y = (da.from_array(a, chunks=(100, *a.shape[1:])).map_blocks(look, meta=a[:0]) for a in (X, Y))
     assert hermite().fit(X, Y).score(x, y) > 0.5
     assert max(longest) == 100
-
-
-def test_on_a_cluster(client: Client) -> None:
-    est, x, y = hermite().fit(X, Y), da.from_array(X, chunks=(170, 3)), da.from_array(Y, chunks=170)
-    assert est.score(x, y) == pytest.approx(est.score(X, Y), rel=1e-12)
 
 
 def test_a_constant_target() -> None:

@@ -33,7 +33,7 @@ SPECTRA: dict[str, tuple[Any, Any, Any, Any, dict[str, Any]]] = {
     "normal": (None, NORMAL, 8, [0, 1, 1, 2, 2, 2], {}),
     "L-shape": (None, L_SHAPE, 10, [0, 1.4756, 3.5340, 9.8696, 9.8696, 11.3895], {}),
     "sphere": (op.Laplacian(Sphere(3)), BALL, 3, [0, 2, 2, 2, 6, 6, 6, 6, 6], {}),
-    "periodic box": (op.Laplacian(BOX), SQUARE % 2, 3, np.pi**2 * np.array([0, 1, 1, 1, 1]), {}),
+    "periodic box": (op.Laplacian(BOX), SQUARE * 2 / np.pi, 3, np.pi**2 * np.array([0, 1, 1, 1, 1]), {}),
     "oscillator": (op.Schroedinger(), LINE, 20, [1, 3, 5, 7], {"potential": LINE[:, 0] ** 2}),
     "generator": (op.Generator(diffusion=math.sqrt(2), reversible=True), NORMAL, 8, [0, -1, -1, -2, -2, -2], {}),
     "diffusion": (op.AnisotropicDiffusion(), SQUARE, 5, STRETCHED[:6], {"diffusion": DIFFUSION}),

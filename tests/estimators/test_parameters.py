@@ -12,12 +12,10 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import daskspectral as dsp
-from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import form, grad, inner
 from daskspectral.kernels import Exponential, Gaussian, Matern
 from daskspectral.landmarks import METHODS
-from daskspectral.passes import landmarks as common
-from tests.common import assert_close, assert_same_bits, assert_same_moments
+from tests.common import assert_close, assert_same_moments
 from tests.estimators.common import Array, N, X, make
 
 
@@ -34,12 +32,6 @@ def test_standardize_and_columns_are_manual_preprocessing(chunks: Any) -> None:
     embeddings = np.abs(estimator.transform(wide)), np.abs(manual.transform(z))
     np.testing.assert_allclose(*embeddings, rtol=1e-6, atol=1e-7)
     assert np.isfinite(np.asarray(estimator.transform(xr.DataArray(wide)))).all()
-
-
-def test_constant_columns_keep_their_scale() -> None:
-    x = np.column_stack([X, np.full(N, 0.1), np.zeros(N), 1e9 + X[:, 0]])
-    scale = make(standardize=True).fit(x).preparation_.scale
-    np.testing.assert_allclose(scale, [*X.std(axis=0), 1, 1, X[:, 0].std()], rtol=1e-6)
 
 
 @pytest.mark.parametrize("as_kind", [lambda w: da.from_array(w, chunks=77), list])
@@ -118,25 +110,6 @@ def test_landmarks_do_not_depend_on_the_chunks(method: str) -> None:
     assert not np.array_equal(landmarks(X, seed=1), wanted)
 
 
-def test_size_of_the_landmark_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-
-    def spy(source: Any, size: int, rng: Any, **options: Any) -> Any:
-        sizes.append(size)
-        return draw_rows(source, size, rng, **options)
-
-    monkeypatch.setattr(common, "draw_rows", spy)
-    for changes in (
-        {"landmarks": "uniform"},
-        {"landmarks": "farthest"},
-        {"landmarks": "farthest", "landmark_sample": 77},
-        {"landmarks": "uniform", "kernel": Gaussian("median")},
-        {"landmarks": X[:20]},
-    ):
-        make(**changes).fit(X)
-    assert sizes == [20, 10_000, 77, 1000]
-
-
 def test_median_scale() -> None:
     estimator = make(kernel=Gaussian("median")).fit(X)
     scale = np.median(np.linalg.norm(X[:500, None] - X[None, 500:1000], axis=2))
@@ -167,8 +140,3 @@ def test_parameters_of_kernels() -> None:
     scoring = lambda e, x, y=None: -float(e.eigenvalues_[1])  # noqa: E731
     search = GridSearchCV(make(), {"kernel__scale": [0.5, 1.5]}, scoring=scoring, cv=2)
     assert search.fit(X).best_params_ == {"kernel__scale": 1.5}
-
-
-def test_generators_are_accepted() -> None:
-    a, b = (make(random_state=np.random.default_rng(5)).fit(X) for _ in range(2))
-    assert_same_bits(a.moments_, b.moments_)

@@ -36,14 +36,6 @@ def test_angles_and_a_cylinder() -> None:
     np.testing.assert_allclose(fixed.eigenvalues_, [1, 2, 2, 4, 5], rtol=0.06)
 
 
-def test_whole_turns_change_nothing() -> None:
-    x = ANGLES[:1000]
-    turned = x + TURN * np.random.default_rng(0).integers(-5, 6, x.shape)
-    before, after = (make(periods={0: TURN}, solver="cut").fit(y) for y in (x, turned))
-    np.testing.assert_allclose(after.eigenvalues_, before.eigenvalues_, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(before.transform(turned), before.transform(x), atol=1e-8)
-
-
 def test_it_is_the_kernel_that_is_periodic_and_the_box() -> None:
     x, periodic, box = ANGLES[:1000], Periodic(Gaussian(1.0), (TURN,)), Laplacian(PeriodicBox([0], [TURN]))
     named = make(periods={0: TURN}).fit(x)

@@ -44,11 +44,11 @@ def test_an_interval(fitted: dsp.SpectralDecomposition, tmp_path: Path) -> None:
     """Eigenvalues k^2: the Ritz values of exact functions on 5000 rows are theirs to 2 %."""
     assert fitted.score(NEW) == pytest.approx(-14, abs=0.3)
     assert fitted.score(da.from_array(NEW, chunks=(900, 1))) == pytest.approx(fitted.score(NEW), rel=1e-7)
-    assert fitted.score(X) == pytest.approx(-fitted.eigenvalues_.sum(), rel=1e-9)
+    assert fitted.score(X) == pytest.approx(-fitted.eigenvalues_.sum(), rel=1e-7)
     dsp.save(fitted, tmp_path / "m.zarr")
     again = dsp.load(tmp_path / "m.zarr")
     assert again.score(NEW) == fitted.score(NEW)
-    assert again.set_params(n_components=2).score(X) == pytest.approx(-fitted.eigenvalues_[:2].sum(), rel=1e-9)
+    assert again.set_params(n_components=2).score(X) == pytest.approx(-fitted.eigenvalues_[:2].sum(), rel=1e-7)
     assert again.set_params(n_components=5).score(X) == -np.inf  # fewer functions than components
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.estimator_checks import check_estimator, check_sample_weight_equivalence_on_dense_data
 
@@ -99,13 +99,3 @@ def test_defaults_work_from_six_rows_on(rows: int, columns: int) -> None:
         found = (estimator.transform if hasattr(estimator, "transform") else estimator.predict)(x)
         assert np.isfinite(found).all(), estimator
         assert len(found) == rows
-
-
-def test_tags_say_what_the_estimators_take() -> None:
-    for each in EVERY:
-        tags = get_tags(each)
-        inputs, targets = tags.input_tags, tags.target_tags
-        assert not any((inputs.sparse, inputs.allow_nan, inputs.pairwise, inputs.string, inputs.categorical))
-        assert targets.required == (is_regressor(each) or is_classifier(each))
-        assert targets.multi_output == is_regressor(each)
-        assert (tags.transformer_tags is not None) == hasattr(each, "transform")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from itertools import combinations_with_replacement, pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial.hermite_e import hermeval
@@ -22,14 +20,13 @@ from scipy.signal import lfilter
 
 import daskspectral as dsp
 from daskspectral.basis import LandmarkBasis, MonomialBasis
-from daskspectral.cli import command
 from daskspectral.data.trajectories import open_trajectories
 from daskspectral.engine import Plan, Run
 from daskspectral.engine import plan as plan_module
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
 from daskspectral.operators import Covariance, Transfer
-from tests.common import assert_close, assert_same_bits, written
+from tests.common import assert_close, assert_same_bits
 
 Array = NDArray[Any]
 STEP = 0.5
@@ -75,17 +72,6 @@ def test_ornstein_uhlenbeck(lag: int) -> None:
         assert deviation < 0.02  # or the test would tell nothing
         assert found - sigma == pytest.approx(shift, abs=3e-3)  # to second order in that
         start += len(axes)
-
-
-def test_a_gaussian_kernel_learns_the_same() -> None:
-    paths = [ornstein_uhlenbeck(4000, 1, seed) for seed in range(20)]
-    model = dsp.SpectralDecomposition(Transfer(1), Gaussian(2.0), landmarks=np.linspace(-3, 3, 20)[:, None])
-    model.set_params(n_components=4, constant=True).fit(paths)
-    np.testing.assert_allclose(model.singular_values_, np.exp(-0.5 * np.arange(4)), atol=0.04)
-    x = np.linspace(-2, 2, 9)[:, None]
-    for side in (model.transform(x), model.transform_right(x)):
-        assert np.corrcoef(side[:, 1], x[:, 0])[0, 1] ** 2 > 0.999
-    assert not hasattr(model, "right_basis_")  # the same functions on both sides
 
 
 def test_eigenvalues_of_a_rotation_are_complex() -> None:
@@ -190,15 +176,6 @@ def test_appended_rows_are_folded_in() -> None:
         model.update(PATHS)
 
 
-def test_a_checkpoint_of_trajectories(paths: list[str], tmp_path: Path) -> None:
-    first = make().fit(paths, checkpoint=tmp_path / "run", checkpoint_every=0)
-    assert_same_bits(first.moments_, make().fit(paths, checkpoint=tmp_path / "run").moments_)
-    with pytest.raises(ValueError, match="is of another run: X "):
-        make().fit(paths[:2], checkpoint=tmp_path / "run")
-    with pytest.raises(ValueError, match=r"is of another run: .*parameter operator"):
-        make().set_params(operator=Transfer(6)).fit(paths, checkpoint=tmp_path / "run")
-
-
 def test_an_invalid_row_of_a_trajectory() -> None:
     broken = [a.copy() for a in PATHS]
     broken[1][70] = np.nan
@@ -243,27 +220,6 @@ def test_other_right_functions_of_the_same_points() -> None:
     assert_close(by_basis.moments_.arrays["form"], BASIS.values(start) @ right.values(end).T, 1e-11)
     wanted = right.values(end).T @ by_basis.right_coefficients_
     np.testing.assert_allclose(by_basis.transform_right(end), wanted, rtol=1e-9, atol=1e-12)
-
-
-def test_from_a_shell(paths: list[str], tmp_path: Path) -> None:
-    def done(*arguments: Any) -> str:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", dsp.RankWarning)
-            result = CliRunner().invoke(command, [str(a) for a in arguments])
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    model = tmp_path / "model.zarr"
-    fit = ["fit", paths[0], "--operator", "transfer", "--lag", 5, "--landmarks", 8, "--components", 3, "--no-progress"]
-    table = done(*fit, "--kernel", "gaussian:1.5", "--out", model)
-    described, loaded = done("info", model), dsp.load(model)
-    assert described in table
-    assert described.rstrip().endswith("no error bars from 95 rows: 100 at least are needed")
-    values = [float(line.split()[1]) for line in described.splitlines() if line.split()[:1] in (["0"], ["1"], ["2"])]
-    np.testing.assert_allclose(values, loaded.singular_values_, rtol=1e-4)
-    for name, functions in (("--right", loaded.transform_right), ("--no-progress", loaded.transform)):
-        done("transform", model, paths[0], "--out", tmp_path / "out.zarr", "--overwrite", name)
-        np.testing.assert_allclose(written(tmp_path / "out.zarr"), functions(PATHS[0]), rtol=1e-9, atol=1e-12)
 
 
 def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_chunks_choose() -> None:

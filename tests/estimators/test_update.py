@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import shutil
 import warnings
 import zlib
@@ -112,19 +111,12 @@ def test_weights_of_a_part_of_the_rows_are_refused(then: Any, now: Any) -> None:
         model.update(X[:600], sample_weight=now)
 
 
-@pytest.mark.filterwarnings("ignore")  # of zarr, of consolidated metadata
-@pytest.mark.parametrize("name", ["x.zarr", "x.nc"])
-def test_rows_are_appended_within_a_block_of_labelled_data(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    models = [spectral(sample_dims=("time",)) for _ in range(2)]
+def test_rows_are_appended_within_a_block_of_labelled_data(tmp_path: Path) -> None:
+    path, models = str(tmp_path / "x.nc"), [spectral(sample_dims=("time",)) for _ in range(2)]
     for model, n in zip(models, (450, 600), strict=True):
-        data = xr.Dataset({"t": (("time", "c"), X[:n])}, coords={"time": np.arange(n)})
-        if name == "x.nc":
-            data.to_netcdf(path)
-        else:
-            data.to_zarr(path, mode="w", encoding={"t": {"chunks": (128, 2)}})
-        model.fit(str(path))
-    one, other = (model.moments_.mean("gram") for model in (models[0].update(str(path)), models[1]))
+        xr.Dataset({"t": (("time", "c"), X[:n])}, coords={"time": np.arange(n)}).to_netcdf(path)
+        model.fit(path)
+    one, other = (model.moments_.mean("gram") for model in (models[0].update(path), models[1]))
     assert_close(one, other, 1e-12)
 
 
@@ -139,17 +131,11 @@ def test_only_what_may_have_changed_is_read_again(
     reads.clear()
     model.update(str(tmp_path / "x.zarr"), Y[:5800])
     assert reads == {("x.zarr", 4), ("x.zarr", 5)}
-    dsp.save(model, tmp_path / "model.zarr")
-    model = dsp.load(tmp_path / "model.zarr")
     x.append(X[5800:])
     shutil.copytree(tmp_path / "x.zarr", tmp_path / "copy.zarr", copy_function=shutil.copyfile)
     reads.clear()
     model.update(str(tmp_path / "copy.zarr"), str(tmp_path / "y.zarr"))
     assert reads == {(name, k) for name in ("copy.zarr", "y.zarr") for k in range(6)}
-    zarr.open_array(tmp_path / "copy.zarr").append(X[:1000])
-    reads.clear()
-    assert model.update(str(tmp_path / "copy.zarr"), np.append(Y, Y[:1000])).moments_.rows == 7000
-    assert reads == {("copy.zarr", 6)}
 
 
 def test_blocks_of_other_sizes_hold_the_same_rows(small_tasks: None) -> None:
@@ -166,10 +152,9 @@ def test_rows_that_were_left_out_are_compared_too(small_tasks: None) -> None:
     x = X.copy()
     x[:2000] = np.nan
     model = spectral().fit(x[:5000], on_invalid="skip")
-    grown = copy.deepcopy(model).update(x, on_invalid="skip")
-    assert (grown.moments_.rows, grown.moments_.count) == (6000, 4000)
     with pytest.raises(ValueError, match=r"rows 0 to"):
         model.update(X, on_invalid="skip")
+    assert model.update(x, on_invalid="skip").moments_.count == 4000
 
 
 def test_trajectories_are_compared_one_by_one() -> None:
@@ -205,12 +190,10 @@ def test_digests_of_very_many_tasks_stay_small() -> None:
         assert found.table.nbytes + one.lengths.nbytes < 1e6
         assert not found.moved("x", np.tile(values[:, 0], times)).any()
         assert found.moved("y", np.zeros(times * tasks, np.uint64)).all()
-        assert not len(found.differing("y", np.tile(values[:, 1], times)))
-        other, swapped = np.tile(values[:, 0], (2, times))
+        other = np.tile(values[:, 0], times)
         other[1234] += np.uint64(1)
-        swapped[[4, 5]] = swapped[[5, 4]]
-        assert found.differing("x", other).tolist() == [found.stretch[1234]]
-        assert found.differing("x", swapped).tolist() == [found.stretch[4]]
+        other[[4, 5]] = other[[5, 4]]
+        assert found.differing("x", other).tolist() == [found.stretch[4], found.stretch[1234]]
 
 
 def test_moments_of_several_arrays(tmp_path: Path) -> None:
@@ -220,12 +203,8 @@ def test_moments_of_several_arrays(tmp_path: Path) -> None:
     for model in (both, dsp.load(tmp_path / "both.zarr")):
         with pytest.raises(ValueError, match=r"added up from several arrays"):
             model.update(X)
-    for options, match in (
-        ({"dtype": "float32"}, "different dtypes, and do not add"),
-        ({"kernel": dsp.kernels.Gaussian(2.5)}, r"different bases \(kernel, landmarks\), and do not add"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            second.moments_ + spectral(**options).fit(X).moments_
+    with pytest.raises(ValueError, match=r"different bases \(kernel, landmarks\), and do not add"):
+        second.moments_ + spectral(kernel=dsp.kernels.Gaussian(2.5)).fit(X).moments_
     path = str(tmp_path / "both.zarr")
     done = CliRunner().invoke(command, ["merge", path, path, "--out", str(tmp_path / "b.zarr")])
     assert done.exit_code == 2
@@ -238,10 +217,5 @@ def test_rows_that_the_functions_do_not_suit_are_told() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = dsp.SpectralDecomposition(n_components=6, random_state=0).fit(near)
-    like = copy.deepcopy(model)
     with pytest.warns(TrustWarning, match="held-out values are .* after the update, .* before"):
         model.update(np.vstack([near, far]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "(?!.*after the update)", TrustWarning)
-        like.update(np.vstack([near, rng.uniform(0, 1, (600, 2))]))
