@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -15,7 +14,6 @@ from sklearn.metrics import r2_score
 
 import daskspectral as dsp
 from daskspectral.passes.residuals import Variation
-from tests.estimators.common import CONTAINERS
 
 RNG = np.random.default_rng(0)
 SPHERE = dsp.manifolds.Sphere(3)
@@ -43,13 +41,6 @@ def test_it_is_that_of_scikit_learn(make: Callable[[], Any], y: np.ndarray) -> N
     assert est.score(new, y[400:]) == pytest.approx(r2_score(y[400:], predicted), rel=1e-9, abs=1e-9)
     expected = r2_score(y[400:], predicted, sample_weight=W[400:])
     assert est.score(new, y[400:], W[400:]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize("kind", ["dask", "path", "xarray"])
-def test_containers(kind: str, tmp_path: Path) -> None:
-    est, wrap = hermite().fit(X, PAIR), CONTAINERS[kind][0]
-    found = est.score(wrap(tmp_path, "x", X), wrap(tmp_path, "y", PAIR), wrap(tmp_path, "w", W))
-    assert found == pytest.approx(est.score(X, PAIR, W), rel=1e-9)
 
 
 def test_rows_are_read_in_pieces() -> None:

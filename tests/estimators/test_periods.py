@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import BoxEdge, MonomialBasis, Vanishing
+from daskspectral.basis import BoxEdge, Vanishing
 from daskspectral.kernels import Gaussian, Matern, Periodic
 from daskspectral.manifolds import PeriodicBox
 from daskspectral.operators import Cross, Laplacian, Transfer
@@ -43,13 +43,6 @@ def test_it_is_the_kernel_that_is_periodic_and_the_box() -> None:
         np.testing.assert_allclose(make(**same).fit(x).eigenvalues_, named.eigenvalues_, rtol=1e-9, atol=1e-12)
 
 
-def test_columns_are_counted_before_they_are_chosen() -> None:
-    x = np.column_stack([np.random.default_rng(2).standard_normal(1000), ANGLES[:1000]])
-    wanted = make(periods={0: TURN}).fit(x[:, 1:])
-    np.testing.assert_array_equal(make(columns=[1], periods={1: TURN}).fit(x).eigenvalues_, wanted.eigenvalues_)
-    assert make(columns=[1, 0], periods={-1: TURN}).fit(x).kernel_.periods == (TURN, None)
-
-
 def test_right_functions_and_transfer() -> None:
     rng = np.random.default_rng(3)
     steps = np.cumsum(0.3 * rng.standard_normal((5000, 1)), axis=0)  # turns that are never taken back
@@ -77,15 +70,10 @@ def test_a_regression_on_angles(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"periods": {0: 0.0}}, r"a period is a positive number .* of column 0 it is 0.0"),
-        ({"periods": {0: "1"}}, "a period is a positive number"),
-        ({"periods": {True: 1.0}}, "True is no number of a column"),
-        ({"periods": {}}, "periods names no column"),
         ({"periods": [1.0]}, "periods maps the numbers of columns of X"),
         ({"periods": {3: 1.0}}, "names the column 3, and X has 2 columns, 0 to 1"),
-        ({"periods": {0: 1.0, -2: 1.0}}, "names the column 0 twice"),
         ({"periods": {1: 1.0}, "columns": [0]}, r"names the column 1, which columns=\[0\] leaves out"),
         ({"periods": {0: TURN}, "standardize": True}, "standardize=True would change the units of X, and"),
-        ({"periods": {0: TURN}, "basis": MonomialBasis(2, 2), "kernel": None}, "are for kernels at landmarks, and"),
         ({"periods": {0: TURN}, "kernel": Periodic(Gaussian(1.0), (1.0, None))}, r"\(1.0, None\), and periods= asks"),
         ({"periods": {0: TURN}, "operator": Laplacian(PeriodicBox([0, 0], [1, 1]))}, r"asks for \(6.28.*; give them"),
     ],

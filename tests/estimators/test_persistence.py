@@ -14,10 +14,7 @@ import zarr
 from sklearn.exceptions import NotFittedError
 
 import daskspectral as dsp
-from daskspectral.cli.describing import describe
 from daskspectral.kernels import Gaussian, Matern, Polynomial, Radial
-from daskspectral.solve.invariant import LeastSquares
-from daskspectral.solve.sdp.staircase import Power
 from tests.common import assert_same_bits, assert_same_moments
 from tests.estimators.common import X, make
 
@@ -91,14 +88,3 @@ def test_what_cannot_be_saved_or_loaded(tmp_path: Path, fitted: dsp.SpectralDeco
     shutil.rmtree(tmp_path / "m.zarr" / "fitted.coefficients_" / "c")
     with pytest.raises(OSError, match=r"damaged: its array fitted.coefficients_"):
         dsp.load(tmp_path / "m.zarr")
-
-
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
-def test_estimators_are_saved_and_described_with_solver_objects(tmp_path: Path) -> None:
-    circle = X[:300, :2] / np.linalg.norm(X[:300, :2], axis=1, keepdims=True)
-    models = {
-        "least squares": dsp.InvariantRegressor(dsp.manifolds.Sphere(2), solver=LeastSquares()).fit(circle, X[:300, 0]),
-        "SDPEmbedding": dsp.SDPEmbedding(2.0, solver=Power(), random_state=0).fit(X[:40]),
-    }
-    for name, model in models.items():
-        assert name in describe(saved(model, tmp_path / f"{name}.zarr"))

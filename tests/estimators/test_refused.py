@@ -52,18 +52,14 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"n_components": True}, "n_components must be a whole number of 1 or more; it is True"),
     ({"n_landmarks": X[:5]}, r"n_landmarks is how many .* array of shape \(5, 3\).* as landmarks="),
     ({"kernel": "gaussian"}, r"kernel must be one of daskspectral.kernels \(Gaussian, Exponential, Matern"),
-    ({"operator": "laplacian"}, r"operator must be one of daskspectral.operators, such as Laplacian\(\)"),
     ({"operator": LARGE}, r"Sphere\(d=5\) lives in 5 dimensions and the data have 3 columns"),
     ({"landmarks": "random"}, r"landmarks must be 'uniform' or 'kmeans\+\+' or .*; it is 'random'"),
     ({"landmarks": X[:5, :2]}, r"array \(p, 3\), one column for each of X; they have shape \(5, 2\)"),
-    ({"landmarks": X[:5] * np.nan}, "landmarks must be finite; row 0 is"),
     ({"landmark_sample": 19, "landmarks": "leverage"}, "landmark_sample must be a whole number of 20 or"),
     ({"columns": [True, False, True]}, "columns must be a list of distinct numbers"),
     ({"standardize": "no"}, "standardize must be True or False; it is 'no'"),
     ({"ridge": -1.0}, "ridge must be a number of 0 or more; it is -1.0"),
     ({"rtol": 1.0}, r"rtol must lie in \[0, 1\) for dtype float64"),
-    ({"dtype": "float16"}, "dtype must be 'float64' or 'float32'; it is 'float16'"),
-    ({"random_state": -1}, "random_state must be a whole number of 0 or more, a numpy Generator, or None"),
 ]
 
 
@@ -77,7 +73,7 @@ def test_bad_parameters_before_any_task(changes: dict[str, Any], message: str) -
 @pytest.mark.usefixtures("no_tasks")
 def test_kernel_that_is_not_smooth_enough() -> None:
     hessian = form(lambda f, g, x: inner(dsp.partial(f, 2, 0, 0), dsp.partial(g, 2, 0, 0)))
-    with pytest.raises(dsp.SmoothnessError, match="takes derivatives of order 2, and the kernel Exponential.* order 1"):
+    with pytest.raises(dsp.SmoothnessError, match=r"derivatives of order 2, and the kernel Exponential.* order 1"):
         make(kernel=Exponential(1.0), operator=dsp.operators.SymmetricForm(hessian)).fit(X)
 
 

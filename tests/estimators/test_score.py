@@ -62,20 +62,6 @@ def test_polynomials_that_are_known_exactly() -> None:
     assert line.score(NEW[:50], sample_weight=weights) == pytest.approx(expected, rel=1e-9)
 
 
-def test_functions_rotated_among_themselves_score_the_same(fitted: dsp.SpectralDecomposition) -> None:
-    rotated = model().fit_moments(fitted.moments_)
-    rotated.coefficients_ = rotated.coefficients_ @ np.linalg.qr(RNG.standard_normal((4, 4)))[0]
-    assert rotated.score(NEW) == pytest.approx(fitted.score(NEW), rel=1e-9)
-
-
-def test_the_score_of_a_narrow_kernel_is_worse_though_its_eigenvalues_are_less() -> None:
-    """Spikes at the landmarks: by their own rows they are the better functions, on new rows the worse."""
-    options = {"solver": "cut", "landmarks": "uniform", "n_landmarks": 100, "min_support": 0}
-    wide, narrow = (model(scale, **options, exclude_landmarks=None).fit(X[:300]) for scale in (1, 0.05))
-    assert narrow.eigenvalues_.sum() < wide.eigenvalues_.sum()
-    assert narrow.score(NEW) < 2 * wide.score(NEW)
-
-
 def test_functions_that_vanish_on_the_new_rows_are_not_rewarded(fitted: dsp.SpectralDecomposition) -> None:
     with pytest.warns(dsp.RankWarning, match="of 4 functions vanish on the 100 rows .* and the score is -inf"):
         assert fitted.score(NEW[:100] + 1e3) == -np.inf

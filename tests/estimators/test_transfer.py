@@ -25,7 +25,7 @@ from daskspectral.engine import Plan, Run
 from daskspectral.engine import plan as plan_module
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
-from daskspectral.operators import Covariance, Transfer
+from daskspectral.operators import Transfer
 from tests.common import assert_close, assert_same_bits
 
 Array = NDArray[Any]
@@ -186,15 +186,6 @@ def test_an_invalid_row_of_a_trajectory() -> None:
     assert make().fit(broken, on_invalid="skip").moments_.skipped == 2
 
 
-def test_standardized_by_the_rows_that_begin_a_pair() -> None:
-    start = np.concatenate([a[:-5] for a in PATHS])
-    model = make(standardize=True).fit(PATHS)
-    np.testing.assert_allclose(model.preparation_.mean, start.mean(axis=0), rtol=1e-11)
-    manual = make(landmarks=(BASIS.landmarks - start.mean(axis=0)) / start.std(axis=0))
-    manual.fit([(a - start.mean(axis=0)) / start.std(axis=0) for a in PATHS])
-    assert_close(model.moments_.arrays["form"], manual.moments_.arrays["form"], 1e-10)
-
-
 @pytest.mark.parametrize(
     ("options", "x", "match"),
     [
@@ -209,25 +200,3 @@ def test_refused(options: dict[str, Any], x: Any, match: str) -> None:
             call(x)
     with pytest.raises(ValueError, match=r"X is a list of \d arrays, such as trajectories.*: call this for"):
         make().fit(PATHS).transform(PATHS)
-
-
-def test_other_right_functions_of_the_same_points() -> None:
-    right = LandmarkBasis(Gaussian(2.0), BASIS.landmarks[:3])
-    by_basis = make(right_basis=right, n_components=3).fit(PATHS)
-    by_kernel = make(right_kernel=Gaussian(2.0), right_landmarks=right.landmarks, n_components=3).fit(PATHS)
-    assert_same_bits(by_basis.moments_, by_kernel.moments_)
-    start, end = (np.concatenate(part) for part in zip(*((a[:-5], a[5:]) for a in PATHS), strict=True))
-    assert_close(by_basis.moments_.arrays["form"], BASIS.values(start) @ right.values(end).T, 1e-11)
-    wanted = right.values(end).T @ by_basis.right_coefficients_
-    np.testing.assert_allclose(by_basis.transform_right(end), wanted, rtol=1e-9, atol=1e-12)
-
-
-def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_chunks_choose() -> None:
-    """Also where the pilot reads a part of the chunks; in other chunks it may see other rows, and choose otherwise."""
-    x = np.random.default_rng(0).standard_normal((520, 3)).cumsum(axis=0)
-    components = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(x)
-    computed = components.transform(da.from_array(x, chunks=(2, 3)))
-    stored = da.from_array(np.asarray(computed), chunks=computed.chunks)
-    options: dict[str, Any] = {"n_landmarks": 5, "penalty": 1.0, "n_components": 3, "random_state": 0}
-    models = [dsp.SpectralDecomposition(Transfer(1), Gaussian("auto"), **options).fit(z) for z in (computed, stored)]
-    assert_same_bits(models[0].moments_, models[1].moments_)

@@ -6,7 +6,6 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from tests.common import assert_close, assert_same_bits, written
 Array = NDArray[Any]
 N = 1000
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((N, 3)) + [2.0, 0.0, -1.0]
+X = RNG.normal([2.0, 0.0, -1.0], 1.0, (N, 3))
 Y = np.tanh(X @ RNG.standard_normal((3, 4))) + 0.3 * RNG.standard_normal((N, 4)) - 2
 WEIGHT = RNG.integers(0, 3, N)
 POTENTIAL = (X**2).sum(axis=1)
@@ -83,19 +82,6 @@ def test_the_constant_has_singular_value_one() -> None:
 def store(path: Path, name: str, x: Array) -> str:
     zarr.create_array(path / name, data=x, chunks=(150, *x.shape[1:]), overwrite=True)
     return str(path / name)
-
-
-@pytest.mark.usefixtures("small_tasks")
-def test_pairs_of_any_arrays_on_any_scheduler(tmp_path: Path) -> None:
-    models = [make(min_support=0.0).fit([X.tolist(), Y])]
-    pair = (da.from_array(X, chunks=(150, 2)), store(tmp_path, "y", Y))
-    for options in ({"scheduler": "synchronous"}, {"scheduler": "threads", "num_workers": 3}):
-        with dask.config.set(**options):
-            models.append(make(min_support=0.0).fit(pair))
-    assert_same_bits(models[1].moments_, models[2].moments_)
-    np.testing.assert_array_equal(models[1].right_coefficients_, models[2].right_coefficients_)
-    assert_close(models[1].moments_.arrays["form"], models[0].moments_.arrays["form"], 1e-11)
-    assert np.asarray(models[1].transform_right(pair[1])).shape == (N, 4)
 
 
 def test_columns_and_standardization_of_each_side() -> None:
