@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Periodic, Polynomial
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomial
 from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Product, Sphere
 from daskspectral.operators import Laplacian
 
@@ -60,15 +60,6 @@ def test_the_ends_of_a_box_meet_for_the_median_and_for_landmarks() -> None:
     far = uniform(UNIT, 20) % 0.01 + 0.3
     points = model.set_params(n_landmarks=2).fit(np.concatenate([x, far])).basis_.parts[1].landmarks
     assert np.sum((points > 0.29) & (points < 0.33)) == 1  # and not both ends
-
-
-def test_a_kernel_that_is_periodic_already() -> None:
-    x, periodic = uniform(UNIT, 1000), Periodic(Gaussian(0.2), (1.0,))
-    np.testing.assert_array_equal(*(make(UNIT, k).fit(x).eigenvalues_ for k in (periodic, Gaussian(0.2))))
-    with pytest.raises(ValueError, match=r"kernel has the periods \(2.0,\), and .*PeriodicBox.* has \(1.0,\)"):
-        make(UNIT, Periodic(Gaussian(0.2), (2.0,))).fit(x)
-    with pytest.raises(ValueError, match=r"standardize=True would change the units of X, .* has periods in them"):
-        make(UNIT, Gaussian(0.2), standardize=True).fit(x)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.8), Polynomial(3)])

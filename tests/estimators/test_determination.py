@@ -78,14 +78,11 @@ def test_pieces_add_up(seed: int, cuts: list[int], offset: float) -> None:
     np.testing.assert_allclose(total.residuals, w @ (y - predicted) ** 2, rtol=1e-9)
 
 
-@pytest.mark.usefixtures("no_tasks")
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         ((X[:1], Y[:1]), r"R\^2 compares with the spread of y, and X has 1 row; give 2 or more"),
-        ((X[:, :2], Y), r"X has 2 features, but \w+ is expecting 3 features"),
         ((X, PAIR), "y has 2 columns, and the model was fitted on 1 targets"),
-        ((X, Y[:-1]), "y has 899 rows and X has 900"),
         ((X, None), "the target y is None"),
     ],
 )
@@ -107,5 +104,3 @@ def test_bad_data_after_a_pass() -> None:
     assert FITTED.score(X, y, on_invalid="skip") == pytest.approx(FITTED.score(X[keep], Y[keep]), rel=1e-12)
     with pytest.raises(ValueError, match=r"and 1 of 900 rows is left; give more"):
         FITTED.score(X, np.where(keep, np.nan, Y), on_invalid="skip")
-    with pytest.raises(ValueError, match=r"expected points on Sphere\(d=3\)"):
-        invariant().fit(X, Y).score(2 * X, Y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 import sklearn
 import xarray as xr
 import zarr
-from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -23,7 +21,6 @@ from sklearn.preprocessing import StandardScaler
 
 import daskspectral as dsp
 from daskspectral.kernels import Gaussian
-from daskspectral.operators import Cross, Transfer
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 3))
@@ -76,23 +73,6 @@ def test_names_are_checked_and_forgotten() -> None:
         model.fit(same)
 
 
-def test_names_of_views_and_trajectories() -> None:
-    other = FRAME.rename(columns=str.upper)
-    pair = spectral(Cross()).fit((FRAME, other))
-    assert pair.feature_names_in_.tolist() == NAMES
-    assert pair.transform_right(other).shape == (150, 4)
-    with pytest.raises(ValueError, match="The feature names should match"):
-        spectral(Transfer(1)).fit([FRAME, other])
-
-
-def test_names_are_saved_and_pickled(tmp_path: Path) -> None:
-    model = spectral().fit(FRAME)
-    dsp.save(model, tmp_path / "model.zarr")
-    for again in (dsp.load(tmp_path / "model.zarr"), pickle.loads(pickle.dumps(model))):
-        assert again.feature_names_in_.dtype == object
-        assert again.feature_names_in_.tolist() == NAMES
-
-
 def test_no_frame_of_rows_that_are_not_in_memory(tmp_path: Path) -> None:
     model = spectral().fit(X).set_output(transform="polars")
     stored = zarr.create_array(tmp_path / "x.zarr", data=X)
@@ -105,14 +85,6 @@ def test_no_frame_of_rows_that_are_not_in_memory(tmp_path: Path) -> None:
 
 
 # -- compositions ------------------------------------------------------------------------------------------------------
-
-
-def test_pipelines_and_columns() -> None:
-    pipe = make_pipeline(StandardScaler(), spectral(), Ridge()).set_output(transform="pandas").fit(FRAME, Y)
-    expected = spectral().fit_transform(StandardScaler().fit_transform(X))
-    np.testing.assert_allclose(pipe.predict(FRAME), Ridge().fit(expected, Y).predict(expected), atol=1e-8)
-    parts = ColumnTransformer([("s", spectral(), ["c", "a"])], remainder="passthrough").fit(FRAME)
-    np.testing.assert_array_equal(parts.transform(FRAME)[:, :4], spectral().fit_transform(X[:, [2, 0]]))
 
 
 def test_searches() -> None:

@@ -13,7 +13,7 @@ import pytest
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, MonomialBasis
 from daskspectral.errors import TrustWarning
-from daskspectral.kernels import Gaussian, Matern, Polynomial
+from daskspectral.kernels import Gaussian, Polynomial
 from daskspectral.moments.lattice import UnresolvedError
 from daskspectral.operators import Cross, PartialDerivative
 from daskspectral.passes import lattice as passes
@@ -49,9 +49,6 @@ def test_a_gap_that_is_too_narrow_is_told() -> None:
         make(basis=FourierLattice(5, margin=0.01)).fit(SQUARE[:2000])
     with pytest.warns(TrustWarning, match=r"reaches far across the gap of 0\.31.*FourierLattice\(margin=0\.2\)"):
         make(basis=FourierLattice(8, margin=0.1), kernel=Gaussian(1.5)).fit(SQUARE[:4000])
-    for lattice, margin in ((FourierLattice(), 0.3), (FourierLattice(3), 0.5), (FourierLattice(margin=0.15), 0.15)):
-        model = dsp.HermiteRegressor(Matern(1.5, 1.0), basis=lattice, alpha=1e-3).fit(X[:500], X[:500, 0])
-        assert model.basis_.margin == margin  # wider for a regression
 
 
 def test_rows_that_leave_nothing_of_the_box_are_an_error() -> None:

@@ -62,11 +62,6 @@ def test_saved_where_there_is_something(tmp_path: Path, fitted: dsp.SpectralDeco
     dsp.save(fitted.moments_, tmp_path / "m.zarr", overwrite=True)
     with pytest.raises(ValueError, match=r"m.zarr holds Moments, not SpectralDecomposition; use daskspectral.load"):
         dsp.SpectralDecomposition.load(tmp_path / "m.zarr")
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "mine.txt").write_text("precious")
-    with pytest.raises(FileExistsError, match="is a directory, not a zarr store, so it is never replaced"):
-        fitted.save(tmp_path / "notes", overwrite=True)
-    assert sorted(os.listdir(tmp_path)) == ["m.zarr", "notes"]
 
 
 def test_what_cannot_be_saved_or_loaded(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import daskspectral as dsp
-from daskspectral.errors import FitWarning, PointError, TrustWarning
+from daskspectral.errors import PointError, TrustWarning
 from daskspectral.groups import Generated, Permutations, SignFlips
 from daskspectral.manifolds import Interval, Isometry, Product, Sphere
 
@@ -71,9 +71,6 @@ def test_a_named_interval_takes_points_to_its_ends_and_refuses_rows_of_the_fit()
     ends[4, 0], beyond[4, 0] = 5, 5.2
     with pytest.warns(TrustWarning, match="1 of 10 rows"):
         np.testing.assert_array_equal(model.predict(beyond), model.predict(ends))
-    ends[4, 1:] *= 2
-    with pytest.raises(PointError, match="row 4 at distance 1"):
-        model.predict(ends)
     with pytest.raises(PointError, match="row 4 at distance"):
         model.fit(beyond, beyond[:, 0])
 
@@ -113,37 +110,3 @@ def test_ranges_are_widened_for_a_group(group: Any, expected: tuple[Any, Any]) -
     np.testing.assert_allclose(found.manifold_.ends, expected, atol=1e-12)
     for g in group.generators:
         np.testing.assert_allclose(found.predict(g(x[:50])), found.predict(x[:50]), atol=1e-10)
-
-
-def test_gradients_along_a_column_say_nothing_beyond_its_range() -> None:
-    """Of a range whose outliers are cut off: there functions are constant along it, whatever the data's gradient is."""
-    x = np.random.default_rng(1).uniform(-1, 1, (6000, 2))
-    x[::2000, 0] = [40.0, 60.0, -50.0]
-    calm = np.column_stack([2 * np.clip(x[:, 0], -2, 2), np.cos(x[:, 1])])
-    wild = np.where((np.arange(6000)[:, None] % 2000 == 0) & [[True, False]], 1e4, calm)
-    y, models = np.clip(x[:, 0], -2, 2) ** 2 + np.sin(x[:, 1]), []
-    for slopes in (wild, calm):
-        with pytest.warns(TrustWarning, match="column 0 goes from -50 to 60"):
-            models.append(dsp.InvariantRegressor(n_eigenfunctions=60).fit(x, y, slopes))
-    np.testing.assert_allclose(models[0].predict(x[1:50]), models[1].predict(x[1:50]), atol=1e-12)
-    assert models[0].cv_score_ == pytest.approx(models[1].cv_score_, abs=1e-12)
-    inside = np.clip(x, *models[0].manifold_.ends) == x
-    squares = models[0].moments_.arrays["slope_squares"]
-    np.testing.assert_allclose(squares, np.sum((wild * inside) ** 2), rtol=1e-12)
-
-
-def test_many_columns_say_what_is_left_out() -> None:
-    x = RNG.standard_normal((80, 12))
-    with pytest.warns(FitWarning, match="of the 12 columns of X a sum of functions of one column each is fitted"):
-        dsp.InvariantRegressor().fit(x, x[:, 0] + x[:, 1] ** 2)
-    with pytest.raises(ValueError, match="too few for the 12 columns of X: only the constant"):
-        dsp.InvariantRegressor(n_eigenfunctions=5).fit(x[:20], x[:20, 0])
-
-
-def test_appended_rows_beyond_are_taken_to_the_ends() -> None:
-    x, y = np.concatenate([X[:300], X[:300], [[1.5, 0, 10]]]), np.concatenate([Y[:300], Y[:300], [0.0]])
-    few = dsp.InvariantRegressor(n_eigenfunctions=60)
-    with pytest.warns(TrustWarning, match="rows from 300 on go beyond the end of an interval, by 0.5"):
-        updated = few.fit(x[:300], y[:300]).update(x, y)
-    at_end = np.clip(x, *updated.manifold_.ends)
-    np.testing.assert_allclose(updated.predict(X), few.fit(at_end, y).predict(X), atol=1e-9)

@@ -8,22 +8,12 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-import zarr
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 import daskspectral as dsp
 from daskspectral.forms import form, inner
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
 from tests.estimators.common import N, X, make
-
-
-def in_group(path: Path) -> str:
-    group = zarr.open_group(path / "g.zarr", mode="w")
-    group.create_array("a", data=X[:9])
-    group.create_array("b", data=X[:9])
-    return f"{path}/g.zarr"
-
 
 LAZY = da.from_array(X, chunks=(500, 3))
 BAD_DATA: dict[str, tuple[Any, type[Exception], str]] = {
@@ -32,7 +22,6 @@ BAD_DATA: dict[str, tuple[Any, type[Exception], str]] = {
     "text": (X.astype(str).astype(object), TypeError, "X holds text, such as"),
     "unknown blocks": (LAZY[LAZY[:, 0] > 0], ValueError, r"dask array with blocks of unknown size; call X\."),
     "missing": (lambda path: path / "no.zarr", FileNotFoundError, "there is no zarr array at .*no.zarr"),
-    "group": (in_group, ValueError, r"g.zarr is a zarr group, .*: \S*/g.zarr/a, \S*/g.zarr/b$"),
     "few rows": (X[:19], ValueError, "X has 19 rows, fewer than n_landmarks=20"),
     "not data": (3, TypeError, "X is a int; give a numpy, dask, zarr or xarray array"),
 }
@@ -77,17 +66,6 @@ def test_kernel_that_is_not_smooth_enough() -> None:
         make(kernel=Exponential(1.0), operator=dsp.operators.SymmetricForm(hessian)).fit(X)
 
 
-def test_bad_transforms(fitted: dsp.SpectralDecomposition, no_tasks: None, tmp_path: Path) -> None:
-    with pytest.raises(NotFittedError):
-        make().transform(X)
-    with pytest.raises(ValueError, match="sample_weight must have one dimension"):
-        make().fit(X, sample_weight=np.ones((N, 1)))
-    with pytest.raises(ValueError, match=r"X has 2 features, but \w+ is expecting 3 features"):
-        fitted.transform(X[:, :2])
-    with pytest.raises(FileNotFoundError, match=r"the directory for out.zarr, is missing"):
-        fitted.transform(X, out=tmp_path / "no" / "out.zarr")
-
-
 @pytest.mark.parametrize("standardize", [False, True])
 def test_weights_that_weigh_nothing(standardize: bool) -> None:
     with pytest.raises(ValueError, match="the total sample weight is 0; some row needs a weight above zero"):
@@ -101,8 +79,6 @@ def test_weights_that_weigh_nothing(standardize: bool) -> None:
 def test_numbers_that_overflow(fitted: dsp.SpectralDecomposition) -> None:
     with pytest.raises(ValueError, match=r"the moments are not finite: .*standardize=True"):
         make(kernel=Polynomial(6)).fit(1e60 * X)
-    with pytest.raises(ValueError, match="the squares of the columns overflow; divide X by a constant first"):
-        make(standardize=True).fit(1e152 * X, sample_weight=np.full(N, 1e5))
     few = X[:60].copy()
     few[3, 1] = -1e160
     for model in (make(), dsp.DiffusionMap(2.0), dsp.SDPEmbedding(2.0), dsp.KernelEmbedding()):
@@ -136,12 +112,8 @@ def test_warnings_of_the_rank() -> None:
     with pytest.warns(dsp.RankWarning, match=rf"rank 4 .* n_components=5: 4 eigenvalues are returned; {advice}"):
         estimator = make(kernel=Polynomial(1)).fit(X)
     assert estimator.transform(X).shape == (N, len(estimator.eigenvalues_)) == (N, 4)
-    with pytest.warns(dsp.RankWarning, match=r"rank 4 .* use more landmarks or a narrower kernel"):
-        make(n_landmarks=3).fit(X)
     with pytest.warns(dsp.RankWarning, match=r"only 8 of 20 landmarks could be chosen by 'kmeans\+\+'"):
         make(landmarks="kmeans++", exclude_landmarks=False).fit(np.repeat(X[:8], 100, axis=0))
-    with pytest.warns(dsp.RankWarning, match="rank 1"):
-        assert make(landmarks="uniform").fit(np.ones((100, 2))).rank_ == 1
     with pytest.raises(ValueError, match="their median distance is 0 and sets no scale; give a scale"):
         make(kernel=Gaussian("median")).fit(np.ones((100, 2)))
 

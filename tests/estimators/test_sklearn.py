@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -59,21 +56,6 @@ def test_checks(estimator: Any) -> None:
     check_estimator(estimator, expected_failed_checks=FAILED if name in CHOSEN else None, on_skip=None)
     for check in AS_FRAMES if hasattr(estimator, "transform") else AS_FRAMES[:1]:
         getattr(estimator_checks, check)(name, estimator)
-
-
-@pytest.mark.slow
-def test_array_api_dispatch() -> None:
-    """Numpy arrays under scikit-learn's dispatch, which is on only where scipy's variable was set before it loads."""
-    code = """
-import numpy as np, sklearn, daskspectral as dsp
-x = np.random.default_rng(0).normal(size=(50, 2))
-with sklearn.config_context(array_api_dispatch=True):
-    model = dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), n_landmarks=9, alpha=1e-3).fit(x, x[:, 0])
-    print(type(model.predict(x)).__name__, model.score(x, x[:, 0]) > 0.9)
-"""
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
-    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert found.stdout.split() == ["ndarray", "True"], found.stderr
 
 
 LANDMARKS = np.random.default_rng(0).random((6, 30))
