@@ -39,7 +39,7 @@ def test_small_bandwidth_has_no_spurious_small_eigenvalues() -> None:
     x = np.random.default_rng(0).standard_normal((20_000, 5))
     plain: dict[str, Any] = {"kernel": Gaussian(0.3), "n_landmarks": 200, "n_components": 5, "random_state": 0}
     cut = SpectralDecomposition(**plain, solver="cut", landmarks="uniform", exclude_landmarks=True, min_support=10.0)
-    with pytest.warns(RankWarning, match="basis functions rest on fewer than min_support=10"):
+    with pytest.warns(RankWarning, match="basis functions rest on fewer than"):
         assert (cut.fit(x).eigenvalues_[1:] >= 10).all()
     # with all rows and all functions: a cut alone leaves 13 values below 0.5, and 1 is the first true one
     assert (SpectralDecomposition(**plain, landmarks="uniform").fit(x).eigenvalues_[1:] >= 1).all()

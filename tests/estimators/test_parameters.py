@@ -8,6 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
@@ -29,7 +30,7 @@ def test_standardize_and_columns_are_manual_preprocessing(chunks: Any) -> None:
     manual = make().fit(z, sample_weight=weight)
     assert_same_moments(estimator.moments_, manual.moments_, 1e-11)
     embeddings = np.abs(estimator.transform(wide)), np.abs(manual.transform(z))
-    np.testing.assert_allclose(*embeddings, rtol=1e-6, atol=1e-7)
+    assert_allclose(*embeddings, rtol=1e-6, atol=1e-7)
     assert np.isfinite(np.asarray(estimator.transform(xr.DataArray(wide)))).all()
 
 
@@ -39,7 +40,7 @@ def test_weight_two_is_the_row_twice(as_kind: Any) -> None:
     weighted = make(landmarks=X[:20]).fit(X, sample_weight=as_kind(weight))
     repeated = make(landmarks=X[:20]).fit(np.repeat(X, weight, axis=0))
     assert_close(weighted.moments_.arrays["gram"], repeated.moments_.arrays["gram"], 1e-12)
-    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=1e-7, atol=1e-9)
+    assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=1e-7, atol=1e-9)
     assert weighted.moments_.weight == repeated.moments_.weight == weight.sum()
 
 
@@ -61,8 +62,8 @@ def test_support_follows_the_weights() -> None:
         (fit(padded, np.repeat([1.0, 0.0], [150, 400])), plain),
         (fit(x, uneven / uneven.sum()), fit(x, uneven * effective / uneven.sum())),
     ]:
-        np.testing.assert_allclose(model.support_, other.support_, rtol=1e-9)
-        np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_, rtol=1e-7, atol=1e-9)
+        assert_allclose(model.support_, other.support_, rtol=1e-9)
+        assert_allclose(model.eigenvalues_, other.eigenvalues_, rtol=1e-7, atol=1e-9)
     assert fit(np.concatenate([x, x])).rank_ > plain.rank_
 
 
@@ -71,7 +72,7 @@ def test_eigenfunctions_are_orthonormal_on_rows_that_are_no_landmarks() -> None:
     rows = ~(X[:, None] == fitted.basis_.parts[-1].landmarks).all(axis=2).any(axis=1)
     assert fitted.moments_.count == rows.sum() == N - 20
     u = fitted.transform(X[rows])
-    np.testing.assert_allclose(u.T @ u / len(u), np.eye(5), atol=1e-8)
+    assert_allclose(u.T @ u / len(u), np.eye(5), atol=1e-8)
     assert (fitted.residuals_ < 1e-8).all()
     assert make(landmarks=X[:20] + 1e-9, exclude_landmarks=True).fit(X).moments_.count == N
 
@@ -87,9 +88,9 @@ def test_user_landmarks_are_prepared_and_copied() -> None:
     landmarks = X[:30].copy()
     estimator = make(landmarks=landmarks, n_landmarks=10**6, standardize=True, columns=[0, 2]).fit(X)
     z = (X - X.mean(axis=0)) / X.std(axis=0)
-    np.testing.assert_allclose(estimator.basis_.parts[-1].landmarks, z[:30, [0, 2]], rtol=1e-12)
+    assert_allclose(estimator.basis_.parts[-1].landmarks, z[:30, [0, 2]], rtol=1e-12)
     landmarks *= 3
-    np.testing.assert_allclose(estimator.basis_.parts[-1].landmarks, z[:30, [0, 2]], rtol=1e-12)
+    assert_allclose(estimator.basis_.parts[-1].landmarks, z[:30, [0, 2]], rtol=1e-12)
 
 
 @pytest.mark.usefixtures("small_tasks")
@@ -102,7 +103,7 @@ def test_landmarks_do_not_depend_on_the_chunks(method: str) -> None:
     wanted = landmarks(X)
     assert len(np.unique(wanted, axis=0)) == 20
     assert (wanted[:, None] == X).all(axis=2).any(axis=1).all()
-    np.testing.assert_array_equal(landmarks(da.from_array(X, chunks=111), np.random.default_rng(0)), wanted)
+    assert_array_equal(landmarks(da.from_array(X, chunks=111), np.random.default_rng(0)), wanted)
     assert not np.array_equal(landmarks(X, seed=1), wanted)
 
 

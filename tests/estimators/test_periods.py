@@ -12,7 +12,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.kernels import Gaussian, Matern, Periodic
 from daskspectral.manifolds import PeriodicBox
-from daskspectral.operators import Cross, Laplacian, Transfer
+from daskspectral.operators import Laplacian, Transfer
 
 TURN = 2 * np.pi
 ANGLES = np.random.default_rng(0).uniform(0, TURN, (5000, 1))
@@ -45,10 +45,6 @@ def test_right_functions_and_transfer() -> None:
     koopman = make(operator=Transfer(1), periods={0: TURN}, n_components=3, right_kernel=Matern(1.5, 1.0)).fit(steps)
     np.testing.assert_allclose(koopman.singular_values_, [1, np.exp(-0.045), np.exp(-0.045)], rtol=0.02)
     assert koopman.right_basis_.parts[-1].kernel == Periodic(Matern(1.5, 1.0), (TURN,))
-    y = np.cos(ANGLES[:1000]) + 0.1 * rng.standard_normal((1000, 1))
-    cross = make(operator=Cross(), periods={0: TURN}, n_components=2).fit((ANGLES[:1000], y))
-    assert isinstance(cross.basis_.parts[-1].kernel, Periodic)
-    assert cross.right_basis_.parts[-1].kernel == Gaussian(1.0)  # y has columns of its own
 
 
 def test_a_regression_on_angles(tmp_path: Path) -> None:

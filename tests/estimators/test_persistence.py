@@ -60,7 +60,7 @@ def test_saved_where_there_is_something(tmp_path: Path, fitted: dsp.SpectralDeco
     with pytest.raises(FileExistsError, match=r"m.zarr exists"):
         fitted.save(tmp_path / "m.zarr")
     dsp.save(fitted.moments_, tmp_path / "m.zarr", overwrite=True)
-    with pytest.raises(ValueError, match=r"m.zarr holds Moments, not SpectralDecomposition; use daskspectral.load"):
+    with pytest.raises(ValueError, match=r"m.zarr holds Moments, not"):
         dsp.SpectralDecomposition.load(tmp_path / "m.zarr")
 
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_saved_or_loaded(tmp_path: Path, fitted: dsp.SpectralDeco
     with pytest.raises(FileNotFoundError, match=r"there is no saved model at .*m.zarr"):
         dsp.load(tmp_path / "m.zarr")
     zarr.create_array(tmp_path / "x.zarr", data=X)
-    with pytest.raises(ValueError, match=r"x.zarr is an array, not a model or moments saved by daskspectral"):
+    with pytest.raises(ValueError, match=r"x.zarr is an array, not a model or moments"):
         dsp.load(tmp_path / "x.zarr")
     fitted.save(tmp_path / "m.zarr")
     shutil.rmtree(tmp_path / "m.zarr" / "fitted.coefficients_" / "c")

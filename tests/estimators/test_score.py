@@ -62,7 +62,7 @@ def test_polynomials_that_are_known_exactly() -> None:
 
 
 def test_functions_that_vanish_on_the_new_rows_are_not_rewarded(fitted: dsp.SpectralDecomposition) -> None:
-    with pytest.warns(dsp.RankWarning, match="of 4 functions vanish on the 100 rows .* and the score is -inf"):
+    with pytest.warns(dsp.RankWarning, match="of 4 functions vanish on the 100 rows"):
         assert fitted.score(NEW[:100] + 1e3) == -np.inf
 
 
@@ -136,7 +136,7 @@ def test_a_generator(reversible: bool) -> None:
 
 
 def test_data_that_cannot_be_scored(fitted: dsp.SpectralDecomposition) -> None:
-    with pytest.raises(ValueError, match=r"needs more than 4 rows, and X has 4 rows; .* lower n_components"):
+    with pytest.raises(ValueError, match="needs more than 4 rows, and X has 4 rows"):
         fitted.score(NEW[:4])
     with pytest.raises(ValueError, match="the operator laplacian reads no fields"):
         fitted.score(NEW, fields={"potential": NEW[:, 0]})

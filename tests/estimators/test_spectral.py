@@ -68,16 +68,6 @@ def test_xarray_keeps_what_belongs_to_the_rows(tmp_path: Path, fitted: dsp.Spect
     np.testing.assert_array_equal(fitted.transform(own).eigenvalue, X[:, 0])
 
 
-def test_stores_that_are_there(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
-    x, out = as_path(tmp_path, "x", X), tmp_path / "out.zarr"
-    fitted.transform(X[:9], out=out)
-    with pytest.raises(FileExistsError, match=r"out.zarr exists"):
-        fitted.transform(x, out=out)
-    fitted.transform(x, out=out, overwrite=True)
-    with pytest.raises(ValueError, match=r"the output .*x.zarr would replace the input"):
-        fitted.transform(x, out=tmp_path / "x.zarr", overwrite=True)
-
-
 @pytest.mark.parametrize("convert", [as_numpy, as_path, as_netcdf])
 def test_invalid_rows(convert: Any, tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
     x, out = convert(tmp_path, "x", BROKEN), tmp_path / "out.zarr"
@@ -88,7 +78,7 @@ def test_invalid_rows(convert: Any, tmp_path: Path, fitted: dsp.SpectralDecompos
     for embedding in (np.asarray(fitted.transform(x, on_invalid="skip")), written(out)):
         np.testing.assert_array_equal(np.flatnonzero(np.isnan(embedding).all(axis=1)), [1717, 1718])
     for options in ({}, {"standardize": True}, {"kernel": Gaussian("median"), "landmarks": "kmeans++"}):
-        with pytest.raises(dsp.InvalidRowError, match=r"row 1717 is the first .*X holds NaN in column 0"):
+        with pytest.raises(dsp.InvalidRowError, match=r"row 1717 is the first .*X holds NaN in"):
             make(**options).fit(x)
     skipped = make(landmarks=X[:20]).fit(x, on_invalid="skip")
     without = make(landmarks=X[:20]).fit(np.delete(BROKEN, [1717, 1718], axis=0))

@@ -149,14 +149,14 @@ def test_appended_rows_are_folded_in() -> None:
     whole = make().fit(PATHS, sample_weight=WEIGHT)
     assert (model.moments_.count, model.moments_.rows) == (whole.moments_.count, whole.moments_.rows)
     assert_close(model.moments_.arrays["form"], whole.moments_.arrays["form"], 1e-11)
-    with pytest.raises(ValueError, match="X has 240 pairs of rows 5 apart, and the model has seen 240"):
+    with pytest.raises(ValueError, match="X has 240 pairs of rows 5 apart, and the"):
         model.update(PATHS)
 
 
 def test_an_invalid_row_of_a_trajectory() -> None:
     broken = [a.copy() for a in PATHS]
     broken[1][70] = np.nan
-    with pytest.raises(dsp.InvalidRowError, match="row 70 of trajectory 1 cannot be used: future holds NaN"):
+    with pytest.raises(dsp.InvalidRowError, match="row 70 of trajectory 1 cannot be used"):
         make().fit(broken)
     with pytest.raises(dsp.InvalidRowError, match="row 70 of trajectory 1 cannot be used"):
         make(standardize=True).fit(broken)
@@ -166,7 +166,7 @@ def test_an_invalid_row_of_a_trajectory() -> None:
 def test_refused() -> None:
     with pytest.raises(ValueError, match="the lag is 5 rows and trajectory 1 has 5"):
         make().plan([PATHS[0], PATHS[1][:5]])
-    with pytest.raises(ValueError, match="240 pairs of rows 5 apart, fewer than n_landmarks=500"):
+    with pytest.raises(ValueError, match="240 pairs of rows 5 apart, fewer than"):
         make(landmarks="uniform", n_landmarks=500).fit(PATHS)
-    with pytest.raises(ValueError, match=r"X is a list of \d arrays, such as trajectories.*: call this for"):
+    with pytest.raises(ValueError, match=r"X is a list of \d arrays, such as"):
         make().fit(PATHS).transform(PATHS)

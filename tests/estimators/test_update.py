@@ -77,7 +77,7 @@ def test_rows_that_were_rewritten_are_refused_wherever_they_are(tmp_path: Path, 
     model.fit(str(tmp_path / "x.zarr"), *(v[:5500] for v in values))
     array[2000:5000] = 1 + X[:3000]
     array.append(X[5500:])
-    with pytest.raises(ValueError, match=r"X differs from what was measured in (rows|pairs) [12]\d\d\d to 2\d\d\d"):
+    with pytest.raises(ValueError, match=r"measured in (rows|pairs) [12]\d\d\d to 2\d\d\d"):
         model.update(str(tmp_path / "x.zarr"), *values)
     array[2000:5000] = X[2000:5000]
     assert model.update(str(tmp_path / "x.zarr"), *values).moments_.rows == 6000 - 2 * (name == "trajectory")
@@ -172,5 +172,5 @@ def test_moments_of_several_arrays(tmp_path: Path) -> None:
     for model in (both, dsp.load(tmp_path / "both.zarr")):
         with pytest.raises(ValueError, match=r"added up from several arrays"):
             model.update(X)
-    with pytest.raises(ValueError, match=r"different bases \(kernel, landmarks\), and do not add"):
+    with pytest.raises(ValueError, match=r"different bases \(kernel, landmarks\), and"):
         second.moments_ + spectral(kernel=dsp.kernels.Gaussian(2.5)).fit(X).moments_
