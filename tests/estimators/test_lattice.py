@@ -34,6 +34,8 @@ BOX = PeriodicBox([0, 0], [2, 2])
 ELLIPTIC = {((1, 0), (1, 0)): "a", ((0, 1), (0, 1)): 4.0, ((0, 0), (0, 0)): "v"}
 DIFFUSION = np.broadcast_to(np.diag([1.0, 4.0]), (N, 2, 2)).copy()
 SPECTRA: dict[str, tuple[Any, Any, Any, Any, dict[str, Any]]] = {
+    "torus": (None, ANGLES, 3, [0, 1, 1, 1, 1, 2, 2, 2, 2], {}),
+    "L-shape": (None, L_SHAPE, 10, [0, 1.4756, 3.5340, 9.8696, 9.8696, 11.3895], {}),
     "normal": (None, NORMAL, 8, [0, 1, 1, 2, 2, 2], {}),
     "sphere": (op.Laplacian(Sphere(3)), BALL, 3, [0, 2, 2, 2, 6, 6, 6, 6, 6], {}),
     "periodic box": (op.Laplacian(BOX), SQUARE * 2 / np.pi, 3, np.pi**2 * np.array([0, 1, 1, 1, 1]), {}),
@@ -42,14 +44,13 @@ SPECTRA: dict[str, tuple[Any, Any, Any, Any, dict[str, Any]]] = {
     "coefficients": (op.DifferentialOperator(ELLIPTIC, solver="symmetric"), SQUARE, 5, 3 + STRETCHED[:6],
                      {"a": np.ones(N), "v": np.full(N, 3.0)}),
 }  # fmt: skip
+LONG = ("L-shape", "sphere")
 
 
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning")
-@pytest.mark.parametrize("name", [*SPECTRA, "torus", pytest.param("L-shape", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in SPECTRA])
 def test_spectra_in_closed_form(name: str) -> None:
-    torus = (None, ANGLES, 3, [0, 1, 1, 1, 1, 2, 2, 2, 2], {})
-    l_shape = (None, L_SHAPE, 10, [0, 1.4756, 3.5340, 9.8696, 9.8696, 11.3895], {})
-    operator, x, m, wanted, fields = {**SPECTRA, "torus": torus, "L-shape": l_shape}[name]
+    operator, x, m, wanted, fields = SPECTRA[name]
     model = dsp.SpectralDecomposition(operator, basis=FourierLattice(m), n_components=len(wanted))
     model.set_params(periods=TURN if name == "torus" else None).fit(x, fields=fields)
     tolerance = 0.1 if name == "L-shape" else 0.06
