@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import pytest
-import xarray as xr
-import zarr
-from distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
 
 import daskspectral as dsp
@@ -30,53 +25,22 @@ pytestmark = pytest.mark.filterwarnings("ignore:the values of y have the mean:da
 
 
 def hermite(**options: Any) -> dsp.HermiteRegressor:
-    return dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), **{"n_landmarks": 12, "random_state": 0} | options)
+    given = {"n_landmarks": 12, "alpha": 1e-6, "random_state": 0}
+    return dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), **given | options)
 
 
 def invariant() -> dsp.InvariantRegressor:
     return dsp.InvariantRegressor(SPHERE, dsp.groups.SignFlips(3), n_eigenfunctions=16, solver="least_squares")
 
 
-MAKERS: dict[str, Callable[[], Any]] = {
-    "hermite": hermite,
-    "float32": lambda: hermite(dtype="float32"),
-    "standardized": lambda: hermite(standardize=True, columns=[2, 0]),
-    "invariant": invariant,
-}
-
-
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-@pytest.mark.parametrize("y", [Y, Y[:, None], PAIR], ids=["vector", "column", "pair"])
+@pytest.mark.parametrize("make", [hermite, lambda: hermite(standardize=True, columns=[2, 0]), invariant])
+@pytest.mark.parametrize("y", [Y, PAIR], ids=["vector", "pair"])
 def test_it_is_that_of_scikit_learn(make: Callable[[], Any], y: np.ndarray) -> None:
     est = make().fit(X[:400], y[:400])
     new, predicted = X[400:], est.predict(X[400:])
     assert est.score(new, y[400:]) == pytest.approx(r2_score(y[400:], predicted), rel=1e-9, abs=1e-9)
     expected = r2_score(y[400:], predicted, sample_weight=W[400:])
     assert est.score(new, y[400:], W[400:]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    twice = np.repeat(np.arange(400, 900), W[400:].astype(int))
-    assert est.score(X[twice], y[twice]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-def stored(path: Path, data: np.ndarray) -> str:
-    zarr.create_array(str(path), data=data, chunks=(130, *data.shape[1:]))
-    return str(path)
-
-
-CONTAINERS: dict[str, Callable[[Path, np.ndarray], Any]] = {
-    "dask": lambda path, data: da.from_array(data, chunks=(170, *data.shape[1:])),
-    "zarr": lambda path, data: zarr.open_array(stored(path, data)),
-    "path": stored,
-    "xarray": lambda path, data: xr.DataArray(data, dims=("row", "column")[: data.ndim]),
-    "list": lambda path, data: data.tolist(),
-}
-
-
-@pytest.mark.parametrize("make", [hermite, invariant])
-@pytest.mark.parametrize("kind", CONTAINERS)
-def test_containers(kind: str, make: Callable[[], Any], tmp_path: Path) -> None:
-    est, wrap = make().fit(X, PAIR), CONTAINERS[kind]
-    found = est.score(wrap(tmp_path / "x", X), wrap(tmp_path / "y", PAIR), wrap(tmp_path / "w", W))
-    assert found == pytest.approx(est.score(X, PAIR, W), rel=1e-9)
 
 
 def test_rows_are_read_in_pieces() -> None:
@@ -92,66 +56,38 @@ def test_rows_are_read_in_pieces() -> None:
     assert max(longest) == 100
 
 
-def test_on_a_cluster(client: Client) -> None:
-    x, y = da.from_array(X, chunks=(170, 3)), da.from_array(Y, chunks=170)
-    assert len(client.scheduler_info()["workers"]) == 2
-    assert FITTED.score(x, y) == pytest.approx(FITTED.score(X, Y), rel=1e-12)
-
-
-def test_invalid_rows() -> None:
-    est, y = hermite().fit(X, Y), Y.copy()
-    y[33] = np.nan
-    with pytest.raises(dsp.InvalidRowError, match="row 33"):
-        est.score(X, y)
-    keep = np.arange(900) != 33
-    assert est.score(X, y, on_invalid="skip") == pytest.approx(est.score(X[keep], Y[keep]), rel=1e-12)
-
-
 def test_a_constant_target() -> None:
     """As in scikit-learn: 0, not minus infinity, and 1 where it is met."""
-    est = hermite(alpha=1.0).fit(X, Y)
-    assert est.score(X, np.full(900, 0.1)) == 0.0
-    zero = hermite(alpha=1.0).fit(X, np.zeros(900))
-    assert zero.score(X, np.zeros(900)) == 1.0
+    assert hermite(alpha=1.0).fit(X, Y).score(X, np.full(900, 0.1)) == 0.0
+    assert hermite(alpha=1.0).fit(X, np.zeros(900)).score(X, np.zeros(900)) == 1.0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 99), min_size=1, max_size=4, unique=True), st.floats(-1e8, 1e8))
 def test_pieces_add_up(seed: int, cuts: list[int], offset: float) -> None:
     rng = np.random.default_rng(seed)
     y, predicted = offset + rng.standard_normal((2, 100, 2))
     w = rng.integers(0, 3, 100).astype(float)
     w[0] = 1.0
-    rows = np.split(np.arange(100), sorted(cuts))
-    parts = [Variation.of(y[r], predicted[r], w[r]) for r in rows]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    whole = Variation.of(y, predicted, w)
+    first, *parts = (Variation.of(y[r], predicted[r], w[r]) for r in np.split(np.arange(100), sorted(cuts)))
+    total = sum(parts, start=first)
     assert total.weight == w.sum()
+    squares = np.cov(y.T, fweights=w.astype(int), ddof=0).diagonal() * w.sum()
     np.testing.assert_allclose(total.mean, np.average(y, axis=0, weights=w), rtol=1e-12)
-    np.testing.assert_allclose(
-        total.squares, np.cov(y.T, fweights=w.astype(int), ddof=0).diagonal() * w.sum(), rtol=1e-6
-    )
-    np.testing.assert_allclose(total.residuals, whole.residuals, rtol=1e-9)
+    np.testing.assert_allclose(total.squares, squares, rtol=1e-6)
+    np.testing.assert_allclose(total.residuals, w @ (y - predicted) ** 2, rtol=1e-9)
 
 
-@pytest.mark.usefixtures("no_tasks")
 @pytest.mark.parametrize(
-    ("data", "error", "message"),
+    ("data", "message"),
     [
-        ((X[:1], Y[:1]), ValueError, r"R\^2 compares with the spread of y, and X has 1 row; give 2 or more"),
-        ((X[:, :2], Y), ValueError, r"X has 2 features, but \w+ is expecting 3 features"),
-        ((X, PAIR), ValueError, "y has 2 columns, and the model was fitted on 1 targets"),
-        ((X, Y[:-1]), ValueError, "y has 899 rows and X has 900"),
-        ((X, None), ValueError, "the target y is None"),
-        ((X, "no.zarr"), FileNotFoundError, "there is no zarr array at no.zarr"),
-        ((X, Y, np.ones(3)), ValueError, "sample_weight has 3 rows and X has 900"),
+        ((X[:1], Y[:1]), r"R\^2 compares with the spread of y, and X has 1 row; give 2 or more"),
+        ((X, PAIR), "y has 2 columns, and the model was fitted on 1 targets"),
+        ((X, None), "the target y is None"),
     ],
-    ids=["one row", "columns", "targets", "rows", "none", "path", "weights"],
 )
-def test_bad_data_before_any_task(data: tuple[Any, ...], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
+def test_bad_data_before_any_task(data: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         FITTED.score(*data)
 
 
@@ -161,10 +97,10 @@ FITTED = hermite().fit(X, Y)
 def test_bad_data_after_a_pass() -> None:
     with pytest.raises(ValueError, match="the total sample weight is 0"):
         FITTED.score(X, Y, np.zeros(900))
-    lone = np.where(np.arange(900) == 5, Y, np.nan)
+    y = np.where(np.arange(900) == 33, np.nan, Y)
+    with pytest.raises(dsp.InvalidRowError, match="row 33"):
+        FITTED.score(X, y)
+    keep = np.arange(900) != 33
+    assert FITTED.score(X, y, on_invalid="skip") == pytest.approx(FITTED.score(X[keep], Y[keep]), rel=1e-12)
     with pytest.raises(ValueError, match=r"and 1 of 900 rows is left; give more"):
-        FITTED.score(X, lone, on_invalid="skip")
-    with pytest.raises(NotFittedError):
-        hermite().score(X, Y)
-    with pytest.raises(ValueError, match=r"expected points on Sphere\(d=3\)"):
-        invariant().fit(X, Y).score(2 * X, Y)
+        FITTED.score(X, np.where(keep, np.nan, Y), on_invalid="skip")

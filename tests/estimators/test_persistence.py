@@ -14,10 +14,7 @@ import zarr
 from sklearn.exceptions import NotFittedError
 
 import daskspectral as dsp
-from daskspectral.cli.describing import describe
 from daskspectral.kernels import Gaussian, Matern, Polynomial, Radial
-from daskspectral.solve.invariant import LeastSquares
-from daskspectral.solve.sdp.staircase import Power
 from tests.common import assert_same_bits, assert_same_moments
 from tests.estimators.common import X, make
 
@@ -28,13 +25,11 @@ def saved(estimator: Any, path: Path) -> Any:
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "standardized": {"standardize": True, "columns": [2, 0]},
+    "standardized": {"standardize": True, "columns": np.array([-1, 0])},
     "median": {"kernel": Gaussian("median") + Matern(2.5, "median"), "landmarks": "kmeans++"},
     "sphere": {"operator": dsp.operators.Laplacian(dsp.manifolds.Sphere(3)), "kernel": Polynomial(2)},
     "given": {"landmarks": X[:25], "constant": False, "ridge": 1e-3, "rtol": 1e-8},
     "float32": {"dtype": "float32", "random_state": np.int64(3), "n_components": np.int32(4)},
-    "negative columns": {"columns": np.array([-1, 0])},
 }
 
 
@@ -44,13 +39,11 @@ def test_save_and_load_bit_for_bit(variant: str, tmp_path: Path) -> None:
     estimator = make(**VARIANTS[variant]).fit(x)
     again = saved(estimator, tmp_path / "m.zarr")
     assert_same_bits(again.moments_, estimator.moments_)
-    for name in ("eigenvalues_", "coefficients_", "residuals_", "support_"):
+    for name in ("eigenvalues_", "coefficients_", "residuals_", "support_", "rank_", "n_features_in_"):
         np.testing.assert_array_equal(getattr(again, name), getattr(estimator, name))
-    assert (again.rank_, again.n_features_in_) == (estimator.rank_, estimator.n_features_in_)
     assert repr(again.kernel_) == repr(estimator.kernel_)
     np.testing.assert_array_equal(again.transform(x), estimator.transform(x))
     np.testing.assert_array_equal(again.fit(x).eigenvalues_, estimator.eigenvalues_)
-    assert saved(again, tmp_path / "n.zarr").get_params(deep=False).keys() == estimator.get_params(deep=False).keys()
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).transform(x), estimator.transform(x))
 
 
@@ -58,17 +51,8 @@ def test_moments_round_trip_and_add(tmp_path: Path, fitted: dsp.SpectralDecompos
     moments = saved(fitted.moments_, tmp_path / "m.zarr")
     assert_same_bits(moments, fitted.moments_)
     np.testing.assert_array_equal(make().fit_moments(moments).coefficients_, fitted.coefficients_)
-    halves = [make(landmarks=X[:20]).fit(x).moments_ for x in (X[:1000], X[1000:])]
-    whole = make(landmarks=X[:20]).fit(X).moments_
-    assert_same_moments(saved(halves[0], tmp_path / "a.zarr") + halves[1], whole)
-    with pytest.raises(ValueError, match="different bases"):
-        halves[0] + fitted.moments_
-
-
-def test_loading_does_not_warn_again(tmp_path: Path) -> None:
-    with pytest.warns(dsp.RankWarning):
-        estimator = make(kernel=Polynomial(1)).fit(X)
-    assert saved(estimator, tmp_path / "m.zarr").rank_ == 4
+    first, second, whole = (make(landmarks=X[:20]).fit(x).moments_ for x in (X[:1000], X[1000:], X))
+    assert_same_moments(saved(first, tmp_path / "a.zarr") + second, whole)
 
 
 def test_saved_where_there_is_something(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
@@ -76,57 +60,26 @@ def test_saved_where_there_is_something(tmp_path: Path, fitted: dsp.SpectralDeco
     with pytest.raises(FileExistsError, match=r"m.zarr exists"):
         fitted.save(tmp_path / "m.zarr")
     dsp.save(fitted.moments_, tmp_path / "m.zarr", overwrite=True)
-    with pytest.raises(ValueError, match=r"m.zarr holds Moments, not SpectralDecomposition; use daskspectral.load"):
+    with pytest.raises(ValueError, match=r"m.zarr holds Moments, not"):
         dsp.SpectralDecomposition.load(tmp_path / "m.zarr")
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "mine.txt").write_text("precious")
-    with pytest.raises(FileExistsError, match="is a directory, not a zarr store, so it is never replaced"):
-        fitted.save(tmp_path / "notes", overwrite=True)
-    assert sorted(os.listdir(tmp_path)) == ["m.zarr", "notes"]
 
 
 def test_what_cannot_be_saved_or_loaded(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
-    with pytest.raises(NotFittedError):
-        dsp.save(make(), tmp_path / "m.zarr")
-    with pytest.raises(TypeError, match=r"save\(\) takes a fitted estimator or moments, not int"):
-        dsp.save(3, tmp_path / "m.zarr")  # type: ignore[arg-type]
     local = make(kernel=Radial(lambda s: np.exp(-s), [lambda s: -np.exp(-s)])).fit(X)
-    with pytest.raises(ValueError, match="cannot be saved: only functions and classes at the top level"):
-        dsp.save(local, tmp_path / "m.zarr")
+    for model, error, match in (
+        (make(), NotFittedError, "not fitted"),
+        (3, TypeError, r"save\(\) takes a fitted estimator or moments, not int"),
+        (local, ValueError, "cannot be saved: only functions and classes at the top level"),
+    ):
+        with pytest.raises(error, match=match):
+            dsp.save(model, tmp_path / "m.zarr")
     assert os.listdir(tmp_path) == []
-
-
-def an_array(path: Path) -> Path:
-    zarr.create_array(path / "x.zarr", data=X)
-    return path / "x.zarr"
-
-
-@pytest.mark.parametrize(
-    ("make_bad", "error", "message"),
-    [
-        (lambda path: path / "no.zarr", FileNotFoundError, "there is no saved model at .*no.zarr"),
-        (an_array, ValueError, "x.zarr is an array, not a model or moments saved by daskspectral"),
-    ],
-)
-def test_loading_something_else(make_bad: Any, error: type[Exception], message: str, tmp_path: Path) -> None:
-    path = make_bad(tmp_path)
-    with pytest.raises(error, match=message):
-        dsp.load(path)
-
-
-def test_damaged_model(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no saved model at .*m.zarr"):
+        dsp.load(tmp_path / "m.zarr")
+    zarr.create_array(tmp_path / "x.zarr", data=X)
+    with pytest.raises(ValueError, match=r"x.zarr is an array, not a model or moments"):
+        dsp.load(tmp_path / "x.zarr")
     fitted.save(tmp_path / "m.zarr")
     shutil.rmtree(tmp_path / "m.zarr" / "fitted.coefficients_" / "c")
     with pytest.raises(OSError, match=r"damaged: its array fitted.coefficients_"):
         dsp.load(tmp_path / "m.zarr")
-
-
-def test_estimators_are_saved_and_described_with_solver_objects(tmp_path: Path) -> None:
-    sphere = X[:, :2] / np.linalg.norm(X[:, :2], axis=1, keepdims=True)
-    models = {
-        "least squares": dsp.InvariantRegressor(dsp.manifolds.Sphere(2), solver=LeastSquares()).fit(sphere, X[:, 0]),
-        "SDPEmbedding": dsp.SDPEmbedding(2.0, solver=Power(), random_state=0).fit(X[:40]),
-    }
-    for name, model in models.items():
-        model.save(tmp_path / f"{name}.zarr")
-        assert name in describe(dsp.load(tmp_path / f"{name}.zarr"))
