@@ -5,11 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,14 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+import daskspectral as dsp
 from daskspectral.data.writer import create_array
-from daskspectral.estimators import SpectralDecomposition
-from daskspectral.kernels import Gaussian
-from daskspectral.store import load
+from tests.common import assert_same_bits
+from tests.deploy import common
+from tests.deploy.common import called, estimator
 
-ROOT = Path(__file__).parents[2]
-DEPLOY = ROOT / "deploy" / "slurm"
-ROWS, LANDMARKS, COMPONENTS = 1_200_000, 200, 6  # two epochs, the first of 16 chunks: some ten seconds on two cores
+DEPLOY = common.DEPLOY / "slurm"
+ROWS, LANDMARKS = 1_200_000, 200  # two epochs, the first of 16 chunks: some ten seconds on two cores
 PATIENCE = 120.0
 
 
@@ -34,7 +32,7 @@ def missing() -> str | None:
     if os.name != "posix" or os.geteuid() != 0:
         return "starting a SLURM of one node needs root"
     for program in ("slurmctld", "slurmd", "munged", "sbatch"):
-        if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None:
+        if shutil.which(program, path=common.environment()["PATH"]) is None:
             return f"{program} is not installed (apt-get install slurm-wlm munge)"
     for module in ("dask_jobqueue", "cryptography"):
         if importlib.util.find_spec(module) is None:
@@ -42,27 +40,26 @@ def missing() -> str | None:
     return None
 
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=f"no SLURM to test on: {missing()}")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(missing() is not None, reason=f"no SLURM to test on: {missing()}"),
+]
 
 
 @pytest.fixture(scope="module")
 def environment() -> Iterator[dict[str, str]]:
     """The environment in which SLURM's commands reach a node that runs for these tests only."""
     folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))  # where the user munge may go too
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH", "DASK"))}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment.get('PATH', '')}:/usr/sbin"
-    environment["PYTHONPATH"] = str(ROOT)
-    environment["DASKSPECTRAL_DEPLOY"] = str(DEPLOY)
+    environment = common.environment() | {"DASKSPECTRAL_DEPLOY": str(DEPLOY), "SLURM_CONF": str(folder / "slurm.conf")}
     environment["DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT"] = "1s"  # 15 s before a lost job is replaced, otherwise
-    environment["SLURM_CONF"] = str(folder / "slurm.conf")
     # as many BLAS threads as here, where dask's clusters of other tests have set one in the environment
     threads = max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
     environment |= {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL")}
     try:
-        run([str(DEPLOY / "one_node.sh"), "start", str(folder)], environment)
+        called([DEPLOY / "one_node.sh", "start", folder], environment)
         yield environment
     finally:
-        run([str(DEPLOY / "one_node.sh"), "stop", str(folder)], environment)
+        called([DEPLOY / "one_node.sh", "stop", folder], environment)
         shutil.rmtree(folder)
 
 
@@ -76,42 +73,32 @@ def points(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(points: Path) -> SpectralDecomposition:
-    """The same fit on threads, in this process."""
-    estimator = SpectralDecomposition(
-        kernel=Gaussian(1.0), n_components=COMPONENTS, n_landmarks=LANDMARKS, random_state=0
-    )
+def expected(points: Path) -> dsp.Moments:
+    """The same sums on threads, in this process."""
     with dask.config.set(scheduler="threads", num_workers=2):
-        return estimator.fit(points, progress=False)
-
-
-def run(command: list[str], environment: Mapping[str, str], folder: Path | None = None) -> str:
-    """What a command prints; an error with all of it where it fails."""
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, f"{command} failed:\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+        return estimator(n_landmarks=LANDMARKS).fit(points, progress=False).moments_
 
 
 class Job:
     """The main job of one test, in a folder of its own."""
 
-    def __init__(self, points: Path, folder: Path, environment: Mapping[str, str]):
+    def __init__(self, points: Path, folder: Path, environment: dict[str, str]):
         self._folder, self._environment = folder, environment
         self.model, self.checkpoint = folder / "model.zarr", folder / "run.checkpoint"
-        batch = ["sbatch", "--parsable", "--cpus-per-task=1", "--mem=500M", f"--output={folder}/driver.out"]
-        cluster = ["--workers-min", "2", "--workers-max", "2", "--cores", "1", "--memory", "1GB", "--interface", "lo"]
-        work = f"--kernel gaussian:1.0 --landmarks {LANDMARKS} --components {COMPONENTS} --checkpoint-every 0".split()
-        where = [str(points), "--out", str(self.model), "--checkpoint", str(self.checkpoint)]
-        self.number = run([*batch, str(DEPLOY / "driver.sbatch"), *cluster, *work, *where], environment, folder).strip()
+        batch = f"sbatch --parsable --cpus-per-task=1 --mem=500M --output={folder}/driver.out {DEPLOY}/driver.sbatch"
+        cluster = "--workers-min 2 --workers-max 2 --cores 1 --memory 1GB --interface lo"
+        work = f"--kernel gaussian:1.0 --landmarks {LANDMARKS} --components 3 --folds none --checkpoint-every 0"
+        where = [points, "--out", self.model, "--checkpoint", self.checkpoint]
+        self.number = self.slurm(*f"{batch} {cluster} {work}".split(), *map(str, where)).strip()
 
-    def slurm(self, command: str, *arguments: str) -> str:
-        """One of SLURM's commands."""
-        return run([command, *arguments], self._environment)
+    def slurm(self, *words: str) -> str:
+        """What one of SLURM's commands prints."""
+        return called([*words], self._environment, self._folder).stdout
 
-    def workers(self) -> list[str]:
+    def workers(self) -> set[str]:
         """The worker jobs that run now."""
-        listing = self.slurm("squeue", "--noheader", "--states=RUNNING", "--name=daskspectral-worker", "--format=%i")
-        return listing.split()
+        words = ("--noheader", "--states=RUNNING", "--name=daskspectral-worker", "--format=%i")
+        return set(self.slurm("squeue", *words).split())
 
     def state(self) -> str:
         """What SLURM says of the driver's job."""
@@ -143,39 +130,31 @@ class Job:
         time.sleep(0.5)
         assert self.epochs() == [0], "the first epoch is over too soon for this test: raise ROWS"
 
-
-def assert_same_bits(model: Path, expected: SpectralDecomposition) -> None:
-    found = load(model)
-    assert found.moments_.count == expected.moments_.count
-    assert list(found.moments_.arrays) == list(expected.moments_.arrays)
-    for name, array in expected.moments_.arrays.items():
-        np.testing.assert_array_equal(found.moments_.arrays[name], array, err_msg=name, strict=True)
-    np.testing.assert_array_equal(found.eigenvalues_, expected.eigenvalues_)
+    def ends_with(self, expected: dsp.Moments, printed: str) -> None:
+        """Wait for the end, and compare the bits."""
+        assert not self.model.exists()
+        self.until(lambda: self.state() == "COMPLETED", "the end")
+        assert printed in self.printed()
+        assert_same_bits(dsp.load(self.model).moments_, expected)
 
 
 def test_a_cancelled_worker_job_changes_no_bit(
-    environment: dict[str, str], points: Path, expected: SpectralDecomposition, tmp_path: Path
+    environment: dict[str, str], points: Path, expected: dsp.Moments, tmp_path: Path
 ) -> None:
     job = Job(points, tmp_path, environment)
     job.until_summing()
     before = job.workers()
-    job.slurm("scancel", before[0])
-    job.until(lambda: set(job.workers()) - set(before), "another worker job in its place")
-    assert not job.model.exists()
-    job.until(lambda: job.state() == "COMPLETED", "the end")
-    assert f"model: {job.model}" in job.printed()
-    assert_same_bits(job.model, expected)
+    job.slurm("scancel", min(before))
+    job.until(lambda: job.workers() - before, "another worker job in its place")
+    job.ends_with(expected, f"model: {job.model}")
 
 
 def test_a_warned_driver_is_queued_again_and_goes_on(
-    environment: dict[str, str], points: Path, expected: SpectralDecomposition, tmp_path: Path
+    environment: dict[str, str], points: Path, expected: dsp.Moments, tmp_path: Path
 ) -> None:
     job = Job(points, tmp_path, environment)
     job.until_summing()
     job.slurm("scancel", "--batch", "--signal=USR1", job.number)
     job.until(lambda: job.state() == "PENDING", "the warned driver's job in the queue again")
     assert job.epochs() == [0, 1]  # the last one and the one before it, for a damaged last one
-    assert not job.model.exists()
-    job.until(lambda: job.state() == "COMPLETED", "the end")
-    assert "going on from the checkpoint" in job.printed()
-    assert_same_bits(job.model, expected)
+    job.ends_with(expected, "going on from the checkpoint")
