@@ -89,14 +89,3 @@ PYTHON
         assert "\n" not in told
         assert ("DASK_DISTRIBUTED__COMM__TLS__CA_FILE" in told) == (at == address)
     assert not Path("none.zarr").exists()
-
-
-def test_keys_are_not_replaced_and_words_are_checked(tmp_path: Path) -> None:
-    folder = tmp_path / "k"
-    called([START, "keys", folder], environment())
-    before = (folder / "key.pem").read_bytes()
-    again = called([START, "keys", folder], environment(), status=1)
-    assert again.stderr == f"there are keys in {folder} already\n"
-    assert (folder / "key.pem").read_bytes() == before
-    for words in (["keys"], ["start", tmp_path]):
-        assert "start.sh scheduler FOLDER" in called([START, *words], environment(), status=2).stderr

@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -17,15 +18,14 @@ from tests.deploy.common import DEPLOY
 
 FOLDER = DEPLOY / "kubernetes"
 CRDS = Path("operator", "deployment", "helm", "dask-kubernetes-operator", "crds")
-jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed (pip install daskspectral[test])")
 
 
 @functools.cache
 def schemas() -> dict[str, dict[str, Any]]:
     """The openAPIV3Schema of each kind of resource in the wheel of dask-kubernetes, which is not imported."""
     found = importlib.util.find_spec("dask_kubernetes")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("dask-kubernetes, whose schemas are wanted, is not installed (pip install daskspectral[test])")
+    assert found is not None, "pip install daskspectral[test]"
+    assert found.submodule_search_locations
     resources = {}
     for path in (Path(found.submodule_search_locations[0]) / CRDS).glob("*.yaml"):
         definition = yaml.safe_load(path.read_text())["spec"]

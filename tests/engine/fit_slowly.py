@@ -9,10 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-from common import SHORT, model
-
 import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader
+from tests.engine.common import SHORT, model
 
 plain_read = ZarrReader.read
 

@@ -99,13 +99,6 @@ def test_plans_of_the_same_number_of_ranges_are_told_apart(run: Path) -> None:
         found.agree(Plan(((0, 4), (4, 9)), epoch=1))
 
 
-def test_long_texts_are_shown_where_they_differ(run: Path) -> None:
-    Checkpoint.start(run, {"a": "x" * 90 + "1", "b": {"c": 1, "d": 2}}, {}, 0.0)
-    with pytest.raises(ValueError, match=r"xx1'.*xx2'.*b d \(then 2, now 3\)") as caught:
-        Checkpoint.open(run, {"a": "x" * 90 + "2", "b": {"c": 1, "d": 3}}, {}, 0.0)
-    assert "b c" not in str(caught.value)
-
-
 def test_sums_of_a_store_that_changed_are_not_written(points: Path, run: Path) -> None:
     def change() -> None:
         (points / "c" / "15" / "0").write_bytes((points / "c" / "14" / "0").read_bytes())
@@ -183,22 +176,6 @@ def test_a_place_that_can_hold_no_checkpoint_is_refused(
         fit(tmp_path / "nowhere" / "run.zarr", str(points))
     with pytest.raises(ValueError, match="checkpoint_every"):
         fit(tmp_path / "new.zarr", str(points), checkpoint_every=-1)
-
-
-def test_a_disk_that_is_full_hides_no_error(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write_state(*args: object, **more: object) -> None:
-        raise OSError("no space left")
-
-    def add(self: Checkpoint, epochs: int, total: Total) -> None:
-        monkeypatch.setattr("daskspectral.engine.checkpoint.write_state", write_state)
-        self.epochs, self.total = epochs, total
-        raise Halt
-
-    monkeypatch.setattr(Checkpoint, "add", add)
-    with pytest.raises(Halt) as caught:
-        fit(run)
-    assert "could not be written: no space left" in caught.value.__notes__[-2]
-    assert "first 0 epochs are in" in caught.value.__notes__[-1]
 
 
 def test_a_run_goes_on_on_another_device_where_it_is_asked_to(

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
 from dask.utils import key_split
-from distributed import Client, Future, LocalCluster, get_client, progress, span, worker_client
+from distributed import Client, LocalCluster, span, worker_client
 
 import daskspectral as dsp
-from daskspectral.data.source import open_source
-from daskspectral.engine import Plan, Run
 from daskspectral.engine import plan as planning
 from daskspectral.engine import progress as bars_of
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.scheduler import active_report
 from daskspectral.kernels import Gaussian
 from tests.common import local_cluster
-from tests.engine.common import blocks, model
+from tests.engine.common import model
 
 N = 3000
 X = np.random.default_rng(4).standard_normal((N, 2))
@@ -40,11 +34,6 @@ def with_worker_client() -> np.ndarray:
         return fitted()
 
 
-def with_get_client() -> np.ndarray:
-    with get_client().as_current():
-        return fitted()
-
-
 def on_own_threads() -> np.ndarray:
     with dask.config.set(scheduler="threads", num_workers=2):
         return fitted()
@@ -56,21 +45,14 @@ def wanted() -> np.ndarray:
         return fitted()
 
 
-@pytest.fixture(scope="module")
-def one_thread() -> Iterator[LocalCluster]:
-    """A worker whose only thread waits for tasks of its own, unless it is left to them."""
-    with local_cluster(n_workers=1) as cluster:
-        yield cluster
-
-
 def events(client: Client) -> list[dict[str, Any]]:
     return [event for _, event in client.get_events("daskspectral")]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", [fitted, with_worker_client, with_get_client, on_own_threads])
-def test_a_fit_in_a_task_leaves_its_thread_to_its_own_tasks(task: Any, one_thread: LocalCluster, wanted: Any) -> None:
-    with Client(one_thread) as client:
+@pytest.mark.parametrize("task", [fitted, with_worker_client, on_own_threads])
+def test_a_fit_in_a_task_leaves_its_thread_to_its_own_tasks(task: Any, wanted: Any) -> None:
+    with local_cluster(n_workers=1) as one_thread, Client(one_thread) as client:
         before = len(events(client))
         for found in client.gather([client.submit(task, pure=False) for _ in range(2)]):
             np.testing.assert_array_equal(found, wanted)
@@ -84,10 +66,6 @@ def test_the_configured_scheduler_comes_before_the_client(client: Client, wanted
         with dask.config.set(scheduler=scheduler, num_workers=2):
             np.testing.assert_array_equal(fitted(), wanted)
         assert bool(events(client)[before:]) == (scheduler in (client, "distributed"))
-
-
-def test_a_fit_within_a_dask_computation_of_threads(wanted: Any) -> None:
-    np.testing.assert_array_equal(dask.delayed(fitted)().compute(scheduler="threads"), wanted)
 
 
 @pytest.mark.slow
@@ -138,12 +116,6 @@ def test_tasks_and_stages_have_names(cluster: LocalCluster, client: Client, tmp_
     }
 
 
-def test_lazy_functions_are_named_too() -> None:
-    functions = model().fit(X).transform(blocks(X))
-    assert isinstance(functions, da.Array)
-    assert "apply" in {key_split(key) for key in functions.dask}
-
-
 @pytest.mark.usefixtures("many_tasks")
 def test_events_tell_what_the_bar_shows(
     client: Client, bars: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
@@ -173,43 +145,3 @@ def test_a_run_that_fails_and_work_on_the_driver_are_told(client: Client) -> Non
         bar.advance(40, loss="0.5")
     told = [(e["state"], e["done"], e["unit"], e.get("loss")) for e in events(client)[-2:]]
     assert told == [("started", 0, "steps", None), ("finished", 40, "steps", "0.5")]
-
-
-def test_a_scheduler_that_does_not_answer_is_asked_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def unanswered(*args: Any, callback_timeout: float, **kwargs: Any) -> None:
-        asked.append(kwargs)
-        raise TimeoutError
-
-    report: Callable[[dict[str, Any]], None] | None = active_report()
-    assert report is not None
-    monkeypatch.setattr(client, "sync", unanswered)
-    for number in range(3):
-        report({"number": number})
-    assert asked == [{"topic": "daskspectral", "msg": {"number": 0}}]
-
-
-def test_the_distributed_bar_sees_a_pass(client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gate, found = tmp_path / "gate", []
-
-    class Gated:
-        """Waits for a file, then counts the rows of the range."""
-
-        def __call__(self, batches: Any, state: Any) -> dict[str, Any]:
-            while not gate.exists():
-                time.sleep(0.01)
-            return {"rows": np.array(float(sum(len(batch["x"]) for batch in batches)))}
-
-    run = Run(open_source(X), Plan(tuple((i, i + 500) for i in range(0, N, 500))), description="fit")
-    fit = threading.Thread(target=lambda: found.append(run.reduce(Gated())))
-    fit.start()
-    while not (wanted := [key for key in client.futures if key_split(key) == "tree"]):
-        time.sleep(0.01)
-    threading.Timer(0.5, gate.touch).start()
-    progress([Future(key, client) for key in wanted], notebook=False)
-    fit.join()
-    assert found[0].sums["rows"] == N
-    drawn = capsys.readouterr().out
-    assert "0% Completed" in drawn
-    assert "100% Completed" in drawn

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from daskspectral.engine.costs import Costs, Prediction, Unpredictable, Work, check_writable, shown
+from daskspectral.engine.costs import Costs, Prediction, Unpredictable, Work, check_writable
 
 COSTS = Costs(
     start=0.5,
@@ -68,14 +68,9 @@ def test_a_fit_by_the_formula():
     assert COSTS.predict(lattice).solving == 3.0
     with pytest.raises(Unpredictable, match="kernel Mine, only for Gaussian slope"):
         COSTS.predict(replace(WORK, kernels={"Mine": 1.0}))
-    with pytest.raises(Unpredictable, match="'singular', only for lattice 2, symmetric"):
-        COSTS.predict(replace(WORK, solver="singular"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["[]", "no JSON", '{"rows": null}', '{"syrk": {"100": 0.0}}', '{"threads": 0}', '{"more": 1.0}', '{"solve": {"a": 1}}'],
-)
+@pytest.mark.parametrize("text", ["no JSON", '{"rows": null}', '{"threads": 0}', '{"more": 1}', '{"solve": {"a": 1}}'])
 def test_a_file_of_constants(text, tmp_path):
     path = tmp_path / "new" / "costs.json"
     check_writable(path)
@@ -84,12 +79,6 @@ def test_a_file_of_constants(text, tmp_path):
     path.write_text(json.dumps(json.loads(path.read_text()) | json.loads(text)) if text.startswith("{") else text)
     with pytest.raises(ValueError, match="plan --calibrate"):
         Costs.load(path)
-    with pytest.raises(FileNotFoundError, match=r"no calibration .*none.json; measure .*plan --calibrate"):
-        Costs.load(tmp_path / "none.json")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        check_writable(tmp_path)
-    with pytest.raises(PermissionError, match="no folder you may write in"):
-        check_writable(path / "costs.json")
 
 
 def test_a_prediction_in_words():
@@ -97,4 +86,3 @@ def test_a_prediction_in_words():
         "about 60 min on 4 workers of 2 threads: 120 ms for the choice, 60 min for the pass in tasks of 0.2 ms, "
         "2.0 s for the solution"
     )
-    assert (shown(73.4), shown(9000), shown(259_200)) == ("73 s", "2.5 h", "3.0 days")

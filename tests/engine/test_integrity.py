@@ -9,12 +9,11 @@ from typing import Any
 
 import fsspec
 import numpy as np
-import pandas as pd
 import pytest
 import zarr
 
 import daskspectral as dsp
-from daskspectral.data.integrity import Snapshot, check_chunks, list_chunks
+from daskspectral.data.integrity import check_chunks, list_chunks
 from daskspectral.data.readers import ZarrReader, open_zarr, zarr_reader
 from daskspectral.data.writer import create_array
 from tests.engine.common import N, X, blocks, model
@@ -46,10 +45,8 @@ def regressor() -> dsp.HermiteRegressor:
 RUNS: dict[str, Callable[[str, str], object]] = {
     "fit": lambda points, out: model().fit(points),
     "update": lambda points, out: model().fit(X[:1000]).update(points),
-    "score": lambda points, out: model().fit(X[:1000]).score(points),
     "transform": lambda points, out: model().fit(X[:1000]).transform(points, out=out),
     "predict": lambda points, out: regressor().predict(points, out=out),
-    "predict_gradient": lambda points, out: regressor().predict_gradient(points, out=out),
     "embed": lambda points, out: dsp.SDPEmbedding(9.0, method="lowrank", n_landmarks=10, tolerance=1e-1).fit(points),
 }
 
@@ -68,23 +65,6 @@ def test_a_store_that_changes_during_the_run_is_noticed(
     with pytest.raises(OSError, match=r"changed during the run: 1 of its files .* c/15/0"):
         RUNS[kind](str(points), str(tmp_path / "out.zarr"))
     assert os.listdir(tmp_path) == ["points.zarr"]
-
-
-@pytest.mark.parametrize("kind", ["fit", "transform"])
-def test_other_files_that_change_during_the_run_are_noticed(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, plain = tmp_path / "points.parquet", Snapshot.check_unchanged
-    pd.DataFrame(X[:500]).add_prefix("c").to_parquet(file)
-
-    def check(snapshot: Snapshot) -> None:
-        os.utime(file, (0, file.stat().st_mtime + 1))
-        plain(snapshot)
-
-    monkeypatch.setattr(Snapshot, "check_unchanged", check)
-    with pytest.raises(OSError, match=r"changed during the run: 1 of its files .*points.parquet among"):
-        RUNS[kind](str(file), str(tmp_path / "out.zarr"))
-    assert os.listdir(tmp_path) == [file.name]
 
 
 def test_appended_rows_alone_are_read(points: Path, monkeypatch: pytest.MonkeyPatch) -> None:

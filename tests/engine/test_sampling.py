@@ -11,8 +11,8 @@ import pytest
 import zarr
 
 from daskspectral.data.opening import open_data
-from daskspectral.data.source import Source, open_source
-from daskspectral.engine.sampling import DRAWN_CHUNKS, draw_fields, draw_rows, take_rows
+from daskspectral.data.source import Source
+from daskspectral.engine.sampling import DRAWN_CHUNKS, draw_fields, draw_rows
 from daskspectral.errors import InvalidRowError
 from daskspectral.operators import AnisotropicDiffusion, Cross, Laplacian, Operator, Transfer
 
@@ -106,10 +106,3 @@ def test_invalid_rows_are_left_out_or_drawn_again() -> None:
     assert np.isfinite(fields["x"]).all()
     for draw in (draw_rows, draw_fields):
         assert len(draw(source(X * np.nan), 5, rng(), on_invalid="skip")[0]) == 0
-
-
-def test_take_rows_prepares_them() -> None:
-    opened = open_source(X, columns=[1]).with_preparation(mean=np.array([1.0]), scale=np.array([2.0]))
-    rows, points = take_rows(opened, np.array([4, 900]))
-    np.testing.assert_array_equal(rows, [4, 900])
-    np.testing.assert_allclose(points, (X[[4, 900], 1:2] - 1) / 2)
