@@ -74,20 +74,6 @@ def test_a_worker_job_on_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "#SBATCH --gres=gpu:1" in worker_job("slurm", tmp_path, monkeypatch, "--device", "cuda")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--cores", "1", "--memory", "1GB", "x.zarr"], "Missing option '--checkpoint'"),
-        (["--cores", "1", "--memory", "1GB", "--checkpoint", "c", "--walltime", "1h", "x.zarr"], "[days-]HH:MM:SS"),
-    ],
-)
-def test_wrong_use(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(script("pbs").main, words)
-    assert done.exit_code == 2
-    assert message in done.output
-
-
 FIT = """
 import os, sys, signal, time
 open("called", "a").write(repr(sys.argv[1:]) + "\\n")

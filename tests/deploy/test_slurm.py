@@ -1,4 +1,4 @@
-"""The main job on a real SLURM of one node: worker jobs and drivers that end early change no bit of the result."""
+"""The main job on a real SLURM of one node: a driver that ends early changes no bit of the result."""
 
 from __future__ import annotations
 
@@ -27,23 +27,10 @@ ROWS, LANDMARKS = 1_200_000, 200  # two epochs, the first of 16 chunks: some ten
 PATIENCE = 120.0
 
 
-def missing() -> str | None:
-    """What these tests lack here."""
-    if os.name != "posix" or os.geteuid() != 0:
-        return "starting a SLURM of one node needs root"
-    for program in ("slurmctld", "slurmd", "munged", "sbatch"):
-        if shutil.which(program, path=common.environment()["PATH"]) is None:
-            return f"{program} is not installed (apt-get install slurm-wlm munge)"
-    for module in ("dask_jobqueue", "cryptography"):
-        if importlib.util.find_spec(module) is None:
-            return f"{module} is not installed (pip install daskspectral[hpc])"
-    return None
-
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(missing() is not None, reason=f"no SLURM to test on: {missing()}"),
-]
+HERE = os.name == "posix" and os.geteuid() == 0 and importlib.util.find_spec("dask_jobqueue") is not None
+HERE = HERE and all(shutil.which(p, path=common.environment()["PATH"]) for p in ("slurmctld", "slurmd", "munged"))
+WANTED = "root, slurm-wlm, munge and dask-jobqueue are needed"
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not HERE, reason=WANTED)]
 
 
 @pytest.fixture(scope="module")
@@ -63,98 +50,57 @@ def environment() -> Iterator[dict[str, str]]:
         shutil.rmtree(folder)
 
 
-@pytest.fixture(scope="module")
-def points(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def points(tmp_path: Path) -> Path:
     """Normal points on disk."""
-    path = tmp_path_factory.mktemp("points") / "points.zarr"
+    path = tmp_path / "points.zarr"
     with create_array(path, (ROWS, 3), "float32", chunk_rows=64_000) as array:
         array[:] = np.random.default_rng(5).standard_normal((ROWS, 3), dtype=np.float32)
     return path
 
 
-@pytest.fixture(scope="module")
-def expected(points: Path) -> dsp.Moments:
-    """The same sums on threads, in this process."""
-    with dask.config.set(scheduler="threads", num_workers=2):
-        return estimator(n_landmarks=LANDMARKS).fit(points, progress=False).moments_
+def test_a_warned_driver_is_queued_again_and_goes_on_to_the_same_bits(
+    environment: dict[str, str], points: Path, tmp_path: Path
+) -> None:
+    checkpoint, output = tmp_path / "run.checkpoint", tmp_path / "driver.out"
 
+    def slurm(*words: str) -> str:
+        return called([*words], environment, tmp_path).stdout
 
-class Job:
-    """The main job of one test, in a folder of its own."""
+    def epochs() -> list[int]:
+        return sorted(int(path.name.removeprefix("epoch-")) for path in checkpoint.glob("epoch-*"))
 
-    def __init__(self, points: Path, folder: Path, environment: dict[str, str]):
-        self._folder, self._environment = folder, environment
-        self.model, self.checkpoint = folder / "model.zarr", folder / "run.checkpoint"
-        batch = f"sbatch --parsable --cpus-per-task=1 --mem=500M --output={folder}/driver.out {DEPLOY}/driver.sbatch"
-        cluster = "--workers-min 2 --workers-max 2 --cores 1 --memory 1GB --interface lo"
-        work = f"--kernel gaussian:1.0 --landmarks {LANDMARKS} --components 3 --folds none --checkpoint-every 0"
-        where = [points, "--out", self.model, "--checkpoint", self.checkpoint]
-        self.number = self.slurm(*f"{batch} {cluster} {work}".split(), *map(str, where)).strip()
-
-    def slurm(self, *words: str) -> str:
-        """What one of SLURM's commands prints."""
-        return called([*words], self._environment, self._folder).stdout
-
-    def workers(self) -> set[str]:
-        """The worker jobs that run now."""
+    def workers() -> int:
         words = ("--noheader", "--states=RUNNING", "--name=daskspectral-worker", "--format=%i")
-        return set(self.slurm("squeue", *words).split())
+        return len(slurm("squeue", *words).split())
 
-    def state(self) -> str:
-        """What SLURM says of the driver's job."""
-        listing = self.slurm("scontrol", "show", "job", self.number, "--oneliner")
-        return next(word.removeprefix("JobState=") for word in listing.split() if word.startswith("JobState="))
+    def state() -> str:
+        listing = slurm("scontrol", "show", "job", number, "--oneliner").split()
+        return next(word.removeprefix("JobState=") for word in listing if word.startswith("JobState="))
 
-    def epochs(self) -> list[int]:
-        """The epochs that the checkpoint holds, none before it is there."""
-        return sorted(int(path.name.removeprefix("epoch-")) for path in self.checkpoint.glob("epoch-*"))
-
-    def printed(self) -> str:
-        """What the driver has printed."""
-        path = self._folder / "driver.out"
-        return path.read_text() if path.exists() else ""
-
-    def until(self, condition: Callable[[], Any], what: str) -> None:
-        """Wait for it; an error with the driver's output where it does not come."""
+    def until(condition: Callable[[], Any], what: str) -> None:
         deadline = time.monotonic() + PATIENCE
         while not condition():
-            state = self.state()
-            assert state not in {"FAILED", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY"}, f"{state}:\n{self.printed()}"
-            assert time.monotonic() < deadline, f"waited {PATIENCE:.0f} s for {what}; {state}:\n{self.printed()}"
+            printed = f"{state()}:\n{output.read_text() if output.exists() else ''}"
+            assert state() not in {"FAILED", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY"}, printed
+            assert time.monotonic() < deadline, f"waited {PATIENCE:.0f} s for {what}; {printed}"
             time.sleep(0.2)
 
-    def until_summing(self) -> None:
-        """Wait until both workers are some way into the first epoch."""
-        self.until(self.epochs, "the landmarks")
-        self.until(lambda: len(self.workers()) == 2, "two worker jobs")
-        time.sleep(0.5)
-        assert self.epochs() == [0], "the first epoch is over too soon for this test: raise ROWS"
-
-    def ends_with(self, expected: dsp.Moments, printed: str) -> None:
-        """Wait for the end, and compare the bits."""
-        assert not self.model.exists()
-        self.until(lambda: self.state() == "COMPLETED", "the end")
-        assert printed in self.printed()
-        assert_same_bits(dsp.load(self.model).moments_, expected)
-
-
-def test_a_cancelled_worker_job_changes_no_bit(
-    environment: dict[str, str], points: Path, expected: dsp.Moments, tmp_path: Path
-) -> None:
-    job = Job(points, tmp_path, environment)
-    job.until_summing()
-    before = job.workers()
-    job.slurm("scancel", min(before))
-    job.until(lambda: job.workers() - before, "another worker job in its place")
-    job.ends_with(expected, f"model: {job.model}")
-
-
-def test_a_warned_driver_is_queued_again_and_goes_on(
-    environment: dict[str, str], points: Path, expected: dsp.Moments, tmp_path: Path
-) -> None:
-    job = Job(points, tmp_path, environment)
-    job.until_summing()
-    job.slurm("scancel", "--batch", "--signal=USR1", job.number)
-    job.until(lambda: job.state() == "PENDING", "the warned driver's job in the queue again")
-    assert job.epochs() == [0, 1]  # the last one and the one before it, for a damaged last one
-    job.ends_with(expected, "going on from the checkpoint")
+    batch = f"sbatch --parsable --cpus-per-task=1 --mem=500M --output={output} {DEPLOY}/driver.sbatch"
+    cluster = "--workers-min 2 --workers-max 2 --cores 1 --memory 1GB --interface lo"
+    work = f"--kernel gaussian:1.0 --landmarks {LANDMARKS} --components 3 --folds none --checkpoint-every 0"
+    where = f"{points} --out {tmp_path}/model.zarr --checkpoint {checkpoint}"
+    number = slurm(*f"{batch} {cluster} {work} {where}".split()).strip()
+    until(epochs, "the landmarks")
+    until(lambda: workers() == 2, "two worker jobs")
+    time.sleep(0.5)
+    assert epochs() == [0], "the first epoch is over too soon for this test: raise ROWS"
+    slurm("scancel", "--batch", "--signal=USR1", number)
+    until(lambda: state() == "PENDING", "the warned driver's job in the queue again")
+    assert epochs() == [0, 1]  # the last one and the one before it, for a damaged last one
+    assert not (tmp_path / "model.zarr").exists()
+    until(lambda: state() == "COMPLETED", "the end")
+    assert "going on from the checkpoint" in output.read_text()
+    with dask.config.set(scheduler="threads", num_workers=2):
+        expected = estimator(n_landmarks=LANDMARKS).fit(points, progress=False).moments_
+    assert_same_bits(dsp.load(tmp_path / "model.zarr").moments_, expected)

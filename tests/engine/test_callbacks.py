@@ -13,7 +13,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask.callbacks import Callback
-from dask.diagnostics import Profiler, ProgressBar
+from dask.diagnostics import ProgressBar
 
 from daskspectral.data.source import open_source
 from daskspectral.engine import Run, plan_rows, progress
@@ -111,21 +111,16 @@ def test_an_error_is_a_finish_too_and_callbacks_are_active_again_afterwards() ->
     assert seen.calls.count("start") == 2
 
 
-def test_dasks_progress_bar_rises_once(scheduling: Scheduling, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[float] = []
-    monkeypatch.setattr(ProgressBar, "_draw_bar", lambda bar, fraction, elapsed: drawn.append(fraction))
-    with scheduling("threads 3"), ProgressBar(out=io.StringIO(), dt=0.0005), Profiler() as profiler:
-        run_of().reduce(Sums())
-    assert drawn == sorted(drawn)
-    assert drawn.count(1) == 1
-    assert kinds([result.key for result in profiler.results]) == (TASKS, ADDED)
-
-
-def test_dasks_bar_takes_the_place_of_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dasks_bar_rises_once_and_takes_the_place_of_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
     disabled: list[Any] = []
     bar = progress.tqdm
     monkeypatch.setattr(progress, "tqdm", lambda **o: disabled.append(o["disable"]) or bar(**o))  # type: ignore[func-returns-value]
-    with ProgressBar(out=io.StringIO()):
+    drawn: list[float] = []
+    monkeypatch.setattr(ProgressBar, "_draw_bar", lambda bar, fraction, elapsed: drawn.append(fraction))
+    with ProgressBar(out=io.StringIO(), dt=0.0005):
+        run_of().reduce(Sums())
+        assert drawn == sorted(drawn)
+        disabled.clear()
         for wanted in (None, True, False):
             run_of(progress=wanted).reduce(Sums())
     run_of(progress=None).reduce(Sums())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -66,22 +65,6 @@ def test_the_configured_scheduler_comes_before_the_client(client: Client, wanted
         with dask.config.set(scheduler=scheduler, num_workers=2):
             np.testing.assert_array_equal(fitted(), wanted)
         assert bool(events(client)[before:]) == (scheduler in (client, "distributed"))
-
-
-@pytest.mark.slow
-def test_an_asynchronous_client_says_what_to_do_and_works_from_a_thread(wanted: Any) -> None:
-    async def main() -> None:
-        options: dict[str, Any] = {"processes": False, "dashboard_address": None, "threads_per_worker": 2}
-        async with (
-            LocalCluster(n_workers=1, asynchronous=True, **options) as cluster,
-            Client(cluster, asynchronous=True) as client,
-        ):
-            with pytest.raises(RuntimeError, match=r"asynchronous.*await asyncio\.to_thread\(estimator\.fit, x\)"):
-                fitted()
-            np.testing.assert_array_equal(await asyncio.to_thread(fitted), wanted)
-            assert "fit" in [event["stage"] for _, event in await client.get_events("daskspectral")]
-
-    asyncio.run(main())
 
 
 def test_a_scheduler_that_is_not_there_is_named() -> None:

@@ -1,12 +1,11 @@
 """The cost model: its arithmetic against formulas written out here, and the file in which its constants are kept."""
 
-import json
 import math
 from dataclasses import replace
 
 import pytest
 
-from daskspectral.engine.costs import Costs, Prediction, Unpredictable, Work, check_writable
+from daskspectral.engine.costs import Costs, Unpredictable, Work
 
 COSTS = Costs(
     start=0.5,
@@ -68,21 +67,3 @@ def test_a_fit_by_the_formula():
     assert COSTS.predict(lattice).solving == 3.0
     with pytest.raises(Unpredictable, match="kernel Mine, only for Gaussian slope"):
         COSTS.predict(replace(WORK, kernels={"Mine": 1.0}))
-
-
-@pytest.mark.parametrize("text", ["no JSON", '{"rows": null}', '{"threads": 0}', '{"more": 1}', '{"solve": {"a": 1}}'])
-def test_a_file_of_constants(text, tmp_path):
-    path = tmp_path / "new" / "costs.json"
-    check_writable(path)
-    COSTS.save(path)
-    assert Costs.load(path) == COSTS
-    path.write_text(json.dumps(json.loads(path.read_text()) | json.loads(text)) if text.startswith("{") else text)
-    with pytest.raises(ValueError, match="plan --calibrate"):
-        Costs.load(path)
-
-
-def test_a_prediction_in_words():
-    assert str(Prediction(0.12, 3600, 2, 2e-4, 4, 2)) == (
-        "about 60 min on 4 workers of 2 threads: 120 ms for the choice, 60 min for the pass in tasks of 0.2 ms, "
-        "2.0 s for the solution"
-    )

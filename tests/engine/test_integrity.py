@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import fsspec
 import numpy as np
 import pytest
 import zarr
 
 import daskspectral as dsp
-from daskspectral.data.integrity import check_chunks, list_chunks
-from daskspectral.data.readers import ZarrReader, open_zarr, zarr_reader
-from daskspectral.data.writer import create_array
+from daskspectral.data.readers import ZarrReader
 from tests.engine.common import N, X, blocks, model
 
 
@@ -86,30 +82,3 @@ def test_blocks_that_break_their_promise_are_an_error() -> None:
     short = blocks(X[:3000], 100).map_blocks(lambda b: b[:50], dtype=float, meta=np.empty((0, 0)))
     with pytest.raises(ValueError, match=r"block \(\d+, 0\) .* shape \(50, 2\), and its chunks promise \(100, 2\)"):
         model(landmarks=X[:20]).fit(short)
-
-
-def test_an_object_store_is_listed_too() -> None:
-    url = "memory://listed.zarr"
-    with create_array(url, (3000, 2), "float64", chunk_rows=1000, overwrite=True) as array:
-        array[:] = X[:3000]
-    reader = zarr_reader(open_zarr(url), url)
-    whole: Any = list_chunks(reader)
-    check_chunks(reader, whole)
-    fsspec.filesystem("memory").rm("/listed.zarr/c/1/0")
-    after = list_chunks(reader)
-    with pytest.raises(OSError, match="chunk c/1/0"):
-        check_chunks(reader, after)
-    with pytest.raises(OSError, match="1 of its files"):
-        whole.check_unchanged(after)
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e300])
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.WeightWarning")
-def test_weights_of_any_scale_add_and_give_the_same_functions(scale: float) -> None:
-    weight, fitted = np.linspace(0.5, 2, 4000), model(landmarks=X[:20], exclude_landmarks=False, solver="cut")
-    plain = fitted.fit(X[:4000], sample_weight=weight).eigenvalues_
-    halves = [fitted.fit(X[i], sample_weight=scale * weight[i]).moments_ for i in (slice(1500), slice(1500, 4000))]
-    added = fitted.fit_moments(halves[0] + halves[1])
-    np.testing.assert_allclose(added.eigenvalues_, plain, rtol=1e-6, atol=1e-9)
-    if scale < 1:  # Kish's number of rows
-        np.testing.assert_allclose(added.support_[0], weight.sum() ** 2 / (weight**2).sum(), rtol=1e-9)

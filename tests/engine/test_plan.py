@@ -67,16 +67,6 @@ def test_large_chunks_are_split_evenly(lengths: list[int], flops: float, row_byt
         assert inside or (edges[first] == a and edges[last] == b)
 
 
-def test_very_long_runs_have_long_tasks() -> None:
-    """1e12 rows of p = 1000 were 6e7 tasks: a day for a scheduler, gigabytes of ranges for the driver."""
-    edges = np.arange(0, 10**12 + 1, 10**6)
-    plan = plan_run(edges, flops_per_row=4e6, row_bytes=8)
-    assert covers(plan, 10**12)
-    assert len(plan.ranges) <= 1.5 * module.MOST_TASKS
-    wide = plan_run(edges[:10_001], flops_per_row=4e6, row_bytes=8000)  # of many bytes: still no more than these
-    assert max(b - a for a, b in wide.ranges) <= 1.5 * module.TASK_BYTES / 8000
-
-
 def test_how_many_sums_wait() -> None:
     ranges = tuple((i, i + 1) for i in range(20))
     assert Plan(ranges, epoch=16).epochs == [range(16), range(16, 20)]

@@ -14,7 +14,7 @@ from daskspectral.data.opening import open_data
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import DRAWN_CHUNKS, draw_fields, draw_rows
 from daskspectral.errors import InvalidRowError
-from daskspectral.operators import AnisotropicDiffusion, Cross, Laplacian, Operator, Transfer
+from daskspectral.operators import AnisotropicDiffusion, Laplacian, Operator
 
 N = 5000
 RNG = np.random.default_rng(0)
@@ -60,16 +60,6 @@ def test_all_fields_as_they_are_stored() -> None:
     np.testing.assert_array_equal(fields["x"], X.astype(np.float32)[numbers])  # all columns, in their order
     np.testing.assert_array_equal(fields["d"], d[numbers])
     np.testing.assert_array_equal(fields["weight"], weight[numbers])
-
-
-def test_views_and_trajectories() -> None:
-    numbers, fields = draw_fields(source((X, X**2), Cross()), 100, rng())
-    np.testing.assert_array_equal(fields["y"], X[numbers] ** 2)
-    numbers, fields = draw_fields(source([X[:2000], X[2000:]], Transfer(7)), 10**6, rng())
-    assert len(numbers) == N - 14
-    starts = np.setdiff1d(np.arange(N - 7), np.arange(1993, 2000))
-    np.testing.assert_array_equal(fields["x"], X[starts])
-    np.testing.assert_array_equal(fields["future"], X[starts + 7])
 
 
 def test_of_many_chunks_so_many_are_read(tmp_path: Path) -> None:

@@ -22,14 +22,9 @@ def show(browser, tmp_path):
     return show
 
 
-@pytest.mark.parametrize("width", [PHONE, DESK])
-def test_a_sound_page_has_nothing_against_it(show, width):
-    view = show("<p>words</p><div style='overflow-x: auto'><div style='width: 2000px'>wide</div></div>", width)
-    assert view.page.evaluate("document.documentElement.clientWidth") == width
-    assert (view.errors, view.foreign, view.overflowing()) == ([], [], [])
-
-
 def test_what_sticks_out_is_named(show):
+    sound = show("<p>words</p><div style='overflow-x: auto'><div style='width: 2000px'>wide</div></div>")
+    assert (sound.errors, sound.foreign, sound.overflowing()) == ([], [], [])
     said = show("<p class='wide' style='width: 500px'>five hundred pixels</p>").overflowing()
     assert any(one.startswith("p.wide# from 0 to 500 of") and one.endswith("five hundred pixels") for one in said)
 

@@ -38,24 +38,3 @@ def test_each_has_a_page_with_picture_numbers_and_source(site, entries):
         assert page.count("<thead>") == len(re.findall(r"^\|[-:| ]+\|$", entry.table, re.M)), "tables are tables"
         assert "&lt;table" not in page + overview
         assert (site / "pictures" / entry.picture).is_file()
-
-
-def test_numbers_tables_and_pictures_of_a_run_are_kept(builder, tmp_path, monkeypatch):
-    import record
-    from PIL import Image
-
-    (tmp_path / "script.py").write_text(
-        "import sys\nprint('words, not a number: none')\nprint('error, 3: of 4: 1.5e-3')\nprint('| a | b |')\n"
-        "print('|---|---|'); print('| 1 | 2 |'); print('| c |'); print('|---|'); print('| 3 |')\n"
-        "from PIL import Image\nImage.effect_noise((250, 200), 60).save(sys.argv[-1] + '/p.png')\n"
-    )
-    monkeypatch.setattr(builder.gallery, "ROOT", tmp_path)
-    result = record.run(builder.gallery.Entry("name", "script.py", "p.png"), {}, tmp_path)
-    assert result["numbers"] == {"error, 3: of 4": "1.5e-3"}
-    assert result["table"] == "| a | b |\n|---|---|\n| 1 | 2 |\n\n| c |\n|---|\n| 3 |", "two tables"
-    assert 0 <= result["seconds"] < 60
-    record.compress(tmp_path / "p.png", tmp_path / "small.png")
-    assert (tmp_path / "small.png").stat().st_size <= LARGEST
-    Image.effect_noise((1600, 1600), 90).save(tmp_path / "p.png")
-    with pytest.raises(ValueError, match="draw fewer points"):
-        record.compress(tmp_path / "p.png", tmp_path / "small.png")

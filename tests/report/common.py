@@ -107,20 +107,9 @@ def invariant() -> tuple[Any, Any]:
     return dsp.InvariantRegressor(dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)).fit(x, y), x
 
 
-def classifier() -> tuple[Any, Any]:
-    x = SAMPLES["sphere"].draw(400, 3, 0.0, rng())
-    y = np.where(x.prod(axis=1) > 0, "above", "below")
-    return dsp.InvariantClassifier(dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)).fit(x, y), x
-
-
 def sdp() -> tuple[Any, Any]:
     x = SAMPLES["two-moons"].draw(200, 2, 0.05, rng())
     return dsp.SDPEmbedding(0.3, random_state=0).fit(x), x
-
-
-def diffusion() -> tuple[Any, Any]:
-    x = rng().standard_normal((300, 3))
-    return dsp.DiffusionMap(1.0, n_components=3).fit(x), x
 
 
 def moments() -> tuple[Any, Any]:
@@ -131,7 +120,7 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     made.__name__: made
     for made in (
         *(plane, moons, line, many, lattice, transfer, turning, cross, field, graph),
-        *(hermite, invariant, classifier, sdp, diffusion, moments),
+        *(hermite, invariant, sdp, moments),
     )
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import daskspectral as dsp
 from daskspectral.cli import main
 from daskspectral.data import lease as leasing
 from daskspectral.data.door import store_at
-from daskspectral.data.folder import Directory, Folder, Prefix
+from daskspectral.data.folder import Prefix
 from daskspectral.data.lease import Lease
 from daskspectral.data.readers import open_zarr
 from daskspectral.data.remote import using
@@ -121,40 +120,3 @@ def test_two_runs_do_not_write_to_one_url(server: Server, monkeypatch: pytest.Mo
         monkeypatch.setattr(leasing, "_started", lambda pid: "later")  # the first run died, as far as can be seen
         second()
     assert opened(server, url) == []
-
-
-@pytest.mark.parametrize("kind", ["directory", "memory", pytest.param("s3", marks=pytest.mark.slow)])
-def test_folders(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    options = request.getfixturevalue("server").options if kind == "s3" else None
-    places = {"directory": tmp_path / "f", "s3": "s3://data/deep/f", "memory": f"memory://{tmp_path.name}/f"}
-    with using(options):
-        folder: Folder = Directory(tmp_path / "f") if kind == "directory" else Prefix(str(places[kind]))
-        assert str(folder) == str(places[kind])
-        assert (folder.exists, folder.names()) == (False, [])
-        folder.make()
-        folder.create(".one", b"1")
-        assert folder.exists
-        with pytest.raises(FileExistsError):
-            folder.create(".one", b"2")
-        for call in (folder.read, folder.touch, folder.changed):
-            with pytest.raises(FileNotFoundError):
-                call(".two")
-        changed = folder.changed(".one")
-        time.sleep(1.1)  # the clock of an object store has whole seconds
-        folder.touch(".one")
-        assert folder.read(".one") == b"1"
-        assert changed < folder.changed(".one") <= folder.now()
-        with create_group(folder.place("x.zarr")) as group:
-            group.create_array("a/b", data=np.arange(3))
-        assert folder.published("x.zarr")
-        assert not folder.is_store()
-        folder.rename("x.zarr", "y.zarr")
-        assert sorted(folder.names()) == [".one", "y.zarr"]
-        assert folder.holds("y.zarr/zarr.json")
-        for _ in range(2):
-            folder.delete_store("y.zarr")
-            folder.delete(".one")
-        assert folder.names() == []
-        with folder.alone():
-            folder.leave()
-        assert not folder.exists
