@@ -9,7 +9,7 @@ import dask
 import numpy as np
 import pytest
 from dask.utils import key_split
-from distributed import Client, LocalCluster, span, worker_client
+from distributed import Client, LocalCluster, span
 
 import daskspectral as dsp
 from daskspectral.engine import plan as planning
@@ -28,11 +28,6 @@ def fitted() -> np.ndarray:
     return np.array(model().fit(X, progress=False).eigenvalues_)
 
 
-def with_worker_client() -> np.ndarray:
-    with worker_client():
-        return fitted()
-
-
 def on_own_threads() -> np.ndarray:
     with dask.config.set(scheduler="threads", num_workers=2):
         return fitted()
@@ -49,7 +44,7 @@ def events(client: Client) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", [fitted, with_worker_client, on_own_threads])
+@pytest.mark.parametrize("task", [fitted, on_own_threads])
 def test_a_fit_in_a_task_leaves_its_thread_to_its_own_tasks(task: Any, wanted: Any) -> None:
     with local_cluster(n_workers=1) as one_thread, Client(one_thread) as client:
         before = len(events(client))

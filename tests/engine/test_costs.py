@@ -8,42 +8,21 @@ import pytest
 from daskspectral.engine.costs import Costs, Unpredictable, Work
 
 COSTS = Costs(
-    start=0.5,
-    rows=1e-7,
-    columns=1e-8,
-    distances=1e-10,
+    **{"start": 0.5, "rows": 1e-7, "columns": 1e-8, "distances": 1e-10, "single": 0.5},
+    **{"entries": 1e-9, "task": 1e-3, "scheduler": 2e-3, "sending": 1e-9, "reading": 2e-9, "sampling": 1e-8},
+    **{"choice": 6.0, "apart": 0.5, "slowdown": 1.5, "threads": 3},
     values={"Gaussian slope": 2e-9, "Matern 1.5": 5e-9, "along": 3e-9},
     syrk={"100": 4e-11, "400": 1e-11},
     gemm={"100": 8e-11, "400": 2e-11},
     modes={"nufft 2 100": 1e-7, "nufft 2 300": 3e-7},
-    single=0.5,
-    entries=1e-9,
-    task=1e-3,
-    scheduler=2e-3,
-    sending=1e-9,
-    reading=2e-9,
-    sampling=1e-8,
-    choice=6.0,
-    apart=0.5,
-    slowdown=1.5,
     solve={"symmetric 100": 0.1, "symmetric 400": 6.4, "lattice 2 900": 3.0},
-    threads=3,
     machine={"cores": 3},
 )
 WORK = Work(
-    n=10**6,
-    d=4,
-    p=200,
-    tasks=50,
-    groups=10,
-    forms=2,
+    **{"n": 10**6, "d": 4, "p": 200, "tasks": 50, "groups": 10, "forms": 2, "row_bytes": 16.0, "sampled": 2000},
+    **{"along": 2.0, "syrk": 3.0, "gemm": 1.0},
     solver="symmetric",
     kernels={"Gaussian slope": 1.0, "Matern 1.5": 0.5},
-    along=2.0,
-    syrk=3.0,
-    gemm=1.0,
-    row_bytes=16.0,
-    sampled=2000,
 )
 
 

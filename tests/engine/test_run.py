@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -189,19 +190,11 @@ def failing_task(error: BaseException, row: int = 1234) -> Any:
     return Fail()
 
 
-@pytest.mark.parametrize(
-    ("error", "scheduler"),
-    [
-        (ZeroDivisionError, "synchronous"),
-        (ZeroDivisionError, "own pool"),
-        pytest.param(ZeroDivisionError, "cluster", marks=pytest.mark.slow),
-        (KeyboardInterrupt, "synchronous"),
-        (KeyboardInterrupt, "threads 5"),
-    ],
-)
-def test_errors_of_a_task_come_through(error: type[BaseException], scheduler: str, scheduling: Scheduling) -> None:
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_errors_of_a_task_come_through(scheduler: str, scheduling: Scheduling) -> None:
+    errors = [ZeroDivisionError] if scheduler == "cluster" else [ZeroDivisionError, KeyboardInterrupt]
     with scheduling(scheduler):
-        for x in (X, da.from_array(X, chunks=(90, 2))):
+        for x, error in product((X, da.from_array(X, chunks=(90, 2))), errors):
             with pytest.raises(error, match="of the task"):
                 run_of(x).reduce(failing_task(error("of the task")))
             assert ours() == []
@@ -232,9 +225,12 @@ def test_interrupt_leaves_nothing_running_and_nothing_written(
     run = Run(open_source(X), Plan(tuple((i, i + 10) for i in range(0, N, 10)), epoch=100))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with scheduling(scheduler), pytest.raises(KeyboardInterrupt):
-            with create_array(tmp_path / "y.zarr", X.shape, float, chunk_rows=10) as out:
-                run.map(Slow(), out=str(out.store.root))  # type: ignore[attr-defined]
+        with (
+            scheduling(scheduler),
+            pytest.raises(KeyboardInterrupt),
+            create_array(tmp_path / "y.zarr", X.shape, float, chunk_rows=10) as out,
+        ):
+            run.map(Slow(), out=str(out.store.root))  # type: ignore[attr-defined]
     finally:
         signal.signal(signal.SIGINT, before)
     finished = len(calls)

@@ -21,35 +21,25 @@ summary wbr blockquote"""
 
 
 class Page(HTMLParser):
-    """What a page has: tags, anchors, links, pictures, and its text without styles and scripts."""
+    """What a page has: tags, anchors, links, pictures."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.path = path
         self.tags: set[str] = set()
         self.anchors: list[str] = []
         self.links: list[str] = []
         self.files: list[str] = []
-        self.text = ""
-        self._silent = False
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         given = dict(attrs)
-        self._silent = tag in ("style", "script")
         if given.get("id"):
             self.anchors.append(str(given["id"]))
         if tag == "a":
             self.links.append(str(given.get("href")))
         if given.get("src"):
             self.files.append(str(given["src"]))
-
-    def handle_endtag(self, tag: str) -> None:
-        self._silent = False
-
-    def handle_data(self, data: str) -> None:
-        self.text += "" if self._silent else data
 
 
 DOCSTRING = """A form <f, L g> of f * g * h, and [0, 1](x).

@@ -50,13 +50,8 @@ class Server:
     @property
     def client(self) -> Any:
         """A client that looks past what is tested."""
-        return boto3.client(
-            "s3",
-            endpoint_url=self.url,
-            region_name="us-east-1",
-            aws_access_key_id=self.key,
-            aws_secret_access_key=self.secret,
-        )
+        keys = {"aws_access_key_id": self.key, "aws_secret_access_key": self.secret}
+        return boto3.client("s3", endpoint_url=self.url, region_name="us-east-1", **keys)
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """The objects of the bucket that may be read."""

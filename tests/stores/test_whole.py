@@ -107,16 +107,12 @@ def test_the_metadata_are_the_last_object(server: Server, monkeypatch: pytest.Mo
 
 
 def test_two_runs_do_not_write_to_one_url(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = "s3://data/x.zarr"
-
-    def second() -> None:
-        Lease.take(Prefix(url), 20.0, "the output")
-
+    url, other = "s3://data/x.zarr", "s3://data/y.zarr"
     live = rf"the output {url} is in use by another run: process {os.getpid()} on .*, since 20"
     with using(server.options), create_array(url, (4,), "f8"), pytest.raises(OSError, match=live):
-        second()
-    told = rf"the output {url} was taken over by another run"
-    with using(server.options), pytest.raises(OSError, match=told), create_array(url, (4,), "f8"):  # noqa: PT012
+        Lease.take(Prefix(url), 20.0, "the output")
+    told = rf"the output {other} was taken over by another run"
+    with using(server.options), pytest.raises(OSError, match=told), create_array(other, (4,), "f8"):  # noqa: PT012
         monkeypatch.setattr(leasing, "_started", lambda pid: "later")  # the first run died, as far as can be seen
-        second()
-    assert opened(server, url) == []
+        Lease.take(Prefix(other), 20.0, "the output")
+    assert opened(server, other) == []
