@@ -28,14 +28,6 @@ def of(bars: Bars, name: str) -> int:
     return total
 
 
-def test_the_bar_of_a_fit_and_of_an_update_has_the_rows_that_are_read(bars: Bars) -> None:
-    for kind in (np.asarray, blocks):
-        fitted = model().fit(kind(X[:2000]), progress=True)
-        assert of(bars, "fit") == 2000
-        fitted.update(kind(X), progress=True)
-        assert of(bars, "fit") == 1000
-
-
 def test_the_bars_of_rows_that_are_skipped_of_pairs_and_of_a_resumed_run(bars: Bars, tmp_path: Path) -> None:
     broken = X.copy()
     broken[::7, 1] = np.nan
@@ -47,6 +39,8 @@ def test_the_bars_of_rows_that_are_skipped_of_pairs_and_of_a_resumed_run(bars: B
     for _ in range(2):
         fitted = model().fit(X, checkpoint=tmp_path / "run", checkpoint_every=0, progress=True)
         assert of(bars, "fit") == N
+    fitted.update(np.concatenate([X, X[:1000]]), progress=True)
+    assert of(bars, "fit") == 1000
     fitted.transform(X, out=tmp_path / "out.zarr", progress=True)
     assert of(bars, "transform") == N
 
