@@ -7,14 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+from tests.deploy.common import DEPLOY, called
+
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("dask_jobqueue") is None,
     reason="dask-jobqueue is not installed (pip install daskspectral[hpc])",
@@ -54,75 +54,24 @@ def worker_job(system: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *word
 def test_a_worker_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = ["--queue", "long", "--account", "abc", "--directive", "-l place=excl", "--prologue", "module load gcc"]
     lines = worker_job("pbs", tmp_path, monkeypatch, *own)
-    assert lines[0].startswith("#!")
-    for directive in (
-        "-N daskspectral-worker",
-        "-q long",
-        "-A abc",
-        "-l select=1:ncpus=6:mem=12GB",
-        "-l walltime=02:00:00",
-        "-l place=excl",
-    ):
+    resources = ["-l select=1:ncpus=6:mem=12GB", "-l walltime=02:00:00", "-l place=excl"]
+    for directive in ("-N daskspectral-worker", "-q long", "-A abc", *resources):
         assert f"#PBS {directive}" in lines
     last = lines[-1]
-    before = lines[: lines.index(last)]
     for export in ("module load gcc", "export OPENBLAS_NUM_THREADS=1", "export OMP_NUM_THREADS=1"):
-        assert export in before  # before the worker starts
+        assert export in lines[:-1]  # before the worker starts
     assert sys.executable in last
     assert "--nthreads 6" in last
     assert "--lifetime 6900s" in last  # five minutes less than the job
 
 
-def test_a_gpu_for_each_worker_on_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "#SBATCH --gres=gpu:1" in worker_job(
-        "slurm", tmp_path, monkeypatch, "--device", "cuda", "--directive=--qos=low"
-    )
-    for words in ([], ["--device", "cpu"]):
-        assert not [line for line in worker_job("slurm", tmp_path, monkeypatch, *words) if "gres" in line]
-
-
-@pytest.mark.parametrize(("device", "told"), [("cuda", ["--device", "cuda"]), (None, [])])
-def test_the_fit_is_told_of_the_device(device: str | None, told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    module = script("slurm")
-    import batch
-
-    lines: list[list[str]] = []
-    monkeypatch.setattr(batch, "running", lambda of, options: nullcontext())
-    monkeypatch.setattr(batch.cli, "main", lines.append)
-    words = ["--cores", "4", "--memory", "12GB", "--checkpoint", "/c", *told, "points.zarr", "--out", "m.zarr"]
-    assert CliRunner().invoke(module.main, words, catch_exceptions=False).exit_code == 0
-    assert lines == [["--verbose", "fit", "points.zarr", "--out", "m.zarr", *told, "--checkpoint", "/c"]]
-    if device:
-        refused = CliRunner().invoke(module.main, ["--processes", "2", *words])
-        assert refused.exit_code == 2
-        assert "one GPU for each worker job" in refused.output
-
-
-def test_the_same_worker_on_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_job_on_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = worker_job("slurm", tmp_path, monkeypatch, "--partition", "cpu", "--directive=--qos=low")
     for directive in ("-p cpu", "--cpus-per-task=6", "-t 02:00:00", "--qos=low"):
         assert f"#SBATCH {directive}" in lines
-    assert "export OPENBLAS_NUM_THREADS=1" in lines
+    assert not [line for line in lines if "gres" in line]
     assert "--nthreads 6" in lines[-1]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--memory", "1GB", "--checkpoint", "c", "x.zarr"], "Missing option '--cores'"),
-        (["--cores", "1", "--memory", "1GB", "x.zarr"], "Missing option '--checkpoint'"),
-        (["--cores", "1", "--memory", "1GB", "--checkpoint", "c", "--walltime", "1h", "x.zarr"], "[days-]HH:MM:SS"),
-        (
-            ["--cores", "1", "--memory", "1GB", "--checkpoint", "c", "--workers-min", "9", "--workers-max", "3", "x"],
-            "--workers-min is more than --workers-max",
-        ),
-    ],
-)
-def test_wrong_use(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(script("pbs").main, words)
-    assert done.exit_code == 2
-    assert message in done.output
+    assert "#SBATCH --gres=gpu:1" in worker_job("slurm", tmp_path, monkeypatch, "--device", "cuda")
 
 
 FIT = """
@@ -135,8 +84,9 @@ sys.exit(int(os.environ["STATUS"]))
 """
 
 
-@pytest.mark.parametrize(("length", "status", "again"), [(0, 0, False), (0, 1, False), (60, 138, True)])
-def test_the_driver(length: int, status: int, again: bool, tmp_path: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(("length", "status"), [(0, 1), (60, 138)])
+def test_the_driver(length: int, status: int, tmp_path: Path) -> None:
     """It hands on the lines of a file; when its time is up, it submits another that goes on."""
     folder = tmp_path / "a folder"
     folder.mkdir()
@@ -146,27 +96,16 @@ def test_the_driver(length: int, status: int, again: bool, tmp_path: Path) -> No
     submitted.write_text('#!/bin/sh\nprintf "%s\\n" "$@" "$ARGUMENTS" > submitted\n')
     submitted.chmod(0o755)
     (folder / "python").symlink_to(sys.executable)
-    environment = os.environ | {
-        "PATH": f"{folder}:{os.environ['PATH']}",
-        "PBS_O_WORKDIR": str(folder),
-        "DASKSPECTRAL_DEPLOY": str(folder),
-        "DASKSPECTRAL_SECONDS": "3",
-        "ARGUMENTS": "run.args",
-        "LENGTH": str(length),
-        "STATUS": str(status),
-    }
-    environment.pop("DASKSPECTRAL_ENV", None)
-    done = subprocess.run([DEPLOY / "pbs" / "driver.pbs"], env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == status, done.stderr
+    environment = {k: v for k, v in os.environ.items() if k not in ("DASKSPECTRAL_ENV", "ARGUMENTS")}
+    environment |= {"PATH": f"{folder}:{os.environ['PATH']}", "PBS_O_WORKDIR": str(folder)}
+    environment |= {"DASKSPECTRAL_DEPLOY": str(folder), "DASKSPECTRAL_SECONDS": "3"}
+    given = environment | {"ARGUMENTS": "run.args", "LENGTH": str(length), "STATUS": str(status)}
+    called([DEPLOY / "pbs" / "driver.pbs"], given, status=status)
     assert (folder / "called").read_text() == "['--cores', '2', '--prologue', 'module load a,b']\n"
-    assert (folder / "submitted").exists() == again
-    if again:
+    assert (folder / "submitted").exists() == (length > 0)
+    if length:
         names = "ARGUMENTS,DASKSPECTRAL_DEPLOY,DASKSPECTRAL_SECONDS"
         assert (folder / "submitted").read_text().splitlines() == ["-v", names, f"{folder}/driver.pbs", "run.args"]
-
-
-def test_the_driver_without_arguments(tmp_path: Path) -> None:
-    environment = {k: v for k, v in os.environ.items() if k != "ARGUMENTS"} | {"PBS_O_WORKDIR": str(tmp_path)}
     done = subprocess.run([DEPLOY / "pbs" / "driver.pbs"], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "give the file of arguments" in done.stderr

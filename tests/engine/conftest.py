@@ -1,27 +1,43 @@
-"""Points that are stored, and runs of many epochs."""
+"""Points that are stored, runs of many epochs, and the bars of a run."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from tqdm import tqdm
 
 from daskspectral.data.writer import create_array
-from daskspectral.engine import plan as planning
-from daskspectral.passes import folds
+from daskspectral.engine import progress
+from tests.engine.common import CHUNK, SHORT, X
 
 
 @pytest.fixture
-def points(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The array X of the test's module, in chunks of 1000 rows."""
-    path, x = tmp_path / "points.zarr", request.module.X
-    with create_array(path, x.shape, "float64", chunk_rows=1000) as array:
-        array[:] = x
+def points(tmp_path: Path) -> Path:
+    """The array X, in chunks of 1000 rows."""
+    path = tmp_path / "points.zarr"
+    with create_array(path, X.shape, "float64", chunk_rows=CHUNK) as array:
+        array[:] = X
     return path
 
 
 @pytest.fixture
 def short_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("EPOCH", 2), ("TASK_FLOPS", 3e6), ("LEAST_FLOPS", 3e6)):
-        monkeypatch.setattr(planning, name, value)
-    monkeypatch.setattr(folds, "LEAST_JOINED", 1 << 20)
+    for module, name, value in SHORT:
+        monkeypatch.setattr(module, name, value)
+
+
+@pytest.fixture
+def bars(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """Of every bar that was closed: what it was of, its total, and how far it came."""
+    closed: list[tuple[str, int, int]] = []
+
+    class Recorded(tqdm):
+        def close(self) -> None:
+            if not self.disable:
+                closed.append((self.desc, self.total, self.n))
+            super().close()
+
+    monkeypatch.setattr(progress, "tqdm", lambda **options: Recorded(**{**options, "file": io.StringIO()}))
+    return closed

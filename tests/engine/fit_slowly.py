@@ -11,8 +11,7 @@ from pathlib import Path
 
 import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader
-from daskspectral.engine import plan
-from daskspectral.passes import folds
+from tests.engine.common import SHORT, model
 
 plain_read = ZarrReader.read
 
@@ -30,11 +29,8 @@ if __name__ == "__main__":
     points, folder, pause = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs in the background ignores it
     later = sys.argv[4:] == ["later"]
-    plan.EPOCH, plan.TASK_FLOPS, plan.LEAST_FLOPS = 2, 3e6, 3e6
-    folds.LEAST_JOINED = 1 << 20
+    for module, name, value in SHORT:
+        setattr(module, name, value)
     ZarrReader.read = read  # type: ignore[assignment,method-assign]
-    estimator = dsp.SpectralDecomposition(
-        kernel=dsp.kernels.Exponential(1.0), n_landmarks=20, n_components=4, standardize=True, random_state=0
-    )
-    estimator.fit(points, checkpoint=folder / "run.zarr", checkpoint_every=0.0)
-    dsp.save(estimator.moments_, folder / "moments.zarr")
+    fitted = model(standardize=True).fit(points, checkpoint=folder / "run.zarr", checkpoint_every=0.0)
+    dsp.save(fitted.moments_, folder / "moments.zarr")

@@ -1,36 +1,31 @@
-"""Clients of every kind: in a task, in an event loop, set aside by dask's configuration, or not there at all."""
+"""Clients of every kind: in a task, in an event loop, set aside by dask's configuration; and what they are told."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, get_client, worker_client
+from dask.utils import key_split
+from distributed import Client, LocalCluster, span
 
 import daskspectral as dsp
+from daskspectral.engine import plan as planning
+from daskspectral.engine import progress as bars_of
+from daskspectral.engine.progress import Progress
+from daskspectral.engine.scheduler import active_report
+from daskspectral.kernels import Gaussian
 from tests.common import local_cluster
+from tests.engine.common import model
 
-X = np.random.default_rng(4).standard_normal((3000, 2))
+N = 3000
+X = np.random.default_rng(4).standard_normal((N, 2))
 
 
 def fitted() -> np.ndarray:
-    model = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), n_landmarks=20, n_components=4, random_state=0)
-    return np.array(model.fit(X, progress=False).eigenvalues_)
-
-
-def with_worker_client() -> np.ndarray:
-    with worker_client():
-        return fitted()
-
-
-def with_get_client() -> np.ndarray:
-    with get_client().as_current():
-        return fitted()
+    return np.array(model().fit(X, progress=False).eigenvalues_)
 
 
 def on_own_threads() -> np.ndarray:
@@ -44,91 +39,87 @@ def wanted() -> np.ndarray:
         return fitted()
 
 
-@pytest.fixture(scope="module")
-def one_thread() -> Iterator[LocalCluster]:
-    """A worker whose only thread waits for tasks of its own, unless it is left to them."""
-    with local_cluster(n_workers=1) as cluster:
-        yield cluster
+def events(client: Client) -> list[dict[str, Any]]:
+    return [event for _, event in client.get_events("daskspectral")]
 
 
-def stages(client: Client) -> list[str]:
-    return [event["stage"] for _, event in client.get_events("daskspectral")]
-
-
-@pytest.mark.parametrize("task", [fitted, with_worker_client, with_get_client])
-def test_a_fit_in_a_task_leaves_its_thread_to_its_own_tasks(task: Any, one_thread: LocalCluster, wanted: Any) -> None:
-    with Client(one_thread) as client:
-        before = len(stages(client))
-        np.testing.assert_array_equal(client.submit(task, pure=False).result(timeout=60), wanted)
-        assert "fit" in stages(client)[before:]
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [fitted, on_own_threads])
+def test_a_fit_in_a_task_leaves_its_thread_to_its_own_tasks(task: Any, wanted: Any) -> None:
+    with local_cluster(n_workers=1) as one_thread, Client(one_thread) as client:
+        before = len(events(client))
+        for found in client.gather([client.submit(task, pure=False) for _ in range(2)]):
+            np.testing.assert_array_equal(found, wanted)
+        assert bool(events(client)[before:]) == (task is not on_own_threads)
         assert client.submit(abs, -3, pure=False).result(timeout=60) == 3  # the thread is there again
 
 
-def test_two_fits_in_tasks_of_one_thread(one_thread: LocalCluster, wanted: Any) -> None:
-    with Client(one_thread) as client:
-        for found in client.gather([client.submit(fitted, pure=False) for _ in range(2)]):
-            np.testing.assert_array_equal(found, wanted)
-
-
-def test_an_error_in_a_task_gives_the_thread_back(one_thread: LocalCluster) -> None:
-    def failing() -> None:
-        broken = X.copy()
-        broken[7] = np.nan
-        dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), landmarks=X[:5]).fit(broken)
-
-    with Client(one_thread) as client:
-        with pytest.raises(dsp.InvalidRowError, match="row 7 is the first"):
-            client.submit(failing, pure=False).result(timeout=60)
-        assert client.submit(abs, -4, pure=False).result(timeout=60) == 4
-
-
-@pytest.mark.parametrize("scheduler", ["threads", "synchronous", "processes"])
-def test_the_configured_scheduler_comes_before_the_client(scheduler: str, client: Client, wanted: Any) -> None:
-    before = len(stages(client))
-    with dask.config.set(scheduler=scheduler, num_workers=2):
-        np.testing.assert_array_equal(fitted(), wanted)
-    assert len(stages(client)) == before
-
-
-def test_a_task_may_choose_its_own_threads(one_thread: LocalCluster, wanted: Any) -> None:
-    with Client(one_thread) as client:
-        before = len(stages(client))
-        np.testing.assert_array_equal(client.submit(on_own_threads, pure=False).result(timeout=60), wanted)
-        assert len(stages(client)) == before
-
-
-def test_other_ways_to_name_a_scheduler(client: Client, wanted: Any) -> None:
-    with ThreadPoolExecutor(2) as pool, dask.config.set(scheduler=pool):
-        np.testing.assert_array_equal(fitted(), wanted)
-    for scheduler in (client, "distributed"):
-        before = len(stages(client))
-        with dask.config.set(scheduler=scheduler):
+def test_the_configured_scheduler_comes_before_the_client(client: Client, wanted: Any) -> None:
+    for scheduler in ("threads", "synchronous", client, "distributed"):
+        before = len(events(client))
+        with dask.config.set(scheduler=scheduler, num_workers=2):
             np.testing.assert_array_equal(fitted(), wanted)
-        assert "fit" in stages(client)[before:]
-
-
-def test_a_fit_within_a_dask_computation_of_threads(wanted: Any) -> None:
-    np.testing.assert_array_equal(dask.delayed(fitted)().compute(scheduler="threads"), wanted)
-
-
-def test_an_asynchronous_client_says_what_to_do_and_works_from_a_thread(wanted: Any) -> None:
-    async def main() -> None:
-        options: dict[str, Any] = {"processes": False, "dashboard_address": None, "threads_per_worker": 2}
-        async with (
-            LocalCluster(n_workers=1, asynchronous=True, **options) as cluster,
-            Client(cluster, asynchronous=True) as client,
-        ):
-            with pytest.raises(RuntimeError, match=r"asynchronous.*await asyncio\.to_thread\(estimator\.fit, x\)"):
-                fitted()
-            np.testing.assert_array_equal(await asyncio.to_thread(fitted), wanted)
-            assert "fit" in [event["stage"] for _, event in await client.get_events("daskspectral")]
-
-    asyncio.run(main())
+        assert bool(events(client)[before:]) == (scheduler in (client, "distributed"))
 
 
 def test_a_scheduler_that_is_not_there_is_named() -> None:
+    assert active_report() is None
     told = r"no Client active\. Start a dask\.distributed\.Client, or choose another scheduler"
     with pytest.raises(RuntimeError, match=told), dask.config.set(scheduler="distributed"):
         fitted()
-    with pytest.raises(ValueError, match="Expected one of"), dask.config.set(scheduler="thread-pool"):
-        fitted()
+
+
+# -- what a cluster is told of a fit ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("EPOCH", 2), ("TASK_FLOPS", 1e6), ("LEAST_FLOPS", 1e6)):
+        monkeypatch.setattr(planning, name, value)
+
+
+@pytest.mark.usefixtures("many_tasks")
+def test_tasks_and_stages_have_names(cluster: LocalCluster, client: Client, tmp_path: Path) -> None:
+    with span("names"):
+        model(kernel=Gaussian(1.0), standardize=True).fit(X).transform(X, out=tmp_path / "functions.zarr")
+    spans: Any = cluster.scheduler.extensions["spans"].spans.values()
+    stages = [one for one in spans if one.name[:2] == ("names", "daskspectral") and len(one.name) == 3]
+    names = {one.name[2]: {key_split(group.name) for group in one.groups} - {"shared", "state"} for one in stages}
+    assert len(stages) == len(names), "the passes of one stage are one span"
+    assert names == {
+        "standardize": {"standardize", "tree"},
+        "landmarks": {"landmarks", "collect"},
+        "fit": {"sums", "tree"},
+        "transform": {"apply", "collect"},
+    }
+
+
+@pytest.mark.usefixtures("many_tasks")
+def test_events_tell_what_the_bar_shows(
+    client: Client, bars: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bars_of, "REPORTED", 0.0)
+    before = len(events(client))
+    model(kernel=Gaussian(1.0), standardize=True).fit(X, progress=True)
+    told = events(client)[before:]
+    assert [(e["stage"], e["total"], e["done"]) for e in told if e["state"] == "finished"] == bars
+    assert [name for name, *_ in bars] == ["standardize", "landmarks", "fit"]
+    for number in {e["run"] for e in told}:
+        of_one = [e for e in told if e["run"] == number]
+        assert [e["state"] for e in of_one[:1] + of_one[-1:]] == ["started", "finished"]
+        for values in ([e["done"] for e in of_one], [e["seconds"] for e in of_one]):
+            assert values == sorted(values)
+    assert len({e["done"] for e in told if e["stage"] == "fit"}) > 2  # from epoch to epoch
+
+
+def test_a_run_that_fails_and_work_on_the_driver_are_told(client: Client) -> None:
+    broken = X.copy()
+    broken[2500, 0] = np.inf
+    with pytest.raises(dsp.InvalidRowError, match="row 2500"):
+        model(landmarks=X[:15]).fit(broken)
+    last = events(client)[-1]
+    assert (last["stage"], last["state"], last["error"]) == ("fit", "failed", "InvalidRowError")
+    with Progress(40, "training", False, "steps", active_report()) as bar:
+        bar.advance(40, loss="0.5")
+    told = [(e["state"], e["done"], e["unit"], e.get("loss")) for e in events(client)[-2:]]
+    assert told == [("started", 0, "steps", None), ("finished", 40, "steps", "0.5")]

@@ -41,9 +41,9 @@ def line() -> tuple[Any, Any]:
     return spectral(Gaussian(0.3)).fit(x), x
 
 
-def sphere() -> tuple[Any, Any]:
-    x = SAMPLES["sphere"].draw(1500, 3, 0.0, rng())
-    return spectral(Gaussian(1.0), dsp.operators.Laplacian(dsp.manifolds.Sphere(3))).fit(x), x
+def lattice() -> tuple[Any, Any]:
+    x = rng().random((2000, 2))
+    return dsp.SpectralDecomposition(basis=dsp.basis.FourierLattice(4), n_components=5).fit(x), x
 
 
 def many() -> tuple[Any, Any]:
@@ -51,12 +51,14 @@ def many() -> tuple[Any, Any]:
     return spectral(Gaussian(3.0)).fit(x), x
 
 
-def lattice() -> tuple[Any, Any]:
-    x = rng().random((2000, 2))
-    return dsp.SpectralDecomposition(basis=dsp.basis.FourierLattice(4), n_components=5).fit(x), x
+def turning() -> tuple[Any, Any]:
+    t = np.linspace(0, 200 * np.pi, 2001)[:, None]
+    basis = dsp.basis.MonomialBasis(2, 1)
+    x = np.hstack([np.cos(t), np.sin(t)])
+    return dsp.SpectralDecomposition(dsp.operators.Transfer(1, "eigen"), basis=basis, n_components=3).fit(x), x
 
 
-def path(n: int = 6000) -> Any:
+def path(n: int = 4000) -> Any:
     """A trajectory in two wells."""
     noise, x = rng(1).standard_normal((n, 2)), np.zeros((n, 2))
     for i in range(1, n):
@@ -68,13 +70,6 @@ def path(n: int = 6000) -> Any:
 def transfer() -> tuple[Any, Any]:
     x = path()
     return spectral(Gaussian(0.6), dsp.operators.Transfer(10), n_components=4).fit(x), x
-
-
-def turning() -> tuple[Any, Any]:
-    t = np.linspace(0, 200 * np.pi, 2001)[:, None]
-    x = np.hstack([np.cos(t), np.sin(t)])
-    basis = dsp.basis.MonomialBasis(2, 1)
-    return dsp.SpectralDecomposition(dsp.operators.Transfer(1, "eigen"), basis=basis, n_components=3).fit(x), x
 
 
 def cross() -> tuple[Any, Any]:
@@ -95,11 +90,6 @@ def field() -> tuple[Any, Any]:
     return model.fit(data, sample_dims=("time",), latitude="lat", on_invalid="skip"), data
 
 
-def without_folds() -> tuple[Any, Any]:
-    x = rng().standard_normal((400, 2))
-    return spectral(Gaussian(1.0), folds=None).fit(x), x
-
-
 def graph() -> tuple[Any, Any]:
     x = rng().standard_normal((300, 2))
     model = dsp.GraphLaplacian(Gaussian(0.5), Gaussian(1.0), n_components=5, n_landmarks=20, random_state=0)
@@ -117,25 +107,9 @@ def invariant() -> tuple[Any, Any]:
     return dsp.InvariantRegressor(dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)).fit(x, y), x
 
 
-def classifier() -> tuple[Any, Any]:
-    x = SAMPLES["sphere"].draw(400, 3, 0.0, rng())
-    y = np.where(x.prod(axis=1) > 0, "above", "below")
-    return dsp.InvariantClassifier(dsp.manifolds.Sphere(3), dsp.groups.Permutations(3)).fit(x, y), x
-
-
 def sdp() -> tuple[Any, Any]:
     x = SAMPLES["two-moons"].draw(200, 2, 0.05, rng())
     return dsp.SDPEmbedding(0.3, random_state=0).fit(x), x
-
-
-def diffusion() -> tuple[Any, Any]:
-    x = rng().standard_normal((300, 3))
-    return dsp.DiffusionMap(1.0, n_components=3).fit(x), x
-
-
-def kernelised() -> tuple[Any, Any]:
-    x = rng().standard_normal((80, 2))
-    return dsp.KernelEmbedding(random_state=0).fit(x), x
 
 
 def moments() -> tuple[Any, Any]:
@@ -145,8 +119,8 @@ def moments() -> tuple[Any, Any]:
 MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     made.__name__: made
     for made in (
-        *(plane, moons, line, sphere, many, lattice, transfer, turning, cross, field, without_folds, graph),
-        *(hermite, invariant, classifier, sdp, diffusion, kernelised, moments),
+        *(plane, moons, line, many, lattice, transfer, turning, cross, field, graph),
+        *(hermite, invariant, sdp, moments),
     )
 }
 

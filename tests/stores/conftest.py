@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -17,6 +18,7 @@ import s3fs
 import zarr
 from moto.server import ThreadedMotoServer
 
+import daskspectral as dsp
 from daskspectral.data.remote import using
 from daskspectral.data.writer import create_array
 
@@ -48,13 +50,8 @@ class Server:
     @property
     def client(self) -> Any:
         """A client that looks past what is tested."""
-        return boto3.client(
-            "s3",
-            endpoint_url=self.url,
-            region_name="us-east-1",
-            aws_access_key_id=self.key,
-            aws_secret_access_key=self.secret,
-        )
+        keys = {"aws_access_key_id": self.key, "aws_secret_access_key": self.secret}
+        return boto3.client("s3", endpoint_url=self.url, region_name="us-east-1", **keys)
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """The objects of the bucket that may be read."""
@@ -71,7 +68,7 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def running_server() -> Iterator[Server]:
     """The server, for all tests."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     started = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
@@ -91,13 +88,13 @@ def server() -> Iterator[Server]:
         started.stop()
 
 
-@pytest.fixture(autouse=True)
-def environment(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Credentials in the environment alone, an empty bucket."""
-    none = str(tmp_path_factory.getbasetemp() / "none")
+@pytest.fixture
+def server(running_server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Server:
+    """The server with an empty bucket, and credentials in the environment alone."""
+    none = str(tmp_path / "none")
     for name, value in {
-        "AWS_ACCESS_KEY_ID": server.key,
-        "AWS_SECRET_ACCESS_KEY": server.secret,
+        "AWS_ACCESS_KEY_ID": running_server.key,
+        "AWS_SECRET_ACCESS_KEY": running_server.secret,
         "AWS_ENDPOINT_URL_S3": NOWHERE,
         "AWS_CONFIG_FILE": none,
         "AWS_SHARED_CREDENTIALS_FILE": none,
@@ -108,7 +105,8 @@ def environment(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path_factor
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
     forget()
-    server.empty()
+    running_server.empty()
+    return running_server
 
 
 def forget() -> None:
@@ -123,11 +121,7 @@ def forget() -> None:
 
 @pytest.fixture
 def x() -> np.ndarray:
-    """Rows on a ring with some noise."""
-    rng = np.random.default_rng(7)
-    angle = rng.uniform(0, 2 * np.pi, 900)
-    points: np.ndarray = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.1 * rng.standard_normal((900, 2))
-    return points
+    return np.random.default_rng(7).standard_normal((900, 2))
 
 
 @pytest.fixture
@@ -136,8 +130,14 @@ def points(server: Server, x: np.ndarray) -> str:
     return put(server, "s3://data/x.zarr", x)
 
 
-def put(server: Server, url: str, values: np.ndarray) -> str:
+def put(server: Server, url: str, values: np.ndarray, **options: Any) -> str:
     """Write values as a zarr array at a URL, and return it."""
-    with using(server.options), create_array(url, values.shape, values.dtype, chunk_rows=300) as array:
+    with using(server.options), create_array(url, values.shape, values.dtype, chunk_rows=300, **options) as array:
         array[:] = values
     return url
+
+
+def estimator(**changes: Any) -> dsp.SpectralDecomposition:
+    """A small model, with fits of half a second."""
+    settings = {"kernel": dsp.kernels.Gaussian(1.0), "n_landmarks": 20, "n_components": 3, "random_state": 0}
+    return dsp.SpectralDecomposition(**(settings | {"folds": None} | changes))
