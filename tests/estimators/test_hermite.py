@@ -328,15 +328,14 @@ def test_moments_add_and_appended_rows_are_folded_in(fitted: dsp.HermiteRegresso
 
 
 def test_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e4)
-    monkeypatch.setattr(plan_module, "LEAST_TASKS", 100)
-    monkeypatch.setattr(plan_module, "EPOCH", 8)
+    monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e2)
+    monkeypatch.setattr(plan_module, "EPOCH", 4)
     x, y, t = as_path(tmp_path, "x", X), as_path(tmp_path, "y", Y), as_path(tmp_path, "t", T)
-    model = make(standardize=True, folds=3)
+    model = make(standardize=True, folds=None)
     whole, tree = clone(model).fit(x, y, t), Run._tree
 
     def interrupted(self: Run, graph: Any, epoch: range, *names: Any) -> Any:
-        return tree(self, graph, epoch, *names) if epoch.start < 16 or self.description != "fit" else 1 / 0
+        return tree(self, graph, epoch, *names) if epoch.start < 8 or self.description != "fit" else 1 / 0
 
     monkeypatch.setattr(Run, "_tree", interrupted)
     with pytest.raises(ZeroDivisionError):

@@ -32,11 +32,8 @@ Array = NDArray[Any]
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 CASES: dict[str, tuple[Manifold, Group]] = {
-    "two vectors": (Sphere(6), SpecialOrthogonal(3, 2)),
     "identical vectors": (Sphere(6), Generated([FullOrthogonal(3, 2), Exchange(3)])),
-    "axis": (Sphere(3), Product(SpecialOrthogonal(2), Permutations(1))),
     "charges": (Sphere(6), PhaseRotations([1, 1, -2])),
-    "circles": (FlatTorus(3), PhaseRotations([1, -1, 0])),
     "rotations": (SO3(), LieGroup([np.kron(np.pad(TURN, (0, 1)), np.eye(3))])),
     "translations": (PeriodicBox([0, 0], [1, 2]), ContinuousTranslations([[1, -2]])),
     "pair and box": (
@@ -62,7 +59,7 @@ def test_exactly_invariant(name: str, tmp_path: Path) -> None:
     for part in (clone(model), clone(again)):
         np.testing.assert_array_equal(part.fit_moments(model.moments_).predict(x), model.predict(x))
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=5)
     @given(seed=st.integers(0, 2**32))
     def check(seed: int) -> None:
         rng = np.random.default_rng(seed)

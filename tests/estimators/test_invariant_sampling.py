@@ -56,24 +56,27 @@ def projection(**options: Any) -> dsp.InvariantRegressor:
 # -- density -----------------------------------------------------------------------------------------------------------
 
 
-def test_projection_says_how_far_off_it_is_and_weights_put_it_right() -> None:
+def test_projection_says_how_far_off_it_is_and_weights_put_it_right(tmp_path: Path) -> None:
+    """The mean of z is coth(kappa) - 1 / kappa, with sqrt(3) z alone after the constant's level."""
     x = mises_fisher(8000, 2.0, np.random.default_rng(0))
     with pytest.warns(dsp.FitWarning, match=r"the rows are not uniform on Sphere.* are 1 together, .* 0.032\. Means"):
         assert error(projection().fit(x, target(x))) > 0.5
+    with pytest.warns(dsp.FitWarning, match="not uniform"):
+        found = projection().set_params(n_eigenfunctions=4).fit(x, x[:, 0]).uniformity_
+    assert (found.functions, found.uniform, found.likelihood) == (3, False, pytest.approx(0, abs=1e-300))
+    assert found.deviation == pytest.approx(np.sqrt(3) * (1 / np.tanh(2) - 1 / 2), rel=0.03)
+    assert found.chance == pytest.approx(np.sqrt(3 / 8000))
     weighed = projection(density="estimated").fit(x, target(x))
-    assert error(weighed) < 0.06  # of 9 means over 2000 effective rows: 0.06
+    weighed.save(tmp_path / "m.zarr")
+    for model in (weighed, dsp.load(tmp_path / "m.zarr")):
+        assert error(model) < 0.06  # of 9 means over 2000 effective rows: 0.06
     assert weighed.uniformity_.uniform
-    assert error(dsp.InvariantRegressor(S2).fit(x, target(x))) < 1e-4  # least squares needs no weights
-
-
-def test_weights_are_one_over_the_density() -> None:
-    """exp(-kappa z) times sinh(kappa) / kappa, which has the mean 1 over the rows."""
-    x = mises_fisher(20_000, 2.0, np.random.default_rng(1))
-    weights = projection(density="estimated").fit(x, target(x)).moments_.operator.importance
-    exact = np.exp(-2 * NEW[:, 2]) * np.sinh(2) / 2
-    np.testing.assert_allclose(weights(NEW), exact, rtol=0.15)
-    uniform = projection(density="estimated").fit(NEW, target(NEW)).moments_.operator.importance
-    np.testing.assert_allclose(uniform(NEW), 1, atol=0.2)
+    exact = np.exp(-2 * NEW[:, 2]) * np.sinh(2) / 2  # one over the density, of mean 1 over the rows
+    np.testing.assert_allclose(weighed.moments_.operator.importance(NEW), exact, rtol=0.3)
+    with pytest.raises(ValueError, match=r"measured with density='\w+', and this model has density='\w+'; measure"):
+        projection().fit_moments(weighed.moments_)
+    with pytest.warns(dsp.DensityWarning, match="no weights give these rows the means of the uniform probability"):
+        dsp.InvariantRegressor(S2, density="estimated").fit(cap(500, 60, np.random.default_rng(6)), np.arange(500))
 
 
 def test_only_the_density_averaged_over_the_group_counts() -> None:
@@ -85,24 +88,6 @@ def test_only_the_density_averaged_over_the_group_counts() -> None:
         assert model.uniformity_.uniform
         assert model.leverage(NEW).max() < 0.2
         model.predict(NEW)
-
-
-def test_moments_keep_the_density_they_were_measured_with() -> None:
-    x = mises_fisher(2000, 1.0, np.random.default_rng(4))
-    weighed = dsp.InvariantRegressor(S2, n_eigenfunctions=36, density="estimated").fit(x, target(x))
-    plain = dsp.InvariantRegressor(S2, n_eigenfunctions=36).fit(x, target(x))
-    for model, moments in ((plain, weighed.moments_), (weighed, plain.moments_)):
-        with pytest.raises(ValueError, match=r"measured with density='\w+', and this model has density='\w+'; measure"):
-            clone(model).fit_moments(moments)
-    again = clone(weighed).fit_moments(weighed.moments_)
-    np.testing.assert_array_equal(again.predict(NEW), weighed.predict(NEW))
-
-
-def test_a_density_needs_valid_rows() -> None:
-    with pytest.raises(ValueError, match="expected valid rows to estimate a density from, received 50 that are"):
-        dsp.InvariantRegressor(S2, density="estimated", n_eigenfunctions=9).fit(
-            np.full((50, 3), np.nan), np.ones(50), on_invalid="skip"
-        )
 
 
 def test_a_penalty_alone_leaves_the_levels_to_be_chosen() -> None:
@@ -120,63 +105,10 @@ def test_a_penalty_alone_leaves_the_levels_to_be_chosen() -> None:
         assert clone(model).set_params(n_eigenfunctions=int(most)).fit(x, y).cv_ == pytest.approx(score, rel=1e-9)
 
 
-def test_uniformity_is_measured_by_the_means_of_harmonics() -> None:
-    """The mean of z is coth(kappa) - 1 / kappa; with sqrt(3) z alone after the constant's level."""
-    x = mises_fisher(50_000, 1.5, np.random.default_rng(3))
-    with pytest.warns(dsp.FitWarning, match="not uniform"):
-        found = dsp.InvariantRegressor(S2, n_eigenfunctions=4, solver="projection").fit(x, x[:, 0]).uniformity_
-    assert (found.functions, found.uniform, found.likelihood) == (3, False, pytest.approx(0, abs=1e-300))
-    assert found.deviation == pytest.approx(np.sqrt(3) * (1 / np.tanh(1.5) - 1 / 1.5), rel=0.02)
-    assert found.chance == pytest.approx(np.sqrt(3 / 50_000))
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 2**32))
-def test_uniform_rows_give_no_warning(seed: int) -> None:
-    x = S2.sample(500, np.random.default_rng(seed))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = projection(alpha=None).fit(x, target(x))
-        model.predict(NEW)
-    assert model.uniformity_.uniform
-
-
-def test_weights_of_a_density_stay_with_the_model(tmp_path: Path) -> None:
-    """In files, in appended rows, in sums of moments, and in a run that is taken up."""
-    x = mises_fisher(3000, 1.0, np.random.default_rng(4))
-    model = projection(density="estimated").fit(x, target(x), checkpoint=tmp_path / "run")
-    model.save(tmp_path / "m.zarr")
-    loaded = dsp.load(tmp_path / "m.zarr")
-    np.testing.assert_array_equal(loaded.predict(NEW), model.predict(NEW))
-    again = projection(density="estimated").fit(x, target(x), checkpoint=tmp_path / "run")
-    np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
-    more = np.concatenate([x, mises_fisher(3000, 1.0, np.random.default_rng(5))])
-    weights = model.moments_.operator.importance
-    updated = loaded.update(more, target(more))
-    assert updated.moments_.operator.importance == weights
-    a, phi = weights(more), updated.basis_.values(more)
-    expected = phi @ (a * target(more)) / a.sum()
-    np.testing.assert_allclose(np.concatenate(updated.coef_), updated.basis_.coefficients @ expected, atol=1e-10)
-    repeated = np.repeat(x, 2, axis=0)
-    twice = projection(density="estimated").fit(x, target(x), sample_weight=np.full(3000, 2.0))
-    np.testing.assert_allclose(twice.predict(NEW), model.predict(NEW), atol=1e-9)
-    assert error(projection(density="estimated").fit(repeated, target(repeated))) < 0.1
-
-
-def test_rows_in_a_cap_have_no_weights_that_help() -> None:
-    rng = np.random.default_rng(6)
-    for x, message in (
-        (mises_fisher(8000, 5.0, rng), r"the rows say as much as 0.0\d+ of them would if they were uniform"),
-        (cap(2000, 60, rng), "no weights give these rows the means of the uniform probability"),
-    ):
-        with pytest.warns(dsp.DensityWarning, match=message):
-            dsp.InvariantRegressor(S2, density="estimated").fit(x, target(x))
-
-
 # -- places without rows -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [60, 400, 3000])
+@pytest.mark.parametrize("n", [60, 1000])
 def test_rows_far_from_those_of_the_fit_are_counted(n: int) -> None:
     x = cap(n, 30, np.random.default_rng(n))
     model = dsp.InvariantRegressor(S2).fit(x, np.exp(x[:, 0]))
@@ -194,7 +126,7 @@ def test_rows_far_from_those_of_the_fit_are_counted(n: int) -> None:
     np.testing.assert_allclose(lazy.compute(), leverage, rtol=1e-10)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**32), n=st.integers(5, 300))
 def test_leverages_of_the_fit_add_up_to_the_functions(seed: int, n: int) -> None:
     """Each is 1 at most: the diagonal of the hat matrix of the first functions."""
@@ -206,22 +138,6 @@ def test_leverages_of_the_fit_add_up_to_the_functions(seed: int, n: int) -> None
 
 
 # -- weights and scores ------------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 10**6), gradients=st.booleans())
-def test_weight_two_is_the_row_twice_for_what_cross_validation_chooses(seed: int, gradients: bool) -> None:
-    """D, the penalty and the function to 1e-9, with gradients too."""
-    rng = np.random.default_rng(seed)
-    x = S2.sample(80, rng)
-    y, t = target(x) + 0.1 * rng.standard_normal(80), rng.standard_normal((80, 3)) if gradients else None
-    model = dsp.InvariantRegressor(S2, Permutations(3), n_eigenfunctions=81, folds=None)
-    weighted = clone(model).fit(x, y, gradients=t, sample_weight=np.full(80, 2.0))
-    rows = np.repeat(np.arange(80), 2)
-    repeated = clone(model).fit(x[rows], y[rows], gradients=None if t is None else t[rows])
-    assert weighted.alpha_ == pytest.approx(repeated.alpha_, rel=1e-6)
-    assert weighted.gcv_ == pytest.approx(repeated.gcv_, rel=1e-9)
-    np.testing.assert_allclose(weighted.predict(NEW), repeated.predict(NEW), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("solver", ["least_squares", "projection"])
@@ -248,17 +164,9 @@ def test_held_out_score_equals_fits_without_each_fold(solver: str) -> None:
     assert (none.cv_, none.cv_score_, none.cv_score_error_) == (None, None, None)
 
 
-def test_smoothness_is_valid_by_default_whatever_the_dimension() -> None:
-    for d, expected in ((3, 2.0), (4, 2.0), (5, 3.0), (10, 5.5)):
-        x = Sphere(d).sample(50, np.random.default_rng(0))
-        model = dsp.InvariantRegressor(Sphere(d), Permutations(d)).fit(x, x.sum(axis=1))
-        assert model.smoothness_ == expected
-        assert dsp.SobolevRidge(Sphere(d), n_eigenfunctions=50).fit(x, x[:, 0]).score(x, x[:, 0]) > 0.9
-
-
 def test_a_projection_on_the_constant_alone_says_so() -> None:
-    x = S2.sample(15_000, np.random.default_rng(0))
-    with pytest.warns(dsp.FitWarning, match=r"the first 24 eigenfunctions have one invariant function, the constant"):
+    x = S2.sample(5000, np.random.default_rng(0))
+    with pytest.warns(dsp.FitWarning, match=r"the first \d+ eigenfunctions have one invariant function, the constant"):
         dsp.InvariantRegressor(S2, CUBE, solver="projection").fit(x, (x**4).sum(axis=1))
-    dsp.InvariantRegressor(S2, CUBE, solver="projection").fit(x, np.ones(15_000))
+    dsp.InvariantRegressor(S2, CUBE, solver="projection").fit(x, np.ones(5000))
     assert dsp.InvariantRegressor(S2, CUBE).fit(x, (x**4).sum(axis=1)).cv_score_ > 1 - 1e-9
