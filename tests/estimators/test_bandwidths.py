@@ -49,12 +49,6 @@ def test_a_word_is_the_number_that_it_stands_for(name: str, word: str, tmp_path:
     np.testing.assert_array_equal(loaded.transform(X), est.transform(X))
 
 
-def test_columns_are_standardised_first() -> None:
-    x = X * [1.0, 1e6]
-    est = clone(ESTIMATORS["exact"]).set_params(standardize=True).fit(x)
-    assert est.bandwidth_ == pytest.approx(expected((X - X.mean(axis=0)) / X.std(axis=0), "auto"), rel=1e-9)
-
-
 def test_a_run_that_was_stopped_keeps_its_bandwidth(tmp_path: Path) -> None:
     """Without a seed, and drawn from more rows than the sample has."""
     x = make_moons(1500, noise=0.1, random_state=0)[0]
@@ -74,9 +68,3 @@ def test_auto_is_no_narrower_than_landmarks_cover() -> None:
     for word in ("local", expected(X, "auto")):
         with pytest.raises(ValueError, match="are not covered by the 20 landmarks"):
             clone(few).set_params(bandwidth=word).fit(X)
-
-
-def test_equal_rows_choose_nothing() -> None:
-    for est in ESTIMATORS.values():
-        with pytest.raises(ValueError, match="expected rows that differ, received 200 that are all"):
-            clone(est).fit(np.ones((200, 2)))

@@ -70,17 +70,6 @@ def test_landmarks_agree_with_all_points(
     assert make().fit(X).method_ == "lowrank"
 
 
-def test_products_that_are_streamed_or_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The dense matrix and blocks give one answer; kept and streamed blocks give equal bits."""
-    whole = make().fit(X)
-    monkeypatch.setattr(diffusion, "DENSE", 10)
-    kept = make().fit(X)
-    monkeypatch.setattr(diffusion, "available", lambda: 0)
-    streamed = make().fit(X)
-    np.testing.assert_array_equal(kept.embedding_, streamed.embedding_)
-    np.testing.assert_allclose(kept.embedding_, whole.embedding_, atol=1e-11)
-
-
 @pytest.mark.parametrize("method", ["exact", "lowrank"])
 def test_containers(method: str, tmp_path: Path) -> None:
     est = make(method=method).fit(X)

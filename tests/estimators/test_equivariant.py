@@ -25,7 +25,6 @@ from daskspectral.groups import (
 )
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import SO3, Manifold, PeriodicBox, Sphere
-from tests.estimators.common import CONTAINERS
 
 Array = NDArray[Any]
 N = 400
@@ -117,15 +116,6 @@ def test_exactly_equivariant(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("kind", ["dask", "xarray"])
-def test_containers(kind: str, tmp_path: Path) -> None:
-    wrap, given = CONTAINERS[kind]
-    expected, x = make().fit(X, Y), wrap(tmp_path, "x", X)
-    found = make().fit(x, wrap(tmp_path, "y", Y)).predict(x)
-    assert isinstance(found, given)
-    np.testing.assert_allclose(np.asarray(found), expected.predict(X), atol=1e-10)
-
-
 def test_rows_where_the_fit_had_none_are_counted() -> None:
     """By the largest eigenvalue of U(x)^T G^(-1) U(x) / n, with gradients of the same in the scalar case."""
     x = S2.sample(6000, np.random.default_rng(5))
@@ -142,17 +132,6 @@ def test_rows_where_the_fit_had_none_are_counted() -> None:
     assert (found > 1).any()
     with pytest.warns(dsp.TrustWarning, match=rf"{np.count_nonzero(found > 1)} of 6000 rows lie where the fit had no"):
         model.predict(x)
-
-
-def test_few_rows_suffice() -> None:
-    """50 rows without noise: of 3 x 49 functions the 48 elements of the cube leave 4."""
-    x, new = X[:50], S2.sample(500, np.random.default_rng(7))
-    options: dict[str, Any] = {"n_eigenfunctions": 49}
-    found, plain = make(**options).fit(x, field(x)), make(**options, group=None, output=None).fit(x, field(x))
-    errors = [float(np.sqrt(np.mean((f.predict(new) - field(new)) ** 2))) for f in (found, plain)]
-    assert errors[0] < 0.1 * errors[1]
-    assert found.invariant_dimensions_.sum() == 4
-    assert found.score(new, field(new)) > 0.99999
 
 
 def test_saved_updated_cloned(tmp_path: Path) -> None:

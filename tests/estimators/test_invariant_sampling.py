@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.groups import Generated, Permutations, SignFlips
@@ -88,21 +87,6 @@ def test_only_the_density_averaged_over_the_group_counts() -> None:
         assert model.uniformity_.uniform
         assert model.leverage(NEW).max() < 0.2
         model.predict(NEW)
-
-
-def test_a_penalty_alone_leaves_the_levels_to_be_chosen() -> None:
-    """Noise, a penalty next to 0: not all levels that were measured, but those of least cross-validation."""
-    rng = np.random.default_rng(6)
-    x = S2.sample(300, rng)
-    y = x[:, 2] + x[:, 0] * x[:, 1] + 0.3 * rng.standard_normal(300)
-    model = dsp.InvariantRegressor(S2, alpha=1e-12).fit(x, y)
-    curve = model.gcv_curve_
-    assert len(curve) > 5
-    assert (curve[:, 1] == 1e-12).all()
-    assert model.n_eigenfunctions_ == curve[curve[:, 2].argmin(), 0] <= 25
-    assert model.n_eigenfunctions_ < model.basis_.multiplicities.sum()
-    for most, _, score in curve[:3]:
-        assert clone(model).set_params(n_eigenfunctions=int(most)).fit(x, y).cv_ == pytest.approx(score, rel=1e-9)
 
 
 # -- places without rows -----------------------------------------------------------------------------------------------

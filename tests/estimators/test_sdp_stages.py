@@ -9,7 +9,6 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import daskspectral as dsp
@@ -69,20 +68,6 @@ def test_a_kernel_that_holds_few_columns(method: str) -> None:
     assert found.embedding_.shape == (60, 2)
 
 
-@pytest.mark.slow
-def test_ten_columns_tell_digits_apart() -> None:
-    """Five nearest neighbours: .98 with ten columns, .77 with the optimum's own at half the median distance."""
-    x, y = load_digits(return_X_y=True)
-    chosen = np.random.default_rng(0).permutation(len(x))[:900]
-    x, y = x[chosen], y[chosen]
-    found = make(12.0, n_components=10, tolerance=1e-6).fit(x)
-    squares = np.sum((found.embedding_[:, None] - found.embedding_) ** 2, axis=2)
-    np.fill_diagonal(squares, np.inf)
-    near = np.argsort(squares, axis=1)[:, :5]
-    votes = (y[near][:, :, None] == np.arange(10)).sum(axis=1).argmax(axis=1)
-    assert np.mean(votes == y) > 0.96
-
-
 @pytest.mark.parametrize(("p", "least"), [(30, 0.01), (80, 0.0)])
 def test_the_error_of_landmarks_is_estimated(p: int, least: float) -> None:
     """Against the optimum over all points."""
@@ -126,13 +111,6 @@ def test_a_wrong_gram_matrix_does_not_read_as_a_clean_answer() -> None:
         make(0.5, "lowrank", n_landmarks=38).fit(moons(400))
     with pytest.warns(TrustWarning, match="more than accuracy=1e-12"):
         make(0.7, "lowrank", n_landmarks=100, accuracy=1e-12).fit(moons(400))
-
-
-def test_invalid_rows_count_for_nothing_where_landmarks_do_not_cover() -> None:
-    x = moons(200)
-    z = np.concatenate([x, np.full((200, 2), np.nan)])
-    model = make(0.5, "lowrank", n_landmarks=60, accuracy=1.0)
-    assert model.fit(x).extension_.share == model.fit(z, on_invalid="skip").extension_.share == 1.0
 
 
 def test_the_sparse_kernel_is_the_kernel_without_small_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
