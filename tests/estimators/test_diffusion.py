@@ -12,10 +12,13 @@ import scipy.linalg
 import xarray as xr
 import zarr
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.datasets import make_moons
 
 import daskspectral as dsp
+from daskspectral.data.source import open_source
 from daskspectral.estimators import diffusion
+from daskspectral.passes.bandwidth import chosen_bandwidth
 from tests.common import written
 
 Array = NDArray[Any]
@@ -125,16 +128,58 @@ def test_bandwidths_beyond_the_data() -> None:
         make(bandwidth=1e-4).fit(X)
 
 
+# -- bandwidths, of the SDP as well ------------------------------------------------------------------------------------
+
+
+Z = make_moons(200, noise=0.1, random_state=0)[0]
+ESTIMATORS: dict[str, Any] = {
+    "exact": dsp.SDPEmbedding(method="exact", tolerance=1e-6, random_state=0),
+    "lowrank": dsp.SDPEmbedding(method="lowrank", n_landmarks=150, tolerance=1e-6, random_state=0),
+    "diffusion": dsp.DiffusionMap(random_state=0),
+    "kernel embedding": dsp.KernelEmbedding(random_state=0),
+    "diffusion at landmarks": dsp.DiffusionMap(method="lowrank", n_landmarks=150, random_state=0),
+}
+
+
+def expected(x: Array, word: str) -> float:
+    return chosen_bandwidth(open_source(x), word, 0, on_invalid="raise", progress=False)
+
+
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_components": 300}, r"X has 300 rows, and n_components=300 needs one more"),
-        ({"time": -1}, r"time must be a number of 0 or more"),
-        ({"alpha": None}, r"alpha must be a number of 0 or more"),
-        ({"method": "lowrank", "n_landmarks": 3}, r"3 landmarks are too few for n_components=3"),
-        ({"method": "lowrank", "landmarks": np.ones((5, 3))}, r"array \(p, 2\)"),
-    ],
+    ("name", "word"),
+    [("exact", "auto"), ("exact", "local"), ("lowrank", "median"), ("diffusion", "auto"), ("kernel embedding", "auto")],
 )
-def test_bad_parameters(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(**changes).fit(X)
+def test_a_word_is_the_number_that_it_stands_for(name: str, word: str, tmp_path: Path) -> None:
+    est = clone(ESTIMATORS[name]).set_params(bandwidth=word).fit(Z)
+    assert est.bandwidth == word
+    assert est.bandwidth_ == pytest.approx(expected(Z, word), rel=1e-12)
+    number = clone(est).set_params(bandwidth=est.bandwidth_).fit(Z)
+    assert number.bandwidth_ == est.bandwidth_
+    np.testing.assert_allclose(est.spectrum_, number.spectrum_, rtol=1e-9)
+    in_blocks = clone(est).fit(da.from_array(Z, chunks=(70, 1)))
+    assert in_blocks.bandwidth_ == est.bandwidth_
+    dsp.save(est, tmp_path / "model.zarr")
+    loaded = dsp.load(tmp_path / "model.zarr")
+    assert loaded.bandwidth_ == est.bandwidth_
+    np.testing.assert_array_equal(loaded.transform(Z), est.transform(Z))
+
+
+def test_a_run_that_was_stopped_keeps_its_bandwidth(tmp_path: Path) -> None:
+    """Without a seed, and drawn from more rows than the sample has."""
+    x = make_moons(1500, noise=0.1, random_state=0)[0]
+    options = {"bandwidth": "median", "method": "lowrank", "n_landmarks": 100, "tolerance": 1e-6}
+    one = dsp.SDPEmbedding(**options).fit(x, checkpoint=tmp_path / "run")
+    again = dsp.SDPEmbedding(**options).fit(x, checkpoint=tmp_path / "run")
+    assert again.bandwidth_ == one.bandwidth_
+    np.testing.assert_array_equal(again.spectrum_, one.spectrum_)
+
+
+def test_auto_is_no_narrower_than_landmarks_cover() -> None:
+    """Twenty landmarks cover two moons at a multiple of the bandwidth alone; other words are taken as they are."""
+    few = clone(ESTIMATORS["diffusion at landmarks"]).set_params(n_landmarks=20)
+    ratio = clone(few).fit(Z).bandwidth_ / expected(Z, "auto")
+    assert ratio > 1
+    assert 2 * np.log2(ratio) == pytest.approx(round(2 * np.log2(ratio)), abs=1e-9)
+    for word in ("local", expected(Z, "auto")):
+        with pytest.raises(ValueError, match="are not covered by the 20 landmarks"):
+            clone(few).set_params(bandwidth=word).fit(Z)

@@ -19,10 +19,9 @@ from daskspectral.engine import Run
 from daskspectral.engine import plan as planning
 from daskspectral.errors import FitWarning
 from daskspectral.estimators import hermite
-from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Periodic
+from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.passes import pilot as pilots
 from daskspectral.passes import regression
-from daskspectral.passes.pilot import Pilot
 from tests.estimators.common import as_path
 
 Array = NDArray[Any]
@@ -86,17 +85,6 @@ def test_gradients_count_by_their_weight() -> None:
     assert one.cv_score_ == pytest.approx(1 - one.cv_ / spread)
 
 
-def test_generalised_cross_validation_by_name_and_without_folds() -> None:
-    model = clone(AUTO).set_params(kernel=Gaussian(0.5))
-    named, without, by_folds = (clone(model).set_params(**o).fit(X, Y) for o in ({"alpha": "gcv"}, {"folds": None}, {}))
-    np.testing.assert_allclose([named.alpha_, named.gcv_], [without.alpha_, without.gcv_], rtol=1e-3)
-    assert named.alpha_ != by_folds.alpha_
-    assert named.gcv_ <= by_folds.gcv_
-    assert (without.cv_, without.cv_score_, without.cv_curve_) == (None, None, None)
-    assert named.cv_ >= by_folds.cv_ * (1 - 1e-3)
-    assert "generalised cross-validation" in describe(without)
-
-
 # -- the kernel --------------------------------------------------------------------------------------------------------
 
 
@@ -145,41 +133,6 @@ def test_the_table_is_sorted_and_its_errors_are_those_of_refits(fitted: dsp.Herm
     text = describe(fitted)
     assert f"chosen      {fitted.kernel_}, best of {len(fitted.choice_)} on 120 rows" in text
     assert f"held out    {fitted.cv_score_:.4g} R^2, squared error {fitted.cv_:.4g}, 10 folds" in text
-
-
-def test_gradients_ask_for_a_smoother_kernel(fitted: dsp.HermiteRegressor) -> None:
-    model = clone(AUTO).fit(X, Y, T)
-    assert all(c.values.shape == (2,) for c in model.choice_.candidates)
-    for one, smoothness in ((model, "nu=2.5"), (fitted, "nu=1.5")):
-        kernels = {c.kernel for c in one.choice_.candidates}
-        assert {k.partition("(")[0] for k in kernels} == {"Gaussian", "Matern"}
-        assert all(smoothness in k for k in kernels if k.startswith("Matern"))
-
-
-@pytest.mark.parametrize("kernel", [Exponential("auto"), Gaussian("auto") + 0.5 * Exponential(0.3)], ids=str)
-def test_the_scale_of_a_kernel_alone(kernel: Kernel) -> None:
-    model = dsp.HermiteRegressor(kernel, random_state=0).fit(X, Y)
-    assert type(model.kernel_) is type(kernel)
-    assert not model.kernel_.automatic
-    assert len({c.kernel for c in model.choice_.candidates}) == len(model.choice_) >= len(regression.FACTORS)
-
-
-def test_blocks_are_blocks_of_the_pilot_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Pilot] = []
-    draw = Pilot.draw
-
-    def spied(*args: Any, **options: Any) -> Pilot:
-        drawn.append(draw(*args, **options))
-        return drawn[-1]
-
-    monkeypatch.setattr(Pilot, "draw", spied)
-    labels = np.arange(120) // 60
-    for folds in ("blocks", 10, labels):
-        dsp.HermiteRegressor(Gaussian("auto"), folds=folds, random_state=0).fit(X, Y)
-    changes = [np.count_nonzero(np.diff(one.fold)) for one in drawn]
-    assert changes[0] == 9
-    assert changes[1] > 60
-    np.testing.assert_array_equal(drawn[2].fold, labels)
 
 
 # -- the same again ----------------------------------------------------------------------------------------------------
@@ -271,11 +224,3 @@ def test_values_far_from_zero_and_columns_of_other_units_are_told() -> None:
         warnings.simplefilter("error", FitWarning)
         scaled = clone(model).set_params(standardize=True).fit(x, y)
     assert scaled.cv_score_ > raw.cv_score_ + 0.1
-
-
-def test_the_scale_of_a_kernel_that_is_not_there() -> None:
-    for model in (dsp.HermiteRegressor(), dsp.SpectralDecomposition(kernel=None)):
-        with pytest.raises(ValueError, match=r"the scale of kernel=('auto'|None), which is no object yet: give one"):
-            model.set_params(kernel__scale=0.5)
-        model.set_params(kernel=Gaussian(1.0), kernel__scale=0.5)
-        assert model.kernel == Gaussian(0.5)

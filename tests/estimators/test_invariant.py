@@ -21,12 +21,16 @@ from daskspectral.engine import Run
 from daskspectral.engine import plan as plan_module
 from daskspectral.groups import (
     Automorphisms,
+    ContinuousTranslations,
     Cyclic,
+    Exchange,
+    FullOrthogonal,
     Generated,
     Group,
     Isometry,
     Orthogonal,
     Permutations,
+    PhaseRotations,
     Product,
     Rotations,
     SignFlips,
@@ -153,6 +157,9 @@ CASES: dict[str, tuple[Manifold, Group | None]] = {
         Generated([Translations([[2 * np.pi / 5, 0]]), Automorphisms([[[0, 1], [-1, 0]]])]),
     ),
     "rotations, conjugated": (SO3(), Orthogonal([np.kron(TURN, TURN)])),
+    "identical vectors": (Sphere(6), Generated([FullOrthogonal(3, 2), Exchange(3)])),
+    "charges": (Sphere(6), PhaseRotations([1, 1, -2])),
+    "translations": (PeriodicBox([0, 0], [1, 2]), ContinuousTranslations([[1, -2]])),
     "product with angles": (ProductManifold(S2, PeriodicBox([0], [1])), Product(SignFlips(3), Translations([[0.25]]))),
 }
 
@@ -226,24 +233,6 @@ def test_least_squares_chooses_among_invariant_functions(
     assert (model.basis_.multiplicities.sum(), model.basis_.size) == (most, invariant)
 
 
-@pytest.mark.slow
-def test_levels_are_added_while_they_help() -> None:
-    """Peaks at the corners of an octahedron; they take degrees far above those of the first 1000 functions."""
-
-    def peaks(x: Array) -> Array:
-        return np.asarray(np.exp(60 * ((x**4).sum(axis=1) - 1)))
-
-    cube = Generated([Permutations(3), SignFlips(3)])
-    x, new = (S2.sample(n, np.random.default_rng(n)) for n in (1500, 500))
-    chosen, few = (dsp.InvariantRegressor(S2, cube, n_eigenfunctions=d).fit(x, peaks(x)) for d in (None, 1000))
-    errors = [float(np.mean((model.predict(new) - peaks(new)) ** 2)) for model in (chosen, few)]
-    assert chosen.basis_.multiplicities.sum() > 3000
-    assert errors[0] < 1e-4 * errors[1]
-    assert chosen.basis_.size < 400
-    noisy = dsp.InvariantRegressor(S2, cube).fit(x, peaks(x) + np.random.default_rng(0).standard_normal(1500))
-    assert noisy.basis_.multiplicities.sum() < 2000  # no more help beside so much noise
-
-
 # -- weights, containers, runs -----------------------------------------------------------------------------------------
 
 
@@ -258,12 +247,6 @@ def test_weight_two_is_the_row_twice(seed: int, solver: str, several: bool) -> N
     repeated = make(**options).fit(np.repeat(x, count, axis=0), np.repeat(y, count, axis=0))
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9, atol=1e-9)
     assert weighted.moments_.arrays["observed"] == [np.count_nonzero(count)]
-
-
-def test_the_unit_of_weights_does_not_matter(fitted: dsp.InvariantRegressor) -> None:
-    with pytest.warns(dsp.WeightWarning, match="the data count as 400 rows"):
-        scaled = clone(fitted).fit(X, Y, sample_weight=np.full(N, 1e-5))
-    np.testing.assert_allclose(scaled.predict(X), fitted.predict(X), rtol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["dask", "path", "xarray, chunked"])
@@ -307,28 +290,15 @@ def test_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(resumed.moments_.digests.table, whole.moments_.digests.table)
 
 
-def test_a_checkpoint_is_of_one_manifold_and_group(tmp_path: Path) -> None:
-    """Also where two groups have the same name."""
-    groups = [Orthogonal([m]) for m in (np.diag([-1.0, 1, 1]), np.diag([1.0, -1, 1]))]
-    make(group=groups[0]).fit(X, Y, checkpoint=tmp_path / "run")
-    box = PeriodicBox([0] * 3, [1] * 3)
-    for what, changes in (("group", {"group": groups[1]}), ("manifold", {"group": groups[0], "manifold": box})):
-        with pytest.raises(ValueError, match=rf"is of another run: parameter {what}"):
-            make(**changes).fit(X, Y, checkpoint=tmp_path / "run")
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_other_solutions_of_the_same_moments(solver: str, tmp_path: Path) -> None:
-    fitted = make(solver=solver).fit(X, Y)
+def test_other_solutions_of_the_same_moments(fitted: dsp.InvariantRegressor, tmp_path: Path) -> None:
     dsp.save(fitted.moments_, tmp_path / "moments.zarr")
     moments = dsp.load(tmp_path / "moments.zarr")
-    other = SOLVERS[solver == "least_squares"]
-    for changes in ({}, {"solver": other}, {"smoothness": 1.5}, {"alpha": 1e-2}):
+    for changes in ({}, {"solver": "projection"}, {"smoothness": 1.5}, {"alpha": 1e-2}):
         again, afresh = clone(fitted).set_params(**changes), clone(fitted).set_params(**changes)
         np.testing.assert_array_equal(again.fit_moments(moments).predict(X), afresh.fit(X, Y).predict(X))
-    fewer = make(n_eigenfunctions=20, solver=solver).fit_moments(moments)
+    fewer = make(n_eigenfunctions=20).fit_moments(moments)
     assert fewer.n_eigenfunctions_ == 16
-    assert_close(fewer.predict(X), make(n_eigenfunctions=16, solver=solver).fit(X, Y).predict(X), 1e-6)
+    assert_close(fewer.predict(X), make(n_eigenfunctions=16).fit(X, Y).predict(X), 1e-6)
 
 
 def test_moments_add_and_appended_rows_are_folded_in() -> None:
@@ -351,7 +321,6 @@ MIRROR = np.kron(np.diag([-1.0, 1, 1]), np.eye(3))  # of rotations to reflection
 BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"manifold": "sphere"}, TypeError, r"manifold must be one of daskspectral.manifolds, .*; got 'sphere'"),
     ({"manifold": Implicit(lambda x: x, 3), "group": None}, ValueError, r"eigenvalues of Implicit.*are not known"),
-    ({"group": Permutations}, TypeError, r"group must be one of daskspectral.groups"),
     (
         {"group": Generated([Permutations(3), SHEAR])},
         ValueError,
@@ -366,7 +335,6 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"smoothness": 1.0}, ValueError, r"smoothness must be above half the dimension of Sphere\(d=3\), 1: .*it is 1.0"),
     ({"n_eigenfunctions": 450, "group": None}, ValueError, r"has 441 invariant functions, more than the 400 rows of X"),
-    ({"n_eigenfunctions": 401, "solver": "projection"}, ValueError, r"=401 is more than the 400 rows of X; lower it"),
 ]
 
 
@@ -416,33 +384,12 @@ def test_moments_of_something_else(fitted: dsp.InvariantRegressor) -> None:
     np.testing.assert_array_equal(found.predict(X), fitted.predict(X))
 
 
-@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
-def test_targets_and_weights_out_of_range(fitted: dsp.InvariantRegressor) -> None:
-    with pytest.raises(ValueError, match=r"y reaches 1e\+200, and mean squared errors of such targets overflow"):
-        clone(fitted).fit(X, 1e200 * Y / np.abs(Y).max())
-    with pytest.raises(ValueError, match=r"the total sample weight is 0; some row needs a weight above zero"):
-        clone(fitted).fit(X, Y, sample_weight=np.zeros(N))
-
-
-def test_a_default_that_explains_nothing_says_so() -> None:
-    """Few rows have few functions, and x y is none of the first four; its coefficients are found where it is one."""
-    x = S2.sample(150, np.random.default_rng(0))
-    y = x[:, 0] * x[:, 1]
-    model = dsp.InvariantRegressor(S2, solver="projection")
-    with pytest.warns(dsp.FitWarning, match=r"4 invariant functions .* nothing of rows that were left out \(R\^2 = -"):
-        clone(model).fit(x, y)
-    clone(model).fit(x, x[:, 2])
-    clone(model).set_params(n_eigenfunctions=4).fit(x, y)  # as was asked for
-    clone(model).set_params(folds=None).fit(x, y)
-    clone(model).fit(x, np.ones(150))
-
-
 def test_eigenvalues_of_the_sphere_with_invariant_multiplicities() -> None:
     """l (l + 1), as often as invariants of permutations have the degree l, under a quadrature that is exact."""
     t, weight = scipy.special.roots_legendre(8)
     angle, height = (a.ravel() for a in np.meshgrid(2 * np.pi * np.arange(15) / 15, t))
     radius = np.sqrt(1 - height**2)
-    x, w = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), height]), np.repeat(weight / 2, 15)
+    x, w = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), height]), np.repeat(weight / 30, 15)
     basis = InvariantBasis(HarmonicBasis(S2, 49), Permutations(3))
     options: dict[str, Any] = {"operator": Laplacian(S2), "basis": basis, "n_components": 12, "min_support": 0}
     model = dsp.SpectralDecomposition(constant=False, **options).fit(x, sample_weight=105 * w)

@@ -65,21 +65,3 @@ def test_plain_coordinates_and_a_penalty_that_is_chosen() -> None:
     assert model.alpha_ == curve[np.argmin(curve[:, 1]), 0]
     with pytest.warns(dsp.TrustWarning, match=r"1 of 2 rows .* beyond the end"):
         model.predict_proba([[10.0, 0.5], [0.5, 0.5]])
-
-
-@pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(
-    ("changes", "y", "message"),
-    [
-        ({}, None, r"the target y is None: give the label of each row"),
-        ({}, np.zeros(300), r"y has one class, 0.0, and a classifier tells two or more apart"),
-        ({}, np.arange(300) + 0.5, r"y is continuous, with values such as 0.5, which name no class"),
-        ({}, np.arange(300), r"y has 300 distinct labels in 300 rows: too few rows for each class"),
-        ({}, np.array([1, "a"] * 150, dtype=object), r"labels are values of one kind, which can be sorted"),
-        ({"alpha": 0.0}, NAMES, r"alpha must be positive: the log loss of separable classes has no minimum"),
-        ({"alpha": None}, NAMES, r"folds=None of 300 rows leave none to choose the penalty by: give alpha"),
-    ],
-)
-def test_refused_before_any_task(changes: dict[str, Any], y: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(**changes).fit(X, y)

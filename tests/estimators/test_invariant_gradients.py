@@ -9,8 +9,6 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -86,23 +84,6 @@ def _back(manifold: Manifold, x: Array) -> Array:
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-@settings(max_examples=8)
-@given(name=st.sampled_from([name for name, (_, group) in CASES.items() if group]), seed=st.integers(0, 2**32))
-def test_gradients_turn_with_the_group(name: str, seed: int) -> None:
-    """grad f(g x) = g grad f(x)."""
-    manifold, group = CASES[name]
-    assert group is not None
-    rng = np.random.default_rng(seed)
-    x = manifold.sample(80, rng)
-    fitted = dsp.InvariantRegressor(manifold, group, n_eigenfunctions=120, alpha=1e-4)
-    fitted.fit(x, np.sin(3 * x).sum(axis=1), gradients=3 * np.cos(3 * x))
-    g = group.word(rng, 20)
-    found = fitted.predict_gradient(x)
-    np.testing.assert_allclose(
-        fitted.predict_gradient(g(x)), found @ g.matrix.T, atol=1e-9 * max(1.0, np.abs(found).max())
-    )
-
-
 def test_gradients_and_values_give_a_polynomial_exactly() -> None:
     """Along the normals gradients may say anything: that part is left out of the fit and of its error."""
     t = slopes(X) + 7 * np.random.default_rng(1).standard_normal((N, 1)) * X
@@ -159,21 +140,5 @@ def test_folds_updates_checkpoints_and_files(tmp_path: Path) -> None:
     lazy = model(alpha=1e-4).fit(X, da.from_array(y, chunks=70), gradients=str(tmp_path / "t.zarr"))
     for other in (lazy, both, half, dsp.load(tmp_path / "m.zarr")):
         np.testing.assert_allclose(other.predict_gradient(X), whole.predict_gradient(X), rtol=1e-9, atol=1e-10)
-    for _ in range(2):
-        again = model(alpha=1e-4).fit(X, y, gradients=t, checkpoint=tmp_path / "run")
-        np.testing.assert_array_equal(again.predict(X), whole.predict(X))
     with pytest.raises(ValueError, match=r"the data are for Regression.*and the model was fitted on Regression"):
         clone(whole).fit(X[:200], y[:200], t[:200]).update(X, y)
-
-
-BAD: list[tuple[dict[str, Any], Any, Any, str]] = [
-    ({"solver": "projection"}, invariant(X), slopes(X), r"'projection' takes means of y u, and gradients have"),
-    ({}, invariant(X), X[:, :2], r"gradients must have shape \(300, 3\), a derivative of y for each column of X"),
-]
-
-
-@pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(("changes", "y", "gradients", "message"), BAD, ids=[b[3][:30] for b in BAD])
-def test_bad_gradients(changes: dict[str, Any], y: Any, gradients: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        model(**changes).fit(X, y, gradients=gradients)

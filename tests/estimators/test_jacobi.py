@@ -6,7 +6,6 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-import pytest
 from scipy.stats import ortho_group
 
 import daskspectral as dsp
@@ -47,20 +46,3 @@ def test_a_potential_with_its_forces(tmp_path: Any) -> None:
     turn = ortho_group.rvs(3, random_state=rng)
     moved = (new.reshape(-1, 3, 3)[:, [0, 2, 1]] @ turn.T + 5).reshape(len(new), -1)
     np.testing.assert_allclose(model.predict(c.transform(moved)), model.predict(c.transform(new)), atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("masses", "species", "message"),
-    [
-        ([1, -1], None, "positive masses"),
-        ([1, 1], ["H"], "a species for each of 2 atoms"),
-        ([1, 2], ["H", "H"], r"atoms of one species have one mass; those of 'H' have \[1.0, 2.0\]"),
-        ([1, 1, 1], None, "X has 6 columns, and 3 atoms have 9 coordinates"),
-        ([1, 1], None, "all atoms coincide in 1 of 10 rows"),
-    ],
-)
-def test_what_is_refused(masses: Any, species: Any, message: str) -> None:
-    x = np.random.default_rng(0).standard_normal((10, 6))
-    x[3] = np.tile([1.0, 2, 3], 2)
-    with pytest.raises(ValueError, match=message):
-        dsp.JacobiCoordinates(masses, species=species).fit(x).transform(x)

@@ -96,42 +96,6 @@ def test_containers_and_saving(est: dsp.KernelEmbedding, tmp_path: Path) -> None
         dsp.save(make(d=lambda x: np.ones(len(x))).fit(X), tmp_path / "other.zarr")
 
 
-@pytest.mark.parametrize("bandwidth", ["auto", "local", 0.4])
-def test_bandwidths(bandwidth: str | float) -> None:
-    """The same as of a diffusion map; a Gaussian of this scale is exp(-r^2 / bandwidth^2)."""
-    est = dsp.KernelEmbedding(bandwidth=bandwidth, random_state=0).fit(X)
-    assert est.bandwidth_ == pytest.approx(dsp.DiffusionMap(bandwidth, random_state=0).fit(X).bandwidth_, rel=1e-12)
-    assert est.kernel_ == Matern(1.5, est.bandwidth_ / np.sqrt(2))
-    assert est.certificate_.optimal
-    median = dsp.KernelEmbedding(Matern(1.5, "median"), random_state=0).fit(X)
-    assert median.kernel_.scale == pytest.approx(np.median([np.linalg.norm(a - b) for a in X for b in X]), rel=0.05)
-    with pytest.raises(ValueError, match=r"joins no two of the 90 different points: .* Give a larger bandwidth"):
-        dsp.KernelEmbedding(bandwidth=1e-12).fit(np.concatenate([X, X[:5]]))
-
-
-def test_equal_points_are_one_counted() -> None:
-    """The problem of all rows, from dense matrices: K is singular, and its range holds the answer."""
-    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(40), np.arange(40) % 3 + 1))
-    x = X[rows]
-    given = np.cos(x[:, 0]) + 0.5 * np.random.default_rng(1).standard_normal(len(rows))
-    est = make(u=given, regularization=1e-5, d=(1 + 0.3 * X[:, 0])[rows]).fit(x)  # no RankWarning
-    k = Matern(2.5, 0.7).values(x, x)
-    assert est.range_ == np.linalg.matrix_rank(k, tol=1e-8) == 40
-    b = est.embedding_ @ est.embedding_.T
-    np.testing.assert_allclose(np.diag(b), 1 + 0.3 * x[:, 0], rtol=1e-7)
-    inverse = np.linalg.pinv(k, rcond=1e-10, hermitian=True)
-    cost = (k - np.outer(given, given)) / len(x) ** 2 - 1e-5 * inverse
-    assert est.objective_ == pytest.approx(float(np.vdot(cost, b)), rel=1e-4)
-    assert est.dual_ @ np.diag(b) == pytest.approx(est.objective_, rel=1e-6)
-    values, vectors = np.linalg.eigh(k)
-    inside = vectors[:, values > 1e-8]
-    slack = inside.T @ (np.diag(est.dual_) - cost) @ inside
-    assert np.linalg.eigvalsh(slack)[0] > -1e-9 * np.abs(est.dual_).max()
-    assert est.certificate_.optimal
-    np.testing.assert_allclose(est.transform(x), est.embedding_, atol=1e-12)
-    assert est.learned_kernel_.points.shape == (40, 2)
-
-
 def test_unproved_answers_are_not_called_optimal(est: dsp.KernelEmbedding) -> None:
     hasty = make(max_passes=1).fit(X)
     assert not hasty.certificate_.optimal
@@ -144,21 +108,6 @@ def test_unproved_answers_are_not_called_optimal(est: dsp.KernelEmbedding) -> No
     ):
         with pytest.warns(dsp.RankWarning), pytest.raises(ValueError, match=message):
             make(**options).fit(X)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"regularization": 0}, r"regularization must be positive; it is 0"),
-        ({"d": -1.0}, r"d must be positive at every point; at row 0 it is -1"),
-        ({"d": np.ones(7)}, r"d must be a finite number at each of the 90 points.*shape \(7,\)"),
-        ({"u": np.nan}, r"u must be a finite number at each of the 90 points"),
-        ({"bandwidth": 2.0}, r"bandwidth=2.0 is for a kernel whose scale is 'auto', .* leave one of them out"),
-    ],
-)
-def test_bad_parameters(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(**changes).fit(X)
 
 
 def test_bad_data(monkeypatch: pytest.MonkeyPatch) -> None:

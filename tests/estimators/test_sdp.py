@@ -77,25 +77,12 @@ def test_wine(bandwidth: float, reference: Mapping[str, Array]) -> None:
     abar = abar_of(x, bandwidth)
     assert gap_of(abar, found.embedding_, np.diag(abar)) < 1e-10
     if bandwidth > 2:
+        np.testing.assert_allclose(make(bandwidth, "exact", solver="power").fit(x).objective_, objective, rtol=1e-8)
         low = make(bandwidth, n_landmarks=178).fit(x)  # every point a landmark
         assert low.certificate_.optimal
         assert low.coverage_ > 1 - 1e-6
         np.testing.assert_allclose(low.objective_, objective, rtol=1e-7)
         assert gram_error(low.embedding_, e) < 1e-4
-
-
-def test_the_interval(reference: Mapping[str, Array]) -> None:
-    """The reference's kernel is times dx = 2 / 15, so that its B is 1 / dx times ours."""
-    x = np.linspace(-1 + 1 / 15, 1 - 1 / 15, 15)[:, None]
-    found = make(0.1, "exact").fit(x)
-    expected = reference["interval"] * np.sqrt(2 / 15)
-    signs = np.sign(np.sum(expected * found.embedding_, axis=0))
-    np.testing.assert_allclose(found.embedding_, expected * signs, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(found.spectrum_ * 7.5, [53.0011134, 25.1078190], rtol=1e-8)
-    # the extension is a function of direction times sqrt(d(x)): the same circle between the points
-    between, values = found.transform(reference["interval_at"]), reference["interval_values"]
-    unit = values / np.linalg.norm(values, axis=1, keepdims=True)
-    np.testing.assert_allclose(between, signs * unit * np.linalg.norm(between, axis=1, keepdims=True), atol=1e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -115,16 +102,6 @@ def test_the_extension_is_formula_1_5(method: str) -> None:
     np.testing.assert_allclose(found.transform(X), e, rtol=0, atol=1e-9)  # of the fit's own points
     np.testing.assert_allclose(e.T @ e, np.diag(found.spectrum_), rtol=0, atol=1e-9 * found.spectrum_[0])
     assert (np.diff(found.spectrum_) <= 0).all()
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_power_method_reaches_the_same_in_more_passes(method: str) -> None:
-    slow, fast = (make(1.5, method, solver=solver, n_landmarks=30).fit(X) for solver in ("power", "accelerated"))
-    assert slow.certificate_.optimal
-    assert fast.certificate_.optimal
-    assert fast.n_passes_ <= slow.n_passes_
-    assert len(slow.objectives_) == slow.n_passes_
-    np.testing.assert_allclose(slow.objective_, fast.objective_, rtol=1e-8)
 
 
 @pytest.mark.parametrize(("method", "passes"), [("exact", 1), ("exact", 5), ("lowrank", 2)])
@@ -211,29 +188,23 @@ def test_own_bounds_on_the_diagonal(method: str, tmp_path: Path) -> None:
         make(method=method).fit(X).transform(X, diagonal=D)
     with pytest.raises(ValueError, match=r"diagonal must be positive at every row; 1 (of 160 )?are not"):
         make(method=method).fit(X, diagonal=np.where(np.arange(160) == 3, 0, D))
-    with pytest.raises(ValueError, match=r"diagonal"):
-        make(method=method).fit(X, diagonal=D[:7])
 
 
-@pytest.mark.parametrize(("method", "bounded"), [("exact", False), ("lowrank", False), ("lowrank", True)])
-def test_invalid_rows(method: str, bounded: bool) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_invalid_rows(method: str) -> None:
     """A row of which the point or the bound is missing is left out."""
-    x, d = X.copy(), D.copy()
+    x, d, valid = X.copy(), D.copy(), ~np.isin(np.arange(160), [5, 150])
     x[5, 0] = d[150] = np.nan
-    valid = np.arange(160) != 5 if not bounded else ~np.isin(np.arange(160), [5, 150])
-    given, less = ({"diagonal": d}, {"diagonal": d[valid]}) if bounded else ({}, {})
     model = make(1.0, method, n_landmarks=158)
     with pytest.raises(InvalidRowError, match=r"row 5 "):
-        clone(model).fit(x, **given)
-    found, without = clone(model).fit(x, on_invalid="skip", **given), clone(model).fit(x[valid], **less)
-    np.testing.assert_allclose(found.objective_, without.objective_, rtol=1e-8)
-    e = np.asarray(found.embedding_)
+        clone(model).fit(x, diagonal=d)
+    without = clone(model).fit(x[valid], diagonal=d[valid])
+    e = np.asarray(clone(model).fit(x, diagonal=d, on_invalid="skip").embedding_)
     np.testing.assert_array_equal(np.isnan(e).any(axis=1), ~valid)
     assert gram_error(e[valid], without.embedding_) < 1e-4
-    if not bounded:
-        np.testing.assert_allclose(found.transform(x, on_invalid="skip"), e, rtol=0, atol=1e-9)
-        with pytest.raises(InvalidRowError, match=r"row 5 "):
-            found.transform(x)
+    found = make(1.0, method).fit(x, on_invalid="skip")
+    after = found.transform(x, on_invalid="skip")
+    np.testing.assert_allclose(after, np.asarray(found.embedding_), rtol=0, atol=1e-9)
 
 
 # -- kernel values that are kept ---------------------------------------------------------------------------------------
@@ -271,8 +242,6 @@ def test_a_second_fit_replaces_its_own_scratch_and_nothing_else(tmp_path: Path) 
     for other in ("empty", "a_file", "group.zarr", "model.zarr"):
         with pytest.raises(FileExistsError, match=rf"{other} exists and is not the scratch of an earlier fit"):
             make(cache_path=tmp_path / other).fit(X)
-    with pytest.raises(FileNotFoundError, match=r"nowhere, the directory for features.zarr, is missing"):
-        make(cache_path=tmp_path / "nowhere" / "features.zarr").fit(X)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -347,12 +316,10 @@ def test_one_far_outlier(method: str) -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"bandwidth": -1}, r"bandwidth must be positive, 1e-100 to 1e100, in the units of X; it is -1"),
-    ({"bandwidth": None}, r"bandwidth must be a number; it is None"),
     ({"cache": "features.zarr"}, r"cache must be 'auto' or 'always' or 'never'; it is"),
     ({"cache_path": 3}, r"cache_path must be a path or None"),
     ({"cache": "never", "cache_path": "features.zarr"}, r"cache='never' keeps nothing at cache_path"),
     ({"n_components": 160}, r"n_components=160 needs more than the 160 rows"),
-    ({"accuracy": 0.0}, r"accuracy must be positive"),
     ({"on_uncovered": "skip"}, r"on_uncovered"),
 ]
 
@@ -361,12 +328,3 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_parameters_that_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         make(**({"bandwidth": 0.7} | changes)).fit(X)
-
-
-def test_runs_that_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"cache_path takes no dask array: write X by X.to_zarr"):
-        make(cache_path=tmp_path / "a.zarr").fit(da.from_array(X, chunks=(100, 2)))
-    with pytest.raises(ValueError, match=r"cache_path keeps every row: .* on_invalid='raise'"):
-        make(cache_path=tmp_path / "a.zarr").fit(X, on_invalid="skip")
-    with pytest.raises(ValueError, match=r"give method='lowrank', or no checkpoint"):
-        make(method="exact").fit(X, checkpoint=tmp_path / "run")

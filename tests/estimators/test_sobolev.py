@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from daskspectral import SobolevRidge
 from daskspectral.basis import HarmonicBasis
@@ -48,23 +47,3 @@ def test_averages_and_augmented_data_are_the_dense_solution(name: str) -> None:
         free = 1 - np.trace(hat) / 25
         score = np.mean((y - hat @ y) ** 2) / free**2 * (1 + 2 * (np.trace(hat @ hat) / 25) ** 2)
         assert model.gcv_ == pytest.approx(score, rel=1e-6)
-
-
-def test_fields_with_labels_and_what_is_refused() -> None:
-    rng = np.random.default_rng(3)
-    coords = {"time": np.arange(60) * 0.5, "lat": [-60.0, 0.0], "lon": [0.0]}
-    x = xr.DataArray(rng.uniform(-1, 1, (60, 2, 1)), coords, ("time", "lat", "lon"), name="x")
-    y = xr.DataArray(np.sin(x.values[:, 0, 0]), {"time": x.time}, ("time",), name="flux")
-    flat = x.values.reshape(60, 2) * np.sqrt([0.5, 1.0])
-    ridge = SobolevRidge(n_eigenfunctions=60, sample_dims="time", latitude="lat").fit(x.chunk({"time": 20}), y)
-    wanted = SobolevRidge(n_eigenfunctions=60).fit(flat, y.values).predict(flat)
-    np.testing.assert_allclose(ridge.predict(x), wanted, rtol=1e-9)
-    points = Sphere(3).sample(20, rng)
-    for options, error, message in (
-        ({"max_rows": 10}, ValueError, r"would have 20 rows, and max_rows is 10; use InvariantRegressor"),
-        ({"group": Permutations(3), "max_elements": 5}, ValueError, r"max_elements=5 .*InvariantRegressor"),
-        ({"symmetrize": "mean"}, ValueError, r"symmetrize must be 'average' or 'augment' or 'none'"),
-        ({"group": 3}, TypeError, r"group must be one of"),
-    ):
-        with pytest.raises(error, match=message):
-            SobolevRidge(Sphere(3), **options).fit(points, points[:, 0])
