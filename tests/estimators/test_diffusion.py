@@ -1,4 +1,4 @@
-"""DiffusionMap: against a dense eigendecomposition, exact against landmarks, containers, saving, bad input."""
+"""DiffusionMap against a dense eigendecomposition, exact against landmarks; the bandwidths of all embeddings."""
 
 from __future__ import annotations
 
@@ -71,6 +71,15 @@ def test_landmarks_agree_with_all_points(
         np.testing.assert_array_equal(loaded.embedding_, est.embedding_)
     monkeypatch.setattr(diffusion, "EXACT_ROWS", len(X) - 1)
     assert make().fit(X).method_ == "lowrank"
+
+
+def test_products_that_are_streamed_or_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = make().fit(X)
+    monkeypatch.setattr(diffusion, "DENSE", 10)
+    kept = make().fit(X)
+    monkeypatch.setattr(diffusion, "available", lambda: 0)
+    np.testing.assert_array_equal(kept.embedding_, make().fit(X).embedding_)
+    np.testing.assert_allclose(kept.embedding_, whole.embedding_, atol=1e-11)
 
 
 @pytest.mark.parametrize("method", ["exact", "lowrank"])

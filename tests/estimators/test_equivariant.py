@@ -1,4 +1,4 @@
-"""InvariantRegressor with an output that changes with the group: dense least squares, exactness, containers."""
+"""InvariantRegressor with an output that changes with the group: dense least squares, exactness, saving."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HermiteRegressor against triple loops, another package, closed forms and independent reference arrays."""
+"""HermiteRegressor against triple loops, hat matrices and independent reference arrays."""
 
 from __future__ import annotations
 

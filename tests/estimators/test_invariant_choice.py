@@ -1,4 +1,4 @@
-"""How InvariantRegressor chooses its functions and penalty: rows that are not uniform, offsets, units, weights."""
+"""What InvariantRegressor chooses, and says of it: offsets, units, rows that are not uniform, places without rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InvariantClassifier: scikit-learn's coefficients, held-out values, labels in a store, refusals."""
+"""InvariantClassifier: scikit-learn's coefficients, held-out values, labels in a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients in an invariant regression: exact polynomials, finite differences, their own invariance, their moments."""
+"""Gradients in an invariant regression: exact polynomials, finite differences, dense least squares, moments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JacobiCoordinates: the metric, the group, gradients both ways, a potential with its forces, refusals."""
+"""JacobiCoordinates: the metric, the group, gradients both ways, a potential with its forces."""
 
 from __future__ import annotations
 

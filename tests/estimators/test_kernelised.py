@@ -1,4 +1,4 @@
-"""KernelEmbedding: the problem it states, scikit-learn with the kernel it learns, containers, saving, bad input."""
+"""KernelEmbedding: the problem it states, scikit-learn with the kernel it learns, containers, saving."""
 
 from __future__ import annotations
 

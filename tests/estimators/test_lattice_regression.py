@@ -1,8 +1,7 @@
-"""HermiteRegressor on a Fourier lattice: values and gradients, penalties, persistence, errors."""
+"""HermiteRegressor on a Fourier lattice: normal equations, penalties, moments, what is refused."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from daskspectral.basis.prior import prior_weights
 from daskspectral.errors import FitWarning
 from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import lattice_regression
-from daskspectral.passes import lattice as passes
 from tests.common import assert_same_bits
 
 RNG = np.random.default_rng(7)
@@ -183,15 +181,6 @@ def test_other_solutions_of_the_same_moments(fitted: dsp.HermiteRegressor) -> No
         spectral.fit_moments(fitted.moments_)
     with pytest.raises(ValueError, match="not of values to regress on"):
         make().fit_moments(spectral.fit(X).moments_)
-
-
-def test_without_finufft(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "finufft", None)
-    monkeypatch.setattr(passes, "_version", lambda: None)
-    model = make().fit(X, Y, gradients=T)
-    assert model.basis_.method == "matmul"
-    assert error(model) < 0.02
-    assert model.predict_gradient(FRESH).shape == (400, 2)
 
 
 @pytest.mark.usefixtures("no_tasks")

@@ -1,7 +1,6 @@
 """SDPEmbedding: reference solutions, containers, extension, checkpoints, and what it refuses.
 
-`sdp_small.npz`, by independent code: for wine E (178, 2) of the optimum at five bandwidths, two sets of two moons
-(2, 400, 2) with the objective and the certificate that 5000 power steps reach at each bandwidth, and the interval.
+`sdp_small.npz`, by independent code: for wine E (178, 2) of the optimum at several bandwidths.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernel ridge regression with the Sobolev kernel: dense oracles, averages over a group, fields with labels."""
+"""Kernel ridge regression with the Sobolev kernel: dense oracles, and averages over a group."""
 
 from __future__ import annotations
 
