@@ -1,4 +1,4 @@
-"""InvariantRegressor with an output that changes with the group: dense least squares, exactness, containers."""
+"""InvariantRegressor with an output that changes with the group: dense least squares, exactness, saving."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
 
 import daskspectral as dsp
 from daskspectral.groups import (
     Automorphisms,
-    Cyclic,
     Generated,
     Group,
     MatrixRepresentation,
@@ -28,7 +25,6 @@ from daskspectral.groups import (
 )
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import SO3, Manifold, PeriodicBox, Sphere
-from tests.estimators.common import CONTAINERS
 
 Array = NDArray[Any]
 N = 400
@@ -50,8 +46,7 @@ def make(**changes: Any) -> dsp.InvariantRegressor:
     return dsp.InvariantRegressor(**(options | changes))
 
 
-@pytest.mark.parametrize("output", ["vector", "pseudovector"])
-@pytest.mark.parametrize("alpha", [0.0, 1e-4])
+@pytest.mark.parametrize(("output", "alpha"), [("vector", 0.0), ("pseudovector", 1e-4)])
 def test_equals_ridge_on_averaged_products(output: str, alpha: float) -> None:
     """Features mean_g rho(g)^T e_a phi_i(g x), whose equivariant part alone lowers the error."""
     model = make(group=Permutations(3), output=output, alpha=alpha, n_eigenfunctions=25, smoothness=1.5)
@@ -82,20 +77,8 @@ def test_equals_ridge_on_averaged_products(output: str, alpha: float) -> None:
     assert model.alpha_ == alpha
 
 
-def test_projection_is_the_mean_of_products() -> None:
-    model = make(solver="projection", n_eigenfunctions=25).fit(X, Y)
-    u = model.basis_.values(X).reshape(-1, 3, N)
-    c = [np.mean([u[j, :, i] @ Y[i] for i in range(N)]) for j in range(len(u))]
-    new = S2.sample(20, np.random.default_rng(4))
-    expected = np.einsum("r,rkc->ck", c, model.basis_.values(new).reshape(-1, 3, 20))
-    np.testing.assert_allclose(model.predict(new), expected, atol=1e-12)
-
-
 CASES: dict[str, tuple[Manifold, Group, Any]] = {
     "cube, vectors": (S2, CUBE, "vector"),
-    "cube, pseudovectors": (S2, CUBE, "pseudovector"),
-    "cube, numbers": (S2, CUBE, "trivial"),
-    "shifts, vectors": (Sphere(4), Cyclic(4), "vector"),
     "mirror, pseudoscalars": (S2, Permutations(3), "determinant"),
     "square lattice": (
         PeriodicBox([0, 0], [1, 1]),
@@ -120,7 +103,7 @@ def test_exactly_equivariant(name: str) -> None:
     model = make(**options, smoothness=3.0, n_eigenfunctions=150, alpha=1e-12).fit(x, y)
     assert np.abs(model.predict(x)).max() > 1e-3
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=8)
     @given(letters=st.lists(st.integers(0, len(rho) - 1), max_size=12), seed=st.integers(0, 2**32))
     def check(letters: list[int], seed: int) -> None:
         points = manifold.sample(10, np.random.default_rng(seed))
@@ -133,85 +116,28 @@ def test_exactly_equivariant(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("kind", CONTAINERS)
-def test_containers(kind: str, tmp_path: Path) -> None:
-    wrap, given = CONTAINERS[kind]
-    expected = make().fit(X, Y)
-    found = make().fit(wrap(tmp_path, "x", X), wrap(tmp_path, "y", Y))
-    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-10)
-    values = expected.predict(wrap(tmp_path, "new", X) if kind != "xarray" else wrap(tmp_path, "x", X))
-    assert isinstance(values, given)
-    assert values.shape == (N, 3)
-    np.testing.assert_allclose(np.asarray(values), expected.predict(X), atol=1e-13)
-
-
-def test_rows_where_the_fit_had_none_are_counted() -> None:
-    """By the largest eigenvalue of U(x)^T G^(-1) U(x) / n, with gradients of the same in the scalar case."""
-    x = S2.sample(6000, np.random.default_rng(5))
-    near = x[np.abs(x).max(axis=1) > 0.98]
-    model = make(n_eigenfunctions=121).fit(near, field(near))
-    found = model.leverage(x)
-    features = model.basis_.values(near).reshape(model.basis_.size, 3, -1)
-    new = model.basis_.values(x).reshape(model.basis_.size, 3, -1)
-    inverse = np.linalg.inv(np.einsum("rac,sac->rs", features, features))
-    direct = [np.linalg.eigvalsh(u.T @ inverse @ u)[-1] for u in new.transpose(2, 0, 1)[:50]]
-    np.testing.assert_allclose(found[:50], direct, rtol=1e-6)
-    own = model.leverage(near)
-    assert own.max() <= 1 + 1e-9
-    assert (found > 1).any()
-    with pytest.warns(dsp.TrustWarning, match=rf"{np.count_nonzero(found > 1)} of 6000 rows lie where the fit had no"):
-        model.predict(x)
-
-
-def test_equivariant_rows_beyond_an_interval_are_counted() -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (300, 2))
-    model = dsp.InvariantRegressor(None, Permutations(2), output="vector").fit(x, x**3)
-    far = np.array([[0.5, 0.1], [4.0, 0.0]])
-    with pytest.warns(dsp.TrustWarning, match=r"1 of 2 rows lie .* \(the farthest by 1\.5\d* times its width\)"):
-        found = model.predict(far)
-    np.testing.assert_array_equal(found, model.predict(np.clip(far, *model.manifold_.ends)))
-
-
-def test_few_rows_suffice() -> None:
-    """50 rows without noise: of 3 x 49 functions the 48 elements of the cube leave 4."""
-    x, new = X[:50], S2.sample(500, np.random.default_rng(7))
-    options: dict[str, Any] = {"n_eigenfunctions": 49}
-    found, plain = make(**options).fit(x, field(x)), make(**options, group=None, output=None).fit(x, field(x))
-    errors = [float(np.sqrt(np.mean((f.predict(new) - field(new)) ** 2))) for f in (found, plain)]
-    assert errors[0] < 0.1 * errors[1]
-    assert found.invariant_dimensions_.sum() == 4
-    assert found.score(new, field(new)) > 0.99999
-
-
 def test_saved_updated_cloned(tmp_path: Path) -> None:
     whole = make().fit(X, Y)
-    for output in (
-        "vector",
-        [g.matrix for g in CUBE.generators],
-        MatrixRepresentation([g.matrix for g in CUBE.generators]),
-    ):
+    for output in ("vector", MatrixRepresentation([g.matrix for g in CUBE.generators])):
         model = make(output=output).fit(X[:300], Y[:300])
         dsp.save(model, tmp_path / "model.zarr", overwrite=True)
         loaded = dsp.load(tmp_path / "model.zarr")
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
         np.testing.assert_allclose(loaded.update(X, Y).predict(X), whole.predict(X), atol=1e-6)
-        np.testing.assert_array_equal(clone(model).fit(X, Y).predict(X), whole.predict(X))
     assert [c.shape for c in whole.coef_] == [(2 * level + 1, 3) for level in range(len(whole.coef_))]
     again = make(alpha=1.0).fit_moments(whole.moments_)
     np.testing.assert_allclose(again.predict(X), make(alpha=1.0).fit(X, Y).predict(X), atol=1e-12)
-    assert cross_val_score(make(), X, Y, cv=3).min() > 0.99
+    for other in (make(output="pseudovector"), make(output=None)):
+        with pytest.raises(ValueError, match=r"these are moments of .*; measure them again"):
+            other.fit_moments(whole.moments_)
 
 
 BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({"output": "tensor"}, Y, r"output must be 'trivial' or 'vector' or"),
-    ({"output": np.eye(3)}, Y, r"expected square matrices \(q, k, k\)"),
-    ({"output": [np.eye(3)] * 4}, Y, r"a matrix for each of the 5 generators"),
     ({"output": [2 * np.eye(3)] * 5}, Y, r"expected orthogonal matrices of a representation"),
     ({"output": [THIRD] * 5}, Y, r"the matrices do not represent"),
     ({"group": None}, Y, r"says how values change with a group: give the group"),
     ({}, Y[:, :2], r"y has 2 columns, .* of 3 components: give y of shape \(n, 3\)"),
-    ({}, Y[:, 0], r"y has 1 columns, .* give y of shape \(n, 3\)"),
-    ({"output": "trivial"}, Y, r"y has 3 columns, .* give y of shape \(n,\) or \(n, 1\)"),
 ]
 
 
@@ -220,10 +146,3 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
 def test_refused_before_any_task(changes: dict[str, Any], y: Array, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(**changes).fit(X, y)
-
-
-def test_moments_of_another_output() -> None:
-    moments = make().fit(X, Y).moments_
-    for other in (make(output="pseudovector"), make(output=None)):
-        with pytest.raises(ValueError, match=r"these are moments of .*; measure them again"):
-            other.fit_moments(moments)

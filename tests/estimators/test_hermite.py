@@ -1,4 +1,4 @@
-"""HermiteRegressor against triple loops, another package, closed forms and independent reference arrays."""
+"""HermiteRegressor against triple loops, hat matrices and independent reference arrays."""
 
 from __future__ import annotations
 
@@ -8,26 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import daskspectral as dsp
-from daskspectral.cli.describing import describe
-from daskspectral.engine import Run
-from daskspectral.engine import plan as plan_module
-from daskspectral.kernels import Dot, Exponential, Gaussian, Kernel, Matern, Polynomial, Radial
-from tests.common import reference_arrays, written
-from tests.estimators.common import CONTAINERS, as_chunked, as_path
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomial, Radial
+from tests.common import assert_close, assert_same_arrays, reference_arrays, written
+from tests.estimators.common import CONTAINERS, as_path
 
 Array = NDArray[Any]
-N = 600
+N = 300
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, 3)) * [1.0, 0.7, 0.4] + [0.0, 1.0, -2.0]
 DIRECTION = np.array([1.0, -0.5, 2.0])
@@ -53,18 +43,15 @@ def sums(model: dsp.HermiteRegressor) -> tuple[Array, Array]:
 
 # -- algorithms 4 and 5 ------------------------------------------------------------------------------------------------
 
+
 KERNELS: dict[str, Kernel] = {
-    "Gaussian": Gaussian(0.8),
     "Exponential": Exponential(1.5),
-    "Matern": Matern(2.5, 1.0),
-    "Polynomial": Polynomial(3, 1.0, 2.0),
-    "sum": Gaussian(1.0) + Polynomial(2),
-    "product": Matern(1.5, 2.0) * Polynomial(1),
+    "sum": Gaussian(1.0) + Polynomial(3, 1.0, 2.0),
+    "product": Matern(2.5, 2.0) * Polynomial(1),
 }
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("name", "weighted"), [("Exponential", True), ("sum", False), ("product", True)])
 def test_sums_equal_a_triple_loop(name: str, weighted: bool) -> None:
     kernel, n, p = KERNELS[name], 25, 6
     x, y, t, landmarks = X[:n], PAIR[:n], PAIR_T[:n], X[n : n + p]
@@ -79,8 +66,8 @@ def test_sums_equal_a_triple_loop(name: str, weighted: bool) -> None:
             b[i] += w[k] * (values[i, k] * y[k] + t[k] @ slopes[i, k])
     model = make(kernel=kernel, landmarks=landmarks, alpha=1.0).fit(x, y, t, sample_weight=w if weighted else None)
     found = sums(model)
-    np.testing.assert_allclose(found[0], a, rtol=1e-12, atol=1e-12 * np.abs(a).max())
-    np.testing.assert_allclose(found[1], b, rtol=1e-12, atol=1e-12 * np.abs(b).max())
+    assert_close(found[0], a)
+    assert_close(found[1], b)
     squares = model.moments_.arrays["value_squares"], model.moments_.arrays["slope_squares"]
     np.testing.assert_allclose(squares, [w @ y**2, np.einsum("k,kjd,kjd->j", w, t, t)], rtol=1e-12)
     assert model.moments_.arrays["observed"] == [n - weighted]
@@ -92,14 +79,13 @@ def reference() -> Mapping[str, Array]:
     return reference_arrays("hermite_small")
 
 
+def cosine(x: Array) -> Array:
+    return np.asarray(np.cos(3 * np.pi * x[:, 0]))
+
+
 CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array], float]] = {
     "const": (lambda x: np.ones(len(x)), np.zeros_like, 5e-4),
-    "x0": (lambda x: x[:, 0], lambda x: np.ones_like(x) * [1, 0], 1e-3),
-    "cos3pi": (
-        lambda x: np.cos(3 * np.pi * x[:, 0]),
-        lambda x: -3 * np.pi * np.sin(3 * np.pi * x[:, :1]) * [1, 0],
-        0.2,
-    ),
+    "cos3pi": (cosine, lambda x: -3 * np.pi * np.sin(3 * np.pi * x[:, :1]) * [1, 0], 0.2),
 }
 
 
@@ -107,154 +93,54 @@ CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array], float
 def test_reference_cases(case: str, reference: Mapping[str, Array]) -> None:
     function, gradient, tolerance = CASES[case]
     x = np.random.RandomState(0).rand(1000, 2)
-    model = make(kernel=Gaussian(np.sqrt(0.5)), landmarks=x[:100]).fit(x, function(x), gradient(x))
+    model = make(kernel=Gaussian(np.sqrt(0.5)), landmarks=x[:100], folds=None).fit(x, function(x), gradient(x))
     a, b = sums(model)
     np.testing.assert_allclose(a, reference["A"], rtol=1e-11)
     np.testing.assert_allclose(b[:, 0], reference[f"{case}_b"], rtol=1e-9, atol=1e-9)
     line = np.column_stack([np.linspace(0, 1, 1000)[::10], np.full(100, 0.5)])
     # A has condition 3e18, and the second coordinate of the reference's line is not known
     np.testing.assert_allclose(model.predict(line), reference[f"{case}_prediction"], atol=tolerance)
-    np.testing.assert_allclose(model.predict(line), function(line), atol=tolerance)
 
 
 # -- what the method does ----------------------------------------------------------------------------------------------
 
 
-def test_gradients_help_with_a_constant() -> None:
-    """Figure 4: n = 1000, p = 100, no noise."""
-    ratios = []
-    for seed in range(5):
-        x = np.random.default_rng(seed).random((1000, 2))
-        errors = []
-        for gradients in (None, np.zeros_like(x)):
-            model = make(kernel=Gaussian(np.sqrt(0.5)), landmarks=x[:100]).fit(x, np.ones(1000), gradients)
-            errors.append(np.sqrt(np.mean((model.predict(x) - 1) ** 2)))
-        ratios.append(errors[0] / errors[1])
-    assert np.median(ratios) >= 3
-
-
-def test_gradients_help_in_five_dimensions() -> None:
-    """sin(w.x) + 0.3 x1 x2 with noise 0.05 on values and gradients, n = p = 200, Gaussian of scale 2."""
-    ratios = []
-    for seed in range(7):
-        rng = np.random.default_rng(seed)
-        w = rng.standard_normal(5)
-        w /= np.linalg.norm(w)
-        x, test = rng.uniform(-1, 1, (200, 5)), rng.uniform(-1, 1, (1000, 5))
-
-        def function(x: Array, w: Array = w) -> Array:
-            return np.sin(x @ w) + 0.3 * x[:, 0] * x[:, 1]
-
-        slopes = np.cos(x @ w)[:, None] * w
-        slopes[:, :2] += 0.3 * x[:, [1, 0]]
-        y, t = function(x) + 0.05 * rng.standard_normal(200), slopes + 0.05 * rng.standard_normal((200, 5))
-        errors = [
-            np.sqrt(np.mean((model.predict(test) - function(test)) ** 2))
-            for model in (make(kernel=Gaussian(2.0), n_landmarks=200).fit(x, y, given) for given in (None, t))
-        ]
-        ratios.append(errors[0] / errors[1])
-    assert np.median(ratios) >= 2
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_without_gradients_it_is_kernel_ridge_regression(weighted: bool) -> None:
-    """With all rows as landmarks; the penalty of another package is on sums, ours on means."""
-    x, y = X[:80], PAIR[:80]
-    w = RNG.uniform(0.5, 2, 80) if weighted else np.ones(80)
-    for alpha in (1e-4, 1e-1):
-        other = KernelRidge(alpha=alpha * w.sum(), kernel="rbf", gamma=0.5).fit(x, y, sample_weight=w)
-        model = make(landmarks=x, alpha=alpha).fit(x, y, sample_weight=w)
-        np.testing.assert_allclose(model.predict(X), other.predict(X), rtol=1e-5, atol=1e-5)
-    assert "dirichlet" not in model.moments_.arrays
-
-
 def test_cross_validation_equals_the_hat_matrix() -> None:
     """The score of values and of gradients, each by its own leverage, from features written out; weights scale rows."""
     x, y, t, w = X[:50], Y[:50], T[:50], RNG.uniform(0.5, 2, 50)
-    for gradients, scale in ((None, 0.0), (t, 0.7)):
-        model = make(landmarks=X[100:112], gradient_weight=0.7, alpha="gcv").fit(x, y, gradients, sample_weight=w)
-        difference = x[:, None] - X[100:112]
-        k = np.exp(-np.sum(difference**2, axis=2) / 2)
-        features = np.concatenate(
-            [k[:, None], np.sqrt(scale) * (-difference * k[:, :, None]).transpose(0, 2, 1)], axis=1
-        )
-        z = np.column_stack([y, np.sqrt(scale) * t])
-        kept = slice(None) if scale else slice(1)
-        features = (features * np.sqrt(w)[:, None, None])[:, kept].reshape(-1, 12)
-        z = (z * np.sqrt(w)[:, None])[:, kept].ravel()
-        between = X[100:112, None] - X[100:112]
-        penalty = np.exp(-np.sum(between**2, axis=2) / 2)
-        hat = features @ np.linalg.solve(features.T @ features + w.sum() * model.alpha_ * penalty, features.T)
-        rows, score = np.arange(len(z)).reshape(50, -1), 0.0
-        for kind in (rows[:, :1].ravel(), rows[:, 1:].ravel())[: 2 if scale else 1]:
-            variance = np.sum(hat[kind] ** 2) / len(kind)
-            free = 1 - np.sum(np.diag(hat)[kind]) / len(kind)
-            score += np.sum((z - hat @ z)[kind] ** 2) / w.sum() / free**2 * (1 + 2 * variance**2)
-        np.testing.assert_allclose(model.gcv_, score, rtol=1e-7)
-        np.testing.assert_allclose(model.degrees_of_freedom_, np.trace(hat), rtol=1e-7)
-        assert model.gcv_ <= model.gcv_curve_[:, 1].min() * (1 + 1e-9)
+    model = make(landmarks=X[100:112], gradient_weight=0.7, alpha="gcv")
+    model.fit(x, y, t, sample_weight=w)
+    difference = x[:, None] - X[100:112]
+    k, root = np.exp(-np.sum(difference**2, axis=2) / 2), np.sqrt(0.7)
+    features = np.concatenate([k[:, None], root * (-difference * k[:, :, None]).transpose(0, 2, 1)], axis=1)
+    features = (features * np.sqrt(w)[:, None, None]).reshape(-1, 12)
+    z = (np.column_stack([y, root * t]) * np.sqrt(w)[:, None]).ravel()
+    penalty = np.exp(-np.sum((X[100:112, None] - X[100:112]) ** 2, axis=2) / 2)
+    hat = features @ np.linalg.solve(features.T @ features + w.sum() * model.alpha_ * penalty, features.T)
+    rows, score = np.arange(len(z)).reshape(50, -1), 0.0
+    for kind in (rows[:, :1].ravel(), rows[:, 1:].ravel()):
+        variance = np.sum(hat[kind] ** 2) / len(kind)
+        free = 1 - np.sum(np.diag(hat)[kind]) / len(kind)
+        score += np.sum((z - hat @ z)[kind] ** 2) / w.sum() / free**2 * (1 + 2 * variance**2)
+    np.testing.assert_allclose(model.gcv_, score, rtol=1e-7)
+    np.testing.assert_allclose(model.degrees_of_freedom_, np.trace(hat), rtol=1e-7)
+    assert model.gcv_ <= model.gcv_curve_[:, 1].min() * (1 + 1e-9)
 
 
-@settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 10**6), gradients=st.booleans(), targets=st.sampled_from([None, 2]))
-def test_weight_two_is_the_row_twice(seed: int, gradients: bool, targets: int | None) -> None:
-    rng = np.random.default_rng(seed)
-    count = rng.integers(0, 4, 40)
-    count[0] = 1
-    data = [X[:40], *((Y[:40], T[:40]) if targets is None else (PAIR[:40], PAIR_T[:40]))][: 3 if gradients else 2]
-    options = {"landmarks": X[50:60], "alpha": 10 ** rng.uniform(-4, 0)}
-    weighted = make(**options).fit(*data, sample_weight=count)
-    repeated = make(**options).fit(*(np.repeat(a, count, axis=0) for a in data))
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-7, atol=1e-9)
-    assert weighted.moments_.arrays["observed"] == [np.count_nonzero(count)]
-
-
-def test_the_unit_of_weights_does_not_matter(fitted: dsp.HermiteRegressor) -> None:
-    scaled = make().fit(X, Y, T, sample_weight=np.full(N, 1e-5))
-    np.testing.assert_allclose([scaled.alpha_, scaled.gcv_], [fitted.alpha_, fitted.gcv_], rtol=1e-3)
-    np.testing.assert_allclose(scaled.predict(X), fitted.predict(X), rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("unit", [0.01, 1, 10, 100, 1000])
-def test_the_unit_of_the_columns_does_not_spoil_the_fit(unit: float) -> None:
-    """Where gradients are numerically small, the fit is the one without them, and never far from it."""
-    rng = np.random.default_rng(0)
-    x, new = rng.standard_normal((150, 2)), rng.standard_normal((1000, 2))
-    y = np.sin(x[:, 0]) + 0.5 * x[:, 1] + 0.3 * rng.standard_normal(150)
-    t = np.column_stack([np.cos(x[:, 0]), np.full(150, 0.5)]) + 0.3 * rng.standard_normal((150, 2))
-    errors = []
-    for gradients in (None, t / unit):
-        model = make(kernel=Gaussian(unit), n_landmarks=120).fit(unit * x, y, gradients)
-        errors.append(np.sqrt(np.mean((model.predict(unit * new) - np.sin(new[:, 0]) - 0.5 * new[:, 1]) ** 2)))
-    assert errors[1] < (0.75 if unit == 1 else 1.15) * errors[0]
-    if unit >= 100:
-        np.testing.assert_allclose(errors[1], errors[0], rtol=0.05)
-
-
-def test_small_penalties_interpolate() -> None:
-    x, y = X[:40], Y[:40]
-    models = [make(kernel=Gaussian(0.3), landmarks=x, alpha=a).fit(x, y) for a in (1e-1, 1e-4, 1e-8, 0)]
-    errors = [np.abs(model.predict(x) - y).max() for model in models]
-    assert errors[0] > 0.1
-    assert errors[0] > 10 * errors[1] > 1e4 * errors[2]
-    assert errors[3] < 1e-9
-
-
-def test_a_polynomial_and_its_gradient_are_found_exactly() -> None:
+@pytest.mark.parametrize("options", [{}, {"standardize": True}], ids=str)
+def test_a_polynomial_and_its_gradient_are_found_exactly(options: dict[str, Any]) -> None:
     """Values and gradients of a quadratic in the span of a polynomial kernel, also through standardized columns."""
     y, t = 1 + X @ DIRECTION + X[:, 0] * X[:, 1], np.tile(DIRECTION, (N, 1))
     t[:, 0], t[:, 1] = t[:, 0] + X[:, 1], t[:, 1] + X[:, 0]
-    for options in ({}, {"standardize": True}):
-        model = make(kernel=Polynomial(2), **options).fit(X, y, t)
-        np.testing.assert_allclose(model.predict(X), y, atol=1e-5)
-        np.testing.assert_allclose(model.predict_gradient(X), t, atol=1e-5)
+    model = make(kernel=Polynomial(2), **options).fit(X, y, t)
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-5)
+    np.testing.assert_allclose(model.predict_gradient(X), t, atol=1e-5)
 
 
 def test_gradient_weight_and_alpha_without_the_data(fitted: dsp.HermiteRegressor) -> None:
     for options in ({"gradient_weight": 0.01}, {"gradient_weight": 0, "alpha": 0.1}, {"alpha": 1e-3}):
         again = make(**options).fit_moments(fitted.moments_)
-        afresh = make(**options).fit(X, Y, T)
-        np.testing.assert_array_equal(again.coef_, afresh.coef_)
+        np.testing.assert_array_equal(again.coef_, make(**options).fit(X, Y, T).coef_)
         assert not np.allclose(again.coef_, fitted.coef_)
     plain = make(landmarks=fitted.basis_.landmarks, alpha=0.1).fit(X, Y)
     np.testing.assert_allclose(make(gradient_weight=0, alpha=0.1).fit_moments(fitted.moments_).coef_, plain.coef_)
@@ -263,293 +149,105 @@ def test_gradient_weight_and_alpha_without_the_data(fitted: dsp.HermiteRegressor
 def test_standardized_columns_follow_the_chain_rule() -> None:
     mean, scale = X[:, [2, 0]].mean(axis=0), X[:, [2, 0]].std(axis=0)
     x = (X[:, [2, 0]] - mean) / scale
-    landmarks = X[:30]
-    model = make(landmarks=landmarks, columns=[2, 0], standardize=True, alpha=1e-3).fit(X, PAIR, PAIR_T)
+    model = make(landmarks=X[:30], columns=[2, 0], standardize=True, alpha=1e-3).fit(X, PAIR, PAIR_T)
     by_hand = make(landmarks=x[:30], alpha=1e-3).fit(x, PAIR, PAIR_T[:, :, [2, 0]] * scale)
-    largest = np.abs(by_hand.coef_).max()  # beside which the others are rounded, otherwise by other threads of BLAS
-    np.testing.assert_allclose(model.coef_, by_hand.coef_, rtol=0, atol=1e-6 * largest)
+    assert_close(model.coef_, by_hand.coef_, 1e-6)
     np.testing.assert_allclose(model.predict(X), by_hand.predict(x), rtol=1e-6, atol=1e-6)
     gradient = model.predict_gradient(X)
-    assert gradient.shape == (N, 2, 3)
     np.testing.assert_allclose(gradient[:, :, [2, 0]], by_hand.predict_gradient(x) / scale, rtol=1e-6, atol=1e-6)
     assert not gradient[:, :, 1].any()
 
 
-@pytest.mark.parametrize("options", [{}, {"standardize": True, "columns": [2, 0]}], ids=["all", "standardized"])
-@pytest.mark.parametrize("name", KERNELS)
-def test_predicted_gradients_are_differences_of_predictions(name: str, options: dict[str, Any]) -> None:
-    model = make(kernel=KERNELS[name], alpha=1e-2, **options).fit(X, PAIR)
-    points, step = X[-5:] + 0.01, 1e-5
-    shifted = [(model.predict(points + step * e) - model.predict(points - step * e)) / (2 * step) for e in np.eye(3)]
-    gradient = model.predict_gradient(points)
-    np.testing.assert_allclose(gradient, np.stack(shifted, axis=2), rtol=1e-5, atol=1e-6 * np.abs(gradient).max())
-
-
-def test_users_own_profiles() -> None:
-    radial = Radial(lambda s: np.exp(-s / 2), [lambda s: -np.exp(-s / 2) / 2])
-    dot = Dot(lambda t: (1 + t) ** 2, [lambda t: 2 * (1 + t)])
-    for own, known in ((radial, Gaussian(1.0)), (dot, Polynomial(2))):
-        one, other = (make(kernel=k, alpha=1e-3).fit(X, Y, T) for k in (own, known))
-        np.testing.assert_allclose(one.predict_gradient(X), other.predict_gradient(X), rtol=1e-6, atol=1e-8)
-
-
-def test_single_precision(fitted: dsp.HermiteRegressor) -> None:
-    single = make(dtype="float32").fit(X, Y, T)
-    assert single.moments_.dtype == "float32"
-    for name, sums in fitted.moments_.arrays.items():
-        assert np.abs(single.moments_.arrays[name] - sums).max() <= 1e-5 * np.abs(sums).max()
-    assert abs(single.score(X, Y) - fitted.score(X, Y)) < 0.02
-
-
-# -- containers --------------------------------------------------------------------------------------------------------
+# -- containers, and what is kept --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_same_bits_from_every_container(kind: str, tmp_path: Path, fitted: dsp.HermiteRegressor) -> None:
+def test_several_targets_from_every_container(kind: str, tmp_path: Path) -> None:
     convert, out = CONTAINERS[kind]
-    x, y, t = convert(tmp_path, "x", X), convert(tmp_path, "y", Y), convert(tmp_path, "t", T)
-    model = make().fit(x, y, t)
-    assert model.moments_.fingerprint == fitted.moments_.fingerprint
-    for name, array in fitted.moments_.arrays.items():
-        np.testing.assert_array_equal(model.moments_.arrays[name], array)
-    np.testing.assert_array_equal(model.coef_, fitted.coef_)
-    values, slopes = model.predict(x), model.predict_gradient(x)
-    assert isinstance(values, out)
-    assert isinstance(slopes, out)
-    assert (values.shape, slopes.shape, values.dtype) == ((N,), (N, 3), np.float64)
-    np.testing.assert_allclose(np.asarray(values), fitted.predict(X), rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(np.asarray(slopes), fitted.predict_gradient(X), rtol=1e-9, atol=1e-11)
+    x, y, t = (convert(tmp_path, name, a) for name, a in (("x", X), ("y", PAIR), ("t", PAIR_T)))
+    model, plain = (make(alpha=1e-3, folds=None).fit(*data) for data in ((x, y, t), (X, PAIR, PAIR_T)))
+    assert_same_arrays(model.moments_.arrays, plain.moments_.arrays)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    for find in (model.predict, model.predict_gradient):
+        assert isinstance(find(x), out)
+        assert_close(np.asarray(find(x)), find(X), 1e-9)
+        find(x, out=tmp_path / f"{find.__name__}.zarr")
+        assert_close(written(tmp_path / f"{find.__name__}.zarr"), find(X), 1e-9)
+    for j in range(2):
+        one = make(alpha=1e-3, folds=None).fit(X, PAIR[:, j], PAIR_T[:, j])
+        np.testing.assert_allclose(model.predict_gradient(X)[:, j], one.predict_gradient(X), atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", CONTAINERS)
-def test_several_targets_from_every_container(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e5)  # several tasks
-    convert, out = CONTAINERS[kind]
-    x, y, t = convert(tmp_path, "x", X), convert(tmp_path, "y", PAIR), convert(tmp_path, "t", PAIR_T)
-    model, plain = make(alpha=1e-3).fit(x, y, t), make(alpha=1e-3).fit(X, PAIR, PAIR_T)
-    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-5)
-    values, slopes = model.predict(x), model.predict_gradient(x)
-    assert isinstance(slopes, out)
-    assert (values.shape, slopes.shape, model.coef_.shape) == ((N, 2), (N, 2, 3), (40, 2))
-    np.testing.assert_allclose(np.asarray(slopes), plain.predict_gradient(X), rtol=1e-5, atol=1e-7)
-    separate = [make(alpha=1e-3).fit(X, PAIR[:, j], PAIR_T[:, j]) for j in range(2)]
-    np.testing.assert_allclose(np.asarray(values), np.stack([s.predict(X) for s in separate], axis=1), atol=1e-6)
-
-
-def test_names_of_xarray(fitted: dsp.HermiteRegressor, tmp_path: Path) -> None:
-    x = as_chunked(tmp_path, "x", X)
-    values, slopes = fitted.predict(x), fitted.predict_gradient(x)
-    assert (values.dims, slopes.dims, values.name, slopes.name) == (
-        ("row",),
-        ("row", "feature"),
-        "prediction",
-        "gradient",
-    )
-    assert (set(values.coords), set(slopes.coords)) == ({"row"}, {"row", "feature"})
-    np.testing.assert_allclose(slopes.sel(row=20, feature="b"), fitted.predict_gradient(X)[10, 1], rtol=1e-9)
-    several = make().fit(X, PAIR)
-    assert several.predict(x).dims == ("row", "target")
-    assert several.predict_gradient(x).dims == ("row", "target", "feature")
-
-
-def test_results_in_a_store(fitted: dsp.HermiteRegressor, tmp_path: Path) -> None:
-    x = as_path(tmp_path, "x", X)
-    assert fitted.predict(x, out=tmp_path / "values.zarr") is None
-    assert fitted.predict_gradient(x, out=tmp_path / "slopes.zarr") is None
-    np.testing.assert_allclose(written(tmp_path / "values.zarr"), fitted.predict(X), rtol=1e-9)
-    np.testing.assert_allclose(written(tmp_path / "slopes.zarr"), fitted.predict_gradient(X), rtol=1e-9)
-    with pytest.raises(FileExistsError, match=r"values.zarr exists"):
-        fitted.predict(x, out=tmp_path / "values.zarr")
-
-
-# -- a long run, kept and continued ------------------------------------------------------------------------------------
-
-
-def test_saved_and_loaded_bit_for_bit(fitted: dsp.HermiteRegressor, tmp_path: Path) -> None:
-    several = make(columns=[2, 0], standardize=True, landmarks=X[:9], alpha=0.1).fit(X, PAIR, PAIR_T)
-    for i, model in enumerate((fitted, several)):
-        model.save(tmp_path / f"{i}.zarr")
-        again = dsp.HermiteRegressor.load(tmp_path / f"{i}.zarr")
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
-        np.testing.assert_array_equal(again.predict_gradient(X), model.predict_gradient(X))
-        np.testing.assert_array_equal(again.gcv_curve_, model.gcv_curve_)
-        assert (again.alpha_, again.gcv_, again.rank_) == (model.alpha_, model.gcv_, model.rank_)
-        assert again.get_params().keys() == model.get_params().keys()
-        dsp.save(model.moments_, tmp_path / "moments.zarr", overwrite=True)
-        moments = dsp.load(tmp_path / "moments.zarr")
-        np.testing.assert_array_equal(clone(model).fit_moments(moments).coef_, model.coef_)
-    assert f"penalty     {fitted.alpha_:g}\nheld out    " in describe(dsp.load(tmp_path / "0.zarr"))
-    with pytest.raises(ValueError, match=r"0.zarr holds HermiteRegressor, not SpectralDecomposition"):
-        dsp.SpectralDecomposition.load(tmp_path / "0.zarr")
-    with pytest.raises(NotFittedError):
-        make().save(tmp_path / "new.zarr")
+def test_saved_and_loaded_bit_for_bit(tmp_path: Path) -> None:
+    model = make(columns=[2, 0], standardize=True, landmarks=X[:9], alpha=0.1).fit(X, PAIR, PAIR_T)
+    model.save(tmp_path / "m.zarr")
+    again = dsp.HermiteRegressor.load(tmp_path / "m.zarr")
+    np.testing.assert_array_equal(again.predict_gradient(X), model.predict_gradient(X))
+    dsp.save(model.moments_, tmp_path / "moments.zarr")
+    np.testing.assert_array_equal(again.fit_moments(dsp.load(tmp_path / "moments.zarr")).coef_, model.coef_)
+    with pytest.raises(ValueError, match=r"m.zarr holds HermiteRegressor, not SpectralDecomposition"):
+        dsp.SpectralDecomposition.load(tmp_path / "m.zarr")
 
 
 def test_moments_add_and_appended_rows_are_folded_in(fitted: dsp.HermiteRegressor) -> None:
-    landmarks = fitted.basis_.landmarks
-    given = {"landmarks": landmarks, "alpha": fitted.alpha_}  # the folds of the parts are others
-    half = make(**given).fit(X[:400], Y[:400], T[:400])
-    rest = make(**given).fit(X[400:], Y[400:], T[400:])
-    both = make(**given).fit_moments(half.moments_ + rest.moments_)
+    model = make(landmarks=fitted.basis_.landmarks, alpha=fitted.alpha_)  # the folds of the parts are others
+    half, rest = (clone(model).fit(X[part], Y[part], T[part]) for part in (slice(200), slice(200, None)))
+    both = clone(model).fit_moments(half.moments_ + rest.moments_)
     half.update(X, Y, T)
-    for model in (both, half):
-        np.testing.assert_allclose(model.moments_.arrays["slopes"], fitted.moments_.arrays["slopes"], rtol=1e-9)
-        np.testing.assert_allclose(model.predict(X), fitted.predict(X), atol=1e-5)
-        assert model.moments_.rows == N
-    with pytest.raises(ValueError, match="X has 600 rows, and the model has seen 600: there is nothing to add"):
-        half.update(X, Y, T)
-    with pytest.raises(ValueError, match=r"the data are for Regression.*and the model was fitted on Regression"):
-        half.update(np.tile(X, (2, 1)), np.tile(Y, 2))
-
-
-def test_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e4)
-    monkeypatch.setattr(plan_module, "LEAST_TASKS", 400)
-    x, y, t = as_path(tmp_path, "x", X), as_path(tmp_path, "y", Y), as_path(tmp_path, "t", T)
-    model = make(standardize=True)
-    whole = clone(model).fit(x, y, t)
-    tree = Run._tree
-
-    def interrupted(self: Run, graph: Any, epoch: range, *names: Any) -> Any:
-        return tree(self, graph, epoch, *names) if epoch.start < 240 or self.description != "fit" else 1 / 0
-
-    monkeypatch.setattr(Run, "_tree", interrupted)
-    with pytest.raises(ZeroDivisionError):
-        clone(model).fit(x, y, t, checkpoint=tmp_path / "run", checkpoint_every=0)
-    assert int(next((tmp_path / "run").iterdir()).name[-2:]) > 0
-    monkeypatch.setattr(Run, "_tree", tree)
-    resumed = clone(model).fit(x, y, t, checkpoint=tmp_path / "run")
-    np.testing.assert_array_equal(resumed.coef_, whole.coef_)
-    with pytest.raises(ValueError, match=r"is of another run: y "):
-        clone(model).fit(x, Y, t, checkpoint=tmp_path / "run")
-
-
-# -- scikit-learn ------------------------------------------------------------------------------------------------------
-
-
-def test_clone_and_parameters(fitted: dsp.HermiteRegressor) -> None:
-    copy = clone(fitted)
-    assert copy.get_params()["kernel__scale"] == 1.0
-    copy.set_params(kernel__scale=2.0, alpha=0.1)
-    assert (copy.kernel.scale, fitted.kernel.scale, fitted.kernel_.scale) == (2.0, 1.0, 1.0)
-    with pytest.raises(NotFittedError):
-        copy.predict(X)
-    assert fitted.score(X, Y) > 0.95
-
-
-def test_grid_search_and_pipeline() -> None:
-    grid = {"kernel__scale": [0.01, 1.0], "gradient_weight": [0.1, 1.0]}
-    search = GridSearchCV(make(), grid, cv=3, error_score="raise").fit(X, Y, gradients=T)
-    assert search.best_params_["kernel__scale"] == 1.0
-    assert search.best_score_ > 0.95
-    pipeline = make_pipeline(StandardScaler(), make()).fit(X, Y)
-    by_hand = make(standardize=True).fit(X, Y)
-    np.testing.assert_allclose(pipeline.predict(X), by_hand.predict(X), atol=1e-4)
+    for found in (both, half):
+        np.testing.assert_allclose(found.moments_.arrays["slopes"], fitted.moments_.arrays["slopes"], rtol=1e-9)
+        np.testing.assert_allclose(found.predict(X), fitted.predict(X), atol=1e-5)
+        assert found.moments_.rows == N
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 
-BAD_DATA: list[tuple[tuple[Any, ...], type[Exception], str]] = [
-    ((X, None), ValueError, r"the target y is None: give the values to fit, \(n,\), or \(n, m\) for m targets"),
-    ((X, Y[:-1]), ValueError, "y has 599 rows and X has 600; they go together row by row"),
-    ((X, Y[:, None, None]), ValueError, r"y must have shape \(n,\), or .*; it has shape \(600, 1, 1\)"),
-    ((X, PAIR[:, :0]), ValueError, r"y must have shape .*; it has shape \(600, 0\)"),
-    ((X, Y, T[:-1]), ValueError, "gradients has 599 rows and X has 600"),
-    ((X, Y, T[:, :2]), ValueError, r"gradients must have shape \(600, 3\), a derivative of y for each column of X"),
-    ((X, Y, Y), ValueError, r"gradients must have shape \(600, 3\), .* have shape \(600,\)"),
-    ((X, PAIR, T), ValueError, r"gradients must have shape \(600, 2, 3\)"),
-    ((X, Y, PAIR_T), ValueError, r"gradients must have shape \(600, 3\), .* have shape \(600, 2, 3\)"),
-    ((X, Y.astype(str)), TypeError, "y has dtype .*, and real numbers are wanted"),
-    ((X, Y + 1j), ValueError, "Complex data not supported: y has dtype complex128"),
-    ((X[:, 0], Y), ValueError, "X must have 2 dimensions"),
-    ((X[:20], Y[:20]), ValueError, "X has 20 rows, fewer than n_landmarks=40; lower n_landmarks or give landmarks"),
-    ((X, "no.zarr"), FileNotFoundError, "there is no zarr array at no.zarr"),
+DATA = (X, Y, T)
+BAD: list[tuple[dict[str, Any], tuple[Any, ...], type[Exception], str]] = [
+    ({}, (X, None), ValueError, r"the target y is None: give the values to fit, \(n,\), or \(n, m\) for m targets"),
+    ({}, (X, Y, Y), ValueError, r"gradients must have shape \(300, 3\), .* have shape \(300,\)"),
+    ({}, (X, PAIR, T), ValueError, r"gradients must have shape \(300, 2, 3\)"),
+    ({}, (X, Y.astype(str)), TypeError, r"y has dtype .*, and real numbers are wanted"),
+    ({}, (X[:20], Y[:20]), ValueError, r"X has 20 rows, fewer than n_landmarks=40; lower n_landmarks or give"),
+    ({"kernel": "gaussian"}, DATA, TypeError, "kernel must be one of"),
+    ({"alpha": "cv"}, DATA, ValueError, "alpha must be 'gcv'; it is 'cv'"),
+    ({"landmarks": X[:5, :2]}, DATA, ValueError, r"array \(p, 3\), one column for each of X; they have shape \(5, 2\)"),
+    ({"landmark_sample": 5, "landmarks": "leverage"}, DATA, ValueError, "landmark_sample must be a whole number of 40"),
+    ({"rtol": 0}, DATA, ValueError, "rtol must be positive: .*; it is 0. Leave it None for 1e-15"),
+    ({"rtol": 0.0, "alpha": 1e-3, "dtype": "float32"}, DATA, ValueError, "Leave it None for 1e-06"),
+    ({"kernel": Radial(lambda s: np.exp(-s))}, DATA, dsp.SmoothnessError, "regression on gradients takes"),
 ]
 
 
 @pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(("data", "error", "message"), BAD_DATA, ids=[b[2][:40] for b in BAD_DATA])
-def test_bad_data_before_any_task(data: tuple[Any, ...], error: type[Exception], message: str) -> None:
+@pytest.mark.parametrize(("changes", "data", "error", "message"), BAD, ids=[b[3][:40] for b in BAD])
+def test_refused_before_any_task(changes: dict[str, Any], data: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        make(standardize=True).fit(*data)
+        make(**({"standardize": True} | changes)).fit(*data)
 
 
-BAD_PARAMETERS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"kernel": "gaussian"}, TypeError, "kernel must be one of"),
-    ({"n_landmarks": 0}, ValueError, "n_landmarks must be a whole number of 1 or more; it is 0"),
-    ({"alpha": -1e-3}, ValueError, "alpha must be a number of 0 or more; it is -0.001"),
-    ({"alpha": "cv"}, ValueError, "alpha must be 'gcv'; it is 'cv'"),
-    ({"alpha": [1.0]}, ValueError, r"alpha must be a number of 0 or more; it is \[1.0\]"),
-    ({"gradient_weight": -1}, ValueError, "gradient_weight must be a number of 0 or more; it is -1"),
-    ({"gradient_weight": None}, ValueError, "gradient_weight must be a number of 0 or more"),
-    ({"landmarks": "random"}, ValueError, "landmarks must be 'uniform' or"),
-    ({"landmarks": X[:5, :2]}, ValueError, r"array \(p, 3\), one column for each of X; they have shape \(5, 2\)"),
-    ({"landmark_sample": 5, "landmarks": "leverage"}, ValueError, "landmark_sample must be a whole number of 40"),
-    ({"columns": [3]}, ValueError, "columns must be a list of distinct numbers of the 3 columns"),
-    ({"standardize": 1}, ValueError, "standardize must be True or False; it is 1"),
-    ({"rtol": 0}, ValueError, "rtol must be positive: .*; it is 0. Leave it None for 1e-15"),
-    ({"rtol": 0.0, "alpha": 1e-3, "dtype": "float32"}, ValueError, "rtol must be positive: .*Leave it None for 1e-06"),
-    ({"rtol": 2.0}, ValueError, r"rtol must lie in \[0, 1\)"),
-    ({"dtype": "float16"}, ValueError, "dtype must be 'float64' or 'float32'"),
-    ({"random_state": -1}, ValueError, "random_state must be"),
-    ({"kernel": Radial(lambda s: np.exp(-s))}, dsp.SmoothnessError, "regression on gradients takes derivatives of"),
-]
+def test_invalid_rows(tmp_path: Path) -> None:
+    broken = np.isin(np.arange(N), [217, 252])
+    x, t = as_path(tmp_path, "x", np.where(broken[:, None], np.nan, X)), np.where(broken[:, None], np.nan, T)
+    for data, what in (((x, Y, T), "X holds NaN in column 0"), ((X, Y, t), "gradients holds NaN")):
+        for options in ({}, {"standardize": True, "kernel": Gaussian("median")}):
+            with pytest.raises(dsp.InvalidRowError, match=rf"row 217 is the first .*{what}"):
+                make(**options).fit(*data)
+        skipped = make(landmarks=X[:30]).fit(*data, on_invalid="skip")
+        without = make(landmarks=X[:30]).fit(X[~broken], Y[~broken], T[~broken])
+        assert (skipped.moments_.skipped, skipped.moments_.count) == (2, N - 2)
+        assert_close(skipped.moments_.arrays["slopes"], without.moments_.arrays["slopes"], 1e-9)
+    for find in (skipped.predict, skipped.predict_gradient):
+        found = np.isnan(np.asarray(find(x, on_invalid="skip"))).reshape(N, -1)
+        np.testing.assert_array_equal(found, np.broadcast_to(broken[:, None], found.shape))
 
 
-@pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(("changes", "error", "message"), BAD_PARAMETERS, ids=[str(b[0])[:40] for b in BAD_PARAMETERS])
-def test_bad_parameters_before_any_task(changes: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        make(**({"standardize": True} | changes)).fit(X, Y, T)
-
-
-def test_kernels_without_a_gradient_fit_values() -> None:
-    model = make(kernel=Radial(lambda s: np.exp(-s))).fit(X, Y)
-    np.testing.assert_allclose(model.predict(X), make(kernel=Gaussian(np.sqrt(0.5))).fit(X, Y).predict(X), atol=1e-6)
-    with pytest.raises(dsp.SmoothnessError, match="predict_gradient takes derivatives of order 1"):
-        model.predict_gradient(X)
-
-
-@pytest.mark.parametrize("kind", CONTAINERS)
-@pytest.mark.parametrize("broken", ["x", "y", "gradients"])
-def test_invalid_rows(kind: str, broken: str, tmp_path: Path) -> None:
-    arrays = {"x": X.copy(), "y": Y.copy(), "gradients": T.copy()}
-    arrays[broken][[317, 512]] = np.nan
-    data = [CONTAINERS[kind][0](tmp_path, name[0], a) for name, a in arrays.items()]
-    what = "X holds NaN in column 0" if broken == "x" else rf"{broken} (is|holds) NaN"
-    for options in ({}, {"standardize": True, "kernel": Gaussian("median")}):
-        with pytest.raises(dsp.InvalidRowError, match=rf"row 317 is the first .*{what}") as caught:
-            make(**options).fit(*data)
-        assert caught.value.row == 317
-    skipped = make(landmarks=X[:30]).fit(*data, on_invalid="skip")
-    without = make(landmarks=X[:30]).fit(*(np.delete(a, [317, 512], axis=0) for a in arrays.values()))
-    assert (skipped.moments_.skipped, skipped.moments_.count) == (2, N - 2)
-    np.testing.assert_allclose(skipped.moments_.arrays["slopes"], without.moments_.arrays["slopes"], rtol=1e-9)
-    if broken == "x":
-        with pytest.raises(dsp.InvalidRowError, match=r"row (317|512) .*X holds NaN"):
-            np.asarray(skipped.predict(data[0]))
-        for result in (
-            skipped.predict(data[0], on_invalid="skip"),
-            skipped.predict_gradient(data[0], on_invalid="skip"),
-        ):
-            missing = np.isnan(np.asarray(result)).reshape(N, -1)
-            np.testing.assert_array_equal(np.flatnonzero(missing.all(axis=1)), [317, 512])
-            assert missing.sum() == 2 * missing.shape[1]
-
-
-def test_bad_use_of_a_fitted_model(fitted: dsp.HermiteRegressor) -> None:
-    with pytest.raises(ValueError, match=r"X has 2 features, but \w+ is expecting 3 features"):
-        fitted.predict(X[:, :2])
-    with pytest.raises(ValueError, match="on_invalid must be 'raise' or 'skip'; it is 'drop'"):
-        fitted.predict_gradient(X, on_invalid="drop")
+def test_moments_of_something_else(fitted: dsp.HermiteRegressor) -> None:
     moments = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=20, n_components=3).fit(X).moments_
     with pytest.raises(ValueError, match=r"these are moments of Laplacian\(.*measure them with HermiteRegressor.fit"):
         make().fit_moments(moments)
     with pytest.raises(ValueError, match="moments of different operators do not add"):
         fitted.moments_ + make().fit(X, Y).moments_
-
-
-def test_weights_that_weigh_nothing() -> None:
     with pytest.raises(ValueError, match="the total sample weight is 0; some row needs a weight above zero"):
         make().fit(X, Y, T, sample_weight=np.zeros(N))

@@ -8,11 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 from sklearn.gaussian_process.kernels import Matern as OtherMatern
 from sklearn.kernel_ridge import KernelRidge
 
@@ -22,9 +19,9 @@ from daskspectral.engine import Run
 from daskspectral.engine import plan as planning
 from daskspectral.errors import FitWarning
 from daskspectral.estimators import hermite
-from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Periodic
+from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
+from daskspectral.passes import pilot as pilots
 from daskspectral.passes import regression
-from daskspectral.passes.pilot import Pilot
 from tests.estimators.common import as_path
 
 Array = NDArray[Any]
@@ -32,7 +29,6 @@ RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (120, 2))
 Y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(120)
 T = np.column_stack([3 * np.cos(3 * X[:, 0]) * X[:, 1], np.sin(3 * X[:, 0])]) + 0.1 * RNG.standard_normal((120, 2))
-IRIS = load_iris().data
 AUTO = dsp.HermiteRegressor(random_state=0)
 
 
@@ -41,27 +37,29 @@ def fitted() -> dsp.HermiteRegressor:
     return clone(AUTO).fit(X, Y)
 
 
-def other_errors(kernel: str, x: Array, y: Array, labels: Array, alpha: float, w: Array) -> tuple[float, float]:
-    """Mean squared errors of scikit-learn's kernel ridge on folds that were left out, and of the other folds' mean."""
-    missed = spread = 0.0
-    for label in np.unique(labels):
-        here, rest = labels == label, labels != label
-        options: dict[str, Any] = {"kernel": "rbf", "gamma": 0.5}
-        if kernel == "matern":
-            options = {"kernel": OtherMatern(1.0, nu=1.5)}
-        model = KernelRidge(alpha=alpha * w[rest].sum(), **options).fit(x[rest], y[rest], sample_weight=w[rest])
-        missed += np.sum(w[here] @ (y[here] - model.predict(x[here])) ** 2)
-        mean = w[rest] @ y[rest] / w[rest].sum()
-        spread += np.sum(w[here] @ (y[here] - mean) ** 2)
-    return missed / w.sum(), spread / w.sum()
-
-
 # -- the penalty -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("name", "kernel"), [("rbf", Gaussian(1.0)), ("matern", Matern(1.5, 1.0))])
-def test_the_curve_is_that_of_refits_by_another_package(name: str, kernel: Kernel, weighted: bool) -> None:
+def other_errors(options: dict[str, Any], x: Array, y: Array, labels: Array, alpha: float, w: Array) -> Array:
+    """Mean squared errors of scikit-learn's kernel ridge on folds that were left out, and of the other folds' mean."""
+    missed = np.zeros(2)
+    for label in np.unique(labels):
+        here, rest = labels == label, labels != label
+        model = KernelRidge(alpha=alpha * w[rest].sum(), **options).fit(x[rest], y[rest], sample_weight=w[rest])
+        mean = w[rest] @ y[rest] / w[rest].sum()
+        missed += [np.sum(w[here] @ (y[here] - found) ** 2) for found in (model.predict(x[here]), mean)]
+    return np.asarray(missed / w.sum())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "weighted"),
+    [
+        (Gaussian(1.0), {"kernel": "rbf", "gamma": 0.5}, True),
+        (Matern(1.5, 1.0), {"kernel": OtherMatern(1.0, nu=1.5)}, False),
+    ],
+    ids=str,
+)
+def test_the_curve_is_that_of_refits_by_another_package(kernel: Kernel, options: Any, weighted: bool) -> None:
     """All rows are landmarks, also those that are left out: they change nothing."""
     labels, w = np.arange(120) % 7, RNG.uniform(0.5, 2, 120) if weighted else np.ones(120)
     y = np.column_stack([Y, X[:, 0] ** 2])
@@ -69,23 +67,11 @@ def test_the_curve_is_that_of_refits_by_another_package(name: str, kernel: Kerne
     assert model.cv_curve_ is not None
     for alpha, error in model.cv_curve_[::6]:
         if alpha > 1e-4:  # below, directions under the square root of rounding count, which sums cannot hold
-            np.testing.assert_allclose(error, other_errors(name, X, y, labels, alpha, w)[0], rtol=1e-4)
-    missed, spread = other_errors(name, X, y, labels, model.alpha_, w)
+            np.testing.assert_allclose(error, other_errors(options, X, y, labels, alpha, w)[0], rtol=1e-4)
+    missed, spread = other_errors(options, X, y, labels, model.alpha_, w)
     assert model.cv_ == pytest.approx(missed, rel=1e-2)
     assert model.cv_score_ == pytest.approx(1 - missed / spread, rel=1e-3)
     assert model.cv_ <= model.cv_curve_[:, 1].min() * 1.05
-
-
-def test_weight_two_is_the_row_twice() -> None:
-    labels, count = np.arange(120) % 5, RNG.integers(0, 3, 120)
-    options = {"kernel": Gaussian(1.0), "landmarks": X[:30]}
-    weighted = dsp.HermiteRegressor(folds=labels, **options).fit(X, Y, T, sample_weight=count)
-    x, y, t, again = (np.repeat(a, count, axis=0) for a in (X, Y, T, labels))
-    repeated = dsp.HermiteRegressor(folds=again, **options).fit(x, y, t)
-    assert weighted.cv_curve_ is not None
-    assert repeated.cv_curve_ is not None
-    np.testing.assert_allclose(weighted.cv_curve_[:60], repeated.cv_curve_[:60], rtol=1e-6)
-    assert weighted.cv_score_ == pytest.approx(repeated.cv_score_, rel=1e-6)
 
 
 def test_gradients_count_by_their_weight() -> None:
@@ -95,218 +81,94 @@ def test_gradients_count_by_their_weight() -> None:
         dsp.HermiteRegressor(gradient_weight=g, **options).fit(X, Y, t) for g, t in ((1.0, T), (0.0, T), (1.0, None))
     )
     assert none.cv_score_ == pytest.approx(plain.cv_score_, rel=1e-9)
-    assert one.cv_ is not None
-    assert one.cv_score_ == pytest.approx(
-        1 - one.cv_ / (plain.cv_ / (1 - plain.cv_score_) + np.mean((T**2).sum(axis=1)))
-    )
-
-
-def test_generalised_cross_validation_by_name_and_without_folds() -> None:
-    named = clone(AUTO).set_params(kernel=Gaussian(0.5), alpha="gcv").fit(X, Y)
-    without = clone(AUTO).set_params(kernel=Gaussian(0.5), folds=None).fit(X, Y)
-    by_folds = clone(AUTO).set_params(kernel=Gaussian(0.5)).fit(X, Y)
-    np.testing.assert_allclose([named.alpha_, named.gcv_], [without.alpha_, without.gcv_], rtol=1e-3)
-    assert named.alpha_ != by_folds.alpha_
-    assert named.gcv_ <= by_folds.gcv_
-    assert (without.cv_, without.cv_score_, without.cv_curve_) == (None, None, None)
-    assert named.cv_ >= by_folds.cv_ * (1 - 1e-3)
-    assert "generalised cross-validation" in describe(without)
-
-
-def test_interpolating_at_half_of_the_rows_is_not_taken_for_a_good_fit() -> None:
-    """Twice as many rows as landmarks, rough noise: the folds choose a fit near the best one, whatever the seed."""
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        x, test = rng.uniform(-1, 1, (100, 3)), rng.uniform(-1, 1, (1000, 3))
-        y = x[:, 0] + rng.standard_normal(100)
-        model = dsp.HermiteRegressor(Gaussian(0.5), 50, random_state=0).fit(x, y)
-        errors = [
-            np.mean((clone(model).set_params(alpha=a).fit_moments(model.moments_).predict(test) - test[:, 0]) ** 2)
-            for a in 10 ** np.arange(-8.0, 2)
-        ]
-        assert np.mean((model.predict(test) - test[:, 0]) ** 2) < 2 * min(errors)
+    spread = plain.cv_ / (1 - plain.cv_score_) + np.mean((T**2).sum(axis=1))
+    assert one.cv_score_ == pytest.approx(1 - one.cv_ / spread)
 
 
 # -- the kernel --------------------------------------------------------------------------------------------------------
 
 
-def test_iris_without_an_argument() -> None:
-    model = clone(AUTO).fit(IRIS[:, :3], IRIS[:, 3])
-    assert model.basis_.size == len(np.unique(IRIS[:, :3], axis=0))  # no landmark twice, and no warning of it
-    assert model.cv_score_ > 0.93
-    labels = np.random.default_rng(0).permutation(150) % 10
-    residual = 0.0
-    for k in range(10):
-        one = clone(AUTO).fit(IRIS[labels != k, :3], IRIS[labels != k, 3])
-        residual += np.sum((IRIS[labels == k, 3] - one.predict(IRIS[labels == k, :3])) ** 2)
-    assert 1 - residual / np.sum((IRIS[:, 3] - IRIS[:, 3].mean()) ** 2) == pytest.approx(model.cv_score_, abs=0.01)
-
-
-@pytest.mark.parametrize("gradients", [False, True])
-@pytest.mark.parametrize("n", [6, 7, 12, 40])
+@pytest.mark.parametrize(("n", "gradients"), [(1, False), (5, False), (6, True), (12, False), (40, True)])
 def test_few_rows(n: int, gradients: bool) -> None:
     model = clone(AUTO).fit(X[:n], Y[:n], T[:n] if gradients else None)
+    assert (len(model.choice_) >= 12) == (n >= 6)
     assert model.basis_.size == n
-    assert len(model.choice_) >= 12
-    assert model.moments_.folds.number == min(10, n)
-    assert np.isfinite(model.predict(X)).all()
     assert np.abs(model.predict(X)).max() < 3 * np.abs(Y).max()
-
-
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_too_few_rows_to_compare(n: int) -> None:
-    model = clone(AUTO).fit(X[:n], Y[:n])
-    assert len(model.choice_) == 0
-    assert np.isfinite(model.predict(X)).all()
-
-
-def test_a_line_through_six_points() -> None:
-    x = np.linspace(0, 1, 6)[:, None]
-    model = clone(AUTO).fit(x, 2 * x[:, 0] - 1)
-    new = np.linspace(0, 1, 50)
-    np.testing.assert_allclose(model.predict(new[:, None]), 2 * new - 1, atol=0.02)
+    if n >= 6:
+        assert model.moments_.folds.number == min(10, n)
 
 
 def test_degenerate_data() -> None:
+    x = np.linspace(0, 1, 6)[:, None]
+    line = clone(AUTO).fit(x, 2 * x[:, 0] - 1)
+    new = np.linspace(0, 1, 50)
+    np.testing.assert_allclose(line.predict(new[:, None]), 2 * new - 1, atol=0.02)
     constant = clone(AUTO).fit(X, np.full(120, 3.0))
     np.testing.assert_allclose(constant.predict(X), 3.0, rtol=1e-3)
     assert constant.cv_score_ == 0
     alike = clone(AUTO).fit(np.ones((50, 2)), np.arange(50.0))
     np.testing.assert_allclose(alike.predict(np.ones((1, 2))), np.arange(50).mean(), rtol=1e-2)
-    twice = clone(AUTO).fit(np.repeat(X[:10], 6, axis=0), np.repeat(Y[:10], 6))
-    assert twice.basis_.size == 10
-    zero = clone(AUTO).fit(X, np.zeros(120))
-    assert not zero.predict(X).any()
-
-
-def chosen(x: Array, y: Array, **options: Any) -> Kernel:
-    return dsp.HermiteRegressor(random_state=0, **options).fit(x, y).kernel_
-
-
-def test_what_wins() -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (400, 1))
-    assert isinstance(chosen(x, np.abs(x[:, 0] - 0.2) + np.floor(2 * x[:, 0])), Matern)
-    assert isinstance(chosen(x, np.exp(-2 * x[:, 0] ** 2)), Gaussian)
-    fast, slow = (chosen(x, np.sin(k * x[:, 0]) + 0.1 * RNG.standard_normal(400)) for k in (60, 2))
-    median = np.median(np.abs(x - x.T)[np.triu_indices(400, 1)])
-    assert fast.scale < 0.3 * median  # type: ignore[attr-defined]
-    assert slow.scale > 0.7 * median  # type: ignore[attr-defined]
+    assert clone(AUTO).fit(np.repeat(X[:10], 6, axis=0), np.repeat(Y[:10], 6)).basis_.size == 10
+    assert not clone(AUTO).fit(X, np.zeros(120)).predict(X).any()
 
 
 def test_scales_beyond_the_grid() -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (500, 1))
+    x = np.random.default_rng(0).uniform(-1, 1, (400, 1))
     bumps = np.exp(-((x - np.linspace(-1, 1, 40)) ** 2) / (2 * 0.01**2)) @ np.random.default_rng(1).choice([-1, 1], 40)
     model = dsp.HermiteRegressor(Gaussian("auto"), random_state=0).fit(x, bumps)
-    assert model.choice_.chosen is not None
     assert model.choice_.chosen.factor < min(regression.FACTORS)
     assert model.cv_score_ > 0.9
     assert model.choice_.edge == ""
 
 
-def test_the_table_is_sorted_and_its_errors_are_those_of_refits() -> None:
-    model = clone(AUTO).fit(X, Y)
-    table = model.choice_.candidates
+def test_the_table_is_sorted_and_its_errors_are_those_of_refits(fitted: dsp.HermiteRegressor) -> None:
+    table = fitted.choice_.candidates
     scores = [c.score for c in table]
     assert scores == sorted(scores, reverse=True)
-    assert (table[0].why, model.choice_.rows) == ("best", 120)
-    assert str(model.kernel_) == table[0].kernel
+    assert (table[0].why, fitted.choice_.rows, table[0].kernel) == ("best", 120, str(fitted.kernel_))
     spread = table[0].values.sum() / (1 - table[0].score)
     for c in table:
         assert c.score == pytest.approx(1 - c.values.sum() / spread)
     assert spread == pytest.approx(Y.var(), rel=0.05)
-
-
-def test_gradients_ask_for_a_smoother_kernel_and_are_used() -> None:
-    model = clone(AUTO).fit(X, Y, T)
-    assert {c.kernel.partition("(")[0] for c in model.choice_.candidates} == {"Gaussian", "Matern"}
-    assert all("nu=2.5" in c.kernel for c in model.choice_.candidates if c.kernel.startswith("Matern"))
-    assert all(c.values.shape == (2,) for c in model.choice_.candidates)
-    assert all("nu=1.5" in c.kernel for c in clone(AUTO).fit(X, Y).choice_.candidates if c.kernel.startswith("Matern"))
-    assert np.isfinite(model.predict_gradient(X)).all()
-
-
-@pytest.mark.parametrize("kernel", [Exponential("auto"), Gaussian("auto"), Gaussian("auto") + 0.5 * Exponential(0.3)])
-def test_the_scale_of_a_kernel_alone(kernel: Kernel) -> None:
-    model = dsp.HermiteRegressor(kernel, random_state=0).fit(X, Y)
-    assert type(model.kernel_) is type(kernel)
-    assert not model.kernel_.automatic
-    assert len(model.choice_) >= len(regression.FACTORS)
-    assert len({c.kernel for c in model.choice_.candidates}) == len(model.choice_)
-
-
-def test_blocks_are_blocks_of_the_pilot_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Pilot] = []
-    draw = Pilot.draw
-
-    def spied(*args: Any, **options: Any) -> Pilot:
-        drawn.append(draw(*args, **options))
-        return drawn[-1]
-
-    monkeypatch.setattr(Pilot, "draw", spied)
-    for folds, sizes in (("blocks", 9), (10, 60)):
-        clone(AUTO).set_params(folds=folds).fit(X, Y)
-        changes = np.count_nonzero(np.diff(drawn[-1].fold))
-        assert changes == 9 if folds == "blocks" else changes > sizes
-    labels = np.arange(120) // 60
-    clone(AUTO).set_params(folds=labels).fit(X, Y)
-    np.testing.assert_array_equal(drawn[-1].fold, labels)
+    text = describe(fitted)
+    assert f"chosen      {fitted.kernel_}, best of {len(fitted.choice_)} on 120 rows" in text
+    assert f"held out    {fitted.cv_score_:.4g} R^2, squared error {fitted.cv_:.4g}, 10 folds" in text
 
 
 # -- the same again ----------------------------------------------------------------------------------------------------
 
+
 CASES: dict[str, dict[str, Any]] = {
     "plain": {},
-    "gcv": {"alpha": "gcv"},
-    "standardized columns": {"standardize": True, "columns": [1, 0]},
-    "few landmarks": {"n_landmarks": 17, "landmarks": "uniform"},
-    "cholesky": {"landmarks": "cholesky", "n_landmarks": 20},
-    "own landmarks": {"landmarks": X[:30] + 0.01},
-    "fixed kernel": {"kernel": Gaussian(0.7)},
-    "periods": {"periods": {0: 2.0}},
-    "single": {"dtype": "float32"},
+    "gcv": {"alpha": "gcv", "n_landmarks": 17, "landmarks": "uniform"},
+    "standardized columns": {"standardize": True, "columns": [1, 0], "landmarks": "cholesky", "n_landmarks": 20},
+    "periods": {"periods": {0: 2.0}, "landmarks": X[:30] + 0.01},
+    "single": {"dtype": "float32", "kernel": Gaussian(0.7)},
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize(("case", "gradients"), [(case, bool(i % 2)) for i, case in enumerate(CASES)])
 def test_parameters_give_the_same_bits(case: str, gradients: bool, tmp_path: Path) -> None:
     t = T if gradients else None
     model = dsp.HermiteRegressor(**({"random_state": 3} | CASES[case])).fit(X, Y, t)
-    parameters = model.choice_.parameters
-    assert parameters.keys() == model.get_params(deep=False).keys()
-    again = dsp.HermiteRegressor(**parameters).fit(X, Y, t)
-    np.testing.assert_array_equal(again.coef_, model.coef_)
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert again.alpha_ == model.alpha_
-    assert isinstance(again.kernel_, Periodic) == (case == "periods")
     model.save(tmp_path / "m.zarr")
     loaded = dsp.HermiteRegressor.load(tmp_path / "m.zarr")
+    again = dsp.HermiteRegressor(**loaded.choice_.parameters).fit(X, Y, t)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    assert again.alpha_ == model.alpha_
+    assert isinstance(again.kernel_, Periodic) == (case == "periods")
     assert str(loaded.choice_) == str(model.choice_)
-    third = dsp.HermiteRegressor(**loaded.choice_.parameters).fit(X, Y, t)
-    np.testing.assert_array_equal(third.coef_, model.coef_)
     assert (loaded.cv_, loaded.cv_score_) == (model.cv_, model.cv_score_)
     np.testing.assert_array_equal(loaded.cv_curve_, model.cv_curve_)
     assert describe(loaded) == describe(model)
 
 
-@settings(max_examples=5, deadline=None)
-@given(seed=st.integers(0, 10**6), n=st.integers(6, 60))
-def test_the_choice_depends_on_the_data_and_the_seed_alone(seed: int, n: int) -> None:
-    one, other = (dsp.HermiteRegressor(random_state=seed).fit(X[:n], Y[:n]) for _ in range(2))
-    np.testing.assert_array_equal(one.coef_, other.coef_)
-    assert str(one.choice_) == str(other.choice_)
-
-
 def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "LEAST_FLOPS", 1e4)
-    monkeypatch.setattr(planning, "LEAST_TASKS", 100)
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-1, 1, (600, 2))
-    y = np.sin(3 * x[:, 0]) + 0.1 * rng.standard_normal(600)
-    paths = as_path(tmp_path, "x", x), as_path(tmp_path, "y", y)
-    model = clone(AUTO).set_params(n_landmarks=40)
+    monkeypatch.setattr(planning, "LEAST_TASKS", 20)
+    paths = as_path(tmp_path, "x", X), as_path(tmp_path, "y", Y)
+    model, reduce = clone(AUTO).set_params(n_landmarks=40), Run.reduce
     whole = clone(model).fit(*paths)
-    reduce = Run.reduce
 
     def stopped(self: Run, *args: Any, **options: Any) -> Any:
         return 1 / 0 if self.description == "fit" else reduce(self, *args, **options)
@@ -319,7 +181,6 @@ def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.M
     resumed = clone(model).fit(*paths, checkpoint=tmp_path / "run")
     np.testing.assert_array_equal(resumed.coef_, whole.coef_)
     assert str(resumed.choice_) == str(whole.choice_)
-    assert resumed.choice_.parameters["alpha"] == resumed.alpha_
 
 
 def test_an_update_keeps_the_choice_and_chooses_the_penalty_again(fitted: dsp.HermiteRegressor) -> None:
@@ -328,63 +189,38 @@ def test_an_update_keeps_the_choice_and_chooses_the_penalty_again(fitted: dsp.He
     model.update(X, Y)
     assert model.choice_ is choice
     assert model.alpha_ != alpha
-    assert model.moments_.rows == 120
+    with pytest.raises(ValueError, match=r"different bases .*choice_.parameters"):
+        fitted.moments_ + model.moments_
+    second = dsp.HermiteRegressor(**fitted.choice_.parameters).fit(X[:60], Y[:60])
+    assert (fitted.moments_ + second.moments_).count == 180
     other = clone(model).fit_moments(model.moments_)
     assert not hasattr(other, "choice_")
     np.testing.assert_array_equal(other.coef_, model.coef_)
-    model.fit_moments(fitted.moments_)
-    assert not hasattr(model, "choice_")
 
 
-def test_two_automatic_fits_do_not_add(fitted: dsp.HermiteRegressor) -> None:
-    other = dsp.HermiteRegressor(random_state=1).fit(X[:60], Y[:60])
-    with pytest.raises(ValueError, match=r"different bases .*choice_.parameters"):
-        fitted.moments_ + other.moments_
-    second = dsp.HermiteRegressor(**fitted.choice_.parameters).fit(X[:60], Y[:60])
-    assert (fitted.moments_ + second.moments_).count == 180
-
-
-def test_many_rows_from_a_store(tmp_path: Path) -> None:
-    """The pilot is a part of the rows; the penalty is chosen again on all of them."""
+def test_the_pilot_is_a_part_of_the_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And the penalty is chosen again on all of them."""
+    monkeypatch.setattr(pilots, "ROWS", 1000)
     rng = np.random.default_rng(0)
-    x = rng.uniform(-1, 1, (30_000, 1))
-    y = np.sin(4 * x[:, 0]) + 0.5 * rng.standard_normal(30_000)
-    model = clone(AUTO).set_params(n_landmarks=60).fit(as_path(tmp_path, "x", x), as_path(tmp_path, "y", y))
-    assert model.choice_.rows == 10_000
-    assert model.choice_.chosen is not None
+    x = rng.uniform(-1, 1, (6000, 1))
+    y = np.sin(4 * x[:, 0]) + 0.5 * rng.standard_normal(6000)
+    model = dsp.HermiteRegressor(Gaussian("auto"), 40, random_state=0)
+    model.fit(as_path(tmp_path, "x", x), as_path(tmp_path, "y", y))
+    assert model.choice_.rows == 1000
     assert model.alpha_ != model.choice_.chosen.penalty
     new = np.linspace(-1, 1, 200)
-    assert np.sqrt(np.mean((model.predict(new[:, None]) - np.sin(4 * new)) ** 2)) < 0.02
+    assert np.sqrt(np.mean((model.predict(new[:, None]) - np.sin(4 * new)) ** 2)) < 0.04
     assert model.cv_score_ == pytest.approx(1 - 0.25 / y.var(), abs=0.02)
 
 
-def test_the_description_names_the_choice(fitted: dsp.HermiteRegressor) -> None:
-    text = describe(fitted)
-    assert f"chosen      {fitted.kernel_}, best of {len(fitted.choice_)} on 120 rows" in text
-    assert f"held out    {fitted.cv_score_:.4g} R^2, squared error {fitted.cv_:.4g}, 10 folds" in text
-
-
-def test_values_far_from_zero_are_told() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.uniform(0, np.pi, (200, 1))
+def test_values_far_from_zero_and_columns_of_other_units_are_told() -> None:
+    x = np.random.default_rng(0).uniform(0, np.pi, (120, 2)) * [1, 1000]
+    y, model = np.sin(x[:, 0]), dsp.HermiteRegressor(Gaussian("auto"), random_state=0)
     with pytest.warns(FitWarning, match=r"the mean 1e\+04 and the standard deviation 0\.\d+: the regressor has no"):
-        dsp.HermiteRegressor(random_state=0).fit(x, np.sin(x[:, 0]) + 1e4)
-
-
-def test_columns_of_other_units_are_told() -> None:
-    x = np.random.default_rng(0).uniform(0, np.pi, (200, 2)) * [1, 1000]
-    y = np.sin(x[:, 0])
+        clone(model).fit(x[:, :1], y + 1e4)
     with pytest.warns(FitWarning, match=r"go from 0\.9\d* to 9\d\d, and a kernel of one scale .* standardize=True"):
-        raw = dsp.HermiteRegressor(random_state=0).fit(x, y)
+        raw = clone(model).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitWarning)
-        scaled = dsp.HermiteRegressor(random_state=0, standardize=True).fit(x, y)
+        scaled = clone(model).set_params(standardize=True).fit(x, y)
     assert scaled.cv_score_ > raw.cv_score_ + 0.1
-
-
-def test_the_scale_of_a_kernel_that_is_not_there() -> None:
-    for model in (dsp.HermiteRegressor(), dsp.SpectralDecomposition(kernel=None)):
-        with pytest.raises(ValueError, match=r"the scale of kernel=('auto'|None), which is no object yet: give one"):
-            model.set_params(kernel__scale=0.5)
-        model.set_params(kernel=Gaussian(1.0), kernel__scale=0.5)
-        assert model.kernel == Gaussian(0.5)

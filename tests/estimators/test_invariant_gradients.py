@@ -1,4 +1,4 @@
-"""Gradients in an invariant regression: exact polynomials, finite differences, their own invariance, their moments."""
+"""Gradients in an invariant regression: exact polynomials, finite differences, dense least squares, moments."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.groups import Generated, Group, Permutations, Rotations, SignFlips, Translations
+from daskspectral.groups import Generated, Group, Permutations, SignFlips, Translations
 from daskspectral.groups import Product as ProductGroup
-from daskspectral.manifolds import FlatTorus, Manifold, PeriodicBox, Product, Sphere
-from tests.common import written
+from daskspectral.manifolds import Manifold, PeriodicBox, Product, Sphere
 
 Array = NDArray[Any]
 S2 = Sphere(3)
@@ -29,7 +26,6 @@ CASES: dict[str, tuple[Manifold, Group | None]] = {
     "sphere": (S2, None),
     "cube": (S2, Generated([Permutations(3), SignFlips(3)])),
     "permutations of many": (Sphere(8), Permutations(8)),  # large eigenspaces that are not built
-    "torus": (FlatTorus(2), ProductGroup(Rotations(3), SignFlips(2))),
     "crystal": (PeriodicBox([0] * 3, [1] * 3), Generated([Permutations(3), Translations([[0.5, 0.5, 0.5]])])),
     "product": (Product(S2, PeriodicBox([0], [2])), ProductGroup(Permutations(3), Translations([[0.5]]))),
 }
@@ -72,7 +68,7 @@ def test_gradients_are_derivatives(name: str) -> None:
         direction -= np.sum(direction * normal, axis=1, keepdims=True) * normal
     step = 1e-5
     up, down = (new + s * step * direction for s in (1, -1))
-    if manifold != PeriodicBox([0] * 3, [1] * 3):  # back on spheres and circles: both ends as far from them
+    if manifold != PeriodicBox([0] * 3, [1] * 3):  # back on spheres: both ends as far from them
         up, down = (_back(manifold, z) for z in (up, down))
     expected = (fitted.predict(up) - fitted.predict(down)) / (2 * step)
     scale = np.abs(expected).max()
@@ -82,53 +78,23 @@ def test_gradients_are_derivatives(name: str) -> None:
 
 
 def _back(manifold: Manifold, x: Array) -> Array:
-    """Points near spheres and circles, divided by their radii."""
+    """Points near spheres, divided by their radii."""
     if isinstance(manifold, Product):
         return np.concatenate([_back(manifold.first, x[:, :3]), x[:, 3:]], axis=1)
-    parts = np.split(x, manifold.ambient // 2, axis=1) if isinstance(manifold, FlatTorus) else [x]
-    return np.concatenate([part / np.linalg.norm(part, axis=1, keepdims=True) for part in parts], axis=1)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-@settings(max_examples=20, deadline=None)
-@given(name=st.sampled_from([name for name, (_, group) in CASES.items() if group]), seed=st.integers(0, 2**32))
-def test_gradients_turn_with_the_group(name: str, seed: int) -> None:
-    """grad f(g x) = g grad f(x)."""
-    manifold, group = CASES[name]
-    assert group is not None
-    rng = np.random.default_rng(seed)
-    x = manifold.sample(80, rng)
-    fitted = dsp.InvariantRegressor(manifold, group, n_eigenfunctions=120, alpha=1e-4)
-    fitted.fit(x, np.sin(3 * x).sum(axis=1), gradients=3 * np.cos(3 * x))
-    g = group.word(rng, 20)
-    found = fitted.predict_gradient(x)
-    np.testing.assert_allclose(
-        fitted.predict_gradient(g(x)), found @ g.matrix.T, atol=1e-9 * max(1.0, np.abs(found).max())
-    )
-
-
-@pytest.mark.parametrize("normal", [0.0, 7.0])
-def test_gradients_and_values_give_a_polynomial_exactly(normal: float) -> None:
+def test_gradients_and_values_give_a_polynomial_exactly() -> None:
     """Along the normals gradients may say anything: that part is left out of the fit and of its error."""
-    t = slopes(X) + normal * np.random.default_rng(1).standard_normal((N, 1)) * X
+    t = slopes(X) + 7 * np.random.default_rng(1).standard_normal((N, 1)) * X
     fitted = model(alpha=0).fit(X, invariant(X), gradients=t)
     new = S2.sample(50, np.random.default_rng(2))
     np.testing.assert_allclose(fitted.predict(new), invariant(new), atol=1e-11)
     np.testing.assert_allclose(fitted.predict_gradient(new), tangential(new, slopes(new)), atol=1e-10)
-    assert fitted.cv_score_ > 1 - 1e-12
-
-
-def test_forces_alone_give_the_potential_up_to_a_constant() -> None:
-    fitted = model(alpha=0).fit(X, None, gradients=slopes(X))
-    new = S2.sample(50, np.random.default_rng(2))
-    off = fitted.predict(new) - invariant(new)
+    forces = model(alpha=0).fit(X, None, gradients=t)  # the potential up to a constant, of the mean 0
+    off = forces.predict(new) - invariant(new)
     np.testing.assert_allclose(off, off[0], atol=1e-10)
-    np.testing.assert_allclose(fitted.coef_[0], 0, atol=1e-12)  # of the mean 0
-    chosen = model(n_eigenfunctions=None).fit(X, None, gradients=slopes(X))
-    np.testing.assert_allclose(chosen.predict_gradient(new), tangential(new, slopes(new)), atol=1e-4)
-    assert chosen.cv_score_ > 1 - 1e-8
-    several = model(alpha=0).fit(X, None, gradients=np.stack([slopes(X), X], axis=1))
-    assert several.predict(new).shape == (50, 2)
-    np.testing.assert_allclose(several.predict(new)[:, 1], 0, atol=1e-10)  # x is along the normal: |x|^2 / 2 = 1 / 2
+    np.testing.assert_allclose(forces.coef_[0], 0, atol=1e-12)
 
 
 def test_gradients_count_as_numbers_that_bound_the_functions() -> None:
@@ -139,10 +105,6 @@ def test_gradients_count_as_numbers_that_bound_the_functions() -> None:
     t = np.sum([5 * (x @ a)[:, None] ** 4 * a for a in degrees], axis=0)
     found = dsp.InvariantRegressor(S2, alpha=1e-14).fit(x, f, t)
     assert 36 <= found.basis_.size <= 45
-    new = S2.sample(200, np.random.default_rng(8))
-    truth = sum((new @ a) ** 5 for a in degrees)
-    fixed = dsp.InvariantRegressor(S2, n_eigenfunctions=36, alpha=1e-14).fit(x, f, t)
-    assert np.abs(fixed.predict(new) - truth).max() < 1e-6 * np.abs(truth).max()
     ignored = dsp.InvariantRegressor(S2, alpha=1e-14, gradient_weight=0).fit(x, f, t)
     assert ignored.basis_.size <= 15
     with pytest.raises(ValueError, match="100 invariant functions, more than the 90 numbers that values and gradients"):
@@ -166,63 +128,17 @@ def test_least_squares_with_gradients_equals_dense_ridge() -> None:
     np.testing.assert_allclose(np.concatenate(fitted.coef_), u @ a, atol=1e-10)
 
 
-def test_gradients_help_where_values_are_few() -> None:
-    x, new = S2.sample(25, np.random.default_rng(4)), S2.sample(500, np.random.default_rng(5))
-
-    def error(**data: Any) -> float:
-        fitted = model(group=None, n_eigenfunctions=25, alpha=1e-9).fit(x, np.exp(x.sum(axis=1)), **data)
-        return float(np.mean((fitted.predict(new) - np.exp(new.sum(axis=1))) ** 2))
-
-    assert error(gradients=np.exp(x.sum(axis=1, keepdims=True)) * np.ones((1, 3))) < 0.1 * error()
-
-
 def test_folds_updates_checkpoints_and_files(tmp_path: Path) -> None:
     """Rows appended, moments added, a run taken up, a model saved: the same as a fit of all at once."""
     y, t = invariant(X) + X[:, 0], slopes(X)
     whole = model(alpha=1e-4).fit(X, y, gradients=t)
-    half = model(alpha=1e-4).fit(X[:200], y[:200], gradients=t[:200])
-    rest = model(alpha=1e-4).fit(X[200:], y[200:], gradients=t[200:])
+    half, rest = (model(alpha=1e-4).fit(X[part], y[part], t[part]) for part in (slice(200), slice(200, None)))
     both = clone(whole).fit_moments(half.moments_ + rest.moments_)
     half.update(X, y, t)
     whole.save(tmp_path / "m.zarr")
-    for other in (both, half, dsp.load(tmp_path / "m.zarr")):
-        np.testing.assert_allclose(other.predict_gradient(X), whole.predict_gradient(X), rtol=1e-9, atol=1e-10)
-    for _ in range(2):
-        again = model(alpha=1e-4).fit(X, y, gradients=t, checkpoint=tmp_path / "run")
-        np.testing.assert_array_equal(again.predict(X), whole.predict(X))
-    with pytest.raises(ValueError, match=r"the data are for Regression.*and the model was fitted on Regression"):
-        clone(whole).fit(X[:200], y[:200], t[:200]).update(X, y)
-
-
-def test_gradients_in_every_container(tmp_path: Path) -> None:
-    y, t = invariant(X), slopes(X)
-    whole = model(alpha=1e-4).fit(X, y, gradients=t)
     zarr.save_array(tmp_path / "t.zarr", t)
     lazy = model(alpha=1e-4).fit(X, da.from_array(y, chunks=70), gradients=str(tmp_path / "t.zarr"))
-    np.testing.assert_array_equal(lazy.predict(X), whole.predict(X))
-    found = lazy.predict_gradient(da.from_array(X, chunks=(100, 3)))
-    assert isinstance(found, da.Array)
-    np.testing.assert_allclose(found.compute(), whole.predict_gradient(X), rtol=1e-12, atol=1e-12)
-    assert lazy.predict_gradient(X, out=tmp_path / "g.zarr") is None
-    np.testing.assert_allclose(written(tmp_path / "g.zarr"), whole.predict_gradient(X), atol=1e-12)
-
-
-BAD: list[tuple[dict[str, Any], Any, Any, str]] = [
-    (
-        {"solver": "projection"},
-        invariant(X),
-        slopes(X),
-        r"'projection' takes means of y u, and gradients have",
-    ),
-    ({}, None, None, r"the target y is None: give the values to fit"),
-    ({}, None, X[:, :2], r"gradients must have shape \(300, 3\), or \(300, m, 3\) for m targets.*shape \(300, 2\)"),
-    ({}, invariant(X), X[:, :2], r"gradients must have shape \(300, 3\), a derivative of y for each column of X"),
-    ({}, invariant(X), X[:-1], r"gradients has 299 rows and X has 300"),
-]
-
-
-@pytest.mark.usefixtures("no_tasks")
-@pytest.mark.parametrize(("changes", "y", "gradients", "message"), BAD, ids=[b[3][:30] for b in BAD])
-def test_bad_gradients(changes: dict[str, Any], y: Any, gradients: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        model(**changes).fit(X, y, gradients=gradients)
+    for other in (lazy, both, half, dsp.load(tmp_path / "m.zarr")):
+        np.testing.assert_allclose(other.predict_gradient(X), whole.predict_gradient(X), rtol=1e-9, atol=1e-10)
+    with pytest.raises(ValueError, match=r"the data are for Regression.*and the model was fitted on Regression"):
+        clone(whole).fit(X[:200], y[:200], t[:200]).update(X, y)

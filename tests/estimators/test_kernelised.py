@@ -1,4 +1,4 @@
-"""KernelEmbedding: the problem it states, scikit-learn with the kernel it learns, containers, saving, bad input."""
+"""KernelEmbedding: the problem it states, scikit-learn with the kernel it learns, containers, saving."""
 
 from __future__ import annotations
 
@@ -14,12 +14,8 @@ import zarr
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import make_moons
-from sklearn.decomposition import KernelPCA
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
 import daskspectral as dsp
@@ -63,54 +59,21 @@ def test_the_problem_it_states() -> None:
     assert est.range_ == 90
 
 
-def test_u_and_d_in_three_ways() -> None:
-    """Numbers, arrays and functions of points say the same; without u the kernel itself is maximised."""
-    one = make(u=0.5, d=2.0).fit(X)
-    np.testing.assert_array_equal(make(u=np.full(90, 0.5), d=np.full(90, 2)).fit(X).embedding_, one.embedding_)
-    other = make(u=lambda x: np.full(len(x), 0.5), d=lambda x: 2 + 0 * x[:, 0]).fit(X)
-    np.testing.assert_array_equal(other.embedding_, one.embedding_)
-    np.testing.assert_allclose((one.embedding_**2).sum(axis=1), 2, rtol=1e-6)
-    assert make(u=0.0, d=2.0).fit(X).objective_ > one.objective_
-
-
 def test_scikit_learn_takes_the_kernel(est: dsp.KernelEmbedding) -> None:
-    kernel = est.learned_kernel_
-    gram, cross = kernel(X, X), kernel(NEW, X)
-    precomputed = SVC(kernel="precomputed").fit(gram, LABELS)
-    called = SVC(kernel=kernel).fit(X, LABELS)
-    np.testing.assert_array_equal(precomputed.predict(cross), called.predict(NEW))
-    assert called.score(NEW, NEW_LABELS) > 0.8
-    small = X[:12]
-    np.testing.assert_allclose(pairwise_kernels(small, metric=kernel), gram[:12, :12], atol=1e-12)
-    one = KernelPCA(2, kernel=kernel).fit_transform(small)
-    two = KernelPCA(2, kernel="precomputed").fit_transform(gram[:12, :12])
-    np.testing.assert_allclose(np.abs(one), np.abs(two), atol=1e-9)
-
-
-def test_the_learned_kernel_is_copied_and_cross_validated(est: dsp.KernelEmbedding) -> None:
-    """As scikit-learn does it: a clone, a deep copy, a pickle and a saved state give the same numbers."""
+    """A clone, a deep copy, a pickle and a saved state give the same numbers, cross-validated too."""
     kernel = est.learned_kernel_
     gram = kernel(NEW, X)
     again = decode(encode(kernel), Kernel)
     for each in (clone(kernel), copy.deepcopy(kernel), pickle.loads(pickle.dumps(kernel)), again):
         assert type(each) is type(kernel)
-        assert each != kernel
         np.testing.assert_array_equal(each(NEW, X), gram)
     check_kernel(kernel, 2)
-    machine = SVC(kernel=kernel)
-    scores = cross_val_score(machine, NEW, NEW_LABELS, cv=4)
+    np.testing.assert_allclose(pairwise_kernels(X[:12], metric=kernel), kernel(X[:12], X[:12]), atol=1e-12)
+    scores = cross_val_score(SVC(kernel=kernel), NEW, NEW_LABELS, cv=4)
     assert scores.mean() > 0.8
     expected = cross_val_score(SVC(kernel="precomputed"), kernel(NEW, NEW), NEW_LABELS, cv=4)
     np.testing.assert_array_equal(scores, expected)
-    assert len(f"{machine}") < 100
-    model = dsp.SpectralDecomposition(None, kernel, n_landmarks=20, n_components=2, random_state=0)
-    np.testing.assert_array_equal(clone(model).fit(X).eigenvalues_, model.fit(X).eigenvalues_)
-
-
-def test_features_of_the_kernel(est: dsp.KernelEmbedding) -> None:
-    np.testing.assert_allclose(est.transform(X), est.embedding_, atol=1e-9)
-    e = est.transform(NEW)
-    np.testing.assert_allclose(est.learned_kernel_(NEW, X), e @ est.embedding_.T, atol=1e-12)
+    np.testing.assert_allclose(gram, est.transform(NEW) @ est.embedding_.T, atol=1e-12)
     largest = est.embedding_[np.abs(est.embedding_).argmax(axis=0), np.arange(est.rank_)]
     assert (largest > 0).all()
 
@@ -126,153 +89,34 @@ def test_containers_and_saving(est: dsp.KernelEmbedding, tmp_path: Path) -> None
     np.testing.assert_allclose(lazy.compute(), est.embedding_, atol=1e-9)
     dsp.save(est, tmp_path / "model.zarr")
     loaded = dsp.load(tmp_path / "model.zarr")
-    assert isinstance(loaded, dsp.KernelEmbedding)
     assert loaded.certificate_ == est.certificate_
-    assert loaded.get_params() == est.get_params()
     np.testing.assert_array_equal(loaded.transform(NEW), est.transform(NEW))
     np.testing.assert_array_equal(loaded.dual_, est.dual_)
     with pytest.raises(ValueError, match=r"cannot be saved: only functions"):
         dsp.save(make(d=lambda x: np.ones(len(x))).fit(X), tmp_path / "other.zarr")
 
 
-def test_median_scale_and_clone() -> None:
-    est = dsp.KernelEmbedding(Matern(1.5, "median"), random_state=0).fit(X)
-    assert est.kernel_ == Matern(1.5, est.kernel_.scale)
-    assert est.kernel_.scale == pytest.approx(np.median([np.linalg.norm(a - b) for a in X for b in X]), rel=0.05)
-    assert est.bandwidth_ is None
-    np.testing.assert_array_equal(clone(est).fit(X).embedding_, est.embedding_)
-
-
-@pytest.mark.parametrize("bandwidth", ["auto", "median", "local", 0.4])
-def test_bandwidths(bandwidth: str | float, tmp_path: Path) -> None:
-    """The same as of a diffusion map; a Gaussian of this scale is exp(-r^2 / bandwidth^2)."""
-    est = dsp.KernelEmbedding(bandwidth=bandwidth, random_state=0).fit(X)
-    assert est.bandwidth_ == pytest.approx(dsp.DiffusionMap(bandwidth, random_state=0).fit(X).bandwidth_, rel=1e-12)
-    assert est.kernel_ == Matern(1.5, est.bandwidth_ / np.sqrt(2))
-    assert est.certificate_.optimal
-    dsp.save(est, tmp_path / "model.zarr")
-    assert dsp.load(tmp_path / "model.zarr").bandwidth_ == est.bandwidth_
-    rough = Matern(0.5, "auto") + Matern(1.5, "auto")
-    np.testing.assert_array_equal(clone(est).set_params(kernel=rough).fit(X).bandwidth_, est.bandwidth_)
-
-
-def test_in_pipelines_and_searches() -> None:
-    """As a step before a linear classifier, cloned and searched by its parameters; and its kernel in a machine."""
-    steps = make_pipeline(StandardScaler(), dsp.KernelEmbedding(random_state=0), LogisticRegression(C=1e3))
-    grid = {"kernelembedding__bandwidth": ["auto", "median"], "kernelembedding__regularization": [1e-4, 1e-2]}
-    search = GridSearchCV(clone(steps), grid, cv=3).fit(X, LABELS)
-    assert search.best_score_ > 0.9
-    assert search.score(NEW, NEW_LABELS) > 0.9
-    kernel = search.best_estimator_[1].learned_kernel_
-    machine = clone(SVC(kernel=kernel))
-    x = search.best_estimator_[0].transform(X)
-    assert machine.fit(x, LABELS).score(x, LABELS) > 0.9
-    machines = GridSearchCV(make_pipeline(StandardScaler(), SVC(kernel=kernel)), {"svc__C": [1.0, 100.0]}, cv=3)
-    assert machines.fit(X, LABELS).best_score_ > 0.9
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(machines)).predict(NEW), machines.predict(NEW))
-
-
-def test_singular_kernel_matrices_are_said_to_be() -> None:
-    with pytest.warns(dsp.RankWarning, match=r"the kernel's matrix is singular: of 90 directions \d+ are above 1e-10"):
-        est = make(kernel=Gaussian(0.5)).fit(X)
-    assert est.range_ < 90
-    np.testing.assert_allclose((est.embedding_**2).sum(axis=1), 1 - _default_u(Gaussian(0.5)) ** 2, rtol=1e-3)
-    np.testing.assert_allclose(est.transform(X), est.embedding_, atol=1e-9)
-    assert est.certificate_.optimal == (est.certificate_.gap <= 1e-7 * abs(est.objective_))
-
-
-def test_equal_points_are_one_counted() -> None:
-    """The problem of all rows, from dense matrices: K is singular, and its range holds the answer."""
-    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(40), np.arange(40) % 3 + 1))
-    x = X[rows]
-    given = np.cos(x[:, 0]) + 0.5 * np.random.default_rng(1).standard_normal(len(rows))
-    est = make(u=given, regularization=1e-5, d=(1 + 0.3 * X[:, 0])[rows]).fit(x)  # no RankWarning
-    k = Matern(2.5, 0.7).values(x, x)
-    assert est.range_ == np.linalg.matrix_rank(k, tol=1e-8) == 40
-    b = est.embedding_ @ est.embedding_.T
-    np.testing.assert_allclose(np.diag(b), 1 + 0.3 * x[:, 0], rtol=1e-7)
-    inverse = np.linalg.pinv(k, rcond=1e-10, hermitian=True)
-    cost = (k - np.outer(given, given)) / len(x) ** 2 - 1e-5 * inverse
-    assert est.objective_ == pytest.approx(float(np.vdot(cost, b)), rel=1e-4)
-    assert est.dual_ @ np.diag(b) == pytest.approx(est.objective_, rel=1e-6)
-    values, vectors = np.linalg.eigh(k)
-    inside = vectors[:, values > 1e-8]
-    slack = inside.T @ (np.diag(est.dual_) - cost) @ inside
-    assert np.linalg.eigvalsh(slack)[0] > -1e-9 * np.abs(est.dual_).max()
-    assert est.certificate_.optimal
-    np.testing.assert_allclose(est.transform(x), est.embedding_, atol=1e-12)
-    assert est.learned_kernel_.points.shape == (40, 2)
-
-
-def test_the_diagonal_at_equal_points_is_one() -> None:
-    x, d = X[[0, 1, 2, 1]], np.array([1.0, 1.0, 1.0, 2.0])
-    with pytest.raises(
-        ValueError, match=r"d must be the same at equal points: rows 1 and 3 of X are equal, and d is 1 "
-    ):
-        make(d=d).fit(x)
-
-
-def test_a_range_without_an_answer() -> None:
-    """Eleven directions have products that span fewer than 90 dimensions: most diagonals are out of reach."""
-    rough = 1 + 0.9 * np.cos(7 * np.arange(90.0))
-    with (
-        pytest.warns(dsp.RankWarning, match="singular"),
-        pytest.raises(ValueError, match=r"no kernel was found in the range of K, of \d+ directions for 90 points"),
-    ):
-        make(kernel=Gaussian(5.0), d=rough).fit(X)
-
-
-def test_unproved_answers_are_not_called_optimal() -> None:
-    assert not make(tolerance=1e-15).fit(X).certificate_.optimal
+def test_unproved_answers_are_not_called_optimal(est: dsp.KernelEmbedding) -> None:
     hasty = make(max_passes=1).fit(X)
     assert not hasty.certificate_.optimal
-    assert hasty.objective_ + hasty.certificate_.gap >= make().fit(X).objective_ > hasty.objective_
-    with pytest.warns(dsp.RankWarning), pytest.raises(ValueError, match=r"or raise max_passes"):
-        make(kernel=Gaussian(1.0), max_passes=1, d=1 + 0.5 * X[:, 0] ** 2).fit(X)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"regularization": 0}, r"regularization must be positive; it is 0"),
-        ({"tolerance": "tight"}, r"tolerance must be a number"),
-        ({"max_passes": 0}, r"max_passes must be a whole number of 1 or more"),
-        ({"d": -1.0}, r"d must be positive at every point; at row 0 it is -1"),
-        ({"d": np.ones(7)}, r"d must be a finite number at each of the 90 points.*shape \(7,\)"),
-        ({"u": np.nan}, r"u must be a finite number at each of the 90 points"),
-        ({"random_state": -1}, r"random_state must be"),
-        ({"bandwidth": "wide"}, r"bandwidth must be a number, or one of 'auto', 'median', 'local'; it is 'wide'"),
-        ({"bandwidth": 2.0}, r"bandwidth=2.0 is for a kernel whose scale is 'auto', .* leave one of them out"),
-    ],
-)
-def test_bad_parameters(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make(**changes).fit(X)
+    assert hasty.objective_ + hasty.certificate_.gap >= est.objective_ > hasty.objective_
+    with pytest.warns(dsp.RankWarning, match=r"the kernel's matrix is singular: of 90 directions \d+ are above 1e-10"):
+        assert make(kernel=Gaussian(0.5)).fit(X).range_ < 90
+    for options, message in (
+        ({"kernel": Gaussian(1.0), "max_passes": 1, "d": 1 + 0.5 * X[:, 0] ** 2}, r"or raise max_passes"),
+        ({"kernel": Gaussian(5.0), "d": 1 + 0.9 * np.cos(7 * np.arange(90.0))}, r"no kernel was found in the range"),
+    ):
+        with pytest.warns(dsp.RankWarning), pytest.raises(ValueError, match=message):
+            make(**options).fit(X)
 
 
 def test_bad_data(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match=r"kernel must be one of daskspectral.kernels"):
         make(kernel="rbf").fit(X)
-    with pytest.raises(dsp.InvalidRowError, match=r"row 3 is the first"):
-        make().fit(np.where(np.arange(90)[:, None] == 3, np.nan, X))
+    with pytest.raises(ValueError, match=r"d must be the same at equal points: rows 1 and 3 of X are equal"):
+        make(d=np.array([1.0, 1.0, 1.0, 2.0])).fit(X[[0, 1, 2, 1]])
     with pytest.raises(ValueError, match=r"k\(x, x\) - u\(x\)\^2 vanishes there; give d"):
         make().fit(X[[0, 0]])
-    with pytest.raises(ValueError, match=r"X has 1 row \(n_samples = 1\), and KernelEmbedding needs 2 or more"):
-        make().fit(X[:1])
-    with pytest.raises(ValueError, match=r"not fitted yet"):
-        make().transform(X)
     monkeypatch.setattr(kernelised, "available", lambda: 1000)
     with pytest.raises(MemoryError, match=r"takes all pairs; give a sample of the rows"):
         make().fit(X)
-
-
-def _default_u(kernel: Gaussian) -> Array:
-    k = kernel.values(X, X)
-    return np.asarray(k.sum(axis=0) / np.sqrt(k.sum()))
-
-
-@pytest.mark.parametrize("equal", [0, 5])
-def test_a_bandwidth_that_leaves_nothing(equal: int) -> None:
-    x = np.random.default_rng(0).standard_normal((40, 2))
-    with pytest.raises(ValueError, match=r"joins no two of the 40 different points: .* Give a larger bandwidth"):
-        dsp.KernelEmbedding(bandwidth=1e-12).fit(np.concatenate([x, x[:equal]]))

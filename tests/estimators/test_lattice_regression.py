@@ -1,8 +1,7 @@
-"""HermiteRegressor on a Fourier lattice: values and gradients, penalties, persistence, errors."""
+"""HermiteRegressor on a Fourier lattice: normal equations, penalties, moments, what is refused."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,19 @@ import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, MonomialBasis
+from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import prior_weights
 from daskspectral.errors import FitWarning
 from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import lattice_regression
-from daskspectral.passes import lattice as passes
 from tests.common import assert_same_bits
-from tests.estimators.common import CONTAINERS
 
 RNG = np.random.default_rng(7)
-N = 3000
+N = 1000
 X = RNG.uniform(-1, 1, (N, 2))
-FRESH = RNG.uniform(-0.97, 0.97, (400, 2))
+FRESH = RNG.uniform(-0.9, 0.9, (400, 2))
 NOISE = 0.05 * RNG.standard_normal(N)
 BOX = [(-1, 1)] * 2
 
@@ -55,17 +51,7 @@ def fitted() -> dsp.HermiteRegressor:
     return make().fit(X, Y)
 
 
-def test_values(fitted: dsp.HermiteRegressor) -> None:
-    assert error(fitted) < 0.02
-    assert fitted.score(FRESH, f(FRESH)) > 0.999
-    assert fitted.cv_ == pytest.approx(0.05**2, rel=0.2)
-    assert fitted.cv_score_ == pytest.approx(1 - fitted.cv_ / np.var(Y), abs=1e-3)
-    assert fitted.choice_.candidates
-    assert fitted.coef_.shape == (13 * 13,)
-
-
-@pytest.mark.parametrize("weight", [1.0, 0.3])
-@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize(("gradients", "weight"), [(True, 0.3), (False, 1.0)])
 def test_the_normal_equations(gradients: bool, weight: float) -> None:
     """Coefficients of the features at the rows, by least squares with a penalty: no modes, no folds."""
     kernel, alpha, lattice = Gaussian(0.5), 1e-3, FourierLattice((4, 3), box=BOX, method="matmul")
@@ -90,92 +76,36 @@ def test_the_normal_equations(gradients: bool, weight: float) -> None:
     np.testing.assert_allclose(model.coef_, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
 
 
-def test_gradients_by_finite_differences(fitted: dsp.HermiteRegressor) -> None:
-    found, h = fitted.predict_gradient(FRESH), 1e-5
-    for axis in range(2):
-        step = h * np.eye(2)[axis]
-        wanted = (fitted.predict(FRESH + step) - fitted.predict(FRESH - step)) / (2 * h)
-        np.testing.assert_allclose(found[:, axis], wanted, atol=1e-4)
-
-
-def test_given_gradients_are_learned_from() -> None:
-    few = slice(0, 150)
-    plain, taught = make().fit(X[few], Y[few]), make().fit(X[few], Y[few], gradients=T[few])
-    assert error(taught) < error(plain)
-    inner = np.abs(FRESH).max(axis=1) < 0.8
-    assert np.abs(taught.predict_gradient(FRESH) - slopes(FRESH))[inner].max() < 0.4
-
-
-def test_several_targets() -> None:
-    y = np.column_stack([Y, 2 * Y - 1])
-    t = np.stack([T, 2 * T], axis=1)
-    model = make(kernel=Gaussian(0.5), alpha=1e-6).fit(X, y, gradients=t)
-    one = make(kernel=Gaussian(0.5), alpha=1e-6).fit(X, Y, gradients=T)
-    assert model.coef_.shape == (169, 2)
-    np.testing.assert_allclose(model.predict(FRESH)[:, 0], one.predict(FRESH), atol=1e-7)
-    np.testing.assert_allclose(model.predict(FRESH)[:, 1], 2 * one.predict(FRESH) - 1, atol=1e-5)
-    gradient = model.predict_gradient(FRESH)
-    assert gradient.shape == (400, 2, 2)
-    np.testing.assert_allclose(gradient[:, 1], 2 * gradient[:, 0], atol=1e-4)
-
-
-@pytest.mark.parametrize("offset", [10.0, 1e3])
-def test_a_constant_is_free(fitted: dsp.HermiteRegressor, offset: float) -> None:
-    model = make().fit(X, Y + offset)
-    np.testing.assert_allclose(model.predict(FRESH) - offset, fitted.predict(FRESH), atol=1e-5 * offset / 10)
-    assert model.cv_score_ == pytest.approx(fitted.cv_score_, abs=1e-4)
-
-
-def test_an_offset_that_swallows_the_digits_warns() -> None:
-    with pytest.warns(dsp.FitWarning, match="sums of such values keep few digits.*Subtract it from y"):
+def test_a_constant_is_free() -> None:
+    model = make(kernel=Gaussian(0.5), alpha=1e-6)
+    moved, plain = clone(model).fit(X, Y + 1e3), clone(model).fit(X, Y)
+    np.testing.assert_allclose(moved.predict(FRESH) - 1e3, plain.predict(FRESH), atol=1e-3)
+    assert moved.cv_score_ == pytest.approx(plain.cv_score_, abs=1e-4)
+    with pytest.warns(FitWarning, match="sums of such values keep few digits.*Subtract it from y"):
         make(kernel=Gaussian(0.5), alpha=1e-6).fit(X, Y + 1e6)
-
-
-def test_noise_about_a_mean_gives_the_mean() -> None:
-    model = make(basis=FourierLattice(4)).fit(X, 1000 + 20 * NOISE)
-    np.testing.assert_allclose(model.predict(FRESH), 1000, atol=0.4)
-
-
-def test_constant_values() -> None:
-    np.testing.assert_allclose(make(basis=FourierLattice(3)).fit(X, np.full(N, 7.0)).predict(FRESH), 7, atol=1e-6)
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"alpha": 1e-8},
         {"alpha": 0.0},
-        {"alpha": "gcv"},
-        {"folds": None},
-        {"folds": "blocks"},
-        {"kernel": Gaussian(0.4)},
-        {"kernel": Matern(2.5, "auto")},
+        {"alpha": "gcv", "kernel": Matern(2.5, "auto")},
+        {"folds": None, "standardize": True},
+        {"folds": "blocks", "basis": FourierLattice(6, method="matmul")},
         {"kernel": Gaussian(0.4), "dtype": "float32"},
-        {"standardize": True},
-        {"basis": FourierLattice(6, method="matmul")},
     ],
     ids=str,
 )
 def test_penalties_and_kernels(options: dict[str, Any]) -> None:
     model = make(**options).fit(X, Y)
+    assert model.cv_score_ is None or model.cv_score_ == pytest.approx(1 - 0.05**2 / np.var(Y), abs=2e-3)
     assert error(model) < 0.03
-    given = options.get("alpha")
-    if isinstance(given, float):
-        assert model.alpha_ == given
-
-
-def test_periodic_columns() -> None:
-    x = np.column_stack([np.random.default_rng(1).uniform(-9, 9, N), X[:, 1]])
-    y = np.exp(np.cos(x[:, 0])) * x[:, 1]
-    model = make(periods={0: 2 * np.pi}).fit(x, y)
-    new = np.column_stack([np.linspace(-30, 30, 200), np.linspace(-0.9, 0.9, 200)])
-    np.testing.assert_allclose(model.predict(new), np.exp(np.cos(new[:, 0])) * new[:, 1], atol=0.06)
-    np.testing.assert_allclose(model.predict(new + np.array([2 * np.pi, 0.0])), model.predict(new), atol=1e-7)
+    assert options.get("alpha") != 0.0 or model.alpha_ == 0
 
 
 def test_columns_and_units() -> None:
     wide = np.column_stack([X[:, 1] * 100, np.full(N, np.nan), X[:, 0] + 5])
-    model = make(columns=[2, 0], standardize=True).fit(wide, Y)
+    model = make(columns=[2, 0], standardize=True, kernel=Gaussian(0.7), alpha=1e-6).fit(wide, Y)
     new = np.column_stack([FRESH[:, 1] * 100, np.zeros(400), FRESH[:, 0] + 5])
     np.testing.assert_allclose(model.predict(new), f(FRESH), atol=0.08)
     gradient = model.predict_gradient(new)
@@ -188,17 +118,21 @@ def test_columns_and_units() -> None:
 
 
 def test_more_functions_than_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond 1000 functions the penalty comes from the lower ones, and one factorisation solves all of them."""
-    kernel = Gaussian(0.5)
-    whole = make(kernel=kernel, alpha=1e-6).fit(X, Y)
+    """Then the penalty comes from the lower ones, and one factorisation solves all; so do conjugate gradients."""
+    y, t = np.column_stack([Y, X[:, 0] ** 2]), np.stack([T, 2 * X * [1, 0]], axis=1)
+    model = make(kernel=Gaussian(0.5), alpha=1e-5)
+    whole = clone(model).fit(X, y, gradients=t)
     monkeypatch.setattr(lattice_regression, "EXACT", 90)
-    direct = make(kernel=kernel, alpha=1e-6).fit(X, Y)
-    assert direct.coef_.shape == whole.coef_.shape
+    direct = clone(model).fit_moments(whole.moments_)
     np.testing.assert_allclose(direct.predict(FRESH), whole.predict(FRESH), atol=1e-5)
-    monkeypatch.undo()
-    large = make(basis=FourierLattice((17, 16)), kernel=Matern(1.5, 0.5)).fit(X, Y)
-    assert large.coef_.shape == (35 * 33,)
-    assert error(large) < 0.025
+    monkeypatch.setattr(lattice_regression, "DENSE", 100)
+    chosen, iterated = (clone(model).set_params(alpha=a).fit_moments(whole.moments_) for a in ("auto", 1e-5))
+    assert chosen.alpha_ != 1e-5
+    assert not np.array_equal(direct.coef_, iterated.coef_)
+    np.testing.assert_allclose(iterated.predict(FRESH), whole.predict(FRESH), rtol=0, atol=1e-5)
+    monkeypatch.setattr(lattice_regression, "ITERATIONS", 1)
+    with pytest.warns(FitWarning, match="relative residual of .* after 1 iterations"):
+        clone(model).fit_moments(whole.moments_)
 
 
 def test_nothing_is_wrapped_around_the_box(fitted: dsp.HermiteRegressor) -> None:
@@ -211,27 +145,15 @@ def test_nothing_is_wrapped_around_the_box(fitted: dsp.HermiteRegressor) -> None
     assert np.abs(gradient[:, 1]).min() > 0.1
 
 
-@pytest.mark.parametrize("container", CONTAINERS)
-def test_predictions_in_every_container(tmp_path: Path, container: str) -> None:
-    x3 = np.column_stack([X, np.zeros(N)])
-    model = make(columns=[0, 1], kernel=Gaussian(0.5), alpha=1e-6).fit(x3, Y)
-    wrap, kind = CONTAINERS[container]
-    new = wrap(tmp_path, "x", x3[:300])
-    for found, wanted in (
-        (model.predict(new), model.predict(x3[:300])),
-        (model.predict_gradient(new), model.predict_gradient(x3[:300])),
-    ):
-        assert isinstance(found, kind)
-        np.testing.assert_allclose(np.asarray(found), wanted, atol=1e-9)
-
-
 @pytest.mark.usefixtures("small_tasks")
-def test_chunks_change_rounding_only(fitted: dsp.HermiteRegressor) -> None:
-    model = make().fit(da.from_array(X, chunks=(170, 2)), da.from_array(Y, chunks=170))
-    for name, values in fitted.moments_.arrays.items():
-        if name.startswith("modes"):
-            found = model.moments_.arrays[name]
-            np.testing.assert_allclose(found, values, rtol=0, atol=1e-13 * np.abs(values).max())
+def test_chunks_change_rounding_only_and_parts_add() -> None:
+    model = make(basis=FourierLattice(5, box=BOX, method="matmul"), kernel=Gaussian(0.5), alpha=1e-5, folds=None)
+    whole = clone(model).fit(X, Y, gradients=T)
+    chunked = clone(model).fit(da.from_array(X, chunks=(170, 2)), da.from_array(Y, chunks=170), gradients=T)
+    first, second = (clone(model).fit(X[part], Y[part], T[part]) for part in (slice(700), slice(700, None)))
+    added = clone(model).fit_moments(first.moments_ + second.moments_)
+    for found in (chunked, added, first.update(X, Y, gradients=T)):
+        np.testing.assert_allclose(found.predict(FRESH), whole.predict(FRESH), atol=1e-9)
 
 
 def test_a_saved_model_is_the_model(tmp_path: Path, fitted: dsp.HermiteRegressor) -> None:
@@ -242,36 +164,18 @@ def test_a_saved_model_is_the_model(tmp_path: Path, fitted: dsp.HermiteRegressor
     np.testing.assert_array_equal(found.predict_gradient(FRESH), fitted.predict_gradient(FRESH))
     assert_same_bits(found.moments_, fitted.moments_)
     np.testing.assert_array_equal(found.fit_moments(found.moments_).coef_, fitted.coef_)
-
-
-def test_chosen_parameters_and_clones_give_the_fit_again(fitted: dsp.HermiteRegressor) -> None:
-    again = dsp.HermiteRegressor(**fitted.choice_.parameters).fit(X, Y)
+    again = dsp.HermiteRegressor(**found.choice_.parameters).fit(X, Y)
     np.testing.assert_array_equal(again.coef_, fitted.coef_)
-    np.testing.assert_array_equal(clone(fitted).fit(X, Y).coef_, fitted.coef_)
-
-
-def test_update_and_sums_of_parts() -> None:
-    basis = FourierLattice(5, box=BOX, method="matmul")
-    whole = make(basis=basis, kernel=Gaussian(0.5), alpha=1e-5).fit(X, Y, gradients=T)
-    first = make(basis=basis, kernel=Gaussian(0.5), alpha=1e-5).fit(X[:2000], Y[:2000], gradients=T[:2000])
-    second = make(basis=basis).fit(X[2000:], Y[2000:], gradients=T[2000:]).moments_
-    added = make(basis=basis, kernel=Gaussian(0.5), alpha=1e-5).fit_moments(first.moments_ + second)
-    np.testing.assert_allclose(added.predict(FRESH), whole.predict(FRESH), atol=1e-9)
-    np.testing.assert_allclose(first.update(X, Y, gradients=T).predict(FRESH), whole.predict(FRESH), atol=1e-9)
 
 
 def test_other_solutions_of_the_same_moments(fitted: dsp.HermiteRegressor) -> None:
-    for changes in ({"kernel": Matern(2.5, 0.7)}, {"alpha": 1e-3}, {"kernel": Gaussian("auto")}, {"alpha": "gcv"}):
+    for changes in ({"kernel": Matern(2.5, 0.7)}, {"kernel": Gaussian(0.5), "alpha": "gcv"}):
         found, wanted = make(**changes).fit_moments(fitted.moments_), make(**changes).fit(X, Y)
         np.testing.assert_array_equal(found.coef_, wanted.coef_, err_msg=str(changes))
     lower = make(basis=FourierLattice(3)).fit_moments(fitted.moments_)
     assert np.count_nonzero(lower.coef_) == 49
     with pytest.raises(ValueError, match=r"frequencies up to \(6, 6\), .* asks for \(8, 8\)"):
         make(basis=FourierLattice(8)).fit_moments(fitted.moments_)
-    with pytest.raises(ValueError, match=r"are of 2 variables, .* m=\(3,\), for 1"):
-        make(basis=FourierLattice((3,))).fit_moments(fitted.moments_)
-    with pytest.raises(TypeError, match="prior of its coefficients"):
-        make(kernel=Polynomial(2)).fit_moments(fitted.moments_)
     spectral = dsp.SpectralDecomposition(basis=FourierLattice(3), n_components=2)
     with pytest.raises(ValueError, match="moments of a regression"):
         spectral.fit_moments(fitted.moments_)
@@ -279,75 +183,17 @@ def test_other_solutions_of_the_same_moments(fitted: dsp.HermiteRegressor) -> No
         make().fit_moments(spectral.fit(X).moments_)
 
 
-def test_a_grid_search_over_kernels() -> None:
-    search = GridSearchCV(make(), {"kernel": [Gaussian(100.0), Gaussian(0.5)]}, cv=2).fit(X, Y)
-    assert search.best_params_["kernel"] == Gaussian(0.5)
-
-
-@pytest.mark.parametrize("n", [2, 5, 30])
-def test_few_rows(n: int) -> None:
-    model = make(basis=FourierLattice(5, box=BOX)).fit(X[:n], Y[:n])
-    assert np.isfinite(model.predict(FRESH)).all()
-    assert np.abs(model.predict(FRESH)).max() < 20
-
-
-def test_without_finufft(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "finufft", None)
-    monkeypatch.setattr(passes, "_version", lambda: None)
-    model = make().fit(X, Y, gradients=T)
-    assert model.basis_.method == "matmul"
-    assert error(model) < 0.02
-    assert model.predict_gradient(FRESH).shape == (400, 2)
-
-
 @pytest.mark.usefixtures("no_tasks")
 @pytest.mark.parametrize(
     ("changes", "x", "error", "message"),
     [
         ({}, np.zeros((N, 5)), ValueError, "1 to 4 variables, and 5 are asked for"),
-        ({"basis": FourierLattice((2, 2, 2))}, X, ValueError, "functions of 3 variables, and X has 2 columns"),
-        ({"basis": MonomialBasis(2, 2)}, X, TypeError, "basis must be a FourierLattice"),
-        ({"basis": "auto"}, X, TypeError, "basis must be a FourierLattice"),
         ({"kernel": Polynomial(2)}, X, TypeError, r"function of \|x - y\|"),
-        ({"kernel": Gaussian("median")}, X, ValueError, "takes no median"),
-        ({"kernel": "gauss"}, X, TypeError, "kernel must be one of daskspectral.kernels"),
-        ({"landmarks": X[:9]}, X, ValueError, "leave landmarks out"),
         ({"periods": {0: 1.0}, "standardize": True}, X, ValueError, "periods are in them"),
-        ({"basis": FourierLattice(5, periods=[1.0, None]), "standardize": True}, X, ValueError, "periods are in them"),
         ({"basis": FourierLattice(5, periods=[1.0, None]), "periods": {1: 2.0}}, X, ValueError, "give them once"),
-        ({"alpha": -1.0}, X, ValueError, "alpha"),
     ],
     ids=lambda v: str(v)[:40] if isinstance(v, dict) else "",
 )
 def test_refused_before_the_pass(changes: Any, x: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         make(**changes).fit(x, Y)
-
-
-def test_data_that_cannot_work() -> None:
-    with pytest.raises(ValueError, match="column 1 is 1 in every row"):
-        make().fit(np.column_stack([X[:, 0], np.ones(N)]), Y)
-    with pytest.raises(ValueError, match="the total sample weight is 0"):
-        make().fit(X, Y, sample_weight=np.zeros(N))
-    with pytest.raises(ValueError, match="and the others are outside the box"):
-        make(basis=FourierLattice(3, box=[(5, 6), (5, 6)])).fit(X, Y)
-    with pytest.raises(dsp.InvalidRowError, match="row 7 is the first"):
-        make().fit(X, np.where(np.arange(N) == 7, np.nan, Y))
-
-
-def test_conjugate_gradients_give_what_cholesky_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(2)
-    x = rng.random((20_000, 2))
-    y = np.column_stack([np.sin(5 * x[:, 0]) * x[:, 1], x[:, 0] ** 2]) + 0.1 * rng.standard_normal((20_000, 2))
-    slopes = np.zeros((20_000, 2, 2))
-    slopes[:, 0] = np.column_stack([5 * np.cos(5 * x[:, 0]) * x[:, 1], np.sin(5 * x[:, 0])])
-    slopes[:, 1, 0] = 2 * x[:, 0]
-    whole = dsp.HermiteRegressor(basis=FourierLattice(17)).fit(x, y, slopes)  # above the size of exact folds
-    monkeypatch.setattr(lattice_regression, "DENSE", 1100)
-    iterated = dsp.HermiteRegressor(basis=FourierLattice(17)).fit_moments(whole.moments_)
-    assert whole.alpha_ == iterated.alpha_
-    assert not np.array_equal(whole.coef_, iterated.coef_)
-    np.testing.assert_allclose(iterated.predict(x[:100]), whole.predict(x[:100]), rtol=0, atol=1e-6)
-    monkeypatch.setattr(lattice_regression, "ITERATIONS", 1)
-    with pytest.warns(FitWarning, match="relative residual of .* after 1 iterations"):
-        dsp.HermiteRegressor(basis=FourierLattice(17)).fit_moments(whole.moments_)
