@@ -120,17 +120,6 @@ def test_what_is_no_result_is_never_replaced() -> None:
     assert everything() == before
 
 
-def test_chunks_that_are_not_stored() -> None:
-    points()
-    done(f"{FIT} --out m.zarr")
-    zarr.create_array("gaps.zarr", shape=(50, 2), chunks=(10, 2), dtype=float, fill_value=0.5)
-    with pytest.raises(OSError, match="missing"):
-        done("transform m.zarr gaps.zarr --out t.zarr")
-    assert not Path("t.zarr").exists()
-    done("transform m.zarr gaps.zarr --out t.zarr --allow-missing")
-    assert np.ptp(written("t.zarr"), axis=0).max() < 1e-9
-
-
 def test_help_version_and_a_module(capsys: pytest.CaptureFixture[str]) -> None:
     for line, text in (("--version", dsp.__version__), ("--help", "transform"), ("fit -h", "--landmarks")):
         main(line.split())

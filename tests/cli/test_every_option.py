@@ -106,6 +106,7 @@ OTHER: dict[str, tuple[str, ...]] = {
     ),
     "jacobi": ("--masses 16,1,1", "--species H,H,O"),
     "plot": ("plot model.zarr --kind spectrum", "--components 2"),
+    "report": ("report cross.zarr points.zarr --view near.zarr | report cross.zarr points.zarr",),
     "transform": (
         "transform koopman.zarr path.zarr --right | transform koopman.zarr path.zarr",
         "transform sdp.zarr far.zarr --on-uncovered nan | transform sdp.zarr far.zarr",
@@ -153,7 +154,6 @@ LEAVES = {  # an option, and what it prints or leaves
 ELSEWHERE = {
     "fit": {"--network"},  # test_models.py, where jax is installed
     "plan": {"--calibrate", "--calibration", "--workers", "--threads-per-worker"},  # test_inspecting.py
-    "report": {"--view"},  # test_report.py
 }
 LABELLED = {  # of each command that takes labelled points
     "fit": "fit field.zarr --operator covariance",
@@ -255,6 +255,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             f"fit path.zarr {KERNEL} --components 3 --operator transfer:1 --out koopman.zarr",
             f"{BASES['fit']} --operator schroedinger --potential y.zarr --out schroedinger.zarr",
             f"{BASES['fit']} --operator augmentation --view near.zarr --out augmentation.zarr",
+            f"{BASES['fit']} --operator cross --view near.zarr --out cross.zarr",
             f"{BASES['regress']} --out regressor.zarr",
             f"{BASES['regress']} --gradients b.zarr --out hermite.zarr",
             "embed few.zarr --bandwidth 1 --method exact --out sdp.zarr",

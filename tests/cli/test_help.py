@@ -15,7 +15,7 @@ import click
 import pytest
 
 import daskspectral as dsp
-from daskspectral import kernels, landmarks, plot
+from daskspectral import landmarks, plot
 from daskspectral.cli import choices, command
 from daskspectral.data.convert import convert
 from daskspectral.data.distributions import SAMPLES
@@ -23,7 +23,6 @@ from daskspectral.data.samples import write_sample
 from daskspectral.passes import bandwidth, embed_checks
 from daskspectral.passes.score import measure_score
 from daskspectral.solve.invariant import InvariantSolver
-from tests.cli.common import call
 
 BEHIND: dict[str, list[Callable[..., Any]]] = {
     "fit": [dsp.SpectralDecomposition, dsp.SpectralDecomposition.fit, dsp.operators.Laplacian],
@@ -121,13 +120,6 @@ def test_every_default_is_said_and_every_number_compared() -> None:
     assert ("embed", "tolerance") in numbers & compared
 
 
-def test_the_default_kernel_is_that_of_the_estimators() -> None:
-    found = {name: option for name, option in options() if option.name == "kernel"}
-    assert behind("fit", found["fit"]) == behind("regress", found["regress"]) == [found["fit"].default]
-    assert kernels.parse(found["graph"].default) == dsp.kernels.Gaussian("median")
-    assert "matern:1.5:auto by default" in found["embed"].help
-
-
 def meaning(option: Any) -> str:
     """The help of an option up to its first comma, colon, semicolon or full stop."""
     return re.split(r"[,:;.(]", option.help)[0].strip()
@@ -139,13 +131,6 @@ def test_an_option_means_the_same_in_every_command() -> None:
         for spelled in option.opts:
             meanings.setdefault(spelled, set()).add(meaning(option))
     assert {spelled: found for spelled, found in meanings.items() if len(found) > 1} == {}
-
-
-def test_every_command_has_the_options_that_all_share_and_examples() -> None:
-    for name, subcommand in command.commands.items():
-        assert {"--config", "--json", "--quiet", "--log-file"} <= {o for p in subcommand.params for o in p.opts}, name
-        text = call(name, "--help").output
-        assert f"  daskspectral {name} " in text.partition("Examples:")[2], name
 
 
 def in_a_process(code: str, **environment: str) -> str:

@@ -78,17 +78,6 @@ def test_a_page_with_the_settings_kept_beside_the_model(model: dsp.SpectralDecom
     assert "No settings are kept beside it" in words_of("moments.htm")
 
 
-def test_a_page_of_two_views(model: dsp.SpectralDecomposition) -> None:
-    done(f"{FIT} --view new.zarr --operator cross --folds none --out c.zarr")
-    done("report c.zarr old.zarr --view new.zarr --out both.html")
-    assert "over rows of the second view" in words_of("both.html")
-    done("report c.zarr old.zarr --out one.html")
-    assert "over rows of the second view" not in words_of("one.html")
-    wrong = call("report c.zarr old.zarr --view new.zarr --view new.zarr --out no.html")
-    assert "of 2 views of each row; 3 are given" in str(wrong.exception)
-    assert not list(Path().glob("no.html*"))
-
-
 def verified(line: str) -> tuple[int, dict[str, Any]]:
     return call(f"verify {line}").exit_code, facts(f"verify {line}")
 
@@ -148,7 +137,7 @@ def test_a_plan_is_that_of_the_fit_and_writes_nothing(model: dsp.SpectralDecompo
 
 def test_costs_of_a_machine(model: dsp.SpectralDecomposition, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers: dict[str, Any] = {name: 1e-9 for name in Costs.__dataclass_fields__ if name not in TABLES}
-    tables = {"values": {"Gaussian slope": 1e-9}, "modes": {"nufft 2 100": 1e-7}, "solve": {"symmetric 100": 0.1}}
+    tables = {"values": {"Gaussian slope": 1e-9, "along": 1e-9}, "modes": {"nufft 2 100": 1e-7}, "solve": {"symmetric 100": 0.1}}
     same = {"syrk": {"100": 1e-11}, "gemm": {"100": 1e-11}, "threads": 1, "machine": {"cores": 3}}
     costs = Costs(**numbers | tables | same)
     monkeypatch.setattr(calibration, "calibrate", lambda say: [say("everything"), costs][1])

