@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import subprocess
@@ -124,20 +123,6 @@ def test_help_version_and_a_module(capsys: pytest.CaptureFixture[str]) -> None:
     for line, text in (("--version", dsp.__version__), ("--help", "transform"), ("fit -h", "--landmarks")):
         main(line.split())
         assert text in capsys.readouterr().out
-
-
-def test_verbose_ends_with_the_command() -> None:
-    points()
-    own, told = logging.getLogger("daskspectral"), []
-    own.addFilter(lambda record: told.append(record.levelno) or True)  # type: ignore[func-returns-value]
-    try:
-        done(f"-v {FIT} --out m.zarr")
-        assert logging.INFO in told
-        told.clear()
-        done(f"{FIT} --out again.zarr")
-        assert logging.INFO not in told
-    finally:
-        own.filters.pop()
 
 
 @pytest.mark.slow

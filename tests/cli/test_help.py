@@ -172,20 +172,3 @@ def test_words_of_options_are_those_of_the_package() -> None:
     assert tuple(SAMPLES) == choices.SAMPLES
     assert set(choices.PLANNED) <= set(command.commands)
     assert tuple(name.replace("_", "-") for name in InvariantSolver.family()) == choices.INVARIANT_SOLVERS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("typed", "wanted"),
-    [
-        ("daskspectral --ver", {"--version", "--verbose"}),
-        ("daskspectral fit --landmark-s", {"--landmark-sample"}),
-        ("daskspectral embed --map d", {"diffusion"}),
-    ],
-)
-def test_the_tab_key_completes_commands_options_and_words(typed: str, wanted: set[str]) -> None:
-    typing = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
-    said = in_a_process(LOADED + "main()", _DASKSPECTRAL_COMPLETE="bash_complete", **typing)
-    *found, loaded = said.splitlines()
-    assert {line.partition(",")[2] for line in found} == wanted
-    assert loaded == "loaded: []"

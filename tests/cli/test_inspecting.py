@@ -137,9 +137,9 @@ def test_a_plan_is_that_of_the_fit_and_writes_nothing(model: dsp.SpectralDecompo
 
 def test_costs_of_a_machine(model: dsp.SpectralDecomposition, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers: dict[str, Any] = {name: 1e-9 for name in Costs.__dataclass_fields__ if name not in TABLES}
-    tables = {"values": {"Gaussian slope": 1e-9, "along": 1e-9}, "modes": {"nufft 2 100": 1e-7}, "solve": {"symmetric 100": 0.1}}
-    same = {"syrk": {"100": 1e-11}, "gemm": {"100": 1e-11}, "threads": 1, "machine": {"cores": 3}}
-    costs = Costs(**numbers | tables | same)
+    tables = {"values": {"Gaussian slope": 1e-9, "along": 1e-9}, "modes": {"nufft 2 100": 1e-7}}
+    tables |= {"solve": {"symmetric 100": 0.1}, "syrk": {"100": 1e-11}, "gemm": {"100": 1e-11}}
+    costs = Costs(**numbers | tables | {"threads": 1, "machine": {"cores": 3}})
     monkeypatch.setattr(calibration, "calibrate", lambda say: [say("everything"), costs][1])
     assert "no time: the costs of this machine are not measured yet" in done(f"plan {FIT}")
     assert facts("plan --calibrate --calibration mine.json") == {"costs": "mine.json", "machine": {"cores": 3}}

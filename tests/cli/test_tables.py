@@ -87,17 +87,3 @@ def test_without_error_bars_or_a_choice_a_line_says_why() -> None:
     assert describe(model, details=True).splitlines()[-1] == why
     with pytest.raises(TypeError, match="a fitted model or moments are wanted, not int"):
         describe(3)  # type: ignore[arg-type]
-
-
-def test_singular_and_complex_values() -> None:
-    x = np.cumsum(RNG.standard_normal((1000, 1)), axis=0) % 4.0
-    settings: dict[str, Any] = {"kernel": dsp.kernels.Gaussian(1.0), "n_landmarks": 20, "n_components": 3}
-    singular = fitted(x, operator=dsp.operators.Transfer(1), **settings)
-    titles, rows = table(describe(singular))
-    assert titles[:4] == ["i", "singular value", "+-", "held-out"]
-    np.testing.assert_allclose([float(row[1]) for row in rows], singular.singular_values_, rtol=1e-5)
-    assert "rank        {} and {}\n".format(*singular.rank_) in describe(singular, details=True)
-    turning = fitted(x, operator=dsp.operators.Transfer(1, "eigen"), **settings)
-    titles, rows = table(describe(turning))
-    assert "held-out" not in titles
-    np.testing.assert_allclose([complex(row[1]) for row in rows], turning.eigenvalues_, rtol=1e-5, atol=1e-9)

@@ -11,7 +11,6 @@ import scipy.sparse
 import scipy.sparse.linalg
 import scipy.stats
 from click.testing import CliRunner
-from scipy.special import eval_hermitenorm
 
 from daskspectral.engine.costs import TABLES, Costs
 from daskspectral.errors import RankWarning
@@ -21,9 +20,9 @@ FOLDER = Path(__file__).parents[2] / "examples" / "benchmarks"
 SHARED = {"common", "fitting", "problems", "spectra"}
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 QUICK = {  # those that need nothing else, with options that make them smaller
-    **dict.fromkeys(["against_peers", "bandwidths", "chunk_kernel", "classes", "density", "embeddings", "first_fit"], ""),
+    **dict.fromkeys(["against_peers", "bandwidths", "chunk_kernel", "classes", "density", "embeddings"], ""),
     **dict.fromkeys(["hermite", "invariant_dimensions", "kills", "lattice_fit", "mode_rates", "several_bases"], ""),
-    **dict.fromkeys(["submanifolds", "networks", "slow_variable", "cost_model", "from_zarr"], ""),
+    **dict.fromkeys(["first_fit", "submanifolds", "networks", "slow_variable", "cost_model", "from_zarr"], ""),
     **{"billion_modes": "--m 6", "many_functions": "--d 2", "gpu": "--device cpu", "cluster_limits": ""},
 }
 # Finite elements (P2 on triangles), by another program; within 3e-4 of the limit
@@ -113,20 +112,6 @@ def test_coverage_of_intervals_that_are_right_and_too_narrow(monkeypatch, factor
         assert coverage.group_means(groups, np.array([0.0, 1, 1, 4, 6])).tolist() == [0, 1, 1, 5, 5]
 
 
-def test_scores_and_oracles_of_peers():
-    """Hermite polynomials of an autoregressive column have the score 1 + sum rho^(2 k), in any basis of their span."""
-    vamp, peers = import_module("vamp_choice"), import_module("against_peers")
-    start, end = vamp.pairs(vamp.autoregressive(20_000, 5, np.random.default_rng(0)))
-    f, g = (np.column_stack([eval_hermitenorm(k, a[:, 1]) for k in (1, 2)]) for a in (start, end))
-    assert vamp.vamp_2(f, g) == pytest.approx(1 + 0.8**2 + 0.8**4, abs=0.05)
-    turned = np.hstack([np.ones((len(f), 1)), f @ [[2.0, 1.0], [-1.0, 3.0]]])
-    assert vamp.vamp_2(turned, g + 7) == pytest.approx(vamp.vamp_2(f, g))
-    square = peers.FIRST_FIT["square"]
-    exact = square.eigenvalues(11)
-    best = peers.oracle(iter([("bad", lambda: exact * 1.5), ("good", lambda: exact * 1.1)]), square)
-    assert (best["setting"], best["max"]) == ("good", pytest.approx(0.1))
-
-
 # -- problems --------------------------------------------------------------------------------------------------------
 
 
@@ -147,12 +132,6 @@ def test_spectra_against_meshes_and_finite_volumes():
         np.testing.assert_allclose(problems.FIRST_FIT[name].eigenvalues(11), exact, rtol=3e-4, atol=1e-9)
     found = finite_volumes(np.linspace(0, 3, 20_001), spectra.mixture_density, spectra.mixture_density, 26)
     np.testing.assert_allclose(spectra.mixture(26)[1:], found[1:], rtol=1e-4)
-
-
-def test_two_moons_are_nearly_two_segments():
-    found, squares = import_module("spectra").two_moons(0.05, 16), np.repeat(np.arange(8.0) ** 2, 2)
-    assert (found[:2] == 0).all()
-    np.testing.assert_allclose(found[2:], squares[2:], rtol=2.5 * 0.05**2)
 
 
 def test_every_problem_has_rows_and_values():

@@ -88,9 +88,8 @@ def test_targets_are_at_the_edge_of_their_space(case):
     target = rates.Target(case.d, case.edge().amplitudes[:12])
     x = case.sphere.sample(900, np.random.default_rng(0))
     t, sizes = x @ rates.AXES[case.d], np.diff(rates.cumulative(case.d, 12), prepend=0)
-    circle = case.d == 2
-    zonal = [np.cos(k * np.arccos(np.clip(t, -1, 1))) if circle else scipy.special.eval_legendre(k, t) for k in range(12)]
-    expected = (target.amplitudes * np.sqrt(sizes)) @ zonal
+    zonal = scipy.special.eval_chebyt if case.d == 2 else scipy.special.eval_legendre
+    expected = (target.amplitudes * np.sqrt(sizes)) @ [zonal(k, t) for k in range(12)]
     np.testing.assert_allclose(target(x), expected, atol=1e-12)
     harmonics = [case.sphere.eigenfunctions(k).values(x) @ target.coefficients(k) for k in range(12)]
     np.testing.assert_allclose(np.sum(harmonics, axis=0), expected, atol=1e-12)
@@ -148,7 +147,7 @@ def test_the_study_of_invariances_at_few_rows(tmp_path, monkeypatch):
     assert (gaps.projection > 1e6 * gaps.least_squares).all()
     torus = import_module("invariances_torus")
     monkeypatch.setitem(torus.RANGES, "averaged kernel ridge", (0, 50, 50))  # 1024 elements, once a seed
-    assert "\n| 50 |" in run(torus, "--quick", "--out", tmp_path / "torus")
+    assert "\n| 50 |" in run(torus, "--quick", "--out", tmp_path)
 
 
 def test_what_cosines_leave_of_the_target_on_the_torus():
@@ -177,37 +176,19 @@ def test_figures_of_the_semidefinite_embedding(tmp_path):
         assert (table.diffusion_nmi.sel(bandwidth=0.1, starts=20, projected=0) <= 0.1).all()
 
 
-def test_moons_are_arcs_and_the_verdict_is_of_the_table():
-    clustering = import_module("sdp_clustering")
-    x, labels = clustering.moons(np.random.default_rng(0), 5000)
-    np.testing.assert_allclose(x.std(axis=0, ddof=1), 1)
-    top, bottom = (x[labels == k][2400:2600].mean(axis=0) for k in (0, 1))  # one another's mirror image
-    np.testing.assert_allclose(top, -bottom, atol=0.05)
-    values = {name: np.full((2, 3, 2, 2), 0.5) for name in clustering.EMBEDDINGS}
-    values["sdp"][:, :2, 0, 0] += 0.3  # from one start ahead at two bandwidths
-    values["sdp"][:, 0, 0, 1] += 0.3  # from 20 starts at the first of them
-    values["diffusion"][:, 2, 0, 1] += 0.1
-    values["diffusion"][:, :, 1] = 1.0  # projected ones do not count
-    axes = {"bandwidth": [0.1, 0.2, 0.3], "projected": [0, 1], "starts": [1, 20]}
-    dims = ("set", "bandwidth", "projected", "starts")
-    said = clustering.verdict(xr.Dataset({f"{name}_nmi": (dims, array) for name, array in values.items()}, axes))
-    assert "leads by 0.200 on average, at 2 (0.1 to 0.2) of 3 bandwidths" in said
-    assert "from 20 starts by 0.067, and of these bandwidths it keeps 1 (0.1 to 0.1)" in said
-
-
 @pytest.mark.slow
 def test_classes_of_pulsars_and_of_digits(digits, tmp_path):
-    """A stand-in for HTRU2: a tenth of 300 points are of a class that sticks out."""
+    """A stand-in for HTRU2: a tenth of 600 points are of a class that sticks out."""
     classification, rng = import_module("sdp_classification"), np.random.default_rng(0)
-    y = np.arange(300) % 10 == 0
-    x = rng.standard_normal((300, 8)) + np.outer(y, [4, 4, 0, 0, 0, 0, 0, 0])
+    y = np.arange(600) % 10 == 0
+    x = rng.standard_normal((600, 8)) + np.outer(y, [4, 4, 0, 0, 0, 0, 0, 0])
     np.savez(tmp_path / "pulsars.npz", X=3 * x + 7, y=y.astype(int))
-    line = ["--quick", "--repetitions", 2, "--landmarks", 200, "--methods", "exact,lowrank", "--out", tmp_path]
+    line = ["--quick", "--repetitions", 2, "--landmarks", 400, "--methods", "exact,lowrank", "--out", tmp_path]
     run(classification, "pulsars", "--data", tmp_path / "pulsars.npz", *line)
     with xr.open_zarr(tmp_path / "sdp_table1.zarr", consolidated=False) as table:
         assert (table.sdp_gap <= 1e-8).all()
-        assert (table.sdp_precision >= 0.85).all()
-        np.testing.assert_allclose(table.sdp_recall[..., 0], table.sdp_recall[..., 1], atol=0.05)
+        assert (table.sdp_precision >= 0.9).all()
+        np.testing.assert_allclose(table.sdp_recall[..., 0], table.sdp_recall[..., 1], atol=0.02)
     numbers = classification.digits(digits, 8.0, 2, tmp_path)
     assert numbers["error of 5-NN, SDP, largest of 2 splits"] <= 0.04
     assert (tmp_path / "sdp_figure4.png").exists()
