@@ -87,7 +87,7 @@ def one_fit(name: str, n: int, basis: Any, steps: int | None = None, **more: Any
 @click.option("--auto", is_flag=True, help='basis="auto" too')
 def main(quick: bool, json_path: Path | None, n: int, auto: bool) -> None:
     """Fit each problem by each basis."""
-    n, steps = (3000, {"steps": 40, "hidden": (16, 16)}) if quick else (n, {})
+    n, steps = (500, {"steps": 40, "hidden": (16, 16)}) if quick else (n, {})
     rows: Rows = []
     for name in PROBLEMS:
         rows.append(one_fit(name, n, None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from collections.abc import Iterator
@@ -18,17 +19,20 @@ from distributed import LocalCluster
 import daskspectral as dsp
 from daskspectral.cli import command
 from daskspectral.data.readers import open_zarr
-from tests.cli.common import call
+from tests.cli.common import call, store
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # few rows; the values are not judged here
-KERNEL = "--kernel gaussian:1 --landmarks 20"
+N = 60
+KERNEL = "--kernel gaussian:1 --landmarks 10"
+MANY = "embed many.zarr --bandwidth 1 --method lowrank"
+LEARNED = "embed few.zarr --map kernel --bandwidth 1"
 BASES = {
     "fit": f"fit points.zarr {KERNEL} --components 3 --folds none",
     "regress": f"regress points.zarr y.zarr {KERNEL} --alpha 1e-3",
     "invariant": "invariant points.zarr y.zarr --manifold interval:-6:6 --functions 20",
-    "classify": "classify points.zarr labels.zarr --manifold interval:-6:6 --functions 20",
-    "embed": "embed points.zarr --bandwidth 4 --method lowrank --landmarks 20",
-    "graph": "graph points.zarr --landmarks 20 --components 3",
+    "classify": "classify points.zarr labels.zarr --manifold interval:-6:6 --functions 10 --alpha 0.01",
+    "embed": "embed points.zarr --bandwidth 4 --method lowrank --landmarks 10",
+    "graph": "graph points.zarr --landmarks 10 --components 3",
     "jacobi": "jacobi atoms.zarr",
     "plan": f"plan fit points.zarr {KERNEL}",
     "plot": "plot model.zarr points.zarr",
@@ -38,254 +42,141 @@ BASES = {
     "predict": "predict regressor.zarr points.zarr",
     "score": "score model.zarr points.zarr",
     "info": "info model.zarr",
-    "sample": "sample two-moons --n 300",
+    "sample": "sample two-moons --n 60",
     "convert": "convert x.npy",
     "update": "update model.zarr more.zarr",
     "merge": "merge model.zarr other.zarr",
 }
 OUTS = {"plot": "o.png", "report": "o.html", "plan": "", "verify": "", "score": "", "info": ""}
 """Where a result goes, if not to o.zarr."""
-OTHER, SAME = "another result", "the same result"
-LABELLED = {
-    "--sample-dims": ("field.zarr --sample-dims time,lat", "field.zarr --sample-dims time", OTHER),
-    "--latitude": ("field.zarr --sample-dims time --latitude lat", "field.zarr --sample-dims time", OTHER),
+# What gives another result than the base of its command, or than the line after "|". Options alone follow the base.
+LANDMARKS = ("--landmarks 15", "--landmark-method uniform", "--landmark-sample 30")
+BASIS = (
+    *LANDMARKS,
+    *("--kernel gaussian:2", "--columns 1", "--standardize", "--dtype float32", "--seed 1", "--lattice 3"),
+    "--lattice 3 --lattice-box -5:5,-6:6 | --lattice 3",
+    "--lattice 3 --lattice-margin 0.9 | --lattice 3",
+    "--periods 0:12.5",
+)
+OTHER: dict[str, tuple[str, ...]] = {
+    "fit": (
+        *BASIS,
+        *("--operator covariance", "--no-constant"),
+        "fit path.zarr --operator transfer:1 --constant | fit path.zarr --operator transfer:1 --no-constant",
+        "fit path.zarr --operator transfer --lag 2 | fit path.zarr --operator transfer --lag 1",
+        "fit path.zarr --operator transfer:1 --trajectory htap.zarr | fit path.zarr --operator transfer:1",
+        "fit sphere.zarr --landmarks 10 --manifold sphere | fit sphere.zarr --landmarks 10",
+        *("--density 1", "--operator schroedinger --potential y.zarr", "--operator tangent --direction b.zarr"),
+        "--operator generator --drift b.zarr --diffusion 2.0 | --operator generator --drift b.zarr --diffusion 1.0",
+        *("--operator differential --coefficient 1,0:1,0=2", "--operator augmentation --view near.zarr"),
+        "--landmarks 5 --exclude-landmarks | --landmarks 5 --keep-landmarks",
+        *("--spread 0.5", "--solver cut", "--penalty 3", "--folds 5", "--components 2", "--ridge 0.1"),
+        "--solver cut --rtol 1e-1 | --solver cut",
+    ),
+    "regress": (
+        *BASIS,
+        *("--gradients b.zarr", "--gradients b.zarr --gradient-weight 3 | --gradients b.zarr"),
+        *("--alpha gcv", "--alpha gcv --rtol 1e-2 | --alpha gcv"),
+    ),
+    "invariant": (
+        *("--manifold interval:-7:7", "--group signflips", "--smoothness 3", "--functions 30", "--alpha 0.1"),
+        *("--gradients b.zarr", "--gradients b.zarr --gradient-weight 3 | --gradients b.zarr"),
+        *("--solver projection", "--sampling estimated"),
+        "invariant u.zarr y.zarr --coordinates water.zarr | invariant u.zarr y.zarr --coordinates alike.zarr",
+    ),
+    "classify": (
+        *("--manifold interval:-7:7", "--group signflips", "--smoothness 3", "--functions 15", "--alpha 0.1"),
+        "classify u.zarr labels.zarr --alpha 0.1 --coordinates water.zarr "
+        "| classify u.zarr labels.zarr --alpha 0.1 --coordinates alike.zarr",
+    ),
+    "embed": (
+        *LANDMARKS,
+        *("--bandwidth 5", "--tolerance 1e-30", "--max-passes 3", "--columns 1", "--standardize", "--seed 1"),
+        *("--map diffusion", "--map diffusion --method exact | --map diffusion", "--components 1"),
+        "--map diffusion --time 2 --embedding e.zarr | --map diffusion --embedding e.zarr",
+        "--map diffusion --density 1 | --map diffusion",
+        f"{MANY} --accuracy 1e-12 | {MANY}",
+        f"{LEARNED} --kernel matern:2.5:auto | {LEARNED}",
+        f"{LEARNED} --regularization 0.1 | {LEARNED}",
+    ),
+    "graph": (
+        *("--weight-kernel gaussian:1", "--kernel gaussian:1", "--landmarks 15", "--landmark-method cholesky"),
+        "--landmark-method kmeans++ --landmark-sample 30 | --landmark-method kmeans++",
+        *("--neighbours 5", "--unnormalized", "--components 2", "--rtol 1e-2", "--seed 1"),
+    ),
+    "jacobi": ("--masses 16,1,1", "--species H,H,O"),
+    "plot": ("plot model.zarr --kind spectrum", "--components 2"),
+    "report": ("report cross.zarr points.zarr --view near.zarr | report cross.zarr points.zarr",),
+    "transform": (
+        "transform koopman.zarr path.zarr --right | transform koopman.zarr path.zarr",
+        "transform sdp.zarr far.zarr --on-uncovered nan | transform sdp.zarr far.zarr",
+    ),
+    "predict": ("--gradient",),
+    "score": (
+        "score regressor.zarr points.zarr --targets y.zarr",
+        "score schroedinger.zarr points.zarr --field potential=y.zarr",
+        "score augmentation.zarr points.zarr --view near.zarr",
+        "score koopman.zarr path.zarr --trajectory htap.zarr | score koopman.zarr path.zarr",
+    ),
+    "sample": (
+        *("--n 50", "sample gaussian --n 60 --dimension 3", "--noise 0.1", "--dtype float32", "--chunk-rows 10"),
+        "--seed 1",
+    ),
+    "convert": (
+        *("--columns 1", "--dtype float32", "--chunk-rows 10", "convert cube.npy --flatten"),
+        "convert x.npz --dataset b | convert x.npz --dataset a",
+    ),
+    "update": (
+        "update regressor.zarr more.zarr --targets more-y.zarr",
+        "update hermite.zarr more.zarr --targets more-y.zarr --gradients more-b.zarr",
+        "update schroedinger.zarr more.zarr --field potential=more-y.zarr",
+        "update augmentation.zarr more.zarr --view more-near.zarr",
+    ),
 }
-Case = tuple[str, ...]  # words after those of the base, or a whole line, or a line and the one that it is compared with
-SPECIFIC: dict[str, dict[str, Case]] = {
-    "fit": {
-        "--operator": ("--operator covariance", OTHER),
-        "--lag": ("fit path.zarr --operator transfer --lag 2", "fit path.zarr --operator transfer --lag 1", OTHER),
-        "--manifold": ("fit sphere.zarr --manifold sphere", "fit sphere.zarr", OTHER),
-        "--density": ("--density 1", OTHER),
-        "--potential": ("--operator schroedinger --potential v.zarr", OTHER),
-        "--drift": ("--operator generator --drift b.zarr --diffusion 1.0", OTHER),
-        "--diffusion": (
-            "fit points.zarr --operator generator --drift b.zarr --diffusion 2.0",
-            "fit points.zarr --operator generator --drift b.zarr --diffusion 1.0",
-            OTHER,
-        ),
-        "--direction": ("--operator tangent --direction b.zarr", OTHER),
-        "--coefficient": ("--operator differential --coefficient 1,0:1,0=2", OTHER),
-        "--field": (
-            "fit points.zarr --operator schroedinger --field potential=v.zarr",
-            "fit points.zarr --operator schroedinger --potential v.zarr",
-            SAME,
-        ),
-        "--view": ("--operator augmentation --view other-points.zarr", OTHER),
-        "--trajectory": (
-            "fit path.zarr --operator transfer:1 --trajectory other-path.zarr",
-            "fit path.zarr --operator transfer:1",
-            OTHER,
-        ),
-        "--kernel": ("--kernel gaussian:2", OTHER),
-        "--landmarks": ("--landmarks 30", OTHER),
-        "--landmark-method": ("--landmark-method uniform", OTHER),
-        "--landmark-sample": ("--landmark-sample 100", OTHER),
-        "--lattice": ("--lattice 3", OTHER),
-        "--lattice-box": ("--lattice 3 --lattice-box -5:5,-6:6", "--lattice 3", OTHER),
-        "--lattice-margin": ("--lattice 3 --lattice-margin 0.9", "--lattice 3", OTHER),
-        "--network": ("", "tested in test_network.py, where jax is installed"),
-        "--exclude-landmarks": ("--exclude-landmarks", OTHER),
-        "--keep-landmarks": (
-            "fit points.zarr --kernel exponential:1 --keep-landmarks",
-            "fit points.zarr --kernel exponential:1",
-            OTHER,
-        ),
-        "--spread": ("--spread 0.5", OTHER),
-        "--solver": ("--solver cut", OTHER),
-        "--penalty": ("--penalty 3", OTHER),
-        "--folds": ("--folds 5", OTHER),
-        "--components": ("--components 2", OTHER),
-        "--columns": ("--columns 1", OTHER),
-        "--periods": ("--periods 0:12.5", OTHER),
-        "--standardize": ("--standardize", OTHER),
-        "--constant": ("--operator covariance --constant", OTHER),
-        "--no-constant": ("--no-constant", OTHER),
-        "--ridge": ("--ridge 0.1", OTHER),
-        "--rtol": ("--solver cut --rtol 1e-2", OTHER),
-        "--dtype": ("--dtype float32", OTHER),
-        "--device": ("--device auto", SAME),
-        "--seed": ("--seed 1", OTHER),
-        "--plan": ("--plan", "plan: "),
-        "--plot": ("--plot picture.png", "picture.png"),
-    },
-    "regress": {
-        "--gradients": ("--gradients b.zarr", OTHER),
-        "--gradient-weight": ("--gradients b.zarr --gradient-weight 3", "--gradients b.zarr", OTHER),
-        "--kernel": ("--kernel gaussian:2", OTHER),
-        "--landmarks": ("--landmarks 30", OTHER),
-        "--landmark-method": ("--landmark-method uniform", OTHER),
-        "--landmark-sample": ("--landmark-sample 100", OTHER),
-        "--lattice": ("--lattice 3", OTHER),
-        "--lattice-box": ("--lattice 3 --lattice-box -5:5,-6:6", "--lattice 3", OTHER),
-        "--lattice-margin": ("--lattice 3 --lattice-margin 0.9", "--lattice 3", OTHER),
-        "--alpha": ("--alpha gcv", OTHER),
-        "--columns": ("--columns 1", OTHER),
-        "--periods": ("--periods 0:12.5", OTHER),
-        "--standardize": ("--standardize", OTHER),
-        "--rtol": ("--rtol 1e-2", OTHER),
-        "--dtype": ("--dtype float32", OTHER),
-        "--device": ("", "tested in tests/moments/test_devices.py; here the parameters that are told differ"),
-        "--seed": ("--seed 1", OTHER),
-    },
-    "invariant": {
-        "--manifold": ("--manifold interval:-7:7", OTHER),
-        "--group": ("--group signflips", OTHER),
-        "--coordinates": (
-            "invariant coordinates.zarr y.zarr --coordinates water.zarr --functions 200",
-            "invariant coordinates.zarr y.zarr --coordinates alike.zarr --functions 200",
-            OTHER,
-        ),
-        "--smoothness": ("--smoothness 3", OTHER),
-        "--functions": ("--functions 30", OTHER),
-        "--gradients": ("--gradients b.zarr", OTHER),
-        "--gradient-weight": ("--gradients b.zarr --gradient-weight 3", "--gradients b.zarr", OTHER),
-        "--solver": ("--solver projection", OTHER),
-        "--sampling": ("--sampling estimated", OTHER),
-        "--alpha": ("--alpha 0.1", OTHER),
-    },
-    "classify": {
-        "--manifold": ("--manifold interval:-7:7", OTHER),
-        "--group": ("--group signflips", OTHER),
-        "--coordinates": (
-            "classify coordinates.zarr labels.zarr --coordinates water.zarr --functions 200",
-            "classify coordinates.zarr labels.zarr --coordinates alike.zarr --functions 200",
-            OTHER,
-        ),
-        "--smoothness": ("--smoothness 3", OTHER),
-        "--functions": ("--functions 30", OTHER),
-        "--alpha": ("--alpha 0.1", OTHER),
-    },
+SAME = {
+    "fit": (
+        "--device auto",
+        "--operator schroedinger --field potential=y.zarr | --operator schroedinger --potential y.zarr",
+    ),
+    "embed": ("--device auto --cache never",),
+    "graph": ("--normalized",),
+}
+LEAVES = {  # an option, and what it prints or leaves
+    "fit": {"--plan": "plan: ", "--plot picture.png": "picture.png"},
     "embed": {
-        "--bandwidth": ("--bandwidth 5", OTHER),
-        "--map": ("--map diffusion", OTHER),
-        "--method": ("--map diffusion --method exact", "--map diffusion --method lowrank", OTHER),
-        "--landmarks": ("--landmarks 30", OTHER),
-        "--accuracy": (
-            "embed many.zarr --bandwidth 1 --method lowrank --accuracy 1e-12",
-            "embed many.zarr --bandwidth 1 --method lowrank",
-            OTHER,
-        ),
-        "--landmark-method": ("--landmark-method uniform", OTHER),
-        "--landmark-sample": ("--landmark-sample 100", OTHER),
-        "--tolerance": ("--tolerance 1e-30", OTHER),
-        "--max-passes": ("--max-passes 3", OTHER),
-        "--columns": ("--columns 1", OTHER),
-        "--standardize": ("--standardize", OTHER),
-        "--cache": ("--cache never", SAME),
-        "--cache-path": ("--cache always --cache-path cache.zarr", "cache.zarr"),
-        "--components": ("--components 1", OTHER),
-        "--time": ("--map diffusion --time 2 --embedding e.zarr", "--map diffusion --embedding e.zarr", OTHER),
-        "--density": ("--map diffusion --density 1", "--map diffusion", OTHER),
-        "--kernel": (
-            "embed few.zarr --map kernel --bandwidth 1 --kernel matern:2.5:auto",
-            "embed few.zarr --map kernel --bandwidth 1",
-            OTHER,
-        ),
-        "--regularization": (
-            "embed few.zarr --map kernel --bandwidth 1 --regularization 0.1",
-            "embed few.zarr --map kernel --bandwidth 1",
-            OTHER,
-        ),
-        "--device": ("--device auto", SAME),
-        "--on-uncovered": ("--on-uncovered nan --embedding e.zarr", "e.zarr"),
-        "--seed": ("--seed 1", OTHER),
-        "--embedding": ("--embedding e.zarr", "e.zarr"),
+        "--cache always --cache-path cache.zarr": "cache.zarr",
+        "--on-uncovered nan --embedding e.zarr": "e.zarr",
     },
-    "graph": {
-        "--weight-kernel": ("--weight-kernel gaussian:1", OTHER),
-        "--kernel": ("--kernel gaussian:1", OTHER),
-        "--landmarks": ("--landmarks 30", OTHER),
-        "--landmark-method": ("--landmark-method cholesky", OTHER),
-        "--landmark-sample": (
-            "graph points.zarr --landmarks 20 --landmark-method kmeans++ --landmark-sample 100",
-            "graph points.zarr --landmarks 20 --landmark-method kmeans++",
-            OTHER,
-        ),
-        "--neighbours": ("--neighbours 5", OTHER),
-        "--normalized": ("--normalized", SAME),
-        "--unnormalized": ("--unnormalized", OTHER),
-        "--components": ("--components 2", OTHER),
-        "--rtol": ("--rtol 1e-2", OTHER),
-        "--seed": ("--seed 1", OTHER),
-    },
-    "jacobi": {
-        "--masses": ("--masses 16,1,1", OTHER),
-        "--species": ("--species H,H,O", OTHER),
-        "--embedding": ("--embedding e.zarr", "e.zarr"),
-    },
-    "plan": {
-        "--calibrate": ("", "tested in test_plan.py"),
-        "--calibration": ("", "tested in test_plan.py"),
-        "--workers": ("", "tested in test_plan.py"),
-        "--threads-per-worker": ("", "tested in test_plan.py"),
-    },
-    "plot": {
-        "--kind": ("plot model.zarr --kind spectrum", OTHER),
-        "--components": ("--components 2", OTHER),
-    },
-    "verify": {},
-    "report": {"--view": ("", "tested in test_report.py")},
-    "transform": {
-        "--right": ("transform koopman.zarr path.zarr --right", "transform koopman.zarr path.zarr", OTHER),
-        "--on-uncovered": (
-            "transform sdp.zarr far.zarr --on-uncovered nan",
-            "transform sdp.zarr far.zarr",
-            OTHER,
-        ),
-    },
-    "predict": {"--gradient": ("--gradient", OTHER)},
-    "score": {
-        "--targets": ("score regressor.zarr points.zarr --targets y.zarr", OTHER),
-        "--field": ("score schroedinger.zarr points.zarr --field potential=v.zarr", OTHER),
-        "--view": ("score augmentation.zarr points.zarr --view other-points.zarr", OTHER),
-        "--trajectory": (
-            "score koopman.zarr path.zarr --trajectory other-path.zarr",
-            "score koopman.zarr path.zarr",
-            OTHER,
-        ),
-    },
-    "info": {"--details": ("--details", "residual"), "--settings": ("--settings", "command: fit")},
-    "sample": {
-        "--n": ("--n 200", OTHER),
-        "--dimension": ("sample gaussian --n 300 --dimension 3", OTHER),
-        "--noise": ("--noise 0.1", OTHER),
-        "--dtype": ("--dtype float32", OTHER),
-        "--chunk-rows": ("--chunk-rows 100", OTHER),
-        "--seed": ("--seed 1", OTHER),
-    },
-    "convert": {
-        "--dataset": ("convert x.npz --dataset b", "convert x.npz --dataset a", OTHER),
-        "--columns": ("--columns 1", OTHER),
-        "--dtype": ("--dtype float32", OTHER),
-        "--chunk-rows": ("--chunk-rows 100", OTHER),
-        "--flatten": ("convert cube.npy --flatten", OTHER),
-    },
-    "update": {
-        "--targets": ("update regressor.zarr more.zarr --targets more-y.zarr", OTHER),
-        "--gradients": ("update hermite.zarr more.zarr --targets more-y.zarr --gradients more-b.zarr", OTHER),
-        "--field": ("update schroedinger.zarr more.zarr --field potential=more-y.zarr", OTHER),
-        "--view": ("update augmentation.zarr more.zarr --view more-views.zarr", OTHER),
-    },
-    "merge": {},
+    "regress": {"--device auto": "held out"},
+    "jacobi": {"--embedding e.zarr": "e.zarr"},
+    "info": {"--details": "residual", "--settings": "command: fit"},
 }
-EVERYWHERE = ("--config", "--json", "--quiet", "--log-file", "--help")
-SHARED = {  # options of several commands, which do the same in all of them
-    "--out": "out",
-    "--overwrite": "overwrite",
-    "--weights": "weights",
-    "--on-invalid": "invalid",
-    "--allow-missing": "missing",
-    "--checkpoint": "checkpoint",
-    "--checkpoint-every": "checkpoint",
-    "--checkpoint-device": "checkpoint",
-    "--scheduler": "scheduler",
-    "--connect-timeout": "scheduler",
-    "--threads": "--threads 1",
-    "--progress": "--progress",
-    "--no-progress": "--no-progress",
-    "--storage-option": "--storage-option anon=true",
-    "--trust": "--trust module.Name",
+ELSEWHERE = {
+    "fit": {"--network"},  # test_models.py, where jax is installed
+    "plan": {"--calibrate", "--calibration", "--workers", "--threads-per-worker"},  # test_inspecting.py
+}
+LABELLED = {  # of each command that takes labelled points
+    "fit": "fit field.zarr --operator covariance",
+    "regress": f"regress field.zarr y.zarr {KERNEL} --alpha 1e-3",
+    "invariant": "invariant field.zarr y.zarr --functions 20",
+    "classify": "classify field.zarr labels.zarr --functions 10 --alpha 0.01",
+    "embed": "embed field.zarr --bandwidth 3 --method exact",
+    "graph": "graph field.zarr --landmarks 10 --components 3",
+}
+CONFIGS = {  # settings of commands that write no result
+    "plan": "points: points.zarr\nkernel: gaussian:1\nlandmarks: 10",
+    "verify": "store: points.zarr",
+    "score": "model: model.zarr\npoints: points.zarr",
+    "info": "model: model.zarr",
+}
+EVERYWHERE = {"--config", "--json", "--quiet", "--log-file", "--help"}
+HARMLESS = (
+    *("--threads 1", "--progress", "--no-progress", "--storage-option anon=true", "--trust module.Name"),
+    *("--checkpoint run --checkpoint-every 0", "--checkpoint-device cpu"),
+)
+SHARED = {word for words in HARMLESS for word in words.split() if word.startswith("--")} | {
+    *("--out", "--overwrite", "--weights", "--on-invalid", "--allow-missing", "--scheduler", "--connect-timeout"),
+    *("--sample-dims", "--latitude"),
 }
 PATHS = {"model", "points", "embedding", "prediction", "gradient", "probabilities", "picture", "moments", "memory"}
 
@@ -293,253 +184,214 @@ PATHS = {"model", "points", "embedding", "prediction", "gradient", "probabilitie
 def given(name: str) -> set[str]:
     """The options of a command, on and off."""
     options = [p for p in command.commands[name].params if isinstance(p, click.Option)]
-    return {max(o.opts, key=len) for o in options} | {
-        max(o.secondary_opts, key=len) for o in options if o.secondary_opts
-    }
+    return {max(words, key=len) for o in options for words in (o.opts, o.secondary_opts) if words}
 
 
 @pytest.mark.parametrize("name", command.commands)
 def test_no_option_is_left_out(name: str) -> None:
-    known = {*SPECIFIC[name], *EVERYWHERE, *SHARED, *(LABELLED if name in LINES_WITH_LABELS else ())}
-    assert given(name) - known == set()
-    assert SPECIFIC[name].keys() - given(name) == set()
-    assert set(BASES) == set(SPECIFIC) == set(command.commands)
+    lines = [*OTHER.get(name, ()), *SAME.get(name, ()), *LEAVES.get(name, {})]
+    run = {word for line in lines for word in line.split() if word.startswith("--")} | ELSEWHERE.get(name, set())
+    assert given(name) - run - SHARED == EVERYWHERE - {"--help"}
+    assert run <= given(name) | EVERYWHERE
+    assert name in BASES
 
 
-LINES_WITH_LABELS = {
-    "fit": "--operator covariance",
-    "regress": KERNEL,
-    "invariant": "--functions 20",
-    "classify": "--functions 20",
-    "embed": "--bandwidth 3 --method exact",
-    "graph": "--landmarks 20 --components 3",
-}
-"""What follows labelled points."""
+def arrays() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    x = np.clip(rng.standard_normal((N + 40, 2)), -4, 4)
+    path = np.zeros((N, 1))
+    for t in range(1, N):
+        path[t] = 0.8 * path[t - 1] + 0.6 * rng.standard_normal()
+    y = (x**2).sum(axis=1) + x[:, 0]
+    near = x + 0.1 * rng.standard_normal(x.shape)
+    weights = rng.integers(1, 4, len(x)).astype(float)
+    own = {"points": x, "y": y, "b": -x, "near": near, "weights": weights}
+    bad, bad_more = x[:N].copy(), x.copy()
+    bad[25, 0] = bad_more[N + 5, 0] = np.nan
+    atoms = rng.standard_normal((N, 9))
+    bad_atoms = atoms.copy()
+    bad_atoms[3, 0] = np.nan
+    return {
+        **{name: array[:N] for name, array in own.items()},
+        **{f"more-{name}": array for name, array in own.items()},
+        **{"more": x, "few": x[:40], "path": path, "htap": path[::-1].copy()},
+        "many": np.random.default_rng(0).standard_normal((1000, 2)),
+        **{"labels": (y[:N] + rng.normal(size=N) > 2).astype(int), "sphere": dsp.manifolds.Sphere(3).sample(N, rng)},
+        **{"bad": bad, "bad-more": bad_more, "atoms": atoms, "bad-atoms": bad_atoms},
+        "far": np.concatenate([x[:40], [[90.0, 90.0]]]),
+    }
+
+
+def atoms_reduced(atoms: np.ndarray) -> None:
+    for name, species in {"water": None, "alike": ["O", "H", "D"]}.items():
+        coordinates = dsp.JacobiCoordinates([16, 1, 1], species=species).fit(atoms)
+        coordinates.save(f"{name}.zarr")
+    coordinates.transform(atoms, out="u.zarr")
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A folder with all that the lines read."""
-    folder = tmp_path_factory.mktemp("options")
-    rng = np.random.default_rng(0)
-    x = np.clip(rng.standard_normal((400, 2)), -4, 4)
-    path = np.zeros((300, 1))
-    for t in range(1, 300):
-        path[t] = 0.8 * path[t - 1] + 0.6 * rng.standard_normal()
-    y = (x**2).sum(axis=1) + x[:, 0]
-    arrays: dict[str, Any] = {
-        "points": x[:300],
-        "few": x[:40],
-        "many": np.random.default_rng(0).standard_normal((1000, 2)),
-        "path": path,
-        "other-path": path[::-1].copy(),
-        "y": y[:300],
-        "v": y[:300],
-        "b": -x[:300],
-        "labels": (y[:300] + rng.normal(size=300) > 2).astype(int),
-        "weights": rng.integers(1, 4, 300).astype(float),
-        "sphere": dsp.manifolds.Sphere(3).sample(300, rng),
-        "other-points": x[:300] + 0.1 * rng.standard_normal((300, 2)),
-        "more": x,
-        "more-y": y,
-        "more-b": -x,
-        "atoms": rng.standard_normal((300, 9)),
-        "bad-atoms": np.full((300, 9), np.nan),
-        "far": np.concatenate([x[:40], [[90.0, 90.0]]]),
-    }
-    arrays["more-weights"] = np.concatenate([arrays["weights"], np.full(100, 2.0)])
-    arrays["more-views"] = np.concatenate([arrays["other-points"], x[300:]])
-    for name, array in arrays.items():
-        zarr.create_array(folder / f"{name}.zarr", data=array, chunks=(100, *array.shape[1:]))
-    for name, array in {"bad": x[:300].copy(), "bad-more": x.copy()}.items():
-        array[350 if name == "bad-more" else 150, 0] = np.nan
-        zarr.create_array(folder / f"{name}.zarr", data=array, chunks=(100, 2))
-    field = xr.DataArray(rng.standard_normal((300, 2, 1)), {"lat": [0.0, 60.0]}, ("time", "lat", "lon"), name="t")
-    field.to_dataset().to_zarr(folder / "field.zarr", zarr_format=2)
-    for name, array in {"y": y[:300], "labels": arrays["labels"]}.items():
-        wide = xr.DataArray(np.repeat(array[:, None], 2, axis=1), dims=("time", "lat"), name=name)
-        wide.to_dataset().to_zarr(folder / f"{name}-field.zarr", zarr_format=2)
-    np.save(folder / "x.npy", x)
-    np.save(folder / "bad.npy", np.concatenate([x, [[np.nan, 0.0]]]))
-    np.save(folder / "cube.npy", x.reshape(100, 2, 4))
-    np.savez(folder / "x.npz", a=x, b=2 * x)
     with pytest.MonkeyPatch.context() as here:
-        here.chdir(folder)
+        here.chdir(tmp_path_factory.mktemp("options"))
+        found = arrays()
+        store(20, **found)
+        for path in ("bad.zarr/c/2", "bad-more.zarr/c/4", "bad-atoms.zarr/c/2"):
+            shutil.rmtree(path)
+        field = np.random.default_rng(1).standard_normal((N, 2, 1))
+        fields = {"field": xr.DataArray(field, {"lat": [0.0, 60.0]}, ("time", "lat", "lon"), name="t")}
+        for name in ("y", "labels"):
+            fields[f"wide-{name}"] = xr.DataArray(np.repeat(found[name][:, None], 2, axis=1), dims=("time", "lat"))
+        for name, array in fields.items():
+            array.rename(name).to_dataset().to_zarr(f"{name}.zarr", zarr_format=2)
+        np.save("x.npy", found["more"])
+        np.save("bad.npy", np.concatenate([found["more"], [[np.nan, 0.0]]]))
+        np.save("cube.npy", found["more"].reshape(25, 2, 4))
+        np.savez("x.npz", a=found["more"], b=2 * found["more"])
         for line in (
             f"{BASES['fit']} --out model.zarr",
+            f"{BASES['fit']} --out other.zarr",
+            f"{BASES['fit']} --weights weights.zarr --out weighted.zarr",
             f"fit path.zarr {KERNEL} --components 3 --operator transfer:1 --out koopman.zarr",
-            f"{BASES['fit']} --operator schroedinger --potential v.zarr --out schroedinger.zarr",
-            f"{BASES['fit']} --operator augmentation --view other-points.zarr --out augmentation.zarr",
+            f"{BASES['fit']} --operator schroedinger --potential y.zarr --out schroedinger.zarr",
+            f"{BASES['fit']} --operator augmentation --view near.zarr --out augmentation.zarr",
+            f"{BASES['fit']} --operator cross --view near.zarr --out cross.zarr",
             f"{BASES['regress']} --out regressor.zarr",
             f"{BASES['regress']} --gradients b.zarr --out hermite.zarr",
             "embed few.zarr --bandwidth 1 --method exact --out sdp.zarr",
         ):
             assert call(line).exit_code == 0, line
-    atoms = arrays["atoms"]
-    arrays["bad-atoms"][1:] = atoms[1:]
-    zarr.open_array(folder / "bad-atoms.zarr", mode="r+")[...] = arrays["bad-atoms"]
-    water = dsp.JacobiCoordinates([16, 1, 1]).fit(atoms)
-    water.save(folder / "water.zarr")
-    water.transform(atoms, out=folder / "coordinates.zarr")
-    alike = dsp.JacobiCoordinates([16, 1, 1], species=["O", "H", "D"]).fit(atoms)
-    alike.save(folder / "alike.zarr")
-    shutil.copytree(folder / "model.zarr", folder / "other.zarr")
-    return folder
+        atoms_reduced(found["atoms"])
+        yield
 
 
-@pytest.fixture(autouse=True)
-def here(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(prepared, tmp_path / "here")
-    monkeypatch.chdir(tmp_path / "here")
+def runs(test: Any) -> Any:
+    return pytest.mark.slow(pytest.mark.usefixtures("prepared")(test))
+
+
+def placed(line: str) -> list[str]:
+    """The words of a line, with a place for its result."""
+    out = OUTS.get(line.split()[0], "o.zarr")
+    return [*line.split(), *(["--out", out, "--overwrite"] if out and "--plan" not in line else [])]
+
+
+@functools.cache
+def ran(line: str) -> dict[str, Any]:
+    """What a line says as JSON, without paths, and what is in the array or the picture that it writes."""
+    shutil.rmtree("e.zarr", ignore_errors=True)
+    shutil.rmtree("run", ignore_errors=True)
+    result = call(*placed(line), "--json")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, (line, result.output)
+    facts = json.loads(result.stdout)
+    found = {key: value for key, value in facts.items() if key not in PATHS}
+    out = OUTS.get(line.split()[0], "o.zarr")
+    if out.endswith(("png", "html")):
+        found[out] = Path(out).read_bytes()
+    elif out and "kind" not in facts and "fitted" not in str(zarr.open(out, mode="r").attrs.asdict()):
+        array = open_zarr(out)
+        found[out] = (array.chunks, array.dtype.str, array[...].tobytes())
+    if Path("e.zarr").exists():
+        found["e.zarr"] = open_zarr("e.zarr")[...].tobytes()
+    return found
+
+
+def both(name: str, line: str) -> list[dict[str, Any]]:
+    """What a line gives, and what the one gives that it is compared with."""
+    one, _, other = (part.strip() for part in line.partition("|"))
+    return [ran(part if part.startswith(f"{name} ") else f"{BASES[name]} {part}".strip()) for part in (one, other)]
+
+
+def each(table: dict[str, Any]) -> list[Any]:
+    return [pytest.param(name, line, id=f"{name} {line}") for name, lines in table.items() for line in lines]
+
+
+@runs
+@pytest.mark.parametrize(("name", "line"), each(OTHER))
+def test_another_result(name: str, line: str) -> None:
+    one, other = both(name, line)
+    assert one != other
+
+
+@runs
+@pytest.mark.parametrize(("name", "line"), each(SAME))
+def test_the_same_result(name: str, line: str) -> None:
+    one, other = both(name, line)
+    assert one == other
+
+
+@runs
+@pytest.mark.parametrize(("name", "line"), each(LEAVES))
+def test_what_an_option_prints_or_leaves(name: str, line: str) -> None:
+    result = call(*placed(f"{BASES[name]} {line}"))
+    assert result.exit_code == 0, result.output
+    effect = LEAVES[name][line]
+    assert effect in result.stdout or Path(effect).exists()
+
+
+@runs
+@pytest.mark.parametrize("name", LABELLED)
+def test_the_options_of_labelled_points(name: str) -> None:
+    line = LABELLED[name]
+    wide = line.replace("y.zarr", "wide-y.zarr").replace("labels.zarr", "wide-labels.zarr")
+    plain = ran(f"{line} --sample-dims time")
+    assert ran(f"{line} --sample-dims time --latitude lat") != plain
+    assert ran(f"{wide} --sample-dims time,lat") != plain
+
+
+@runs
+@pytest.mark.parametrize("name", BASES)
+def test_options_that_change_nothing(name: str) -> None:
+    """Those of several commands together; a result is replaced only when asked, and its settings give it again."""
+    options = [words for words in HARMLESS if words.split()[0] in given(name)]
+    base = f"{BASES[name]} --max-passes 3" if name == "embed" else BASES[name]  # each is a checkpoint
+    wanted = ran(base)
+    assert ran(" ".join([base, *options])) == wanted
+    assert Path("run").exists() == ("--checkpoint" in given(name))
+    out, words = OUTS.get(name, "o.zarr"), BASES[name].split()
+    written = [*words, "--out", f"{name}-{out}"] if out else words
+    quiet = call(*written, "--quiet", "--log-file", f"{name}.log")
+    assert (quiet.exit_code, quiet.output) == (0, "")
+    logged = Path(f"{name}.log").read_text()
+    assert "INFO settings: " in logged
+    assert "INFO done in " in logged
+    if out:
+        assert isinstance(call(*written).exception, FileExistsError)
+        count = 2 if name == "merge" else sum(isinstance(p, click.Argument) for p in command.commands[name].params)
+        again = [*words[: 1 + count], "--config", f"{name}-{out}{'' if out == 'o.zarr' else '.yaml'}"]
+    else:
+        Path(f"{name}.yaml").write_text(CONFIGS[name])
+        again = [*words[: 1 + (name == "plan")], "--config", f"{name}.yaml"]
+    assert ran(" ".join(again)) == ran(BASES[name])
+
+
+WITH_DATA = [name for name in BASES if given(name) & {"--on-invalid", "--allow-missing", "--weights"}]
+
+
+@runs
+@pytest.mark.parametrize("name", WITH_DATA)
+def test_the_options_of_rows_that_are_invalid_missing_or_weighted(name: str) -> None:
+    needed = [words for words in ("--on-invalid skip", "--allow-missing") if words.split()[0] in given(name)]
+    line = BASES[name]
+    for points, bad in {"points.": "bad.", "more.": "bad-more.", "atoms.": "bad-atoms.", "x.npy": "bad.npy"}.items():
+        line = line.replace(f" {points}", f" {bad}")
+    if name == "update":  # weights belong to all rows of a fit and its updates
+        line = line.replace("model.zarr", "weighted.zarr") + " --weights more-weights.zarr"
+    for left in needed:
+        assert call(*placed(" ".join([line, *(words for words in needed if words != left)]))).exit_code != 0, left
+    plain = ran(" ".join([line, *needed]))
+    if "--weights" in given(name) and "--weights" not in line:
+        assert ran(" ".join([line, *needed, "--weights weights.zarr"])) != plain
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
+def address() -> Iterator[str]:
     with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as found:
         yield found.scheduler_address
 
 
-def ran(line: str) -> dict[str, Any]:
-    """What a line says as JSON, without paths, and what is in the array or the picture that it writes."""
-    name = line.split()[0]
-    out = OUTS.get(name, "o.zarr")
-    words = [*line.split(), *(["--out", out, "--overwrite"] if out else []), "--json"]
-    result = call(*words)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, (line, result.output)
-    assert result.stdout.count("\n") == 1
-    facts = json.loads(result.stdout)
-    found = {key: value for key, value in facts.items() if key not in PATHS}
-    written = [path for path in (out, "e.zarr") if path and Path(path).exists()]
-    for path in written:
-        if path.endswith(("png", "html")):
-            found[path] = Path(path).read_bytes()
-        elif (
-            "fitted" not in str(zarr.open(path, mode="r").attrs.asdict().get("daskspectral", ""))
-            and "kind" not in facts
-        ):
-            array = open_zarr(path)
-            found[path] = (array.chunks, array.dtype.str, array[...].tobytes())
-        elif path == "e.zarr":
-            found[path] = open_zarr(path)[...].tobytes()
-    return found
-
-
-def failed(line: str) -> None:
-    result = call(*line.split(), *(["--out", "o.zarr"] if OUTS.get(line.split()[0], "o.zarr") else []))
-    assert result.exit_code != 0, line
-
-
-CASES = [(name, option) for name, cases in SPECIFIC.items() for option in cases]
-
-
-@pytest.mark.parametrize(("name", "option"), CASES, ids=lambda v: v)
-def test_an_option_of_one_command(name: str, option: str) -> None:
-    *lines, effect = SPECIFIC[name][option]
-    if not lines[0]:
-        return
-
-    def whole(words: str) -> str:
-        return words if words.startswith(f"{name} ") else f"{BASES[name]} {words}"
-
-    assert option in lines[0].split()
-    if effect in (OTHER, SAME):
-        one, other = ran(whole(lines[0])), ran(whole(lines[1]) if len(lines) > 1 else BASES[name])
-        assert (one == other) is (effect == SAME)
-        return
-    words = whole(lines[0]).split()
-    out = [] if name == "info" or option == "--plan" else ["--out", "o.zarr"]
-    result = call(*words, *out)
-    assert result.exit_code == 0, result.output
-    assert effect in result.stdout or Path(effect).exists()
-
-
-@pytest.mark.parametrize("option", LABELLED)
-@pytest.mark.parametrize("name", LINES_WITH_LABELS)
-def test_the_options_of_labelled_points(name: str, option: str) -> None:
-    one, other, _ = LABELLED[option]
-    rest = LINES_WITH_LABELS[name]
-    target = {"regress": "y.zarr", "invariant": "y.zarr", "classify": "labels.zarr"}.get(name, "")
-
-    def line(text: str) -> str:
-        points, _, words = text.partition(" ")
-        wide = f"{target[:-5]}-field.zarr" if target and "time,lat" in words else target
-        return f"{name} {points} {wide} {words} {rest}"
-
-    assert ran(line(one)) != ran(line(other))
-
-
-COMMON = [
-    (name, option) for name in BASES for option in sorted(given(name) & SHARED.keys()) if option not in SPECIFIC[name]
-]
-
-
-@pytest.mark.parametrize(("name", "option"), COMMON, ids=lambda v: v)
-def test_an_option_of_several_commands(name: str, option: str, cluster: str) -> None:
-    base, how = BASES[name], SHARED[option]
-    out = OUTS.get(name, "o.zarr")
-    if how.startswith("--"):
-        assert ran(f"{base} {how}") == ran(base)
-    elif how == "scheduler":
-        assert ran(f"{base} --scheduler {cluster} --connect-timeout 20") == ran(base)
-        with pytest.raises(OSError, match=r"no dask scheduler answers at tcp://127.*--connect-timeout 0\.2 s"):
-            ran(f"{base} --scheduler tcp://127.0.0.1:9 --connect-timeout 0.2")
-    elif how == "weights":
-        line = "score regressor.zarr points.zarr --targets y.zarr" if name == "score" else base
-        if name == "update":  # weights belong to all rows of a fit and its updates, or to none
-            assert call(f"{BASES['fit']} --weights weights.zarr --out weighted.zarr").exit_code == 0
-            assert ran("update weighted.zarr more.zarr --weights more-weights.zarr") != ran(line)
-        else:
-            assert ran(f"{line} --weights weights.zarr") != ran(line)
-    elif how == "invalid":
-        bad = base.replace("points.zarr", "bad.zarr").replace("more.zarr", "bad-more.zarr").replace("x.npy", "bad.npy")
-        bad = bad.replace("atoms.zarr", "bad-atoms.zarr")
-        failed(f"{bad} --on-invalid raise")
-        assert ran(f"{bad} --on-invalid skip")
-    elif how == "missing":
-        shutil.rmtree("points.zarr/c/1")
-        shutil.rmtree("more.zarr/c/3")
-        shutil.rmtree("atoms.zarr/c/1")
-        failed(base)
-        assert ran(f"{base} --allow-missing")
-    elif how == "checkpoint":
-        assert ran(f"{base} --checkpoint run --checkpoint-every 0") == ran(base)
-        assert list(Path("run").iterdir())
-    elif how == "out":
-        assert call(*base.split(), "--out", f"new-{out}").exit_code == 0
-        assert Path(f"new-{out}").exists()
-    else:
-        assert how == "overwrite"
-        assert call(*base.split(), "--out", out).exit_code == 0
-        assert isinstance(call(*base.split(), "--out", out).exception, FileExistsError)
-        assert call(*base.split(), "--out", out, "--overwrite").exit_code == 0
-
-
-@pytest.mark.parametrize("name", BASES)
-def test_the_options_of_all_commands(name: str) -> None:
-    out = OUTS.get(name, "o.zarr")
-    words = BASES[name].split()
-    wanted = ran(BASES[name])
-    placed = ["--out", out, "--overwrite"] if out else []
-    shown = call(*words, *placed, "--log-file", "run.log")
-    assert shown.stdout
-    assert "INFO settings: " in Path("run.log").read_text()
-    assert "INFO done in " in Path("run.log").read_text()
-    quiet = call(*words, *placed, "--quiet")
-    assert (quiet.exit_code, quiet.output) == (0, "")
-    if name == "plan":
-        Path("run.yaml").write_text("command: fit\npoints: points.zarr\nkernel: gaussian:1\nlandmarks: 20\n")
-        words = ["plan", "fit", "--config", "run.yaml"]
-    else:
-        arguments = [p for p in command.commands[name].params if isinstance(p, click.Argument)]
-        values = {str(a.name): words[1 + i] for i, a in enumerate(arguments)}
-        if name == "merge":
-            values = {"parts": ["model.zarr", "other.zarr"]}
-        given = words[1 + sum(len(v) if isinstance(v, list) else 1 for v in values.values()) :]
-        pairs = dict(zip(given[::2], given[1::2], strict=True))
-        settings = {**values, **{key[2:]: value for key, value in pairs.items()}}
-        Path("run.yaml").write_text(json.dumps(settings))
-        words = [name, "--config", "run.yaml"]
-    assert ran(" ".join(words)) == wanted
-    assert f"daskspectral {name}" in call(name, "--help").stdout
+@runs
+@pytest.mark.parametrize("name", [name for name in BASES if "--scheduler" in given(name)])
+def test_a_scheduler(name: str, address: str) -> None:
+    assert ran(f"{BASES[name]} --scheduler {address} --connect-timeout 20") == ran(BASES[name])

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import click
 import pytest
 
 import daskspectral as dsp
-from daskspectral import kernels, landmarks, plot
+from daskspectral import landmarks, plot
 from daskspectral.cli import choices, command
 from daskspectral.data.convert import convert
 from daskspectral.data.distributions import SAMPLES
@@ -22,7 +23,6 @@ from daskspectral.data.samples import write_sample
 from daskspectral.passes import bandwidth, embed_checks
 from daskspectral.passes.score import measure_score
 from daskspectral.solve.invariant import InvariantSolver
-from tests.cli.common import call
 
 BEHIND: dict[str, list[Callable[..., Any]]] = {
     "fit": [dsp.SpectralDecomposition, dsp.SpectralDecomposition.fit, dsp.operators.Laplacian],
@@ -61,30 +61,25 @@ OTHER_NAMES = {
 OF_THE_COMMAND = {"seed", "progress", "connect_timeout", "rows", "operator", "kind"}
 
 
-def options() -> Iterator[tuple[str, click.Option]]:
-    for name, subcommand in command.commands.items():
-        for option in subcommand.params:
-            if isinstance(option, click.Option):
-                yield name, option
+@functools.cache
+def options() -> tuple[tuple[str, Any], ...]:
+    every = ((name, option) for name, subcommand in command.commands.items() for option in subcommand.params)
+    return tuple((name, option) for name, option in every if isinstance(option, click.Option))
 
 
-def shown(option: click.Option) -> str | None:
+def shown(option: Any) -> str | None:
     """The default that the help of an option names."""
     record = option.get_help_record(click.Context(command))
-    assert record is not None
     text = " ".join(record[1].split())
     found = re.search(r"\[default: ([^];]*)", text) or re.search(r"(?:^|[:;,] )([^:;,]+) by default", text)
     return found and found[1]
 
 
-def behind(name: str, option: click.Option) -> list[Any]:
+def behind(name: str, option: Any) -> list[Any]:
     """The defaults of the parameters that an option is passed on as."""
-    assert option.name is not None
     parameter = OTHER_NAMES.get(option.name, option.name)
     special = {("embed", "density"): "alpha", ("plot", "components"): "count"}
     parameter = special.get((name, option.name), parameter)
-    if option.name == "method" and name in ("fit", "regress"):
-        parameter = "landmarks"
     signatures = [inspect.signature(function).parameters for function in BEHIND[name]]
     return [s[parameter].default for s in signatures if parameter in s]
 
@@ -99,73 +94,43 @@ def as_number(value: Any) -> Any:
 PASSED_ON = [(n, o) for n, o in options() if behind(n, o) and o.name not in OF_THE_COMMAND | {"kernel", "manifold"}]
 
 
-@pytest.mark.parametrize(("name", "option"), PASSED_ON, ids=lambda v: v if isinstance(v, str) else v.name)
-def test_help_says_the_default_in_force(name: str, option: click.Option) -> None:
-    text, defaults = shown(option), behind(name, option)
-    if len(set(defaults)) > 1:  # two estimators: each default is named
-        record = option.get_help_record(click.Context(command))
-        assert record is not None
-        assert all(str(default) in record[1] for default in defaults if default is not None)
-        return
-    for default in defaults:
-        if default is None or isinstance(default, bool):
-            assert text is None or isinstance(as_number(text), str), f"help says {text}, and the default is {default}"
-        elif default is not inspect.Parameter.empty:
-            spelled = default.replace("_", "-") if isinstance(default, str) else default
-            assert as_number(text) == as_number(spelled)
-    if isinstance(option.default, (str, int, float)) and not option.is_flag:
-        assert as_number(text) == as_number(option.default)
+def test_help_says_the_default_in_force() -> None:
+    for name, option in PASSED_ON:
+        text, defaults = shown(option), behind(name, option)
+        if len(set(defaults)) > 1:  # two estimators: each default is named
+            record = option.get_help_record(click.Context(command))
+            assert all(str(default) in record[1] for default in defaults if default is not None), option.name
+            continue
+        for default in defaults:
+            if default is None or isinstance(default, bool):
+                assert text is None or isinstance(as_number(text), str), option.name
+            elif default is not inspect.Parameter.empty:
+                spelled = default.replace("_", "-") if isinstance(default, str) else default
+                assert as_number(text) == as_number(spelled), (name, option.name)
+        if isinstance(option.default, (str, int, float)) and not option.is_flag:
+            assert as_number(text) == as_number(option.default), (name, option.name)
 
 
-def test_every_option_with_a_default_says_it() -> None:
-    silent = [
-        (name, option.opts[0])
-        for name, option in options()
-        if isinstance(option.default, (str, int, float)) and not option.is_flag and shown(option) is None
-    ]
-    assert silent == []
-
-
-def test_every_number_in_the_help_is_compared() -> None:
+def test_every_default_is_said_and_every_number_compared() -> None:
+    valued = [(n, o) for n, o in options() if isinstance(o.default, (str, int, float)) and not o.is_flag]
+    assert [(name, option.name) for name, option in valued if shown(option) is None] == []
     compared = {(n, o.name) for n, o in PASSED_ON}
     numbers = {(n, o.name) for n, o in options() if isinstance(as_number(shown(o)), float)}
     assert {name for _, name in numbers - compared} <= OF_THE_COMMAND
     assert ("embed", "tolerance") in numbers & compared
 
 
-def test_the_default_kernel_is_that_of_the_estimators() -> None:
-    for name, option in options():
-        if option.name == "kernel":
-            assert name in ("fit", "regress", "graph", "embed")
-            if name == "graph":  # None stands for it
-                assert kernels.parse(option.default) == dsp.kernels.Gaussian("median")
-            elif name == "embed":
-                named = re.search(r"(\S+) by default", option.help or "")
-                assert named is not None
-                assert kernels.parse(named[1]) == dsp.kernels.Matern(1.5, "auto")
-            else:
-                assert behind(name, option) == [option.default]
-
-
-def meaning(option: click.Option) -> str:
+def meaning(option: Any) -> str:
     """The help of an option up to its first comma, colon, semicolon or full stop."""
-    assert option.help, f"{option.opts[0]} has no help"
     return re.split(r"[,:;.(]", option.help)[0].strip()
 
 
 def test_an_option_means_the_same_in_every_command() -> None:
-    meanings: dict[str, dict[str, list[str]]] = {}
-    for name, option in options():
+    meanings: dict[str, set[str]] = {}
+    for _, option in options():
         for spelled in option.opts:
-            meanings.setdefault(spelled, {}).setdefault(meaning(option), []).append(name)
+            meanings.setdefault(spelled, set()).add(meaning(option))
     assert {spelled: found for spelled, found in meanings.items() if len(found) > 1} == {}
-
-
-def test_every_command_has_the_options_that_all_share_and_examples() -> None:
-    for name, subcommand in command.commands.items():
-        assert {"--config", "--json", "--quiet", "--log-file"} <= {o for p in subcommand.params for o in p.opts}, name
-        text = call(name, "--help").output
-        assert f"  daskspectral {name} " in text.partition("Examples:")[2], name
 
 
 def in_a_process(code: str, **environment: str) -> str:
@@ -182,6 +147,7 @@ atexit.register(lambda: print("loaded:", [name for name in heavy if name in sys.
 """
 
 
+@pytest.mark.slow
 def test_no_help_loads_what_a_command_works_with() -> None:
     every = "\n".join(
         f"try: main([{name!r}, '--help'])\nexcept SystemExit as stop: assert not stop.code" for name in command.commands
@@ -189,14 +155,6 @@ def test_no_help_loads_what_a_command_works_with() -> None:
     said = in_a_process(f"{LOADED}\nmain(['--help'])\n{every}")
     assert said.count("Usage:") == 1 + len(command.commands)
     assert said.splitlines()[-1] == "loaded: []"
-
-
-def test_the_list_of_commands_imports_none_of_them() -> None:
-    said = in_a_process(f"{LOADED}\nmain(['--help'])\nprint([m for m in sys.modules if m.startswith('daskspectral.')])")
-    assert all(f"\n  {name} " in said for name in command.commands)
-    assert "daskspectral.cli.lazy" in said
-    for module in ("spectral", "embedding", "regression", "using", "data", "options"):
-        assert f"daskspectral.cli.{module}'" not in said
 
 
 def test_a_list_shows_a_whole_line_of_each_command() -> None:
@@ -214,27 +172,3 @@ def test_words_of_options_are_those_of_the_package() -> None:
     assert tuple(SAMPLES) == choices.SAMPLES
     assert set(choices.PLANNED) <= set(command.commands)
     assert tuple(name.replace("_", "-") for name in InvariantSolver.family()) == choices.INVARIANT_SOLVERS
-
-
-@pytest.mark.parametrize(
-    ("typed", "wanted"),
-    [
-        ("daskspectral tr", {"transform"}),
-        ("daskspectral --ver", {"--version", "--verbose"}),
-        ("daskspectral fit --landmark-s", {"--landmark-sample"}),
-        ("daskspectral embed --map d", {"diffusion"}),
-        ("daskspectral sample two", {"two-moons"}),
-    ],
-)
-def test_the_tab_key_completes_commands_options_and_words(typed: str, wanted: set[str]) -> None:
-    typing = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
-    said = in_a_process(LOADED + "main()", _DASKSPECTRAL_COMPLETE="bash_complete", **typing)
-    *found, loaded = said.splitlines()
-    assert {line.partition(",")[2] for line in found} == wanted
-    assert loaded == "loaded: []"
-
-
-def test_a_mistyped_command_names_the_nearest() -> None:
-    result = call("transfom x.zarr")
-    assert result.exit_code == 2
-    assert "No such command 'transfom'. Did you mean 'transform'?" in result.output

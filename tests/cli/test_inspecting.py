@@ -1,8 +1,7 @@
-"""`plot`, `verify` and `plan`."""
+"""`plot`, `report`, `score`, `verify` and `plan`: what is there is looked at, and left as it is."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,71 +10,82 @@ import pytest
 import zarr
 
 import daskspectral as dsp
-from tests.cli.common import call, done, everything, facts
+from daskspectral.engine.costs import TABLES, Costs, default_path
+from daskspectral.estimators import calibration
+from tests.cli.common import call, done, everything, facts, store
+from tests.report.common import Page
 
 pytestmark = pytest.mark.usefixtures("folder")
-FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4"
+RNG = np.random.default_rng(0)
+OLD, NEW = RNG.uniform(0, np.pi, (2, 600, 1))
+FIT = "fit old.zarr --kernel gaussian:1 --landmarks 20 --components 4"
 
 
-def points(path: str = "points.zarr", n: int = 300, d: int = 2) -> np.ndarray:
-    x = np.random.default_rng(0).standard_normal((n, d))
-    zarr.create_array(path, data=x, chunks=(100, d))
-    return x
+@pytest.fixture
+def model(folder: Path) -> dsp.SpectralDecomposition:
+    store(200, old=OLD, new=NEW, weights=RNG.integers(1, 4, 600).astype(float), y=np.sin(NEW[:, 0]))
+    done(f"{FIT} --out m.zarr")
+    found: dsp.SpectralDecomposition = dsp.load("m.zarr")
+    return found
 
 
-BEGINNINGS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+def numbers(table: str) -> np.ndarray:
+    return np.array([line.split() for line in table.splitlines()[4:]], dtype=float)
 
 
-@pytest.mark.parametrize("ending", BEGINNINGS)
-def test_pictures(ending: str) -> None:
-    points()
-    done("fit points.zarr --landmarks 30 --components 4 --out m.zarr")
-    assert done(f"plot m.zarr points.zarr --components 3 --out f.{ending}") == f"picture: f.{ending}\n"
-    done(f"plot m.zarr --out s.{ending}")
-    done(f"plot m.zarr --kind choice --out c.{ending}")
-    for name in "fsc":
-        assert Path(f"{name}.{ending}").read_bytes().startswith(BEGINNINGS[ending])
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("plot m.zarr --kind functions --out f.png", "--kind functions needs POINTS"),
-        ("plot m.zarr points.zarr --kind choice --out f.png", "POINTS and --components are for --kind functions"),
-        ("plot m.zarr --components 3 --out f.png", "POINTS and --components are for --kind functions; --kind spectrum"),
-        ("plot m.zarr --kind functons --out f.png", "functions"),
-        ("plan embed points.zarr", "'embed' is not one of 'fit', 'regress', 'invariant'"),
-        ("plan fit points.zarr --landmark 3", "No such option '--landmark'"),
-    ],
-)
-def test_usage(line: str, message: str) -> None:
-    result = call(line)
-    assert result.exit_code == 2
-    assert message in " ".join(result.output.split())
-
-
-def test_pictures_of_what_has_none() -> None:
-    x = points()
-    zarr.create_array("y.zarr", data=x[:, 0], chunks=(100,))
-    done("regress points.zarr y.zarr --kernel gaussian:1 --landmarks 30 --out r.zarr")
+def test_a_score(model: dsp.SpectralDecomposition) -> None:
     before = everything()
-    with pytest.raises(TypeError, match="pictures are drawn of a fitted SpectralDecomposition"):
-        done("plot r.zarr --out p.png")
-    with pytest.raises(ValueError, match=r"points\.zarr is an array, not a model"):
-        done("plot points.zarr --out p.png")
-    with pytest.raises(ValueError, match=r"must end in \.png"):
-        done("plot r.zarr --out p.bmp")
+    table = done("score m.zarr new.zarr")
     assert everything() == before
+    head = [f"score       {model.score(NEW):.6g}", "rows        600", "", "   i    eigenvalue  Ritz value here"]
+    assert table.splitlines()[:4] == head
+    np.testing.assert_allclose(numbers(table)[:, 1], model.eigenvalues_, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(numbers(table)[:, 2].sum(), -model.score(NEW), rtol=1e-5)
+    store(20, far=NEW[:20] + 100)
+    with pytest.warns(dsp.RankWarning, match="3 of 4 functions vanish on the 20 rows of the score"):
+        table = done("score m.zarr far.zarr")
+    assert table.startswith("score       -inf\nrows        20\n")
+    assert np.isnan(numbers(table)[1:, 2]).all()
 
 
-def verified(path: str, *words: str) -> tuple[int, dict[str, Any]]:
-    return call("verify", path, *words).exit_code, facts("verify", path, *words)
+def test_a_score_of_a_transfer_operator_and_of_a_regressor(model: dsp.SpectralDecomposition) -> None:
+    done(f"{FIT} --operator transfer --lag 1 --constant --out t.zarr")
+    table, transfer = done("score t.zarr new.zarr"), dsp.load("t.zarr")
+    assert table.startswith(f"score       {transfer.score(NEW):.6g}\nrows        599\n")
+    np.testing.assert_allclose(np.sum(numbers(table)[:, 2] ** 2), transfer.score(NEW), rtol=1e-5)
+    done("regress new.zarr y.zarr --kernel gaussian:1 --landmarks 20 --alpha 1e-6 --out r.zarr")
+    found = done("score r.zarr new.zarr --targets y.zarr --weights weights.zarr")
+    score = dsp.load("r.zarr").score(NEW, np.sin(NEW[:, 0]), zarr.open_array("weights.zarr")[:])
+    assert found == f"score       {score:.6g}\n"
+
+
+def test_pictures(model: dsp.SpectralDecomposition) -> None:
+    for words, ending, beginning in (("old.zarr", "png", b"\x89PNG"), ("", "svg", b"<?xml"), ("", "pdf", b"%PDF")):
+        assert done(f"plot m.zarr {words} --out f.{ending}") == f"picture: f.{ending}\n"
+        assert Path(f"f.{ending}").read_bytes().startswith(beginning)
+
+
+def words_of(path: str) -> str:
+    return Page(Path(path).read_text(encoding="utf-8")).words
+
+
+def test_a_page_with_the_settings_kept_beside_the_model(model: dsp.SpectralDecomposition) -> None:
+    assert done("report m.zarr old.zarr --out report.html") == "report: report.html\n"
+    for text in ("m.zarr", "landmarks: 20", "over rows of the data", f"daskspectral {dsp.__version__}"):
+        assert text in words_of("report.html")
+    dsp.save(model.moments_, "moments.zarr")
+    assert facts("report moments.zarr --trust nobody.Kernel --out moments.htm") == {"report": "moments.htm"}
+    assert "No settings are kept beside it" in words_of("moments.htm")
+
+
+def verified(line: str) -> tuple[int, dict[str, Any]]:
+    return call(f"verify {line}").exit_code, facts(f"verify {line}")
 
 
 def test_verify_counts_what_columns_hold() -> None:
-    x = points("whole.zarr")
+    x = RNG.standard_normal((300, 2))
     x[3, 0], x[[5, 250], 1], x[7, 1] = np.inf, np.nan, -np.inf
-    zarr.create_array("points.zarr", data=x, chunks=(100, 2))
+    store(points=x)
     code, found = verified("points.zarr")
     assert (code, found["whole"], found["store"]) == (0, True, "array")
     array = found["arrays"][0]
@@ -91,79 +101,52 @@ def test_verify_counts_what_columns_hold() -> None:
     assert "█" in text
 
 
-def test_verify_tells_of_every_kind_of_damage() -> None:
-    points()
-    done(f"{FIT} --out m.zarr")
+def test_verify_tells_of_every_kind_of_damage(model: dsp.SpectralDecomposition) -> None:
     code, found = verified("m.zarr")
     assert (code, found["whole"]) == (0, True)
     assert found["store"].startswith("saved ")
-    Path("points.zarr/c/1/0").unlink()
-    code, found = verified("points.zarr")
+    Path("old.zarr/c/1/0").unlink()
+    code, found = verified("old.zarr")
     assert (code, found["whole"]) == (1, False)
-    (text,) = found["arrays"][0]["damage"]
-    assert "chunk c/1/0 (rows 100 to 200) is missing, and 1 of 3 chunks" in text
-    assert verified("points.zarr", "--allow-missing")[0] == 0
-    Path("points.zarr/c/2/0").write_bytes(Path("points.zarr/c/2/0").read_bytes()[:40])
-    code, found = verified("points.zarr")
-    assert code == 1
-    assert len(found["arrays"][0]["damage"]) == 2
-    assert "2 things are damaged" in call("verify points.zarr").output
+    assert "chunk c/1/0 (rows 200 to 400) is missing, and 1 of 3 chunks" in found["arrays"][0]["damage"][0]
+    assert verified("old.zarr --allow-missing")[0] == 0
+    Path("old.zarr/c/2/0").write_bytes(Path("old.zarr/c/2/0").read_bytes()[:40])
+    assert len(verified("old.zarr")[1]["arrays"][0]["damage"]) == 2
+    assert "2 things are damaged" in call("verify old.zarr").output
     name = next(name for name, array in zarr.open_group("m.zarr", mode="r").arrays() if array.ndim == 2)
-    array = zarr.open_array(f"m.zarr/{name}", mode="r+")
-    array[0, 0] = 12345.0
+    zarr.open_array(f"m.zarr/{name}", mode="r+")[0, 0] = 12345.0
     code, found = verified("m.zarr")
     assert code == 1
     assert f"its array {name} is not what was saved" in found["damage"][0]
-
-
-def test_verify_of_other_things() -> None:
-    Path("x.npy").write_bytes(b"")
-    zarr.create_group("g.zarr").create_array("empty", shape=(0, 2), chunks=(1, 2), dtype="f8")
-    zarr.open_group("g.zarr", mode="r+").create_array("when", data=np.array(["2020-01-01"], "datetime64[ns]"))
-    assert verified("g.zarr")[0] == 0
-    with pytest.raises(FileNotFoundError, match=r"there is no store at no\.zarr"):
-        done("verify no.zarr")
-    with pytest.raises(ValueError, match=r"x\.npy is a file, and a zarr store is wanted"):
-        done("verify x.npy")
-    Path("points.zarr").mkdir()
-    Path("points.zarr/zarr.json").write_text("{")
+    Path("new.zarr/zarr.json").write_text("{")
     with pytest.raises(OSError, match="is damaged, and no zarr metadata can be read"):
-        done("verify points.zarr")
+        done("verify new.zarr")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        FIT,
-        f"{FIT} --operator schroedinger --potential y.zarr",
-        "regress points.zarr y.zarr --kernel gaussian:1 --landmarks 30",
-        "invariant points.zarr y.zarr --manifold interval:-6:6",
-    ],
-)
-def test_a_plan_writes_nothing(line: str) -> None:
-    x = points()
-    zarr.create_array("y.zarr", data=x[:, 0] ** 2, chunks=(100,))
+def test_a_plan_is_that_of_the_fit_and_writes_nothing(model: dsp.SpectralDecomposition) -> None:
     before = everything()
-    assert done(f"plan {line}").startswith("plan: ")
-    assert facts(f"plan {line}")["rows"] == 300
+    found = facts(f"plan {FIT}")
+    plan = model.plan("old.zarr")
+    assert (found["rows"], found["tasks"]) == (600, len(plan.ranges.ranges))
+    assert found["memory"]["sums"] == plan.memory.sums
+    assert found == facts(f"{FIT} --plan") | {"memory": found["memory"]}
+    for line in ("regress new.zarr y.zarr --kernel gaussian:1 --landmarks 20", "invariant new.zarr y.zarr"):
+        assert done(f"plan {line}").startswith("plan: ")
     assert everything() == before
 
 
-def test_a_plan_is_that_of_the_fit() -> None:
-    points()
-    model = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), n_landmarks=30, n_components=4)
-    plan = model.plan("points.zarr")
-    found = facts(f"plan {FIT}")
-    assert (found["tasks"], found["epochs"]) == (len(plan.ranges.ranges), len(plan.ranges.epochs))
-    assert found["memory"]["sums"] == plan.memory.sums
-    assert sorted(os.listdir()) == ["points.zarr"]
-
-
-def test_a_result_without_error_bars_is_whole() -> None:
-    points(n=60)
-    done(f"{FIT} --folds none --out m.zarr")
-    done("transform m.zarr points.zarr --out e.zarr")
-    code, found = verified("e.zarr")
-    assert (code, found["whole"]) == (0, True), found
-    bounds = next(array for array in found["arrays"] if array["name"] == "e.zarr/eigenvalue_lower")
-    assert (bounds["files"], bounds["columns"][0]["nan"]) == (1, 4)  # NaN as it was meant, in a file
+def test_costs_of_a_machine(model: dsp.SpectralDecomposition, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: dict[str, Any] = {name: 1e-9 for name in Costs.__dataclass_fields__ if name not in TABLES}
+    tables = {"values": {"Gaussian slope": 1e-9, "along": 1e-9}, "modes": {"nufft 2 100": 1e-7}}
+    tables |= {"solve": {"symmetric 100": 0.1}, "syrk": {"100": 1e-11}, "gemm": {"100": 1e-11}}
+    costs = Costs(**numbers | tables | {"threads": 1, "machine": {"cores": 3}})
+    monkeypatch.setattr(calibration, "calibrate", lambda say: [say("everything"), costs][1])
+    assert "no time: the costs of this machine are not measured yet" in done(f"plan {FIT}")
+    assert facts("plan --calibrate --calibration mine.json") == {"costs": "mine.json", "machine": {"cores": 3}}
+    assert not default_path().exists()
+    found = facts(f"plan --calibration mine.json --workers 4 --threads-per-worker 2 {FIT}")["time"]
+    plan = model.plan("old.zarr", workers=4, threads=2, calibration="mine.json")
+    assert (found["seconds"], found["workers"], found["threads"]) == (plan.seconds, 4, 2)
+    assert call("plan --calibrate").stdout == f"costs: {default_path()}\n"
+    assert "; about " in done(f"plan {FIT}")
+    default_path().unlink()

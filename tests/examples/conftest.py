@@ -4,8 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import ndimage
+from sklearn.datasets import load_digits
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def folders() -> Iterator[None]:
+    """Scripts find what is beside them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for folder in ("benchmarks", "paper"):
+            patch.syspath_prepend(EXAMPLES / folder)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +30,12 @@ def same_level() -> Iterator[None]:
     level = own.level
     yield
     own.setLevel(level)
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """scikit-learn's digits at three times their size, so that a pixel is narrower than a stroke."""
+    path, small = tmp_path_factory.mktemp("digits") / "digits.npz", load_digits()
+    images = np.round(ndimage.zoom(small.images, (1, 3, 3), order=1) / 16 * 255)
+    np.savez(path, X=images.astype(np.uint8).reshape(len(images), -1), y=small.target)
+    return path
