@@ -28,7 +28,7 @@ from daskspectral.operators import (
     TangentPropagation,
 )
 from tests.common import assert_close
-from tests.modes.test_mode_sums import NUFFT
+from tests.modes.common import NUFFT
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2500, 2))
