@@ -155,6 +155,7 @@ def test_plans_are_those_that_give_the_same_bits(monkeypatch: pytest.MonkeyPatch
         ((2, 1), 2, "nufft"),
         ((3, 3), 3, "matmul"),
         ((3, 4), 3, "nufft"),
+        ((10, 1), 3, "nufft"),
         ((3, 3, 3), 1, "matmul"),
         ((3, 3, 4), 1, "nufft"),
         ((2, 2, 2), 2, "matmul"),
