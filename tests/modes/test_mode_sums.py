@@ -17,7 +17,7 @@ from daskspectral.modes.sums import best_method, mode_sum, rows_at_once
 from tests.modes.common import METHODS, direct
 
 EPS = 1e-9
-CASES = [((37,), 1), ((30, 2), None), ((3, 4), 3), ((1, 2, 3), 2), ((5, 6, 2), None)]
+CASES = [((4,), None), ((37,), 1), ((30, 2), None), ((3, 4), 3), ((1, 2, 3), 2), ((5, 6, 2), None)]
 
 
 def rows(orders: tuple[int, ...], n: int, weights: int | None, seed: int = 0) -> tuple[Any, Any]:

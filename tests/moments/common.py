@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from daskspectral.basis import Basis, FourierLattice
+from daskspectral.basis import Basis
 from daskspectral.moments import Folds, Moments
-from daskspectral.moments.modes import ModeMeasure, weights_of
 from daskspectral.moments.problem import Posed
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian, Operator
@@ -17,14 +15,18 @@ from daskspectral.passes.sums import measure_of
 
 
 def moments_of(
-    basis: Basis, rows: dict[str, Any], fold: Any, operator: Operator | None = None, right: Any = None, **options: Any
+    basis: Basis,
+    rows: dict[str, Any],
+    fold: Any,
+    operator: Operator | None = None,
+    right: Any = None,
+    *,
+    patterns: bool = False,
+    **options: Any,
 ) -> Moments:
     """The moments of rows (fields (n, ...)) whose groups are `fold` (n,), each measured alone; options are of Folds."""
     operator = operator or Laplacian()
-    if isinstance(basis, FourierLattice):
-        measure: Any = ModeMeasure(basis, weights_of(operator, basis.dimension), operator)
-    else:
-        measure = measure_of(basis, right, operator, "float64")
+    measure = measure_of(basis, right, operator, "float64", patterns=patterns)
     task, n = SumTask(measure, operator), len(rows["x"])
     groups = [np.flatnonzero(fold == g) for g in range(int(fold.max()) + 1)]
     parts = [task([{name: values[chosen] for name, values in rows.items()}]) for chosen in groups]
@@ -32,14 +34,6 @@ def moments_of(
     weight = np.asarray(rows.get("weight", np.ones(n)), dtype=float)
     folds = Folds(arrays, np.bincount(fold, weight).astype(float), np.bincount(fold), **options)
     return Moments(folds.total(), weight.sum(), n, basis, operator, rows=n, right_basis=right, folds=folds)
-
-
-def without(moments: Moments, fold: int) -> Moments:
-    """The moments of all rows but those of one fold."""
-    folds = moments.folds
-    assert folds is not None
-    arrays = {name: moments.arrays[name] - values[fold] for name, values in folds.arrays.items()}
-    return replace(moments, arrays=arrays, weight=moments.weight - folds.weight[fold], folds=None)
 
 
 def posed(moments: Moments, count: int, penalty: float | None = None, **options: Any) -> Posed:
