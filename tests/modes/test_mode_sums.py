@@ -212,10 +212,3 @@ def test_the_bits_of_sums_are_those_of_these_splits(orders: Any) -> None:
             split = split_for(orders, copies)
             found += [split.digits, split.cut, split.block_rows(copies)]
     assert found == SPLITS[orders]
-
-
-@pytest.mark.parametrize("orders", [(3000,), (700, 1)])
-def test_lattices_that_need_many_digits(orders: Any) -> None:
-    angles, w = rows(orders, 5, 2)
-    np.testing.assert_allclose(summed(orders, "matmul", angles, w), direct(orders, angles, w), rtol=0, atol=1e-10)
-

@@ -100,10 +100,3 @@ def test_the_memory_of_matrix_products(
         mode_sum(orders, "matmul", arena=arena).add(angles, np.ones((weights, rows)))
     data = 2 * 8 * rows * (len(orders) + weights)
     assert sum(taken) == bytes_there(orders, weights, 5) - data
-
-
-def test_the_plan_has_the_memory_of_the_device(stand_in: Device) -> None:
-    x = np.broadcast_to(np.zeros(2), (10_000_000, 2))
-    lattice = FourierLattice(50, box=[(-1, 1), (-1, 1)], method="matmul")
-    plan = dsp.SpectralDecomposition(basis=lattice, device="cuda").plan(x)
-    assert plan.memory.there >= plan.memory.threads * bytes_there((100, 100), 1, 1)

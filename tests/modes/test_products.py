@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -113,14 +112,6 @@ def test_products_of_an_operators_forms_share_transforms(operator: Any, d: int, 
     assert lower.lattice.orders == (1,) * d
     for small, large in zip(lower(np.eye(3**d)), products(np.eye(lattice.size)), strict=True):
         agree(small, large[np.ix_(places, places)])
-
-
-def test_transposed_terms_that_differ_from_the_form() -> None:
-    lattice, x, fields = problem(2)
-    term = ModeTerm(-0.5, ModeWeight(), (0, 0), (1, 1))
-    terms = [term, term, replace(term, left=term.right, right=term.left)]
-    product, matrix = FormProduct(lattice, terms, all_modes(lattice, terms, x, {})), dense(lattice, terms, x, fields)
-    agree(product.T @ np.eye(lattice.size), matrix.T)
 
 
 def test_modes_of_another_lattice_or_weight_are_refused() -> None:

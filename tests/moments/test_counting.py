@@ -12,7 +12,6 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice, MonomialBasis
-from daskspectral.errors import WeightWarning
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.counting import advise_weights, counted_rows, counted_weight, repeats, repeats_of
 from tests.moments.common import moments_of
@@ -64,16 +63,6 @@ def test_what_weights_count_as(case: str) -> None:
 def test_no_weight_at_all() -> None:
     assert counted_weight(np.zeros(3)) == 0
     assert repeats_of(np.array([1 + 1e-8, 1])) == 1
-
-
-def test_a_fit_says_it_once_and_a_weight_that_follows_the_advice_is_silent() -> None:
-    model = dsp.SpectralDecomposition(kernel=Gaussian(1.0), landmarks=X[:20] + 0.01, n_components=3)
-    w = UNEVEN / UNEVEN.sum()
-    with pytest.warns(WeightWarning, match="2 is the row twice") as caught:
-        low = model.fit(X, sample_weight=w).eigenvalues_
-    assert [w.category for w in caught].count(WeightWarning) == 1
-    factor = kish(w) / w.sum()
-    np.testing.assert_allclose(model.fit(X, sample_weight=factor * w).eigenvalues_, low, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("basis", [FourierLattice(4, box=[(-4, 4)] * 2), None], ids=["lattice", "landmarks"])

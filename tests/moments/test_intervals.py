@@ -37,8 +37,9 @@ def ends(fitted: float, beyond: float, error: float) -> Any:
         middle = np.sqrt(fitted * beyond)
         factor = np.exp(T * error / abs(fitted) + abs(np.log(beyond / fitted)) / 2)
         return np.sort(np.sign(fitted) * np.array([middle / factor, middle * factor]))
-    low, high = min(fitted, beyond) - T * error, max(fitted, beyond) + T * error
-    return np.array([max(low, 0) if min(fitted, beyond) > 0 else low, min(high, 0) if max(fitted, beyond) < 0 else high])
+    low, high = sorted([fitted, beyond])
+    sides = (0 if low > 0 else -np.inf), (0 if high < 0 else np.inf)
+    return np.array([max(low - T * error, sides[0]), min(high + T * error, sides[1])])
 
 
 def check(found: Any, values: Any, samples: Any, held_out: Any, share: float, nulls: int = 0) -> Any:
@@ -73,7 +74,7 @@ def jackknife(problem: Any, folds: Any, whole: Any, metric: Any = None) -> tuple
     samples, turns, form, gram = [], [], 0.0, 0.0
     for k in range(folds.number):
         rest = weight.sum() - weight[k]
-        means = {name: np.delete(v, k, axis=0).sum(axis=0) / rest for name, v in sums.items() if name != "weight_squares"}
+        means = {name: np.delete(sums[name], k, axis=0).sum(axis=0) / rest for name in ("form", "gram", "first")}
         found = problem.solve_part(means, problem.rows * rest / weight.sum())
         overlap = found.right.T @ problem.means["gram"] @ whole.right
         turn = turned(overlap, problem.nulls)

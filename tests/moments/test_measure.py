@@ -41,7 +41,12 @@ def test_the_sums_of_a_task(weighted: bool, gathers: bool, monkeypatch: pytest.M
     monkeypatch.setattr(Measure, "gathers", gathers)
     sizes: list[int] = []
     blocks = Measure.blocks
-    monkeypatch.setattr(Measure, "blocks", lambda m, rows, arena: sizes.append(len(rows["x"])) or blocks(m, rows, arena))  # type: ignore[func-returns-value]
+
+    def counted(own: Measure, batch: Any, arena: Any) -> Any:
+        sizes.append(len(batch["x"]))
+        return blocks(own, batch, arena)
+
+    monkeypatch.setattr(Measure, "blocks", counted)
     rows = {"x": X, NUMBER: np.arange(N)} | ({"weight": W} if weighted else {})
     w = W if weighted else np.ones(N)
     task = SumTask(measure(rows=64), LAPLACIAN, groups=Groups(Hashed(3)), runs=Runs.of(QUADRATIC, N))

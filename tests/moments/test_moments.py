@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
 from daskspectral.errors import RankWarning
-from daskspectral.forms import Form, along, dirichlet, form, functional, grad, gram, inner, partial
+from daskspectral.forms import dirichlet, functional, inner
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Polynomial
-from daskspectral.manifolds import Circle, FlatTorus, Implicit, Sphere
+from daskspectral.manifolds import Implicit, Sphere
 from daskspectral.moments import Measure, Moments, update_digest
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.solution import solve_moments
-from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, PartialDerivative, SymmetricForm
-from daskspectral.registry import decode, encode
+from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm
 from tests.moments.common import moments_of, posed
 
 RNG = np.random.default_rng(4)
@@ -91,7 +87,7 @@ def test_moments_of_different_things_do_not_add() -> None:
         operators = name in ("operator", "form", "surface")
         what = {"dtype": "different dtypes, and", "preparation": "different preparations of the columns, and"}
         what["right-hand side"] = "moments of different forms do not add"
-        match = "moments of different operators" if operators else what.get(name, r"different bases \(kernel, landmarks")
+        match = "moments of different operators" if operators else what.get(name, r"different bases \(kernel, lan")
         for one, two in ((same, other), (other, same)):
             with pytest.raises(ValueError, match=match):
                 one + two
@@ -119,69 +115,6 @@ def test_digests_tell_structures_apart() -> None:
     ]  # fmt: skip
     assert len({digest(v) for v in values}) == len(values)
     assert digest({"a": 1, "b": 2.5}) == digest({"b": 2.5, "a": 1.0})
-
-
-@pytest.mark.parametrize("dump", [pickle.dumps, cloudpickle.dumps])
-def test_measures_and_moments_pickle(dump: Callable[[Any], bytes]) -> None:
-    moments = measure(operator=Laplacian(Sphere(3)), functionals={"mass": functional(lambda f, x: inner(f, 1))})
-    again = pickle.loads(dump(moments))
-    assert again.fingerprint == moments.fingerprint
-    task = Measure(moments.basis, moments.basis, moments.operator.forms)
-    copy = pickle.loads(dump(task))
-    assert copy.left is copy.right  # what the structured sums rest on
-
-
-# operators
-
-
-@form
-def drifting(f: Any, g: Any, x: Any) -> Any:
-    return inner(f, along(g, x.drift))
-
-
-@form
-def hessians(f: Any, g: Any, x: Any) -> Any:
-    return inner(partial(f, 2, 0), partial(g, 2, 0)) + inner(grad(f), grad(g))
-
-
-def test_operators_say_what_they_measure() -> None:
-    assert Laplacian().forms == {"form": dirichlet, "gram": gram}
-    for manifold, known in ((Circle(), "tangent"), (FlatTorus(3), "tangent"), (Implicit(flat, 2, 1), "normal")):
-        assert Laplacian(manifold).form.fields == {"x", known}
-    own = SymmetricForm(hessians, constants=True)
-    assert (own.derivative_order, own.kills_constants, own.symmetric) == (2, True, True)
-    own.check(2)
-
-
-@pytest.mark.parametrize(
-    ("make", "match"),
-    [
-        (lambda: Laplacian(Sphere(3)).check(4), "lives in 3 dimensions and the data have 4 columns"),
-        (lambda: SymmetricForm(hessians).check(3), r"the data have 3 columns, and a form takes the orders \(2, 0\)"),
-        (lambda: SymmetricForm(drifting), "the form drifting is not symmetric"),
-        (lambda: encode(Laplacian(Implicit(lambda x: x, 2))), "move it into a module"),
-        (lambda: decode({"$class": "operators.Heat", "state": {}}, Operator), "operators.Heat, which this"),
-    ],
-)
-def test_operators_refused(make: Callable[[], Any], match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        make()
-
-
-def test_an_operator_of_ones_own() -> None:
-    @dataclass(frozen=True)
-    class Shifted(Operator):
-        shift: float
-        name: str = "shifted"
-
-        @property
-        def form(self) -> Form:
-            return form(lambda f, g, x: inner(grad(f), grad(g)) + self.shift * inner(f, g))
-
-    one, two = measure(operator=Shifted(1.0)), measure(operator=Shifted(2.0))
-    np.testing.assert_allclose(two.arrays["form"] - one.arrays["form"], one.arrays["gram"], rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match="different operators"):
-        one + two
 
 
 # problems
@@ -215,27 +148,27 @@ def test_the_penalties_of_two_sides_and_of_values() -> None:
     problem = posed(moments_of(KERNEL, {**ROWS, "y": X + 1}, FOLD, Cross(), right), 3, 2.0)
     found = problem._penalty(problem.means, 50.0)
     assert found is not None
-    traces = [np.trace(np.linalg.pinv(s.norm, rcond=1e-10, hermitian=True) @ s.gram) for s in (problem.left, problem.right)]
+    sides = problem.left, problem.right
+    traces = [np.trace(np.linalg.pinv(side.norm, rcond=1e-10, hermitian=True) @ side.gram) for side in sides]
     np.testing.assert_allclose(found.left, 2 * traces[0] / 50 * problem.left.norm, rtol=1e-6)
     assert found.right is not None
     np.testing.assert_allclose(found.right, 2 * traces[1] / 50 * problem.right.norm, rtol=1e-6)
-    assert posed(moments_of(KERNEL, ROWS, FOLD, PartialDerivative(0)), 3, 2.0)._penalty({}, 1.0) is None
     assert posed(moments_of(KERNEL, ROWS, FOLD, Covariance()), 3, 2.0)._penalty({}, 1.0) is None
 
 
 def test_functions_that_rest_on_few_rows_are_left_out() -> None:
     """(sum w f)^2 / sum w f^2; landmarks count from `min_support` on, and with half of them the first ones."""
-    landmarks = np.vstack([Y[:5], np.full((2, 3), 30.0), np.full((1, 3), 2.0)])
+    landmarks = np.vstack([Y[:5], np.full((2, 3), 10.0), np.full((1, 3), 2.0)])
     basis = Concatenated((ConstantBasis(3), LandmarkBasis(Gaussian(1.0), landmarks)))
     moments = moments_of(basis, ROWS, FOLD)
     phi, rows = basis.values(X), max(WEIGHT.sum(), WEIGHT.sum() ** 2 / np.sum(WEIGHT**2))
     squares = phi**2 @ WEIGHT
     support = np.divide((phi @ WEIGHT) ** 2, squares, out=np.zeros(9), where=squares > 0) / WEIGHT.sum() * rows
-    least = support[3]
-    with pytest.warns(RankWarning, match=rf"{np.sum(support < least)} of 9 basis functions rest on fewer than"):
+    least = posed(moments, 2).left.support[3]
+    with pytest.warns(RankWarning, match=rf"{np.sum(support < least - 1e-9)} of 9 basis functions rest on fewer than"):
         problem = posed(moments, 2, min_support=least)
     np.testing.assert_allclose(problem.left.support, support)
-    np.testing.assert_array_equal(problem.left.kept[1:], support[1:] >= least)
+    np.testing.assert_array_equal(problem.left.kept[1:], support[1:] >= least - 1e-9)
     assert posed(moments, 2, half=True).left.kept.tolist() == [True] * 5 + [False] * 4
     assert posed(moments, 2).nulls == 1
     with pytest.raises(ValueError, match="each of the 40 basis functions rests on fewer than min_support=1000"):

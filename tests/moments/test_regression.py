@@ -44,7 +44,7 @@ def linear(gradients: bool = True, values: bool = True, **options: Any) -> Momen
 
 def left_out(y: Any, k: int) -> Any:
     """Squares of the values of a fold about their mean over the others."""
-    rest = FOLD != k
+    rest = k != FOLD
     return np.sum(W[~rest, None] * (y[~rest] - W[rest] @ y[rest] / W[rest].sum()) ** 2)
 
 
@@ -86,7 +86,7 @@ def test_folds_left_out() -> None:
         return a
 
     found = cross_validate(moments, observed, refit)
-    assert given == [(k, pytest.approx(W[FOLD == k].sum() / WEIGHT)) for k in range(K)]
+    assert given == [(k, pytest.approx(W[k == FOLD].sum() / WEIGHT)) for k in range(K)]
     misses = np.sum((ROWS["y"] - PHI[:, :2] @ a) ** 2, axis=1)
     misses += 0.3 * np.sum((ROWS["gradients"] - np.einsum("id,ij->jd", SLOPES[:2], a)) ** 2, axis=(1, 2))
     errors = np.bincount(FOLD, W * misses) / WEIGHT

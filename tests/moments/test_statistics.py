@@ -12,7 +12,7 @@ import scipy.special
 
 from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis, MonomialBasis
 from daskspectral.errors import FitWarning, ManifoldWarning, RankWarning, TrustWarning
-from daskspectral.forms import dirichlet, form, gram, grad, inner
+from daskspectral.forms import dirichlet, form, grad, gram, inner
 from daskspectral.groups import Permutations, VectorRepresentation
 from daskspectral.manifolds import FlatTorus, Sphere
 from daskspectral.moments import Digests, Measure, Moments, digests
@@ -62,7 +62,7 @@ def test_columns_regressed_on_functions() -> None:
     np.testing.assert_allclose(raw.total, [found.total[1] / 4, 0, found.total[0] * 100])
     np.testing.assert_allclose(found.in_columns(2, None, None, None).mean, found.mean)
     assert replace(found, total=np.zeros(2)).explained.tolist() == [0, 0, 0]
-    turned = patterns_of(moments_of(CUBIC, ROWS, FOLD, patterns=True), c * np.exp(0.7j))  # a complex function tells as much
+    turned = patterns_of(moments_of(CUBIC, ROWS, FOLD, patterns=True), c * np.exp(0.7j))
     np.testing.assert_allclose(turned.explained, found.explained, atol=1e-9)
     np.testing.assert_allclose(turned.reconstructed(f * np.exp(0.7j)), found.reconstructed(f), atol=1e-9)
     with pytest.raises(MissingSumsError, match="hold no products of functions and columns"):

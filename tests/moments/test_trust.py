@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from scipy.stats import kurtosis
 import daskspectral as dsp
 from daskspectral.basis import LandmarkBasis, MonomialBasis
 from daskspectral.data.distributions import SAMPLES
-from daskspectral.errors import RankWarning, TrustWarning
+from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import trust
 from daskspectral.moments.intervals import Errors
@@ -204,30 +203,6 @@ def test_the_first_doubt_is_told_and_points_at_the_line_of_the_user() -> None:
     labelled = estimator.set_params(folds=np.arange(200) % 5)
     with pytest.warns(TrustWarning, match="the fold 2 has no row of positive weight"):
         labelled.fit(x, sample_weight=np.where(np.arange(200) % 5 == 2, 0.0, 1.25))
-
-
-def test_a_kernel_too_wide_for_the_data() -> None:
-    x = SAMPLES["two-moons"].draw(2000, 2, 0.03, np.random.default_rng(0))
-    wide: dict[str, Any] = {"n_landmarks": 100, "n_components": 11, "random_state": 0}
-    with pytest.warns(RankWarning, match=r"the rank is \d+ of 101 functions, and it decides the values") as caught:
-        model = dsp.SpectralDecomposition(kernel=Gaussian("median"), **wide).fit(x)
-    assert len(caught) == 1
-    assert model.eigenvalues_[1] > 0.1  # 0 in truth: and the error bars do not tell
-    normal = np.random.default_rng(0).standard_normal((4000, 2))
-    with quiet():
-        dsp.SpectralDecomposition(kernel=Gaussian(2.0), n_landmarks=60, n_components=3, random_state=0).fit(normal)
-
-
-def test_rows_of_a_trajectory() -> None:
-    kicks = np.random.default_rng(0).standard_normal(8000) * np.sqrt(1 - 0.95**2)
-    x = np.zeros((8000, 1))
-    for i in range(1, 8000):
-        x[i] = 0.95 * x[i - 1] + kicks[i]
-    model = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=30, n_components=3, random_state=0)
-    with pytest.warns(TrustWarning, match="the order of the rows matters: about .* rows that follow one another") as w:
-        model.fit(x)
-    alike = float(re.search(r"about ([0-9.e+]+) rows", str(w[0].message))[1])  # type: ignore[index]
-    assert 10 < alike < 80  # (1 + .95) / (1 - .95) = 39 count as one, and half as many of the squares
 
 
 @pytest.mark.slow

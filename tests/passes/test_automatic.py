@@ -41,12 +41,6 @@ def test_the_first_values_of_an_interval_are_right_in_any_unit() -> None:
         assert est.kernel_.scale == pytest.approx(best.factor * est.choice_.median)
 
 
-def test_the_same_seed_makes_the_same_choice() -> None:
-    tables = [str(dsp.SpectralDecomposition(n_components=4, random_state=3).fit(PLANE).choice_) for _ in range(2)]
-    assert tables[0] == tables[1]
-    assert "best" in tables[0]
-
-
 def test_the_choice_is_the_same_for_fewer_components() -> None:
     few, more = (dsp.SpectralDecomposition(n_components=k, random_state=0).fit(LINE) for k in (3, 9))
     assert few.kernel_ == more.kernel_
@@ -82,13 +76,6 @@ def views(n: int = 1500) -> tuple[Any, Any]:
     return x, 5 * np.column_stack([x[:, 0] + 0.5 * rng.standard_normal(n), rng.standard_normal((n, 2))])
 
 
-def test_pairs_are_not_judged_by_accidents_of_the_rows_held_out() -> None:
-    est = dsp.SpectralDecomposition(Cross(center=True), n_components=4, random_state=0).fit(views())
-    np.testing.assert_allclose(est.singular_values_, 1.25 ** (-np.arange(1, 5) / 2), atol=0.06)
-    assert est.choice_.chosen is not None
-    assert est.choice_.chosen.score < (1.25 ** -np.arange(1.0, 5)).sum() + 0.1  # no more than there is to explain
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -111,16 +98,6 @@ def test_one_side_is_given_and_the_other_chosen(given: dict[str, Any]) -> None:
     assert len(again.choice_) == 0
 
 
-def test_a_scale_is_chosen_for_a_kernel_and_a_kernel_that_is_given_is_kept() -> None:
-    open_scale = dsp.SpectralDecomposition(kernel=Gaussian("auto"), n_components=4).fit(LINE)
-    assert all(c.kernel.startswith("Gaussian") for c in open_scale.choice_.candidates)
-    assert isinstance(open_scale.kernel_.scale, float)
-    given = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_components=4).fit(LINE)
-    assert given.kernel_ == Gaussian(1.0)
-    assert len(given.choice_) == 0
-    assert (given.choice_.parameters["penalty"], given.choice_.parameters["spread"]) == (1.0, 0.0)
-
-
 def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fit() -> dsp.SpectralDecomposition:
         return dsp.SpectralDecomposition(n_components=4, random_state=0).fit(LINE, checkpoint=tmp_path / "run")
@@ -134,14 +111,6 @@ def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.M
     second = fit()
     np.testing.assert_array_equal(second.coefficients_, first.coefficients_)
     assert str(second.choice_) == str(first.choice_)
-
-
-def test_moments_of_two_choices_do_not_add_and_the_error_says_what_to_do() -> None:
-    a, b = (dsp.SpectralDecomposition(n_components=4).fit(part) for part in (LINE[:200], LINE[200:]))
-    with pytest.raises(ValueError, match=r"SpectralDecomposition\(\*\*first\.choice_\.parameters\)"):
-        a.moments_ + b.moments_
-    second = dsp.SpectralDecomposition(**a.choice_.parameters).fit(LINE[200:])
-    assert (a.moments_ + second.moments_).count == 400
 
 
 @pytest.mark.parametrize("n", [6, 7, 8, 11, 16, 25, 39, 41])
@@ -159,32 +128,6 @@ def test_defaults_work_on_few_rows(n: int) -> None:
 def test_rows_that_are_all_equal_have_no_spectrum() -> None:
     with pytest.raises(ValueError, match="that are all"):
         dsp.SpectralDecomposition().fit(np.ones((50, 2)))
-
-
-def test_labels_of_folds_are_among_the_parameters(tmp_path: Path) -> None:
-    labels = np.arange(len(LINE)) % 7
-    est = dsp.SpectralDecomposition(n_components=4, random_state=0, folds=labels).fit(LINE)
-    again = dsp.SpectralDecomposition(**est.choice_.parameters).fit(LINE)
-    np.testing.assert_array_equal(again.eigenvalue_errors_, est.eigenvalue_errors_)
-    est.save(tmp_path / "m.zarr")
-    assert dsp.load(tmp_path / "m.zarr").choice_.parameters["folds"] is None  # labels are data
-
-
-@pytest.mark.parametrize(("n", "landmarks"), [(60, 60), (60, 57), (200, 200)])
-def test_all_rows_may_be_landmarks(n: int, landmarks: int) -> None:
-    est = dsp.SpectralDecomposition(n_components=3, n_landmarks=landmarks, random_state=0).fit(LINE[:n])
-    assert len(np.unique(est.choice_.parameters["landmarks"], axis=0)) == landmarks
-    assert len(est.choice_) > 10
-
-
-def test_the_edge_is_that_of_the_best_candidate() -> None:
-    for seed in range(3):
-        x = np.random.default_rng(seed).standard_normal((200, 5))
-        choice = dsp.SpectralDecomposition(random_state=seed).fit(x).choice_
-        assert choice.chosen is not None
-        kind = choice.chosen.kernel.split("scale")[0]
-        tried = [c.factor for c in choice.candidates if c.kernel.split("scale")[0] == kind]
-        assert (choice.edge == "scale") == (choice.chosen.factor in (min(tried), max(tried)))
 
 
 def test_rows_that_coincide_are_told() -> None:

@@ -38,15 +38,6 @@ def test_one_memory_formula_for_operators_and_regressions() -> None:
     assert plans[1].tasks / plans[0].tasks == pytest.approx(4 / 3, rel=0.05)
 
 
-def test_gradients_are_in_the_plan() -> None:
-    x, y = np.zeros((100_000, 3)), np.zeros((100_000, 2))
-    values, plain = open_regression(x, y)
-    both, hermite = open_regression(x, y, gradients=np.zeros((100_000, 2, 3)))
-    small = plan_sums(values, plain, (200, None), "float64").memory
-    large = plan_sums(both, hermite, (200, None), "float64").memory
-    assert large.tasks > small.tasks
-
-
 def test_no_step_of_a_fit_is_taken_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(1000, 3))
     steps: list[str] = []
