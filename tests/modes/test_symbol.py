@@ -9,8 +9,6 @@ import pytest
 import scipy.fft
 import scipy.linalg
 
-from daskspectral.modes import ModeTerm, ModeWeight
-from daskspectral.modes.products import FormProducts
 from daskspectral.modes.symbol import SymbolInverse
 from tests.modes.common import circles, direct, waves
 
@@ -59,27 +57,3 @@ def test_the_definition(orders: Any, sigma: float) -> None:
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11 * np.abs(wanted).max())
     every = SymbolInverse(lattice, modes, scale, energy, 1e-3, np.arange(1, lattice.size))(T, sigma)
     assert not every(np.ones((lattice.size, 2))).any()
-
-
-def test_it_brings_eigenvalues_together_where_the_density_all_but_vanishes() -> None:
-    """The diagonal knows no density: eigenvalues are apart as far as it varies, from .01 to 1.99 here."""
-    m, mu = 60, 1e-7
-    lattice, modes = circles((m,)), np.zeros(4 * m + 1, dtype=complex)
-    modes[2 * m - 1 : 2 * m + 2] = [0.495, 1, 0.495]
-    one = ModeWeight()
-    forms = [[ModeTerm(1.0, one, (0,), (0,))], [ModeTerm(1.0, one, (1,), (1,))]]
-    gram, energy = FormProducts(lattice, forms, {one: modes})(np.eye(lattice.size))
-    prior = (3 / 0.6**2 + lattice.frequencies[:, 0] ** 2) ** -2
-    scale = np.sqrt(prior / prior.sum())
-    total = scale[:, None] * (gram + T * energy) * scale + T * mu * np.eye(lattice.size)
-    coarse = np.argsort(-scale, kind="stable")[1 : 1 + lattice.size // 8]
-    bands = SymbolInverse(lattice, modes, scale, np.diag(energy), mu, coarse)(T, 0.0)(np.eye(lattice.size))
-    block, diagonal = np.zeros_like(total), np.diag(1 / np.diag(total))
-    block[np.ix_(coarse, coarse)] = np.linalg.inv(total[np.ix_(coarse, coarse)])
-    diagonal[coarse] = 0
-    conditions = []
-    for inverse in (bands + block, diagonal + block):
-        values = scipy.linalg.eigvalsh(inverse[1:, 1:], np.linalg.inv(total[1:, 1:]))
-        conditions.append(values[-1] / values[0])
-    assert conditions[0] < 30
-    assert conditions[1] > 2.5 * conditions[0]

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, MonomialBasis
+from daskspectral.basis import MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.counting import advise_weights, counted_rows, counted_weight, repeats, repeats_of
 from tests.moments.common import moments_of
@@ -65,10 +65,8 @@ def test_no_weight_at_all() -> None:
     assert repeats_of(np.array([1 + 1e-8, 1])) == 1
 
 
-@pytest.mark.parametrize("basis", [FourierLattice(4, box=[(-4, 4)] * 2), None], ids=["lattice", "landmarks"])
-def test_the_unit_of_weights_does_not_decide_what_is_chosen(basis: Any) -> None:
-    kernel: Any = "auto" if basis else Gaussian("auto")
-    model = dsp.SpectralDecomposition(basis=basis, kernel=kernel, n_landmarks=20, n_components=3, random_state=0)
+def test_the_unit_of_weights_does_not_decide_what_is_chosen() -> None:
+    model = dsp.SpectralDecomposition(kernel=Gaussian("auto"), n_landmarks=20, n_components=3, random_state=0)
     one, other = (clone(model).fit(X, sample_weight=unit * UNEVEN.clip(0.5, 2)) for unit in (10.0, 1e3))
     chosen = [fitted.choice_.candidates[0] for fitted in (one, other)]
     assert chosen[0].kernel == chosen[1].kernel

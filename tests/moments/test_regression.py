@@ -103,6 +103,8 @@ def test_folds_left_out() -> None:
     assert found is not None
     assert found.score == pytest.approx(0)
     assert cross_validate(replace(moments, folds=None), observed, refit) is None
+    flat = moments_of(LINEAR, {"x": ROWS["x"], "y": np.ones((N, 2))}, FOLD, Regression(targets=2))
+    assert cross_validate(flat, RidgeProblem.of(flat, 0.0).observed, refit) is None  # nothing is spread
 
 
 def of_slopes(moments: Moments) -> Any:

@@ -103,16 +103,6 @@ def test_penalties_are_compared_one_by_one() -> None:
     assert not np.allclose(together[0], together[3], rtol=1e-3)
 
 
-def test_a_spike_at_each_landmark_is_not_chosen() -> None:
-    """Judged on their own rows narrow functions look flat; on the others they do not."""
-    x = np.random.default_rng(3).uniform(0, np.pi, (N, 1))
-    every, sums = [(np.arange(FOLDS), np.arange(FOLDS))], {}
-    for scale in (0.5, 0.003):
-        found = trial(Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(scale), x[:60]))), {"x": x}, Laplacian())
-        sums[scale] = found.judged(every, 4, [1e-3])[0].sum()
-    assert sums[0.003] > 10 * sums[0.5]
-
-
 def test_scores_are_means_of_logarithms() -> None:
     """With .003 of the smallest last value that is positive; below 0 all are raised; infinity is ten times the most."""
     found = {"a": np.array([[0.0, 1.0, 4.0], [0.0, 2.0, 6.0]]), "b": np.array([[0.0, 1.0, 3.0], [0.0, np.inf, 9.0]])}

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import MonomialBasis
 from daskspectral.errors import RankWarning, TrustWarning
-from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
 from daskspectral.passes import sides
 
@@ -41,14 +39,6 @@ def test_the_first_values_of_an_interval_are_right_in_any_unit() -> None:
         assert est.kernel_.scale == pytest.approx(best.factor * est.choice_.median)
 
 
-def test_the_choice_is_the_same_for_fewer_components() -> None:
-    few, more = (dsp.SpectralDecomposition(n_components=k, random_state=0).fit(LINE) for k in (3, 9))
-    assert few.kernel_ == more.kernel_
-    np.testing.assert_allclose(few.eigenvalues_, more.eigenvalues_[:3], rtol=1e-10, atol=1e-10)
-    most = dsp.SpectralDecomposition(n_components=20, random_state=0).fit(LINE)
-    np.testing.assert_allclose(few.eigenvalues_, most.eigenvalues_[:3], rtol=1e-10, atol=1e-10)
-
-
 CASES: list[tuple[Operator, Any, dict[str, Any]]] = [
     (Laplacian(), PLANE, {"standardize": True}),
     (Laplacian(), PLANE.astype("float32"), {"columns": [1]}),
@@ -67,35 +57,6 @@ def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: 
         np.testing.assert_array_equal(again.coefficients_, est.coefficients_)
         assert len(again.choice_) == 0  # nothing was left to choose
         assert str(choice) == str(est.choice_)
-
-
-def views(n: int = 1500) -> tuple[Any, Any]:
-    """A pair with the correlation 1.25^(-1/2) in one coordinate of each view, and noise in the others."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((n, 2))
-    return x, 5 * np.column_stack([x[:, 0] + 0.5 * rng.standard_normal(n), rng.standard_normal((n, 2))])
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"kernel": Gaussian(1.0), "right_kernel": "auto"},
-        {"kernel": "auto", "right_kernel": Gaussian(10.0)},
-        {"basis": MonomialBasis(2, 3)},
-        {"right_basis": MonomialBasis(3, 3)},
-    ],
-)
-def test_one_side_is_given_and_the_other_chosen(given: dict[str, Any]) -> None:
-    est = dsp.SpectralDecomposition(Cross(center=True), n_components=2, random_state=0, **given).fit(views())
-    np.testing.assert_allclose(est.singular_values_, 1.25 ** (-np.arange(1, 3) / 2), atol=0.05)
-    chosen = est.choice_.parameters
-    for name, value in given.items():
-        if value != "auto":
-            assert chosen[name] == value if "kernel" in name else chosen[name] is value
-    again = dsp.SpectralDecomposition(**chosen).fit(views())
-    np.testing.assert_array_equal(again.singular_values_, est.singular_values_)
-    assert len(est.choice_) > 5
-    assert len(again.choice_) == 0
 
 
 def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +84,6 @@ def test_defaults_work_on_few_rows(n: int) -> None:
     assert (np.diff(est.eigenvalues_) >= 0).all()
     assert np.isnan(est.eigenvalue_errors_).all()
     assert f"no error bars from {n} rows" in est.status_
-
-
-def test_rows_that_are_all_equal_have_no_spectrum() -> None:
-    with pytest.raises(ValueError, match="that are all"):
-        dsp.SpectralDecomposition().fit(np.ones((50, 2)))
 
 
 def test_rows_that_coincide_are_told() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.linalg
@@ -57,14 +56,6 @@ def test_local_is_a_multiple_of_the_median_seventh_distance() -> None:
 
 def test_median_is_the_median_distance() -> None:
     assert chosen(MOONS, "median") == pytest.approx(np.median(pdist(MOONS)), rel=1e-12)
-
-
-@pytest.mark.parametrize("word", ["auto", "median", "local"])
-def test_the_same_bits_on_any_chunks(word: str) -> None:
-    x = np.random.default_rng(1).standard_normal((3000, 4)) + 1e3
-    whole = chosen(x, word)
-    for chunks in ((3000, 4), (700, 4), (41, 2)):
-        assert chosen(da.from_array(x, chunks=chunks), word) == whole
 
 
 @pytest.mark.parametrize("word", ["auto", "median", "local"])

@@ -19,7 +19,6 @@ from daskspectral.passes.extension import Extension
 from daskspectral.passes.probe import ProbeTask
 from daskspectral.solve.sdp import Frame, Prove, Pull
 from tests.common import assert_close
-from tests.stand_in import Exhausted
 
 ROWS, LANDMARKS = 3000, 40
 
@@ -97,16 +96,3 @@ def test_a_checkpoint_goes_on_elsewhere_where_that_is_asked_for(
     monkeypatch.setattr("daskspectral.engine.run.Run.reduce", reduce)
     found = embedding().fit(points, **run, checkpoint_device="cuda")
     assert_close(found.spectrum_, first.spectrum_, 1e-12)
-
-
-def test_memory_of_a_device(points: np.ndarray, stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    landmarks = np.random.default_rng(1).uniform(-1, 1, (20_000, 2))
-    with pytest.raises(MemoryError, match="on the device cuda"):
-        embedding(landmarks=landmarks, device="cuda").fit(points)
-
-    def exhausted(shape: Any, dtype: Any = float) -> Any:
-        raise Exhausted("no room")
-
-    monkeypatch.setattr(stand_in.module, "zeros", exhausted)
-    with pytest.raises(MemoryError, match="the device 'cuda' does not do"):
-        embedding(device="cuda").fit(points)

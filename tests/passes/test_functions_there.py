@@ -60,13 +60,3 @@ def test_large_solutions_are_found_on_the_device(
     here.fit_moments(here.moments_)
     clone(here).set_params(device="cpu").fit_moments(here.moments_)
     assert not gotten
-
-
-def test_a_driver_without_a_device_solves_on_the_host() -> None:
-    """Of a cluster whose workers alone have GPUs."""
-    x = np.random.default_rng(0).standard_normal((500, 2))
-    here = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=10, n_components=3, random_state=0).fit(x)
-    again = clone(here).set_params(device="cuda").fit_moments(here.moments_)
-    np.testing.assert_array_equal(again.eigenvalues_, here.eigenvalues_)
-    with pytest.raises(ValueError, match="device must be"):
-        clone(here).set_params(device="gpu").fit_moments(here.moments_)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral import devices
 from daskspectral.basis import FourierLattice, LandmarkBasis
-from daskspectral.kernels import Gaussian, Kernel, Matern
+from daskspectral.kernels import Kernel, Matern
 from daskspectral.modes import nufft
 from tests.common import assert_close
 from tests.moments.test_devices import BASES, KERNELS, LANDMARKS, OPERATORS, check_sums
@@ -47,15 +47,6 @@ def test_a_fit(folds: int | None) -> None:
     assert same.score(x) == pytest.approx(here.score(x), rel=1e-9)
 
 
-def test_a_regression() -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (ROWS, 2))
-    y, slopes = np.sin(x).sum(axis=1), np.cos(x)
-    here = dsp.HermiteRegressor(Gaussian(1.0), 50, alpha=1e-6, random_state=0).fit(x, y, slopes)
-    assert_close(clone(here).set_params(device="cuda").fit(x, y, slopes).predict(x), here.predict(x), 1e-6)
-    same = clone(here).set_params(device="cuda").fit_moments(here.moments_)
-    assert_close(same.predict_gradient(x), here.predict_gradient(x), 1e-9)
-
-
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("method", ["matmul", "nufft"])
 def test_modes(d: int, method: str) -> None:
@@ -68,11 +59,3 @@ def test_modes(d: int, method: str) -> None:
     for name, values in here.moments_.arrays.items():
         tolerance = 1e-10 if method == "matmul" else 1e-8
         assert_close(there.moments_.arrays[name], values, tolerance, dtype=None, what=name)
-
-
-def test_an_embedding() -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (ROWS // 10, 2))
-    here = dsp.SDPEmbedding(1.0, method="lowrank", n_landmarks=60, cache="never", random_state=0).fit(x)
-    there = clone(here).set_params(device="cuda").fit(x)
-    assert there.certificate_.optimal
-    assert there.objective_ == pytest.approx(here.objective_, rel=1e-9)

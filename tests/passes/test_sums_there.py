@@ -69,18 +69,6 @@ def test_blocks_are_large(
     np.testing.assert_allclose(there.moments_.order, here.moments_.order, rtol=1e-10, atol=1e-8)
 
 
-def test_tasks_of_an_accelerator_have_several_blocks(stand_in: Device) -> None:
-    x = np.broadcast_to(np.zeros(2), (50_000_000, 2))
-    for p, least in ((4000, 2 * 65_536), (1000, 400_000)):
-        ranges = estimator(n_landmarks=p, device="cuda").plan(x).ranges.ranges
-        assert min(stop - start for start, stop in ranges) >= least
-        assert len(ranges) > 100  # dealt in turn to the folds
-    few = estimator(n_landmarks=1000, device="cuda").plan(x[:100_000]).ranges.ranges
-    assert few == ((0, 100_000),)
-    modes = estimator(basis=FourierLattice(5, box=[(-1, 1), (-1, 1)]), device="cuda").plan(x).ranges.ranges
-    assert min(stop - start for start, stop in modes) >= 2 * 65_536
-
-
 @pytest.mark.parametrize("lattice", [False, True])
 def test_reading_ahead_changes_no_bit(
     lattice: bool, points: Path, stand_in: Device, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.basis import MonomialBasis
-from daskspectral.operators import Transfer
 
 Array = NDArray[Any]
 DEGREE = 2
@@ -49,24 +48,3 @@ def test_the_numbers_from_their_formulas() -> None:
     assert found.bernstein == pytest.approx(deviation / (1 - deviation) / lam[0], rel=1e-10)
     np.testing.assert_allclose(found.eigenvalues, fitted.eigenvalues_)
     np.testing.assert_allclose(found.standard_errors[1:], change.std(axis=0) / math.sqrt(n), rtol=1e-9)
-
-
-def test_what_cannot_be_bounded_is_refused() -> None:
-    x = np.random.default_rng(8).standard_normal((400, 2))
-    functions = MonomialBasis(2, 2)
-    with pytest.raises(ValueError, match=r"not fitted"):
-        model().variance_bound(x)
-    two_sided = model(operator=Transfer(), basis=functions, n_components=3).fit(x)
-    with pytest.raises(ValueError, match=r"for symmetric operators, and transfer is solved by 'singular'"):
-        two_sided.variance_bound(x)
-    fitted = model(basis=functions, n_components=3).fit(x)
-    wrong: tuple[Any, ...] = (0, 1, 0.0, 1.0, -0.1, math.nan, "0.1")
-    for delta in wrong:
-        with pytest.raises(ValueError, match=r"delta is the probability of being wrong, between 0 and 1; it is"):
-            fitted.variance_bound(x, delta=delta)
-    with pytest.raises(ValueError, match=r"ridge=0"):
-        model(basis=functions, ridge=0.1).fit(x).variance_bound(x)
-    with pytest.raises(ValueError, match=r"sample weight is 0"):
-        fitted.variance_bound(x, sample_weight=np.zeros(400))
-    with pytest.raises(TypeError, match=r"unexpected keyword argument"):
-        fitted.variance_bound(x, checkpoint="here")
