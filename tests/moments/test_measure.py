@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
+from daskspectral.basis import Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, MonomialBasis
 from daskspectral.data.source import open_source
 from daskspectral.engine import Run, plan_run
 from daskspectral.forms import first_moment, gram
@@ -20,6 +20,7 @@ from daskspectral.moments.order import ORDER, Runs
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian
+from daskspectral.passes.sums import measure_of
 
 RNG = np.random.default_rng(0)
 N = 5000
@@ -66,6 +67,14 @@ def test_the_sums_of_a_task(weighted: bool, gathers: bool, monkeypatch: pytest.M
     whole = SumTask(measure(rows=64), LAPLACIAN)(batches)
     np.testing.assert_allclose(whole["gram"], PHI * w @ PHI.T, rtol=1e-10)
     assert sizes == ([640, 4352, 8] if gathers else [10, 0, 690, 4300])
+
+
+def test_beside_modes_two_long_runs_of_a_batch_tell_enough() -> None:
+    lattice = FourierLattice(1, box=[(-5, 5)] * 2, method="matmul")
+    for length, wanted in ((512, 1024), (511, N)):
+        runs = Runs(length, np.array([0]), np.zeros(1))
+        found = SumTask(measure_of(lattice, None, LAPLACIAN, "float64"), LAPLACIAN, runs=runs)([{"x": X}])
+        assert found[ORDER][0, 0] == wanted
 
 
 def test_single_precision_holds_weights_of_any_size() -> None:

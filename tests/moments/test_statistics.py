@@ -170,18 +170,23 @@ def invariant(points: Any, **fields: Any) -> Moments:
 
 def test_rows_that_are_not_uniform() -> None:
     y = POINTS.sum(axis=1) + 1
-    found = Uniformity.of(invariant(POINTS, y=y), 150.0)
+    uniformity = Uniformity.of(invariant(POINTS, y=y), 150.0)
     means = INVARIANT.values(POINTS)[1:].mean(axis=1)
-    assert found.deviation == pytest.approx(np.linalg.norm(means))
-    assert found.functions == 21
-    assert found.chance == pytest.approx(np.sqrt(21 / 150))
-    assert found.likelihood == pytest.approx(scipy.special.gammaincc(10.5, 75 * means @ means))
-    assert found.uniform
-    assert not replace(found, likelihood=9e-7).uniform
+    assert uniformity.deviation == pytest.approx(np.linalg.norm(means))
+    assert uniformity.functions == 21
+    assert uniformity.chance == pytest.approx(np.sqrt(21 / 150))
+    assert uniformity.likelihood == pytest.approx(scipy.special.gammaincc(10.5, 75 * means @ means))
+    assert uniformity.uniform
+    assert not replace(uniformity, likelihood=9e-7).uniform
     near = POINTS[POINTS[:, 0] > 0]
-    solver = Projection()
-    with pytest.warns(FitWarning, match=r"not uniform on .*Sphere\(d=3\)"):
-        fit_invariant(invariant(near, y=near.sum(axis=1) + 1), solver, 1.0, most=9, alpha=None, gradient_weight=0.0)
+    y, n = near.sum(axis=1) + 1, len(near)
+    with pytest.warns(FitWarning, match=r"not uniform on .*Sphere\(d=3\)") as caught:
+        found = fit_invariant(invariant(near, y=y), Projection(), 1.0, most=9, alpha=None, gradient_weight=0.0)
+    u = INVARIANT.values(near)[: len(found.solution.coefficients)]
+    target, right = u @ y / n, np.linalg.solve(u @ u.T, u @ y)
+    off, chance = np.linalg.norm(target - right) / np.linalg.norm(right), np.sqrt(len(u) / n)
+    told = f"are off by {100 * off:.2g} % of f for it, where chance leaves {100 * chance:.2g} %"
+    assert told in str(caught[-1].message)
 
 
 def test_what_a_regression_poses() -> None:

@@ -82,6 +82,7 @@ def test_sums_of_each_pass(bounded: bool, points: np.ndarray, stand_in: Device) 
         assert_close(there, here, 1e-10, dtype=None)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_goes_on_elsewhere_where_that_is_asked_for(
     points: np.ndarray, stand_in: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
