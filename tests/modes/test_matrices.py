@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskspectral.basis import FourierLattice
 from daskspectral.forms import Field, along, along_each, form, functional, grad, inner, partial, second
-from daskspectral.manifolds import Circle, FlatTorus, PeriodicBox, Sphere
-from daskspectral.modes import nufft, pairing_terms_of, terms_of
+from daskspectral.manifolds import Sphere
+from daskspectral.modes import pairing_terms_of, terms_of
 from daskspectral.modes.matrices import form_matrix, functional_vector, truncated
-from daskspectral.modes.sums import mode_sum
 from daskspectral.modes.terms import ModeWeight
 from daskspectral.moments import Measure
 from daskspectral.moments.lattice import expanded
@@ -34,27 +32,16 @@ from daskspectral.operators import (
     TangentPropagation,
 )
 from daskspectral.operators.regression import Regression
-from tests.basis.common import triple_loop
-from tests.basis.test_lattice import waves
-from tests.modes.test_mode_sums import METHODS
+from tests.modes.common import ERRORS, METHODS, direct, lattice_of, waves
 
 N = 90
-ORDERS = {1: (7,), 2: (3, 2), 3: (1, 2, 1), 4: (1, 1, 1, 2)}
-TOLERANCE = {"matmul": 1e-12, "nufft": 1e-8}
 
 
-def lattice_of(d: int, method: str = "matmul", orders: Any = None) -> FourierLattice:
-    """A lattice of d variables, with sides of its own, the last but one periodic."""
-    periods = None if d < 2 else [*[None] * (d - 2), 3.0, None]
-    box = [(-1.1, 1.1 + a / 4) for a in range(d)]
-    return FourierLattice(orders or ORDERS[d], box=box, periods=periods, method=method)
-
-
-def batch_of(d: int, n: int = N, points: Any = None) -> dict[str, Any]:
+def batch_of(d: int, n: int = N) -> dict[str, Any]:
     rng = np.random.default_rng(d)
     factors = rng.standard_normal((n, d, 2))
     return {
-        "x": rng.uniform(-1, 1, (n, d)) if points is None else points,
+        "x": rng.uniform(-1, 1, (n, d)),
         "weight": rng.uniform(0.1, 2, n),
         "potential": rng.standard_normal(n),
         "stiffness": rng.uniform(1, 2, n),
@@ -66,10 +53,6 @@ def batch_of(d: int, n: int = N, points: Any = None) -> dict[str, Any]:
         "y": rng.standard_normal((n, 2)),
         "gradients": rng.standard_normal((n, 2, d)),
     }
-
-
-def index(d: int, *orders: int) -> tuple[int, ...]:
-    return (*orders, *(0,) * d)[:d]
 
 
 @form
@@ -88,31 +71,26 @@ def skew(f: Any, g: Any, x: Any) -> Any:
     )
 
 
-def operators(d: int) -> dict[str, Operator]:
-    one, two, mixed = index(d, 1), index(d, 2), index(d, 1, 2)
-    last = (*(0,) * (d - 1), 1)
-    return {
-        "Laplacian": Laplacian(),
-        "Schroedinger": Schroedinger("potential"),
-        "diffusion": AnisotropicDiffusion("diffusion"),
-        "diffusion by factors": AnisotropicDiffusion("sigma", factored=True),
-        "tangents": TangentPropagation("drift"),
-        "several tangents": TangentPropagation("directions"),
-        "constant coefficients": DifferentialOperator({(one, one): 2.0, (last, last): 1.0, (two, two): 0.1}),
-        "fields for coefficients": DifferentialOperator(
-            {(one, one): "stiffness", (two, index(d)): Field("matrix")[0, 0]}
-        ),
-        "mixed": DifferentialOperator({(mixed, last): 0.7, (index(d), one): "potential", (index(d), index(d)): 0.2}),
-        "first column": PartialDerivative(0),
-        "generator": Generator("drift", "sigma"),
-        "generator of isotropic noise": Generator("drift", 1.4),
-        "reversible": Generator(diffusion="sigma", reversible=True),
-        "reversible, isotropic": Generator(diffusion=1.4, reversible=True),
-        "own": SymmetricForm(plates),
-        "own, skew": BilinearForm(skew),
-        "regression": Regression(gradients=True, targets=2),
-        "regression on one": Regression(),
-    }
+OPERATORS: dict[str, tuple[Operator, int]] = {  # with the number of variables
+    "Laplacian": (Laplacian(), 4),
+    "on a sphere": (Laplacian(Sphere(3)), 3),
+    "Schroedinger": (Schroedinger("potential"), 1),
+    "diffusion": (AnisotropicDiffusion("diffusion"), 3),
+    "diffusion by factors": (AnisotropicDiffusion("sigma", factored=True), 2),
+    "several tangents": (TangentPropagation("directions"), 3),
+    "differential": (
+        DifferentialOperator({((1, 0), (1, 0)): "stiffness", ((2, 0), (0, 0)): Field("matrix")[0, 0]}),
+        2,
+    ),
+    "mixed": (DifferentialOperator({((1, 2), (0, 1)): 0.7, ((0, 0), (1, 0)): "potential"}), 2),
+    "first column": (PartialDerivative(0), 1),
+    "generator": (Generator("drift", "sigma"), 2),
+    "generator of isotropic noise": (Generator("drift", 1.4), 3),
+    "reversible": (Generator(diffusion="sigma", reversible=True), 2),
+    "own": (SymmetricForm(plates), 2),
+    "own, skew": (BilinearForm(skew), 2),
+    "regression": (Regression(gradients=True, targets=2), 2),
+}
 
 
 def summed(measure: Any, operator: Operator, batch: dict[str, Any], cuts: Any = (37,)) -> dict[str, Any]:
@@ -122,124 +100,53 @@ def summed(measure: Any, operator: Operator, batch: dict[str, Any], cuts: Any = 
     return SumTask(measure, operator)(parts)
 
 
-def both(lattice: FourierLattice, operator: Operator, batch: dict[str, Any]) -> tuple[Any, Any]:
-    """The sums of forms and functionals, from modes and by direct products of functions."""
-    modes = summed(ModeMeasure(lattice, weights_of(operator, lattice.dimension), operator), operator, batch)
-    direct = Measure(lattice, lattice, operator.forms, operator.functionals, operator)
-    return expanded(lattice, operator, modes), summed(direct, operator, batch)
+def modes_of(operator: Operator, lattice: Any, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
+    measure = ModeMeasure(lattice, weights_of(operator, lattice.dimension), operator)
+    return summed(measure, operator, batch, **options)
 
 
-def assert_alike(found: Any, wanted: Any, tolerance: float) -> None:
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_matrices_of_modes_are_direct_sums(name: str, method: str) -> None:
+    operator, d = OPERATORS[name]
+    lattice, batch = lattice_of(d, method if d < 4 else "matmul"), batch_of(d)
+    if name == "on a sphere":
+        batch["x"] = Sphere(3).sample(N, np.random.default_rng(0))
+    found = expanded(lattice, operator, modes_of(operator, lattice, batch))
+    wanted = summed(Measure(lattice, lattice, operator.forms, operator.functionals, operator), operator, batch)
     assert found.keys() == wanted.keys()
-    for name in wanted:
-        assert found[name].shape == wanted[name].shape, name
-        scale = max(np.abs(wanted[name]).max(), 1e-3)
-        np.testing.assert_allclose(found[name], wanted[name], rtol=0, atol=tolerance * scale, err_msg=name)
+    for name, values in wanted.items():
+        scale = max(np.abs(values).max(), 1e-3)
+        np.testing.assert_allclose(found[name], values, rtol=0, atol=ERRORS[method] * scale, err_msg=name)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("d", [1, 2, 3, 4])
-@pytest.mark.parametrize("name", operators(2))
-def test_matrices_of_modes_are_direct_sums(name: str, d: int, method: str) -> None:
-    if d > nufft.DIMENSIONS and method == "nufft":
-        method = "matmul"
-    operator, batch = operators(d)[name], batch_of(d)
-    if name == "regression on one":
-        batch["y"] = batch.pop("gradients")[:, 0, 0]
-    found, wanted = both(lattice_of(d, method), operator, batch)
-    assert_alike(found, wanted, TOLERANCE[method])
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    ("manifold", "d"),
-    [(Circle(), 2), (Sphere(3), 3), (Sphere(4), 4), (FlatTorus(2), 4), (PeriodicBox([0, 0], [3, 3]), 2)],
-)
-def test_tangential_forms(manifold: Any, d: int, method: str) -> None:
-    method = "matmul" if d > nufft.DIMENSIONS else method
-    x = manifold.sample(N, np.random.default_rng(0))
-    found, wanted = both(lattice_of(d, method), Laplacian(manifold), batch_of(d, points=x))
-    assert_alike(found, wanted, TOLERANCE[method])
-
-
-def test_the_sphere_needs_six_modes_beside_one() -> None:
-    """x_a x_b, each once."""
+def test_one_set_of_modes_for_each_weight() -> None:
+    """1 and x_a x_b, each once."""
     assert len(weights_of(Laplacian(Sphere(3)), 3)) == 1 + 6
-    assert len(weights_of(Laplacian(), 3)) == 1
+    assert weights_of(Laplacian(), 3) == (ModeWeight(),)
     assert len(weights_of(Schroedinger(), 2)) == 2
     assert len(weights_of(AnisotropicDiffusion(), 3)) == 1 + 6
 
 
-def test_a_triple_loop() -> None:
-    """Over pairs of functions and rows, without any code of the package but the order of the functions."""
-    lattice, batch = lattice_of(2), batch_of(2, 11)
-    x, w = batch["x"], batch["weight"]
-    value, first, last = (waves(lattice, x, alpha) for alpha in ((0, 0), (1, 0), (0, 1)))
-    along_drift = batch["drift"][:, 0] * first + batch["drift"][:, 1] * last
-    laplacian = waves(lattice, x, (2, 0)) + waves(lattice, x, (0, 2))
-    wanted = {
-        "Laplacian": triple_loop(first, first, w) + triple_loop(last, last, w),
-        "tangents": triple_loop(along_drift, along_drift, w),
-        "generator of isotropic noise": triple_loop(value, along_drift + 0.98 * laplacian, w),
-        "Schroedinger": triple_loop(first, first, w)
-        + triple_loop(last, last, w)
-        + triple_loop(value, value, w * batch["potential"]),
-    }
-    for name, matrix in wanted.items():
-        operator = operators(2)[name]
-        measure = ModeMeasure(lattice, weights_of(operator, 2), operator)
-        sums = expanded(lattice, operator, summed(measure, operator, batch))
-        np.testing.assert_allclose(sums["form"], matrix, rtol=0, atol=1e-12 * np.abs(matrix).max(), err_msg=name)
-        np.testing.assert_allclose(sums["gram"], triple_loop(value, value, w), rtol=0, atol=1e-12 * w.sum())
-        np.testing.assert_allclose(sums["first"], value @ w, rtol=0, atol=1e-12 * w.sum())
-
-
-def modes_at(lattice: FourierLattice, x: Any, weights: dict[ModeWeight, Any]) -> Any:
-    sums = mode_sum(tuple(2 * m for m in lattice.orders), "matmul")
-    sums.add(lattice.angles(x), np.array(list(weights.values())))
-    return dict(zip(weights, sums.result(), strict=True))
-
-
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_any_pair_of_derivatives(data: Any) -> None:
-    """One term of any two multi-indices, by the definition of the functions."""
+    """One term of any two multi-indices, by the definition of the functions and of the modes; linear in these."""
     d = data.draw(st.integers(1, 3))
     lattice, rng = lattice_of(d, orders=(2, 1, 1)[:d]), np.random.default_rng(0)
     left, right = (tuple(data.draw(st.lists(st.integers(0, 3), min_size=d, max_size=d))) for _ in range(2))
     x, v = rng.uniform(-1, 1, (20, d)), rng.standard_normal(20)
     operator = DifferentialOperator({(left, right): "v"}, solver="singular")
     (term,) = terms_of(operator.form.expression, d)
-    found = form_matrix(lattice, [term], modes_at(lattice, x, {term.weight: v}))
+    modes = direct(tuple(2 * m for m in lattice.orders), lattice.angles(x), v[None])[0]
+    found = form_matrix(lattice, [term], {term.weight: modes})
     wanted = (waves(lattice, x, left) * v) @ waves(lattice, x, right).T
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11 * max(1e-3, np.abs(wanted).max()))
 
 
-@settings(deadline=None, max_examples=30)
-@given(a=st.floats(-3, 3), b=st.floats(-3, 3), d=st.integers(1, 3), cut=st.integers(0, N))
-def test_matrices_are_linear_in_modes_and_modes_add_over_rows(a: float, b: float, d: int, cut: int) -> None:
-    lattice, operator, batch = lattice_of(d), operators(d)["own"], batch_of(d)
-    measure = ModeMeasure(lattice, weights_of(operator, d), operator)
-    one, two, whole = (
-        {k: v for k, v in SumTask(measure, operator)([part]).items() if k.startswith("modes")}
-        for part in (
-            {k: v[: max(cut, 1)] for k, v in batch.items()},
-            {k: v[max(cut, 1) :] for k, v in batch.items()},
-            batch,
-        )
-    )
-    if cut < N:
-        for name in whole:
-            np.testing.assert_allclose(one[name] + two[name], whole[name], atol=1e-13 * N * 100)
-        mixed = {name: a * one[name] + b * two[name] for name in whole}
-        matrices = [expanded(lattice, operator, m)["form"] for m in (one, two, mixed)]
-        scale = np.abs(matrices[0]).max() + np.abs(matrices[1]).max()
-        np.testing.assert_allclose(matrices[2], a * matrices[0] + b * matrices[1], rtol=0, atol=1e-12 * scale)
-
-
 def test_lower_frequencies_need_the_middle_modes() -> None:
-    lattice, operator, batch = lattice_of(2), operators(2)["own, skew"], batch_of(2)
-    modes = summed(ModeMeasure(lattice, weights_of(operator, 2), operator), operator, batch)
+    lattice, operator, batch = lattice_of(2), OPERATORS["own, skew"][0], batch_of(2)
+    modes = modes_of(operator, lattice, batch)
     lower = lattice.truncated((1, 2))
     places = lattice.places(lower)
     whole, part = expanded(lattice, operator, modes), expanded(lower, operator, modes)
@@ -251,18 +158,23 @@ def test_lower_frequencies_need_the_middle_modes() -> None:
 def test_functionals_of_derivatives_and_several_targets() -> None:
     @functional
     def slope(f: Any, x: Any) -> Any:
-        return inner(grad(f), x.drift, weight=x.potential) + inner(partial(f, 1, 1), 2.0) + inner(f, x.potential)
+        return inner(grad(f), x.drift, weight=x.potential) + inner(partial(f, 1, 1), 2.0) + inner(f, x.y)
 
     lattice, batch = lattice_of(2), batch_of(2)
+    x, v, u, y = (batch[name] for name in ("x", "potential", "drift", "y"))
     terms = pairing_terms_of(slope.expression, 2)
-    weights = {t.weight: t.weight.of(batch) for t in terms}
-    ones = {k: np.ones(N) if v is None else v for k, v in weights.items()}
-    found = functional_vector(lattice, terms, modes_at(lattice, batch["x"], ones))
-    x, v, u = batch["x"], batch["potential"], batch["drift"]
+    orders = tuple(2 * m for m in lattice.orders)
+    modes = {}
+    for term in terms:
+        of = np.ones(N) if term.weight.of(batch) is None else np.asarray(term.weight.of(batch))
+        found = direct(orders, lattice.angles(x), of[None] if of.ndim == 1 else of.T)
+        modes[term.weight] = found if of.ndim == 2 else found[0]
+    several = [term for term in terms if term.weight.name == "y"]
+    np.testing.assert_allclose(functional_vector(lattice, several, modes), waves(lattice, x) @ y, rtol=0, atol=1e-11)
     wanted = (
         waves(lattice, x, (1, 0)) @ (u[:, 0] * v)
         + waves(lattice, x, (0, 1)) @ (u[:, 1] * v)
         + 2 * waves(lattice, x, (1, 1)).sum(axis=1)
-        + waves(lattice, x, (0, 0)) @ v
     )
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11)
+    single = [term for term in terms if term not in several]
+    np.testing.assert_allclose(functional_vector(lattice, single, modes), wanted, rtol=0, atol=1e-11)

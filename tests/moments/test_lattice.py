@@ -2,275 +2,237 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import scipy.linalg
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import WeighedLattice
-from daskspectral.kernels import Gaussian, Matern
-from daskspectral.moments import Moments, lattice, modes
-from daskspectral.moments.lattice import dense, solve_modes
+from daskspectral.kernels import Matern
+from daskspectral.moments import lattice, lattice_large, modes
+from daskspectral.moments.lattice import Weighed, dense, solve_modes
+from daskspectral.moments.lattice_large import of_functions
 from daskspectral.moments.modes import MODES, fold_orders
-from daskspectral.operators import (
-    AnisotropicDiffusion,
-    DifferentialOperator,
-    Generator,
-    Laplacian,
-    PartialDerivative,
-    Schroedinger,
-    TangentPropagation,
-)
-from tests.common import assert_close
-from tests.modes.test_mode_sums import NUFFT
+from daskspectral.moments.solution import solve_moments
+from daskspectral.operators import AnisotropicDiffusion, Generator, Laplacian, PartialDerivative, Schroedinger
+from tests.modes.common import waves
+from tests.moments.common import moments_of
 
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((2500, 2))
-BOX = [(-4.5, 4.5)] * 2
-FIELDS = {
+N = 800
+X = RNG.standard_normal((N, 2)).clip(-2.9, 2.9)
+BOX: Any = [(-3.0, 3.0)] * 2
+LATTICE = FourierLattice((3, 4), box=BOX, method="matmul")
+LARGE = FourierLattice((4, 4), box=BOX, method="matmul")
+ROWS = {
+    "x": X,
+    "weight": RNG.uniform(0.5, 2, N),
     "potential": np.sum(X**2, axis=1),
     "well": -10 * np.exp(-np.sum(X**2, axis=1)),
-    "direction": X[:, ::-1].copy(),
     "diffusion": np.eye(2) + X[:, :, None] * X[:, None] / 9,
     "drift": -X @ np.array([[1.0, 0.5], [-0.5, 1.0]]),
 }
+FOLD = RNG.integers(0, 4, N)
+MATERN = Matern(1.5, 1.0)
 OPERATORS = {
     "laplacian": Laplacian(),
-    "schroedinger": Schroedinger(),
     "a well": Schroedinger("well"),
     "diffusion": AnisotropicDiffusion(),
-    "tangents": TangentPropagation(),
-    "differential": DifferentialOperator({((1, 0), (1, 0)): 2.0, ((0, 1), (0, 1)): "potential"}),
-    "second order": DifferentialOperator({((2, 0), (2, 0)): 2.0, ((0, 1), (0, 1)): 1.0}),
     "derivative": PartialDerivative(0),
     "generator": Generator("drift", 1.4),
     "reversible generator": Generator(diffusion=1.4, reversible=True),
 }
-NUMBERS = ("held_out_", "standard_errors_")
+OPTIONS: dict[str, Any] = {"rtol": None, "ridge": 0.0, "compared": True, "count": 5}
 
 
-def fields_of(operator: Any) -> Any:
-    return {name: FIELDS[name] for name in operator.data_fields} or None
+def solved(moments: Any, penalty: float | None = 1.0, orders: Any = None, **options: Any) -> dict[str, Any]:
+    fixed = {**OPTIONS, "kernel": MATERN, "orders": orders, "penalty": penalty}
+    return solve_modes(moments, **(fixed | options))
 
 
-def pair(operator: Any, kernel: Any, basis: FourierLattice, x: Any = X, fields: Any = None, **options: Any) -> Any:
-    """The operator solved from modes, and in the same functions by the sums of their products over the rows."""
-    options = {"n_components": 6, "penalty": 1.0} | options
-    model = dsp.SpectralDecomposition(operator, kernel, basis=basis, **options).fit(x, fields=fields)
-    functions = WeighedLattice(model.basis_, kernel)
-    wanted = dsp.SpectralDecomposition(operator, basis=functions, **options).fit(x, fields=fields)
-    return model, wanted
-
-
-def assert_same_solution(found: Any, wanted: Any, tolerance: float, x: Any = X[:300]) -> None:
-    solver = found.solver_
-    for name in (solver.values, solver.errors, *NUMBERS):
-        one, other = getattr(found, name), getattr(wanted, name)
-        assert one.shape == other.shape
-        np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
-        scale = np.nanmax(np.abs(other), initial=1e-300)
-        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * scale, err_msg=name)
-    assert found.groups_.tolist() == wanted.groups_.tolist()
-    assert found.trusted_ == wanted.trusted_
-    if not np.iscomplexobj(getattr(found, solver.values)):
-        u, v = found.transform(x), wanted.transform(x)
-        np.testing.assert_allclose(
-            u * np.sign(np.sum(u * v, axis=0)), v, rtol=0, atol=1e3 * tolerance * np.abs(v).max()
-        )
-
-
-@pytest.mark.parametrize("name", OPERATORS)
-def test_reduction_is_exact(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "penalty"), [*((name, 1.0) for name in OPERATORS), ("laplacian", 30.0), ("laplacian", None)]
+)
+def test_reduction_is_exact(name: str, penalty: float | None) -> None:
     """Values, error bars and held-out values are those of all functions: what the span leaves out is rounding."""
     operator = OPERATORS[name]
-    m = 3 if name == "derivative" else 4  # its values hang on functions that the data hardly see
-    basis = FourierLattice(m, box=BOX, method="matmul")
-    found, wanted = pair(operator, Matern(1.5, 1.0), basis, fields=fields_of(operator))
-    assert_same_solution(found, wanted, 1e-8)
-    assert type(found.rank_) is type(wanted.rank_)
+    found = solved(moments_of(LATTICE, ROWS, FOLD, operator), penalty)
+    functions = WeighedLattice(LATTICE, MATERN)
+    every = moments_of(functions, ROWS, FOLD, operator)
+    wanted = solve_moments(every, min_support=0.0, penalty=penalty, **OPTIONS)
+    solver = operator.solver
+    for key in (solver.values, solver.errors, "held_out_", "standard_errors_", "function_errors_"):
+        size = np.nanmax(np.abs(wanted[key]), initial=1e-300)
+        np.testing.assert_allclose(found[key], wanted[key], rtol=0, atol=1e-6 * size, err_msg=key)
+    assert found["groups_"].tolist() == wanted["groups_"].tolist()
+    for key in solver.functions:
+        u = waves(LATTICE, X[:50]).T @ found[key]
+        v = waves(LATTICE, X[:50]).T @ (np.sqrt(functions.weights)[:, None] * wanted[key])
+        factor = np.sum(u.conj() * v, axis=0) / np.sum(np.abs(u) ** 2, axis=0)
+        np.testing.assert_allclose(np.abs(factor), 1, atol=1e-5)
+        np.testing.assert_allclose(u * factor, v, rtol=0, atol=1e-4 * np.abs(v).max())
+    first, w = waves(LATTICE, X) @ ROWS["weight"], ROWS["weight"]
+    squares = waves(LATTICE, X) ** 2 @ w
+    support = first**2 / squares / w.sum() * max(w.sum(), w.sum() ** 2 / np.sum(w**2))
+    np.testing.assert_allclose(found["support_"], support, rtol=1e-7, atol=1e-7)
+    rank = wanted["rank_"]
+    assert found["rank_"] == (rank if penalty is None else (63, 63) if isinstance(rank, tuple) else 63)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(2.0), Matern(1.5, 0.7)])
-@pytest.mark.parametrize("penalty", [0.1, 10.0])
-def test_reduction_for_other_priors(kernel: Any, penalty: float) -> None:
-    found, wanted = pair(Laplacian(), kernel, FourierLattice(5, box=BOX, method="matmul"), penalty=penalty)
-    assert_same_solution(found, wanted, 1e-6)
+@pytest.mark.parametrize("name", ["laplacian", "a well", "generator", "derivative"])
+def test_the_leading_functions(name: str) -> None:
+    """Those of largest v.A v / v.(A + t B) v, orthonormal; t is of the last value that the lower functions have."""
+    moments = moments_of(LATTICE, ROWS, FOLD, OPERATORS[name])
+    weighed = Weighed.of(moments, MATERN)
+    scale, w = np.sqrt(weighed.basis.weights), ROWS["weight"] / ROWS["weight"].sum()
+    phi = scale[:, None] * waves(LATTICE, X)
+    a = phi * w @ phi.T
+    slopes = [scale[:, None] * waves(LATTICE, X, unit) for unit in ((1, 0), (0, 1))]
+    b = sum(s * w @ s.T for s in slopes) * (0.98 if name == "generator" else 1.0)
+    if name == "a well":
+        b = b + phi * (w * ROWS["well"]) @ phi.T
+    if name == "derivative":
+        frequencies = LATTICE.frequencies * scale[:, None]
+        b = frequencies @ frequencies.T
+    np.testing.assert_allclose(weighed.energy(), b, atol=1e-10)
+    squares = scale**2 @ np.sum(LATTICE.frequencies**2, axis=1)  # of gradients, in the mean over the prior
+    kappa = {"generator": 0.98 * squares, "derivative": np.trace(b)}.get(name, squares)
+    assert weighed.roughness(b) == pytest.approx(kappa)
+    b[np.arange(1, 63), np.arange(1, 63)] += 2.0 * kappa / max(N, weighed.rows)
+    null = name != "a well"
+    first = a[0] / np.sqrt(a[0, 0]) if null else np.zeros(63)
+    rest = slice(1, None) if null else slice(None)
+    inner = (a - np.outer(first, first))[rest, rest]
+    last = np.sort(scipy.linalg.eigvals(b, a).real)[5]
+    t = 1 / max(last, 1e-3 * np.trace(b[rest, rest]) / np.trace(inner))
+    outer, shifts = inner + t * b[rest, rest], 0  # which is shifted by 1, 2, 4, ... times the Gram matrix
+    while scipy.linalg.eigvalsh(outer)[0] < 0:
+        shifts += 1
+        outer = (1 + 2 ** (shifts - 1)) * inner + t * b[rest, rest]
+    vectors = scipy.linalg.eigh(inner, outer)[1]
+    assert (shifts > 0) == (name == "a well")
+    span, rank = weighed.leading(2.0, 6, 10)
+    assert (span.shape, rank) == ((63, 10 + null), 63)
+    np.testing.assert_allclose(span.T @ span, np.eye(10 + null), atol=1e-9)
+    wanted = np.linalg.qr(vectors[:, -10:])[0]
+    found = span[1:, 1:] if null else span
+    np.testing.assert_allclose(np.linalg.svd(found.T @ wanted, compute_uv=False), 1, atol=1e-4)
 
 
-@pytest.mark.parametrize("d", [1, 3])
-def test_reduction_in_other_dimensions(d: int) -> None:
-    x = np.random.default_rng(1).uniform(-4, 4, (2000, d))
-    basis = FourierLattice({1: 15, 3: 2}[d], box=[(-5, 5)] * d, method="matmul")
-    assert_same_solution(*pair(Laplacian(), Matern(1.5, 1.0), basis, x), 1e-7, x[:200])
-
-
-@pytest.mark.parametrize("options", [{"solver": "cut"}, {"ridge": 1e-3}, {"folds": "blocks"}, {"folds": 3}], ids=str)
-def test_reduction_with_options(options: dict[str, Any]) -> None:
-    basis = FourierLattice(3, box=BOX, method="matmul")
-    assert_same_solution(*pair(Laplacian(), Matern(1.5, 1.5), basis, **options), 1e-7)
-
-
-def test_more_functions_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """120 of 361 functions hold the answer to far below its errors."""
-    monkeypatch.setattr(lattice, "SPAN", 120)
-    basis = FourierLattice(9, box=BOX, method="matmul")
-    found, wanted = pair(Laplacian(), Matern(1.5, 1.5), basis, penalty=1.0)
-    np.testing.assert_allclose(found.eigenvalues_, wanted.eigenvalues_, atol=1e-9)
-    assert (np.abs(found.held_out_ - wanted.held_out_)[:3] < wanted.standard_errors_[:3] + 1e-9).all()
-
-
-def test_the_nonuniform_transform_changes_no_digit_that_counts() -> None:
-    pytest.importorskip("finufft", reason="finufft is not installed")
-    exact, quick = (
-        dsp.SpectralDecomposition(
-            kernel=Matern(1.5, 1.5), basis=FourierLattice(5, box=BOX, method=method), penalty=1.0, n_components=6
-        ).fit(X)
-        for method in ("matmul", "nufft")
-    )
-    np.testing.assert_allclose(quick.eigenvalues_, exact.eigenvalues_, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(quick.standard_errors_, exact.standard_errors_, rtol=1e-3, atol=1e-9)
-
-
-# folds
-
-
-def modes_of(moments: Moments) -> dict[str, Any]:
-    return {name: values for name, values in moments.arrays.items() if name.startswith(MODES)}
-
-
-def test_folds_add_up_to_the_whole() -> None:
-    model = dsp.SpectralDecomposition(Schroedinger(), basis=FourierLattice(4, box=BOX), n_components=3)
-    moments = model.fit(X, fields={"potential": FIELDS["potential"]}).moments_
-    assert moments.folds is not None
-    assert len(modes_of(moments)) == 2
-    for name, values in modes_of(moments).items():
-        assert values.shape == (17, 17)
-        assert values.dtype == np.complex128
-        np.testing.assert_allclose(moments.folds.arrays[name].sum(axis=0), values, atol=1e-9)
-    assert moments.folds.count.sum() == len(X)
+def test_rows_that_fill_no_part_of_the_box() -> None:
+    """Of equal rows there is the constant; of few rows as many functions, none with a value below 0."""
+    for n in (1, 3, 20):
+        rows = {"x": X[:n].repeat(40 // n, axis=0)}
+        moments = moments_of(LATTICE, rows, np.zeros(len(rows["x"]), dtype=int))
+        with pytest.warns(dsp.RankWarning) if n < 5 else np.errstate():
+            found = solved(replace(moments, folds=None))
+        assert found["rank_"] == n
+        assert len(found["eigenvalues_"]) == min(n, 5)
+        assert found["eigenvalues_"].min() > -1e-12
 
 
 def test_folds_of_many_functions_keep_the_lower_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are the middle of the modes, and the full set is kept once."""
-    options = {"kernel": Matern(1.5, 1.5), "penalty": 1.0, "n_components": 4}
-    basis = FourierLattice(5, box=BOX, method="matmul")
-    full = dsp.SpectralDecomposition(basis=basis, **options).fit(X)
-    monkeypatch.setattr(modes, "MOST_BY_FOLD", 50)
-    assert fold_orders(full.basis_) == (3, 3)
-    model = dsp.SpectralDecomposition(basis=basis, **options).fit(X)
-    (name,) = modes_of(model.moments_)
-    np.testing.assert_allclose(model.moments_.arrays[name], full.moments_.arrays[name], rtol=0, atol=1e-9)
-    few, many = model.moments_.folds.arrays[name], full.moments_.folds.arrays[name]
-    assert few.shape == (10, 13, 13)
-    np.testing.assert_array_equal(few, many[:, 4:-4, 4:-4])
+    options: dict[str, Any] = {"kernel": MATERN, "penalty": 1.0, "n_components": 4}
+    model = dsp.SpectralDecomposition(basis=LATTICE, **options)
+    full = model.fit(X).moments_
+    monkeypatch.setattr(modes, "MOST_BY_FOLD", 30)
+    assert fold_orders(LATTICE) == (2, 2)
+    found = model.fit(X).moments_
+    (name,) = [key for key in found.arrays if key.startswith(MODES)]
+    np.testing.assert_allclose(found.arrays[name], full.arrays[name], rtol=0, atol=1e-9)
+    assert found.folds is not None
+    assert full.folds is not None
+    np.testing.assert_array_equal(found.folds.arrays[name], full.folds.arrays[name][:, 2:-2, 4:-4])
     # error bars are those of as many functions as the folds have modes for
-    np.testing.assert_allclose(model.eigenvalues_, full.eigenvalues_, atol=1e-9)
-    np.testing.assert_allclose(model.held_out_[:3], full.held_out_[:3], rtol=0.05, atol=1e-9)
-    np.testing.assert_allclose(model.standard_errors_[:3], full.standard_errors_[:3], rtol=0.2, atol=1e-9)
-
-
-def test_a_group_of_rows_may_be_empty() -> None:
-    """Labels of which one has no row inside the box, and tasks without rows."""
-    x = np.concatenate([X, np.full((20, 2), 9.0)])
-    labels = np.concatenate([np.arange(len(X)) % 5, np.full(20, 5)])
-    basis = FourierLattice(3, box=BOX)
-    model = dsp.SpectralDecomposition(kernel=Matern(1.5, 1.5), basis=basis, folds=labels, n_components=3).fit(x)
-    assert model.moments_.count == len(X)
-    assert model.moments_.folds.count.tolist() == [500] * 5 + [0]
-    again = dsp.SpectralDecomposition(kernel=Matern(1.5, 1.5), basis=basis, folds=labels[: len(X)], n_components=3)
-    np.testing.assert_allclose(model.eigenvalues_, again.fit(X).eigenvalues_, atol=1e-9)
-
-
-# additivity
-
-
-@settings(deadline=None, max_examples=8)
-@given(cut=st.integers(50, len(X) - 50), method=st.sampled_from(["matmul", None]))
-def test_moments_of_two_parts_are_those_of_the_whole(cut: int, method: Any) -> None:
-    model = dsp.SpectralDecomposition(
-        kernel=Matern(1.5, 1.5),
-        basis=FourierLattice(3, box=BOX, method=method),
-        folds=None,
-        penalty=1.0,
-        n_components=3,
-    )
-    whole = model.fit(X).moments_
-    added = model.fit(X[:cut]).moments_ + model.fit(X[cut:]).moments_
-    assert_close(modes_of(added), modes_of(whole), 1e-13, dtype=complex)
-    assert (added.count, added.weight, added.rows) == (whole.count, whole.weight, whole.rows)
-
-
-def test_moments_of_other_boxes_do_not_add() -> None:
-    one = dsp.SpectralDecomposition(basis=FourierLattice(2, box=BOX), n_components=2).fit(X).moments_
-    other = dsp.SpectralDecomposition(basis=FourierLattice(2, box=[(-5, 5)] * 2), n_components=2).fit(X).moments_
-    with pytest.raises(ValueError, match=r"box=\(\(-4.5, 4.5\), .*\) and box=\(\(-5.0, 5.0\).*FourierLattice\(m, box="):
-        _ = one + other
-    more = dsp.SpectralDecomposition(basis=FourierLattice(3, box=BOX), n_components=2).fit(X).moments_
-    with pytest.raises(ValueError, match=r"m=\(2, 2\) and m=\(3, 3\)"):
-        _ = one + more
-    scaled = dsp.SpectralDecomposition(basis=FourierLattice(2, box=BOX), n_components=2, standardize=True).fit(X)
-    with pytest.raises(ValueError, match="different preparations of the columns"):
-        _ = one + scaled.moments_
-
-
-# what is written out, and what is too much
-
-
-def test_dense_moments_are_matrices() -> None:
-    model = dsp.SpectralDecomposition(basis=FourierLattice(3, box=BOX), n_components=3).fit(X)
-    found = dense(model.moments_)
-    values = model.basis_.values(X)
-    np.testing.assert_allclose(found.mean("gram"), values @ values.T / len(X), atol=1e-8)
-    np.testing.assert_allclose(found.mean("first"), values.mean(axis=1), atol=1e-8)
-    many = replace(model.moments_, basis=FourierLattice(40, box=BOX))
-    with pytest.raises(ValueError, match="the matrices of 6561 functions are too large"):
-        dense(many)
-
-
-@pytest.mark.parametrize("method", ["matmul", NUFFT])
-@pytest.mark.parametrize("n", [2, 5, 20, 60])
-def test_few_rows_have_as_many_functions(n: int, method: str) -> None:
-    """No function is made of rounding, or of the errors of the transform: none has a value below 0."""
-    basis = FourierLattice((5, 4), box=BOX, method=method)
-    options: dict[str, Any] = {"kernel": Matern(1.5, 1.5), "penalty": 1.0, "folds": None}
-    with pytest.warns(dsp.RankWarning) if n < 3 else nullcontext():
-        model = dsp.SpectralDecomposition(basis=basis, n_components=3, **options).fit(X[:n])
-    assert model.rank_ <= n
-    assert len(model.eigenvalues_) == min(n, 3)
-    assert model.eigenvalues_.min() > -1e-12
-    assert (model.residuals_ < 1e-6).all()
-
-
-def test_equal_rows_leave_the_constant() -> None:
-    with pytest.warns(dsp.RankWarning):
-        model = dsp.SpectralDecomposition(basis=FourierLattice(3, box=BOX), n_components=2).fit(np.ones((150, 2)))
-    assert model.eigenvalues_.tolist() == [0.0]
-    np.testing.assert_allclose(np.abs(model.transform(X[:5])), 1, atol=1e-9)
-
-
-def test_weights_that_sum_to_zero() -> None:
-    model = dsp.SpectralDecomposition(basis=FourierLattice(2, box=BOX), n_components=2)
-    with pytest.raises(ValueError, match="the total sample weight is 0; some row needs a weight above zero"):
-        model.fit(X, sample_weight=np.zeros(len(X)))
+    wanted = solved(full, count=4)
+    np.testing.assert_allclose(model.eigenvalues_, wanted["eigenvalues_"], atol=1e-9)
+    np.testing.assert_allclose(model.held_out_[:3], wanted["held_out_"][:3], rtol=0.05, atol=1e-9)
 
 
 def test_a_solution_for_lower_frequencies_is_that_of_a_smaller_lattice() -> None:
-    options: dict[str, Any] = {"kernel": Matern(1.5, 1.5), "penalty": 1.0, "n_components": 4}
-    box = FourierLattice((5, 4), box=BOX, margin=0.2, method="matmul")
-    model = dsp.SpectralDecomposition(basis=box, **options).fit(X)
-    small = dsp.SpectralDecomposition(
-        basis=FourierLattice((2, 3), box=BOX, margin=0.2, method="matmul"), **options
-    ).fit(X)
-    keywords: dict[str, Any] = {"rtol": None, "ridge": 0.0, "compared": False, "count": 4}
-    found = solve_modes(model.moments_, kernel=Matern(1.5, 1.5), orders=(2, 3), penalty=1.0, **keywords)
-    np.testing.assert_allclose(found["eigenvalues_"], small.eigenvalues_, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found["held_out_"], small.held_out_, rtol=1e-7, atol=1e-12)
-    places = model.basis_.places(small.basis_)
-    np.testing.assert_allclose(np.abs(found["coefficients_"][places]), np.abs(small.coefficients_), atol=1e-7)
-    assert not np.delete(found["coefficients_"], places, axis=0).any()
+    lower = LATTICE.truncated((2, 3))
+    found = solved(moments_of(LATTICE, ROWS, FOLD), orders=(2, 3))
+    small = solved(moments_of(lower, ROWS, FOLD))
+    places = LATTICE.places(lower)
+    for name in ("eigenvalues_", "held_out_", "approximation_"):
+        np.testing.assert_allclose(found[name], small[name], rtol=1e-7, atol=1e-10)
+    for name in ("coefficients_", "support_"):
+        np.testing.assert_allclose(np.abs(found[name][places]), np.abs(small[name]), atol=1e-6)
+        assert not np.delete(found[name], places, axis=0).any()
+
+
+def test_what_half_of_the_frequencies_change() -> None:
+    """The approximation is the difference of values on rows held out."""
+    moments = moments_of(LATTICE, ROWS, FOLD)
+    whole, half = solved(moments), solved(moments, orders=(1, 2))
+    wanted = np.abs(whole["held_out_"] - half["held_out_"])
+    np.testing.assert_allclose(whole["approximation_"], wanted, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["laplacian", "reversible generator"])
+def test_products_give_what_matrices_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values and functions of all frequencies, with the relative errors of fewer."""
+    moments = moments_of(LARGE, ROWS, FOLD, OPERATORS[name])
+    small, few = solved(moments), solved(moments, orders=(3, 3))
+    monkeypatch.setattr(lattice, "DENSE", 60)
+    monkeypatch.setattr(lattice_large, "COARSE", 60)
+    monkeypatch.setattr(lattice_large, "TOLERANCE", 1e-9)
+    large = solved(moments)
+    assert large["status_"].startswith("5 of the 5 values wanted")
+    assert large["status_"].endswith("error bars of 49 functions")
+    assert large["rank_"] == 81
+    values, size = small["eigenvalues_"], np.abs(small["eigenvalues_"]).max()
+    np.testing.assert_allclose(large["eigenvalues_"], values, atol=1e-6 * size)
+    u, v = (waves(LARGE, X).T @ found["coefficients_"] for found in (large, small))
+    assert np.abs(np.sum(u * v * ROWS["weight"][:, None], axis=0)).min() > 0.98 * ROWS["weight"].sum()
+    np.testing.assert_allclose(large["support_"], small["support_"], rtol=1e-6, atol=1e-6)
+    base = few["eigenvalues_"]
+    ratio = np.divide(values, base, out=np.ones(5), where=np.abs(base) > 1e-9)
+    for key in ("standard_errors_", "held_out_", "approximation_"):
+        np.testing.assert_allclose(large[key], few[key] * ratio, atol=1e-5 * size, err_msg=key)
+    errors = few["eigenvalue_errors_"] * ratio[:, None]
+    np.testing.assert_allclose(large["eigenvalue_errors_"], errors, atol=1e-5 * size)
+    assert large["groups_"].tolist() == few["groups_"].tolist()
+    np.testing.assert_array_equal(large["function_errors_"], few["function_errors_"])
+
+
+def test_what_needs_matrices_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lattice, "DENSE", 62)
+    monkeypatch.setattr(lattice_large, "COARSE", 40)
+    with pytest.raises(ValueError, match="63 functions are too large: lower m"):
+        solved(moments_of(LATTICE, ROWS, FOLD, OPERATORS["generator"]))
+    with pytest.raises(ValueError, match="the matrices of 63 functions are too large to be written out"):
+        dense(moments_of(LATTICE, ROWS, FOLD))
+    monkeypatch.setattr(lattice, "CUT_SIZE", 62)
+    with pytest.raises(ValueError, match="takes all 63 functions of the lattice, and up to 62"):
+        solved(moments_of(LATTICE, ROWS, FOLD), None)
+
+
+def test_dense_moments_are_matrices() -> None:
+    moments = moments_of(LATTICE, ROWS, FOLD)
+    found, phi, w = dense(moments), waves(LATTICE, X), ROWS["weight"]
+    np.testing.assert_allclose(found.arrays["gram"], phi * w @ phi.T, atol=1e-8)
+    np.testing.assert_allclose(found.arrays["first"], phi @ w, atol=1e-8)
+    functions = RNG.standard_normal((63, 2))
+    some = of_functions(moments, LATTICE, functions)
+    for name in ("gram", "form"):
+        np.testing.assert_allclose(some.arrays[name], functions.T @ found.arrays[name] @ functions, rtol=1e-9)
+
+
+def test_rows_outside_the_box_are_told_and_labels_may_have_none_inside() -> None:
+    x = np.concatenate([X, np.full((20, 2), 9.0)])
+    labels = np.concatenate([np.arange(N) % 5, np.full(20, 5)])
+    model = dsp.SpectralDecomposition(kernel=MATERN, basis=FourierLattice(3, box=BOX, outside=0.1), folds=labels)
+    model.set_params(n_components=3, penalty=1.0).fit(x)
+    assert (model.moments_.count, model.moments_.folds.count.tolist()) == (N, [160] * 5 + [0])
+    assert "20 of 820 rows lie outside the box" in model.status_
+    again = dsp.SpectralDecomposition(kernel=MATERN, basis=FourierLattice(3, box=BOX), n_components=3, penalty=1.0)
+    np.testing.assert_allclose(model.eigenvalues_, again.fit(X).eigenvalues_, atol=1e-9)
+    other = dsp.SpectralDecomposition(kernel=MATERN, basis=FourierLattice(3, box=[(-4, 4)] * 2), n_components=3)
+    with pytest.raises(ValueError, match=r"box=\(\(-3.0, 3.0\), .*\) and box=\(\(-4.0, 4.0\)"):
+        again.moments_ + other.set_params(penalty=1.0).fit(X).moments_

@@ -1,4 +1,6 @@
-"""Several bases in one pass, folds kept apart: the seam that model selection and error bars stand on."""
+"""What a task measures and sums: against the rows, for one basis or several, and in single precision."""
+
+from __future__ import annotations
 
 import pickle
 from typing import Any
@@ -6,116 +8,128 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.basis import Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, MonomialBasis
 from daskspectral.data.source import open_source
 from daskspectral.engine import Run, plan_run
 from daskspectral.forms import first_moment, gram
-from daskspectral.kernels import Exponential, Gaussian, Matern, Polynomial
-from daskspectral.manifolds import Sphere
-from daskspectral.moments import Measure, MeasureMany
+from daskspectral.kernels import Exponential, Gaussian
+from daskspectral.moments import NUMBER, Measure, MeasureMany, block_rows
+from daskspectral.moments.dealing import Groups, Hashed
+from daskspectral.moments.folds import COUNT, WEIGHT, name_in
+from daskspectral.moments.order import ORDER, Runs
+from daskspectral.moments.patterns import MEASURED
+from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian
+from daskspectral.passes.sums import measure_of
 
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((700, 3))
-X /= np.linalg.norm(X, axis=1)[:, None]
-Y = X[:20].copy()
-WEIGHT = RNG.uniform(0.5, 2, len(X))
-FOLD = RNG.integers(0, 4, len(X))
+N = 5000
+X, W = RNG.standard_normal((N, 2)), RNG.uniform(0.5, 2, N)
+LAPLACIAN = Laplacian()
+QUADRATIC = MonomialBasis(2, 2)
+PHI = QUADRATIC.values(X)
 
 
-def measures() -> dict[str, Measure]:
-    plain, tangential = Laplacian(), Laplacian(Sphere(3))
-    narrow, wide = LandmarkBasis(Gaussian(0.7), Y), LandmarkBasis(Gaussian(1.4), Y)
-    rough = Concatenated((ConstantBasis(3), LandmarkBasis(Exponential(1.0), Y)))
-    other = LandmarkBasis(Matern(2.5, 1.0), X[30:60].copy())
-    dot = LandmarkBasis(Polynomial(2), Y)
-    return {
-        "narrow": Measure(narrow, narrow, plain.forms, {"first": first_moment}, plain),
-        "wide": Measure(wide, wide, plain.forms, operator=plain),
-        "rough": Measure(rough, rough, plain.forms, operator=plain),
-        "tangential": Measure(wide, wide, tangential.forms, operator=tangential),
-        "other": Measure(other, other, plain.forms, operator=plain, rows=64),
-        "dot": Measure(dot, dot, plain.forms, operator=plain),
+def measure(**changes: Any) -> Measure:
+    functionals = {"first": first_moment, **MEASURED}
+    return Measure(QUADRATIC, QUADRATIC, LAPLACIAN.forms, functionals, LAPLACIAN, **changes)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("gathers", [False, True])
+def test_the_sums_of_a_task(weighted: bool, gathers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By group, in batches of any length; on an accelerator rows of a group wait until they fill blocks."""
+    monkeypatch.setattr(Measure, "gathers", gathers)
+    sizes: list[int] = []
+    blocks = Measure.blocks
+
+    def counted(own: Measure, batch: Any, arena: Any) -> Any:
+        sizes.append(len(batch["x"]))
+        return blocks(own, batch, arena)
+
+    monkeypatch.setattr(Measure, "blocks", counted)
+    rows = {"x": X, NUMBER: np.arange(N)} | ({"weight": W} if weighted else {})
+    w = W if weighted else np.ones(N)
+    task = SumTask(measure(rows=64), LAPLACIAN, groups=Groups(Hashed(3)), runs=Runs.of(QUADRATIC, N))
+    batches = [{k: v[a:b] for k, v in rows.items()} for a, b in ((0, 10), (10, 10), (10, 700), (700, N))]
+    found, fold = task(batches), Hashed(3).of(rows)
+    np.testing.assert_allclose(found[WEIGHT], np.bincount(fold, w))
+    np.testing.assert_array_equal(found[COUNT], np.bincount(fold))
+    for g in range(3):
+        phi, own = PHI[:, fold == g], w[fold == g]
+        np.testing.assert_allclose(found[name_in(g, "gram")], phi * own @ phi.T, rtol=1e-10)
+        np.testing.assert_allclose(found[name_in(g, "first")], phi @ own, rtol=1e-9)
+    for name, wanted in (("points", PHI * w @ X), ("point sums", w @ X), ("point squares", w @ X**2)):
+        np.testing.assert_allclose(found[name_in("all", name)], wanted, rtol=1e-9, atol=1e-9)
+    assert found[ORDER][0, 0] == N
+    assert {size % 64 for size in sizes} <= {0, *(int(n) % 64 for n in np.bincount(fold))}  # the last ones are shorter
+    sizes.clear()
+    whole = SumTask(measure(rows=64), LAPLACIAN)(batches)
+    np.testing.assert_allclose(whole["gram"], PHI * w @ PHI.T, rtol=1e-10)
+    assert sizes == ([640, 4352, 8] if gathers else [10, 0, 690, 4300])
+
+
+def test_beside_modes_two_long_runs_of_a_batch_tell_enough() -> None:
+    lattice = FourierLattice(1, box=[(-5, 5)] * 2, method="matmul")
+    for length, wanted in ((512, 1024), (511, N)):
+        runs = Runs(length, np.array([0]), np.zeros(1))
+        found = SumTask(measure_of(lattice, None, LAPLACIAN, "float64"), LAPLACIAN, runs=runs)([{"x": X}])
+        assert found[ORDER][0, 0] == wanted
+
+
+def test_single_precision_holds_weights_of_any_size() -> None:
+    """In units of a power of two, where their roots are far from 1."""
+    for unit in (1e-30, 1e-12, 1.0, 1e30):
+        found = measure(dtype="float32", rows=64)([{"x": X[:200], "weight": unit * W[:200]}])
+        wanted = unit * (PHI[:, :200] * W[:200] @ PHI[:, :200].T)
+        np.testing.assert_allclose(found["gram"], wanted, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_block_rows_depend_on_the_basis_alone() -> None:
+    assert [block_rows(p) for p in (1, 128, 129, 384, 385, 4000)] == [2048, 2048, 1024, 1024, 2048, 2048]
+
+
+def test_several_bases_in_one_pass_with_folds_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    landmarks, fold = X[:20].copy(), RNG.integers(0, 3, N)
+    bases = {
+        "narrow": LandmarkBasis(Gaussian(0.7), landmarks),
+        "rough": Concatenated((ConstantBasis(2), LandmarkBasis(Exponential(1.0), landmarks))),
     }
-
-
-def test_one_pass_over_many_bases_is_each_alone() -> None:
-    many = pickle.loads(pickle.dumps(MeasureMany(measures())))
-    together = many([{"x": X[:300], "weight": WEIGHT[:300]}, {"x": X[300:], "weight": WEIGHT[300:]}])
-    for name, measure in measures().items():
-        alone = measure([{"x": X, "weight": WEIGHT}])
-        for key, value in alone.items():
-            np.testing.assert_allclose(together[f"{name}/{key}"], value, rtol=1e-11, atol=1e-11 * np.abs(value).max())
-
-
-@pytest.mark.parametrize("splits", [1, 7])
-def test_folds_are_kept_apart_through_the_engine(splits: int) -> None:
-    source = open_source(X, weight=WEIGHT, fold=FOLD)
-    plan = plan_run(np.linspace(0, len(X), splits + 1).astype(int), flops_per_row=1e9, row_bytes=24)
-    total = Run(source, plan).reduce(MeasureMany(measures(), folds=4))
-    for fold in range(4):
-        rows = fold == FOLD
-        assert total.sums["fold/count"][fold] == rows.sum()
-        np.testing.assert_allclose(total.sums["fold/weight"][fold], WEIGHT[rows].sum(), rtol=1e-13)
-        for name, measure in measures().items():
-            for key, value in measure([{"x": X[rows], "weight": WEIGHT[rows]}]).items():
-                got = total.sums[f"{name}/{fold}/{key}"]
-                np.testing.assert_allclose(got, value, rtol=1e-11, atol=1e-11 * np.abs(value).max())
-
-
-def test_a_fold_without_rows_in_a_range_adds_nothing() -> None:
-    fold = np.repeat([0, 1], [400, 300])
-    source = open_source(X, fold=fold)
-    plan = plan_run(np.array([0, 200, 400, 700]), flops_per_row=1e9, row_bytes=24)
-    total = Run(source, plan).reduce(MeasureMany({"wide": measures()["wide"]}, folds=2))
-    for k in range(2):
-        expected = measures()["wide"]([{"x": X[fold == k]}])["form"]
-        np.testing.assert_allclose(total.sums[f"wide/{k}/form"], expected, rtol=1e-12, atol=1e-10)
-
-
-def test_distances_to_shared_landmarks_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    products = []
-    matmul = np.matmul
+    measures = {name: Measure(b, b, {"gram": gram}, {"first": first_moment}, LAPLACIAN) for name, b in bases.items()}
+    many = pickle.loads(pickle.dumps(MeasureMany(measures, folds=4)))
+    plan = plan_run(np.array([0, 2000, N]), flops_per_row=1e9, row_bytes=24)
+    total = Run(open_source(X, weight=W, fold=fold), plan).reduce(many)
+    assert total.sums["fold/count"].tolist() == [*np.bincount(fold).tolist(), 0]
+    np.testing.assert_allclose(total.sums["fold/weight"], [*np.bincount(fold, W), 0])
+    for k in range(4):
+        for name, basis in bases.items():
+            phi, own = basis.values(X[fold == k]), W[fold == k]
+            if k == 3:
+                assert f"{name}/3/gram" not in total.sums
+            else:
+                np.testing.assert_allclose(total.sums[f"{name}/{k}/gram"], phi * own @ phi.T, rtol=1e-9)
+                np.testing.assert_allclose(total.sums[f"{name}/{k}/first"], phi @ own, rtol=1e-9)
+    products, matmul = [], np.matmul
     monkeypatch.setattr(np, "matmul", lambda a, b, **kw: products.append(a.shape) or matmul(a, b, **kw))
-    MeasureMany({k: v for k, v in measures().items() if k in {"narrow", "wide", "rough"}})([{"x": X}])
-    assert products.count((20, 5)) == 1  # [-2 y, |y|^2, 1] against the points, for three kernels
-
-
-def test_a_fold_without_rows_sends_nothing() -> None:
-    fold = np.where(FOLD == 2, 0, FOLD)
-    sums = MeasureMany(measures(), folds=4)([{"x": X, "weight": WEIGHT, "fold": fold}])
-    assert sums["fold/count"][2] == 0
-    for name, measure in measures().items():
-        for key, value in measure([{"x": X, "weight": WEIGHT}]).items():
-            assert f"{name}/2/{key}" not in sums
-            total = np.sum([sums[f"{name}/{k}/{key}"] for k in (0, 1, 3)], axis=0)
-            np.testing.assert_allclose(total, value, rtol=1e-11, atol=1e-11 * np.abs(value).max())
+    MeasureMany(measures)([{"x": X[:700]}])
+    assert products.count((20, 4)) == 1  # [-2 y, |y|^2, 1] against the points, for both kernels
 
 
 @pytest.mark.parametrize(
     ("fold", "message"),
     [
-        (np.where(FOLD == 2, 4, FOLD), r"0 to 3; one row has 4"),
-        (FOLD - 1, r"one row has -1"),
-        (FOLD + 0.5, r"one row has \d\.5"),
+        (np.full(N, 4), r"0 to 3; one row has 4"),
+        (np.full(N, -1), r"one row has -1"),
+        (np.full(N, 0.5), r"one row has 0\.5"),
         (None, r"a field `fold` of the rows, and the data have \['x'\]"),
     ],
 )
-def test_rows_of_no_fold_are_an_error(fold: np.ndarray | None, message: str) -> None:
-    source = open_source(X, fold=fold)
-    plan = plan_run(np.array([0, len(X)]), flops_per_row=1e9, row_bytes=24)
+def test_rows_of_no_fold_are_an_error(fold: Any, message: str) -> None:
+    fields = {"x": X} if fold is None else {"x": X, "fold": fold}
     with pytest.raises(ValueError, match=message):
-        Run(source, plan).reduce(MeasureMany(measures(), folds=4))
-
-
-def test_what_cannot_be_measured_together_is_refused() -> None:
-    plane = LandmarkBasis(Gaussian(1.0), Y[:, :2])
+        MeasureMany({"a": measure()}, folds=4)([fields])
     with pytest.raises(ValueError, match="needs one measure at least"):
         MeasureMany({})
-    with pytest.raises(ValueError, match=r"same variables; they have .*'flat': 2"):
-        MeasureMany({**measures(), "flat": Measure(plane, plane, Laplacian().forms)})
-    with pytest.raises(ValueError, match=r"1 or more; it is 0"):
-        MeasureMany(measures(), folds=0)
 
 
 def test_a_flag_that_blas_sets_for_finite_products_is_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +139,8 @@ def test_a_flag_that_blas_sets_for_finite_products_is_no_warning(monkeypatch: py
         np.subtract(np.inf, np.inf)
         return multiply(*args, **kwargs)
 
-    basis, x = LandmarkBasis(Gaussian(), np.zeros((1, 2))), np.ones((5, 2))
-    wanted = Measure(basis, basis, {"gram": gram})([{"x": x}])["gram"]
+    wanted = measure()([{"x": X}])["gram"]
     monkeypatch.setattr(np, "matmul", flagged)
     with pytest.warns(RuntimeWarning, match="invalid value"):
-        np.matmul(x, x.T)
-    np.testing.assert_array_equal(Measure(basis, basis, {"gram": gram})([{"x": x}])["gram"], wanted)
+        np.matmul(X.T, X)
+    np.testing.assert_array_equal(measure()([{"x": X}])["gram"], wanted)

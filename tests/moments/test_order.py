@@ -2,100 +2,86 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.signal import lfilter
 from scipy.stats import f_oneway
 
-import daskspectral as dsp
-from daskspectral.moments.order import OrderStatistic, Runs, RunSums, order_of
+from daskspectral.basis import Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, MonomialBasis
+from daskspectral.kernels import Gaussian
+from daskspectral.moments import Moments
+from daskspectral.moments.order import Runs, RunSums, correlation_time, order_of, share_between_tasks
+from daskspectral.operators import Laplacian, Transfer
 
 RNG = np.random.default_rng(5)
+X = RNG.standard_normal((1000, 2)) * [1.0, 30.0] + [5.0, 1e5]
+RUNS = Runs(64, np.array([0, 1]), np.array([4.0, 1e5]))
+Z = np.column_stack([X - RUNS.centre, (X - RUNS.centre) ** 2])
 
 
-def statistic(x: Any, **changes: Any) -> OrderStatistic:
-    kernel = dsp.kernels.Gaussian(float(np.std(x)))
-    model = dsp.SpectralDecomposition(kernel=kernel, n_landmarks=10, n_components=2, random_state=0, **changes)
-    return order_of(model.fit(x).moments_)
+def moments(order: Any, operator: Any = None) -> Moments:
+    return Moments({}, 1000.0, 1000, MonomialBasis(2, 1), operator or Laplacian(), order=order)
 
 
 def test_the_sums_are_an_analysis_of_variance() -> None:
-    x = RNG.standard_normal((1000, 2)) * [1.0, 30.0] + [5.0, 1e5]
-    runs = Runs(64, np.array([0, 1]), np.array([4.0, 1e5]))
-    sums = RunSums(runs)
-    for part in np.split(x, [3, 100, 101, 700]):
+    sums = RunSums(RUNS)
+    assert sums.length == 64
+    for part in np.split(X, [3, 100, 101, 700]):
         sums.add(part)
     rows, count, tasks, total, *_, of_tasks = sums.result()
-    z = np.column_stack([x - runs.centre, (x - runs.centre) ** 2])
-    groups = [z[i : i + 64] for i in range(0, 1000, 64)]
-    np.testing.assert_allclose(total, z.sum(axis=0), rtol=1e-9, atol=1e-8)
-    assert set(rows) | set(count) | set(tasks) == {1000.0, 16.0, 1.0}
-    wanted = f_oneway(*groups, axis=0).statistic
-    basis = dsp.basis.MonomialBasis(2, 1)
-    found = order_of(dsp.Moments({}, 1000.0, 1000, basis, dsp.operators.Laplacian(), order=sums.result()))
+    np.testing.assert_allclose(total, Z.sum(axis=0), rtol=1e-9, atol=1e-8)
+    assert (set(rows), set(count), set(tasks)) == ({1000.0}, {16.0}, {1.0})
+    wanted = f_oneway(*(Z[i : i + 64] for i in range(0, 1000, 64)), axis=0).statistic
+    found = order_of(moments(sums.result()))
     assert found.within == pytest.approx(wanted.mean(), rel=1e-8)
     assert found.largest == pytest.approx(wanted.max(), rel=1e-8)
-    tasks_apart = [RunSums(runs) for _ in range(4)]
-    for part, of_part in zip(np.split(x, [300, 400, 800]), tasks_apart, strict=True):
+    assert np.isnan(found.between_tasks)
+    assert np.isnan(share_between_tasks(moments(sums.result())))
+    np.testing.assert_allclose(of_tasks, 1000 * Z.mean(axis=0) ** 2, rtol=1e-8, atol=1e-8)
+
+
+def test_tasks_are_compared_in_the_same_way() -> None:
+    apart = [RunSums(RUNS) for _ in range(4)]
+    parts = np.split(Z, [300, 400, 800])
+    for part, of_part in zip(np.split(X, [300, 400, 800]), apart, strict=True):
         of_part.add(part)
-    together = np.sum([part.result() for part in tasks_apart], axis=0)
-    found = order_of(dsp.Moments({}, 1000.0, 1000, basis, dsp.operators.Laplacian(), order=together))
-    wanted = f_oneway(*np.split(z, [300, 400, 800]), axis=0).statistic
-    assert found.between_tasks == pytest.approx(wanted.mean(), rel=1e-8)
-    np.testing.assert_allclose(of_tasks, 1000 * z.mean(axis=0) ** 2, rtol=1e-8, atol=1e-8)
+    together = moments(np.sum([part.result() for part in apart], axis=0))
+    wanted = f_oneway(*parts, axis=0).statistic
+    assert order_of(together).between_tasks == pytest.approx(wanted.mean(), rel=1e-8)
+    between = sum(len(z) * (z.mean(axis=0) - Z.mean(axis=0)) ** 2 for z in parts)
+    share = between / np.sum((Z - Z.mean(axis=0)) ** 2, axis=0)
+    assert share_between_tasks(together) == pytest.approx(share.mean(), rel=1e-6)
+    assert RunSums(RUNS).result().tolist() == np.zeros((7, 4)).tolist()
 
 
-@pytest.mark.usefixtures("small_tasks")
-@pytest.mark.parametrize("folds", [10, None, "blocks"])
-def test_rows_in_random_order_are_told_from_others(folds: Any) -> None:
-    x = RNG.standard_normal((40_000, 2)) + 1e4
-    plain = statistic(x, folds=folds)
-    assert plain.within == pytest.approx(1, abs=0.15)
-    assert plain.between_tasks < 2
-    by_coordinate = statistic(x[np.argsort(x[:, 0])], folds=folds)
-    assert by_coordinate.within > 100
-    assert by_coordinate.between_tasks > 100
-    kind = RNG.random(len(x)) < 0.3
-    by_class = statistic(np.vstack([x[kind] + 3, x[~kind]]), folds=folds)
-    assert by_class.largest > 20
+def test_rows_of_trajectories_count_as_fewer() -> None:
+    """By their autocorrelation time, about (1 + a) / (1 - a) of x, and that of a^2 for its squares."""
+    x = RNG.standard_normal((20_000, 1))
+    for i in range(1, len(x)):
+        x[i] = 0.8 * x[i - 1] + 0.6 * x[i]
+    sums = RunSums(Runs(512, np.array([0]), np.array([0.0])))
+    sums.add(x)
+    there = Moments({}, 1.0, 1, MonomialBasis(1, 1), Transfer(), order=sums.result())
+    found = order_of(there)
+    assert found.largest == pytest.approx(9, rel=0.5)
+    assert correlation_time(there) == found.within
+    assert correlation_time(moments(sums.result())) == 1
+    still = RunSums(RUNS)
+    still.add(np.ones((1000, 2)))
+    for order in (None, still.result()):
+        assert np.isnan([*vars(order_of(moments(order, Transfer()))).values()]).all()
+        assert correlation_time(moments(order, Transfer())) == 1
 
 
-@pytest.mark.usefixtures("small_tasks")
-def test_correlated_rows_give_their_autocorrelation_time() -> None:
-    a, n = 0.8, 60_000
-    x = lfilter([np.sqrt(1 - a**2)], [1, -a], RNG.standard_normal((n, 1)), axis=0)
-    kernel = dsp.kernels.Gaussian(1.0)
-    moments = dsp.SpectralDecomposition(kernel=kernel, n_landmarks=10, n_components=2, random_state=0).fit(x).moments_
-    assert moments.order is not None
-    b = round(n / moments.order[1, 0])
-    assert n / b > 600  # runs, so that the ratio is known to 6 %
-
-    def expected(rho: float) -> float:
-        lags = np.arange(1, b)
-        time = 1 + 2 * np.sum((1 - lags / b) * rho**lags)  # b times the variance of a run's mean, over that of a row
-        return float(time / (1 - time / b) * (b - 1) / b)
-
-    found = order_of(moments)
-    assert found.largest == pytest.approx(expected(a), rel=0.15)
-    assert expected(a**2) / 1.15 < found.within < expected(a)  # the squares are of distances from the landmarks' mean
-    assert found.largest == pytest.approx((1 + a) / (1 - a), rel=0.4)  # the integrated autocorrelation time
-
-
-def test_moments_without_these_sums_tell_nothing() -> None:
-    x = RNG.standard_normal((500, 2))
-    moments = (
-        dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), landmarks=x[:9], n_components=2).fit(x).moments_
-    )
-    bare = replace(moments, order=None)
-    assert np.isnan(order_of(bare).within)
-    assert (bare + moments).order is None
-    assert np.array_equal((moments + moments).order, 2 * np.asarray(moments.order))
-    constant = order_of(
-        dsp.SpectralDecomposition(landmarks=x[:9], n_components=1, kernel=dsp.kernels.Gaussian(1.0))
-        .fit(x[[3] * 50])
-        .moments_
-    )
-    assert np.isnan([constant.within, constant.between_tasks, constant.largest]).all()
+def test_runs_are_as_many_as_they_are_long() -> None:
+    """Between 16 and 1024 rows, of up to 16 columns, about what all moments that are added have in common."""
+    basis = MonomialBasis(2, 1)
+    assert [Runs.of(basis, rows).length for rows in (10, 400, 10**4, 10**7)] == [16, 20, 100, 1024]
+    wide = LandmarkBasis(Gaussian(1.0), RNG.standard_normal((3, 31)))
+    found = Runs.of(Concatenated((ConstantBasis(31), wide)), 400)
+    assert found.columns.tolist() == [*range(0, 31, 2)]
+    np.testing.assert_allclose(found.centre, wide.landmarks.mean(axis=0)[found.columns])
+    lattice = FourierLattice(1, box=[(0, 4), (2, 3)])
+    assert Runs.of(lattice, 400).centre.tolist() == [2.0, 2.5]
+    assert Runs.of(basis, 400).centre.tolist() == [0, 0]

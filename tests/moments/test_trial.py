@@ -1,182 +1,242 @@
-"""A basis on trial: half of the folds fit, the other half judges."""
+"""A basis on trial: half of the folds fit, the other half judges; and the search for the prior of a lattice by it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
-from daskspectral.kernels import Gaussian
+import daskspectral as dsp
+from daskspectral.basis import Basis, Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, MonomialBasis
+from daskspectral.kernels import Gaussian, Matern
+from daskspectral.moments import prior_choice
+from daskspectral.moments.lattice_large import shrunk_orders
+from daskspectral.moments.prior_choice import Prior, PriorSearch, choose_prior, comparable_cutoff, tried_orders
 from daskspectral.moments.summing import SumTask
-from daskspectral.moments.trial import MISSING, Trial, half_splits, merged
-from daskspectral.operators import Cross, Generator, Laplacian, Operator
+from daskspectral.moments.trial import MISSING, Trial, energy_scores, half_splits, merged, ranked
+from daskspectral.operators import Cross, Generator, Laplacian, Operator, PartialDerivative
 from daskspectral.passes.sums import measure_of
+from tests.moments.common import moments_of
 
-Array = NDArray[Any]
 FOLDS = 10
+N = 300
+X = np.random.default_rng(1).standard_normal((N, 1)) + 1
+WEIGHT = np.random.default_rng(2).uniform(0.5, 2, N)
+FOLD, LANDMARK = np.arange(N) % FOLDS, np.arange(N) < 60
 
 
-def trial(
-    basis: Basis,
-    rows: dict[str, Array],
-    operator: Operator | None = None,
-    landmarks: int = 0,
-    right: Basis | None = None,
-) -> Trial:
+def trial(basis: Basis, rows: dict[str, Any], operator: Operator, right: Basis | None = None) -> Trial:
     """Rows dealt to folds in turn; the first ones are landmarks."""
-    operator = Laplacian() if operator is None else operator
     task = SumTask(measure_of(basis, right, operator, "float64"), operator, None, None)
-    n = len(rows["x"])
-    landmark = np.arange(n) < landmarks
-    return Trial.measure(task, rows, np.arange(n) % FOLDS, landmark, folds=FOLDS, preparation={})
+    return Trial.measure(task, rows, FOLD, LANDMARK, folds=FOLDS, preparation={})
 
 
-def splits(times: int = 3) -> Any:
+def splits(times: int = 2) -> Any:
     return half_splits(FOLDS, times, np.random.default_rng(0))
 
 
-@settings(max_examples=30, deadline=None)
 @given(folds=st.integers(2, 30), times=st.integers(1, 5), seed=st.integers(0, 10**6))
-def test_halves(folds: int, times: int, seed: int) -> None:
+def test_halves_and_the_parts_that_they_make(folds: int, times: int, seed: int) -> None:
     found = half_splits(folds, times, np.random.default_rng(seed))
     assert len(found) == 2 * times
+    part, halves = merged(found, folds)
+    assert len(np.unique(part)) == part.max() + 1 <= 2**times
     for (a, b), (c, d) in zip(found[::2], found[1::2], strict=True):
         np.testing.assert_array_equal(np.sort(np.concatenate([a, b])), np.arange(folds))
-        assert abs(len(a) - len(b)) <= 1
+        assert 0 <= len(b) - len(a) <= 1
         np.testing.assert_array_equal(a, d)  # both ways
         np.testing.assert_array_equal(b, c)
+    for (a, b), (c, d) in zip(found, halves, strict=True):
+        np.testing.assert_array_equal(np.flatnonzero(np.isin(part, c)), a)
+        np.testing.assert_array_equal(np.flatnonzero(np.isin(part, d)), b)
 
 
-def test_values_from_rows() -> None:
-    """Polynomials fitted to some rows and judged on the others, by arrays of their values and slopes."""
-    x = np.random.default_rng(1).standard_normal((400, 1))
-    fold = np.arange(400) % FOLDS
-    phi, slope = x ** np.arange(4), np.arange(4) * x ** np.maximum(np.arange(4) - 1, 0)
-    (found,) = trial(MonomialBasis(1, 3), {"x": x}).judged(splits(), 6, [1.0])
-    for (fitted, judged), values in zip(splits(), found, strict=True):
-        a, b = np.isin(fold, fitted), np.isin(fold, judged)
-        _, c = scipy.linalg.eigh(slope[a].T @ slope[a], phi[a].T @ phi[a])
-        expected = scipy.linalg.eigvalsh(*(c.T @ m[b].T @ m[b] @ c for m in (slope, phi)))
-        np.testing.assert_allclose(values[:4], expected, atol=1e-8)
-        assert np.isinf(values[4:]).all()  # the basis has no more functions
-
-
-@pytest.mark.parametrize("penalty", [None, 0.01, 1.0])
-def test_held_out_values_bound_the_true_ones_from_above(penalty: float | None) -> None:
-    """k^2 on an interval of length pi: in the mean over samples, whatever the basis and the penalty."""
-    held, fitted = [], []
-    for seed in range(15):
-        x = np.random.default_rng(seed).uniform(0, np.pi, (150, 1))
-        basis = Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(0.3), x[:40])))
-        (values,) = trial(basis, {"x": x}, landmarks=40).judged(splits(1), 5, [penalty])
-        held.append(values.mean(axis=0))
-        (values,) = trial(basis, {"x": x}).judged([(np.arange(FOLDS), np.arange(FOLDS))], 5, [penalty])
-        fitted.append(values[0])
-    true = np.arange(1, 5) ** 2
-    error = np.std(held, axis=0)[1:] / np.sqrt(15)
-    assert (np.mean(held, axis=0)[1:] >= true - 2 * error).all()
-    assert (np.mean(fitted, axis=0)[1:] < np.mean(held, axis=0)[1:]).all()  # values of the fit are too good
-    assert np.mean(held, axis=0)[0] == pytest.approx(0, abs=1e-9)
-
-
-def test_landmarks_are_fitted_to_and_never_judged_on() -> None:
-    x = np.random.default_rng(2).standard_normal((300, 1))
-    x[:60] += 1  # or the test would tell nothing
-    there = trial(MonomialBasis(1, 3), {"x": x}, landmarks=60)
-    assert (there.weight[:FOLDS].sum(), there.weight[FOLDS:].sum()) == (240, 60)
-    gram = trial(MonomialBasis(1, 3), {"x": x}).moments.arrays["gram"]
-    np.testing.assert_allclose(there.moments.arrays["gram"], gram, rtol=1e-12)
-    phi, slope = x ** np.arange(4), np.arange(4) * x ** np.maximum(np.arange(4) - 1, 0)
-    fold, landmark = np.arange(300) % FOLDS, np.arange(300) < 60
-    (found,) = there.judged(splits(), 3, [1.0])
-    for (fitted, judged), values in zip(splits(), found, strict=True):
-        a, b = np.isin(fold, fitted), np.isin(fold, judged) & ~landmark
-        c = scipy.linalg.eigh(slope[a].T @ slope[a], phi[a].T @ phi[a])[1][:, :3]
-        expected = scipy.linalg.eigvalsh(*(c.T @ m[b].T @ m[b] @ c for m in (slope, phi)))
-        np.testing.assert_allclose(values, expected, atol=1e-8)
-
-
-def test_a_spike_at_each_landmark_is_not_chosen() -> None:
-    """Judged on their own rows narrow functions look flat; on the others they do not."""
-    x = np.random.default_rng(3).uniform(0, np.pi, (200, 1))
-    wide, narrow = (Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(scale), x[:60]))) for scale in (0.5, 0.003))
-    every = [(np.arange(FOLDS), np.arange(FOLDS))]
-    sums = {
-        (name, landmarks): trial(basis, {"x": x}, landmarks=landmarks).judged(every, 4, [1e-3])[0].sum()
-        for name, basis in (("wide", wide), ("narrow", narrow))
-        for landmarks in (0, 60)
-    }
-    assert sums["narrow", 0] < sums["wide", 0]
-    assert sums["narrow", 60] > 10 * sums["wide", 60]
-
-
-def test_weights_are_rows_repeated() -> None:
-    rng = np.random.default_rng(4)
-    x, times = rng.uniform(0, np.pi, (100, 1)), rng.integers(1, 4, 100)
-    basis = LandmarkBasis(Gaussian(0.4), x[:12])
-    weighted = trial(basis, {"x": x, "weight": times.astype(float)})
-    task = SumTask(measure_of(basis, None, Laplacian(), "float64"), Laplacian(), None, None)
-    rows, fold = np.repeat(x, times, axis=0), np.repeat(np.arange(100) % FOLDS, times)
-    repeated = Trial.measure(
-        task, {"x": rows}, fold, np.zeros(len(rows), bool), folds=FOLDS, preparation={}
-    )  # fmt: skip
-    np.testing.assert_allclose(weighted.weight, repeated.weight)
-    one, other = (t.judged(splits(1), 4, [1.0])[0] for t in (weighted, repeated))
-    np.testing.assert_allclose(one, other, rtol=1e-6)
-
-
-def test_descending_values_are_negated() -> None:
-    x = np.random.default_rng(5).uniform(0, np.pi, (300, 1))
-    basis = Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(0.4), x[:12])))
-    (up,) = trial(basis, {"x": x}).judged(splits(1), 4, [1.0])
-    generator = Generator(diffusion=float(np.sqrt(2)), reversible=True)
-    (down,) = trial(basis, {"x": x}, generator).judged(splits(1), 4, [1.0])
-    np.testing.assert_allclose(down, up, rtol=1e-6, atol=1e-9)
+@pytest.mark.parametrize("descending", [False, True])
+def test_values_from_rows(descending: bool) -> None:
+    """Polynomials fitted to some rows and judged on the others but landmarks, by arrays of values and slopes."""
+    operator = Generator(diffusion=np.sqrt(2.0), reversible=True) if descending else Laplacian()
+    there = trial(MonomialBasis(1, 3), {"x": X, "weight": WEIGHT}, operator)
+    assert there.weight[FOLDS:].sum() == pytest.approx(WEIGHT[:60].sum())
+    assert there.moments.count == N
+    phi, slope = X ** np.arange(4), np.arange(4) * X ** np.maximum(np.arange(4) - 1, 0)
+    phi, slope = np.sqrt(WEIGHT)[:, None] * phi, np.sqrt(WEIGHT)[:, None] * slope
+    for count, found in ((6, there.judged(splits(), 6, [1.0])[0]), (3, there.judged(splits(), 3, [1.0])[0])):
+        for (fitted, judged), values in zip(splits(), found, strict=True):
+            a, b = np.isin(FOLD, fitted), np.isin(FOLD, judged) & ~LANDMARK
+            c = scipy.linalg.eigh(slope[a].T @ slope[a], phi[a].T @ phi[a])[1][:, :count]
+            expected = scipy.linalg.eigvalsh(*(c.T @ m[b].T @ m[b] @ c for m in (slope, phi)))
+            np.testing.assert_allclose(values[:4], expected, rtol=1e-7, atol=1e-8)
+            assert np.isinf(values[4:]).all()  # the basis has no more functions
 
 
 def test_correlations_on_the_other_half() -> None:
     rng = np.random.default_rng(6)
-    x = rng.standard_normal((400, 2))
-    y = 0.8 * x + 0.6 * rng.standard_normal((400, 2))
+    x = rng.standard_normal((N, 2)) + 0.5 * (FOLD < 5)[:, None]
+    y = 0.8 * x + 0.6 * rng.standard_normal((N, 2))
     left, right = MonomialBasis(2, 1), MonomialBasis(2, 1, constant=False)
-    (found,) = trial(left, {"x": x, "y": y}, Cross(center=True), right=right).judged(splits(), 3, [1.0])
-    fold = np.arange(400) % FOLDS
+    (found,) = trial(left, {"x": x, "y": y}, Cross(center=True), right).judged(splits(), 3, [1.0])
     for (fitted, judged), values in zip(splits(), found, strict=True):
-        a, b = np.isin(fold, fitted), np.isin(fold, judged)
+        a, b = np.isin(FOLD, fitted), np.isin(FOLD, judged) & ~LANDMARK
         (qx, rx), (qy, ry) = (np.linalg.qr(z[a] - z[a].mean(axis=0)) for z in (x, y))
         u, singular, vt = np.linalg.svd(qx.T @ qy)
-        f, g = (
-            (x[b] - x[b].mean(axis=0)) @ np.linalg.solve(rx, u),
-            (y[b] - y[b].mean(axis=0)) @ np.linalg.solve(ry, vt.T),
-        )
+        f = (x[b] - x[b].mean(axis=0)) @ np.linalg.solve(rx, u)
+        g = (y[b] - y[b].mean(axis=0)) @ np.linalg.solve(ry, vt.T)
         f, g = (h / np.linalg.norm(h, axis=0) for h in (f, g))
-        for i in range(2):
-            explained = 2 * singular[i] * (f[:, i] @ g[:, i])
-            explained -= sum(singular[i] * singular[j] * (f[:, i] @ f[:, j]) * (g[:, i] @ g[:, j]) for j in range(2))
-            assert values[i] * abs(values[i]) == pytest.approx(explained, abs=1e-6)
+        explained = 2 * singular * np.sum(f * g, axis=0)
+        explained -= np.sum(np.outer(singular, singular) * (f.T @ f) * (g.T @ g), axis=1)
+        np.testing.assert_allclose(values[:2] * np.abs(values[:2]), explained, atol=1e-6)
         assert values[2] * abs(values[2]) == pytest.approx(-MISSING)  # there is no third function
 
 
 def test_penalties_are_compared_one_by_one() -> None:
-    x = np.random.default_rng(7).uniform(0, np.pi, (200, 1))
-    there = trial(Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(0.1), x[:60]))), {"x": x}, landmarks=60)
-    together = there.judged(splits(1), 4, [1.0, 0.01, None, 100.0])
-    for c, values in zip([1.0, 0.01, None, 100.0], together, strict=True):
+    x = np.random.default_rng(7).uniform(0, np.pi, (N, 1))
+    there = trial(Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(0.1), x[:60]))), {"x": x}, Laplacian())
+    penalties = [1.0, 0.01, None, 100.0]
+    together = there.judged(splits(1), 4, penalties)
+    for c, values in zip(penalties, together, strict=True):
         np.testing.assert_allclose(there.judged(splits(1), 4, [c])[0], values, rtol=1e-6, atol=1e-9)
     assert not np.allclose(together[0], together[3], rtol=1e-3)
 
 
-def test_folds_that_no_split_parts_are_one() -> None:
-    there = splits(3)
-    part, halves = merged(there, FOLDS)
-    assert len(np.unique(part)) <= 8
-    assert merged(there[:2], FOLDS)[0].max() == 1
-    for (fitted, judged), (a, b) in zip(there, halves, strict=True):
-        np.testing.assert_array_equal(np.flatnonzero(np.isin(part, a)), np.sort(fitted))
-        np.testing.assert_array_equal(np.flatnonzero(np.isin(part, b)), np.sort(judged))
+def test_scores_are_means_of_logarithms() -> None:
+    """With .003 of the smallest last value that is positive; below 0 all are raised; infinity is ten times the most."""
+    found = {"a": np.array([[0.0, 1.0, 4.0], [0.0, 2.0, 6.0]]), "b": np.array([[0.0, 1.0, 3.0], [0.0, np.inf, 9.0]])}
+    scores = energy_scores(found)
+    m = 0.003 * 5
+    assert scores["a"] == pytest.approx(-np.mean(np.log(np.array([0, 1, 4, 0, 2, 6]) + m)))
+    assert scores["b"] == pytest.approx(-np.mean(np.log(np.array([0, 1, 3, 0, 10 * (9 + m), 9]) + m)))
+    raised = energy_scores({name: values - 2.0 for name, values in found.items()})
+    assert raised == pytest.approx(scores)
+    flat = energy_scores({"a": np.zeros((2, 2)), "b": np.array([[0.0, np.inf]] * 2)})
+    assert flat == pytest.approx({"a": -np.log(0.003), "b": -np.log(0.003) / 2 - np.log(0.033) / 2})
+    assert ranked({"a": 1.0, "b": 1.0 + 1e-7, "c": 2.0, "d": 1.0 + 1e-5}) == ["c", "d", "a", "b"]
+
+
+# the prior of a lattice
+
+
+LATTICE = FourierLattice((4, 4), box=[(-1.5, 1.5)] * 2, method="matmul")
+ROWS = {"x": np.random.default_rng(4).uniform(-1.4, 1.4, (N, 2))}
+
+
+def moments(operator: Operator | None = None, fold: Any = FOLD) -> Any:
+    return moments_of(LATTICE, ROWS, fold, operator)
+
+
+def each(f: Any, several: Any) -> Any:
+    return [f(one) for one in several]
+
+
+class Known(PriorSearch):
+    """A search among candidates whose values are known: the best scale and penalty are given."""
+
+    def judged(self, family: int, factor: float, cutoff: float, penalties: Any, splits: Any) -> Any:
+        self.known.setdefault("calls", []).append((family, factor, cutoff, tuple(penalties), len(splits)))
+        best, c = self.known["best"]
+        found = {}
+        for penalty in penalties:
+            off = 0.02 * abs(np.log2(factor / best)) + 0.01 * abs(np.log10(penalty / c)) + 0.1 * family
+            off += self.known.get("cut", 0.0) * (cutoff < 1)
+            found[Prior(family, factor, penalty, cutoff)] = np.tile(np.exp(off) * np.array([1.0, 2.0, 3.0]), (2, 1))
+        return found
+
+    def _rests_on_few(self, prior: Prior, least: float) -> bool:
+        assert least <= 0.3 * np.exp(0.2)
+        return prior.factor in self.known.get("few", ())
+
+
+def search(best: float, c: float, penalties: Any = (1.0, 10.0, 0.1), **known: Any) -> Any:
+    there = {"best": (best, c), **known}
+    found = Known(moments(), Laplacian(), prior_choice.FAMILIES, penalties, 3, each, known=there)
+    return found.run(), there["calls"]
+
+
+@pytest.mark.parametrize(
+    ("best", "factor", "edge", "tried"),
+    [
+        (1 / 4, 1 / 4, False, set()),
+        (1 / 30, 1 / 32, False, {1 / 32, 1 / 64}),
+        (1 / 1000, 1 / 128, True, {1 / 32, 1 / 64, 1 / 128}),
+        (1.1, 1.0, False, {1.0, 2.0}),
+        (9.0, 2.0, True, {1.0, 2.0}),
+    ],
+)
+def test_the_best_scale_is_found_within_bounds(best: float, factor: float, edge: bool, tried: Any) -> None:
+    found, calls = search(best, 1.0)
+    assert (found.prior, found.edge) == (Prior(0, factor, 1.0), edge)
+    first = {f for family, f, _, _, number in calls if family == 0 and number == 2}
+    assert first == {1 / 16, 1 / 8, 1 / 4, 1 / 2} | tried
+    assert {number for *_, number in calls} == {2, 6}
+    scores = [score for prior, score, _ in found.table[: len({c for c in calls if c[4] == 6})]]
+    assert scores == sorted(scores, reverse=True)
+    assert len(found.table) == len({prior for prior, *_ in found.table})
+    assert found.kernel(found.prior, moments()) == Matern(1.5, factor * LATTICE.period.max())
+
+
+@pytest.mark.parametrize(("c", "least", "penalty"), [(10.0, 0.1, 10.0), (1e-3, 1e-4, 1e-3), (1e-9, 1e-6, 1e-6)])
+def test_smaller_penalties_are_tried_where_the_smallest_is_best(c: float, least: float, penalty: float) -> None:
+    """No more than eight."""
+    found, calls = search(1 / 4, c)
+    assert found.prior.penalty == pytest.approx(penalty)
+    assert min(min(call[3]) for call in calls) == pytest.approx(least)
+
+
+def test_finalists_rest_on_many_rows_and_fewer_frequencies_have_to_be_better() -> None:
+    found, calls = search(1 / 4, 1.0, few=(1 / 4,))
+    assert found.prior.factor in (1 / 2, 1 / 8)
+    assert not [call for call in calls if call[4] == 6 and call[1] == 1 / 4]
+    for cut, cutoff in ((-5e-4, 1.0), (-5e-3, 0.5), (5e-3, 1.0)):
+        found, calls = search(1 / 4, 1.0, cut=cut)
+        assert found.prior == Prior(0, 1 / 4, 1.0, cutoff)
+        assert [call for call in calls if call[2] == 0.5 and call[4] == 6]
+
+
+def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None:
+    """Modes of parts of the folds, reduced, give what all functions give, measured row by row."""
+    whole = moments()
+    found = PriorSearch(whole, Laplacian(), (Matern(1.5, 0.6),), (1.0, 0.1), 3, each)
+    values = found.judged(0, 1.0, 1.0, (1.0, 0.1), splits())
+    functions = dsp.basis.prior.WeighedLattice(LATTICE, Matern(1.5, 0.6))
+    task = SumTask(measure_of(functions, None, Laplacian(), "float64"), Laplacian())
+    there = Trial.measure(task, ROWS, FOLD, np.zeros(N, dtype=bool), folds=FOLDS, preparation={})
+    for c, wanted in zip((1.0, 0.1), there.judged(splits(), 16, (1.0, 0.1)), strict=True):
+        np.testing.assert_allclose(values[Prior(0, 1.0, c)], wanted, rtol=1e-5, atol=1e-7)
+
+
+def test_few_rows_beyond_a_gap_make_a_flat_function() -> None:
+    near = {"x": np.vstack([np.random.default_rng(0).uniform(-1.4, -0.5, (N - 3, 2)), [[1.3, 1.3]] * 3])}
+    for rows, wanted in ((ROWS, False), (near, True)):
+        found = PriorSearch(moments_of(LATTICE, rows, FOLD), Laplacian(), (Gaussian(0.5),), (1e-3,), 3, each)
+        assert found._rests_on_few(Prior(0, 1.0, 1e-3), 0.5) is wanted
+
+
+def test_where_nothing_can_be_compared() -> None:
+    for there, reason in (
+        (moments(PartialDerivative(0)), "cannot be compared on rows held out"),
+        (moments(fold=FOLD % 3), "fewer than 4 folds have rows"),
+    ):
+        found = choose_prior(there, kernel=None, penalty=None, count=3, threads=each)
+        assert reason in found.reason
+        assert found.prior == Prior(0, 0.1, 10.0)
+        assert found.kernel(found.prior, there) == Matern(1.5, 0.1 * LATTICE.period.max())
+    uneven = replace(there, arrays={**there.arrays, "weight_squares": there.arrays["weight_squares"] * 4})
+    assert choose_prior(uneven, kernel=None, penalty=None, count=3, threads=each).prior.penalty == 40.0
+    assert choose_prior(uneven, kernel=None, penalty=0.5, count=3, threads=each).prior.penalty == 0.5
+
+
+def test_lower_frequencies_are_tried_in_proportion() -> None:
+    few = tried_orders((30, 20), 1.0)
+    assert few == shrunk_orders((30, 20), 750)
+    assert (2 * few[0] + 1) * (2 * few[1] + 1) <= 750 < (2 * few[0] + 3) * (2 * few[1] + 3)
+    assert few[0] / few[1] == pytest.approx(1.5, rel=0.1)
+    assert (tried_orders((10, 8), 1.0), tried_orders((10, 7), 0.5)) == ((10, 8), (5, 4))
+    assert shrunk_orders((1, 50), 200) == (1, 32)
+    assert comparable_cutoff((10, 8), 0.5)
+    assert not comparable_cutoff((60, 40), 0.5)  # fewer than half of these are tried at all
+    counts = {3: 16, 16: 16, 24: 16, 25: 25}
+    assert {n: PriorSearch(moments(), Laplacian(), (), (), n, each).counted for n in counts} == counts

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import MonomialBasis
 from daskspectral.errors import RankWarning, TrustWarning
-from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
 from daskspectral.passes import sides
 
@@ -41,20 +39,6 @@ def test_the_first_values_of_an_interval_are_right_in_any_unit() -> None:
         assert est.kernel_.scale == pytest.approx(best.factor * est.choice_.median)
 
 
-def test_the_same_seed_makes_the_same_choice() -> None:
-    tables = [str(dsp.SpectralDecomposition(n_components=4, random_state=3).fit(PLANE).choice_) for _ in range(2)]
-    assert tables[0] == tables[1]
-    assert "best" in tables[0]
-
-
-def test_the_choice_is_the_same_for_fewer_components() -> None:
-    few, more = (dsp.SpectralDecomposition(n_components=k, random_state=0).fit(LINE) for k in (3, 9))
-    assert few.kernel_ == more.kernel_
-    np.testing.assert_allclose(few.eigenvalues_, more.eigenvalues_[:3], rtol=1e-10, atol=1e-10)
-    most = dsp.SpectralDecomposition(n_components=20, random_state=0).fit(LINE)
-    np.testing.assert_allclose(few.eigenvalues_, most.eigenvalues_[:3], rtol=1e-10, atol=1e-10)
-
-
 CASES: list[tuple[Operator, Any, dict[str, Any]]] = [
     (Laplacian(), PLANE, {"standardize": True}),
     (Laplacian(), PLANE.astype("float32"), {"columns": [1]}),
@@ -75,52 +59,6 @@ def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: 
         assert str(choice) == str(est.choice_)
 
 
-def views(n: int = 1500) -> tuple[Any, Any]:
-    """A pair with the correlation 1.25^(-1/2) in one coordinate of each view, and noise in the others."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((n, 2))
-    return x, 5 * np.column_stack([x[:, 0] + 0.5 * rng.standard_normal(n), rng.standard_normal((n, 2))])
-
-
-def test_pairs_are_not_judged_by_accidents_of_the_rows_held_out() -> None:
-    est = dsp.SpectralDecomposition(Cross(center=True), n_components=4, random_state=0).fit(views())
-    np.testing.assert_allclose(est.singular_values_, 1.25 ** (-np.arange(1, 5) / 2), atol=0.06)
-    assert est.choice_.chosen is not None
-    assert est.choice_.chosen.score < (1.25 ** -np.arange(1.0, 5)).sum() + 0.1  # no more than there is to explain
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"kernel": Gaussian(1.0), "right_kernel": "auto"},
-        {"kernel": "auto", "right_kernel": Gaussian(10.0)},
-        {"basis": MonomialBasis(2, 3)},
-        {"right_basis": MonomialBasis(3, 3)},
-    ],
-)
-def test_one_side_is_given_and_the_other_chosen(given: dict[str, Any]) -> None:
-    est = dsp.SpectralDecomposition(Cross(center=True), n_components=2, random_state=0, **given).fit(views())
-    np.testing.assert_allclose(est.singular_values_, 1.25 ** (-np.arange(1, 3) / 2), atol=0.05)
-    chosen = est.choice_.parameters
-    for name, value in given.items():
-        if value != "auto":
-            assert chosen[name] == value if "kernel" in name else chosen[name] is value
-    again = dsp.SpectralDecomposition(**chosen).fit(views())
-    np.testing.assert_array_equal(again.singular_values_, est.singular_values_)
-    assert len(est.choice_) > 5
-    assert len(again.choice_) == 0
-
-
-def test_a_scale_is_chosen_for_a_kernel_and_a_kernel_that_is_given_is_kept() -> None:
-    open_scale = dsp.SpectralDecomposition(kernel=Gaussian("auto"), n_components=4).fit(LINE)
-    assert all(c.kernel.startswith("Gaussian") for c in open_scale.choice_.candidates)
-    assert isinstance(open_scale.kernel_.scale, float)
-    given = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_components=4).fit(LINE)
-    assert given.kernel_ == Gaussian(1.0)
-    assert len(given.choice_) == 0
-    assert (given.choice_.parameters["penalty"], given.choice_.parameters["spread"]) == (1.0, 0.0)
-
-
 def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fit() -> dsp.SpectralDecomposition:
         return dsp.SpectralDecomposition(n_components=4, random_state=0).fit(LINE, checkpoint=tmp_path / "run")
@@ -136,14 +74,6 @@ def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.M
     assert str(second.choice_) == str(first.choice_)
 
 
-def test_moments_of_two_choices_do_not_add_and_the_error_says_what_to_do() -> None:
-    a, b = (dsp.SpectralDecomposition(n_components=4).fit(part) for part in (LINE[:200], LINE[200:]))
-    with pytest.raises(ValueError, match=r"SpectralDecomposition\(\*\*first\.choice_\.parameters\)"):
-        a.moments_ + b.moments_
-    second = dsp.SpectralDecomposition(**a.choice_.parameters).fit(LINE[200:])
-    assert (a.moments_ + second.moments_).count == 400
-
-
 @pytest.mark.parametrize("n", [6, 7, 8, 11, 16, 25, 39, 41])
 def test_defaults_work_on_few_rows(n: int) -> None:
     x = np.random.default_rng(n).standard_normal((n, 2))
@@ -154,37 +84,6 @@ def test_defaults_work_on_few_rows(n: int) -> None:
     assert (np.diff(est.eigenvalues_) >= 0).all()
     assert np.isnan(est.eigenvalue_errors_).all()
     assert f"no error bars from {n} rows" in est.status_
-
-
-def test_rows_that_are_all_equal_have_no_spectrum() -> None:
-    with pytest.raises(ValueError, match="that are all"):
-        dsp.SpectralDecomposition().fit(np.ones((50, 2)))
-
-
-def test_labels_of_folds_are_among_the_parameters(tmp_path: Path) -> None:
-    labels = np.arange(len(LINE)) % 7
-    est = dsp.SpectralDecomposition(n_components=4, random_state=0, folds=labels).fit(LINE)
-    again = dsp.SpectralDecomposition(**est.choice_.parameters).fit(LINE)
-    np.testing.assert_array_equal(again.eigenvalue_errors_, est.eigenvalue_errors_)
-    est.save(tmp_path / "m.zarr")
-    assert dsp.load(tmp_path / "m.zarr").choice_.parameters["folds"] is None  # labels are data
-
-
-@pytest.mark.parametrize(("n", "landmarks"), [(60, 60), (60, 57), (200, 200)])
-def test_all_rows_may_be_landmarks(n: int, landmarks: int) -> None:
-    est = dsp.SpectralDecomposition(n_components=3, n_landmarks=landmarks, random_state=0).fit(LINE[:n])
-    assert len(np.unique(est.choice_.parameters["landmarks"], axis=0)) == landmarks
-    assert len(est.choice_) > 10
-
-
-def test_the_edge_is_that_of_the_best_candidate() -> None:
-    for seed in range(3):
-        x = np.random.default_rng(seed).standard_normal((200, 5))
-        choice = dsp.SpectralDecomposition(random_state=seed).fit(x).choice_
-        assert choice.chosen is not None
-        kind = choice.chosen.kernel.split("scale")[0]
-        tried = [c.factor for c in choice.candidates if c.kernel.split("scale")[0] == kind]
-        assert (choice.edge == "scale") == (choice.chosen.factor in (min(tried), max(tried)))
 
 
 def test_rows_that_coincide_are_told() -> None:

@@ -19,7 +19,6 @@ from daskspectral.passes.extension import Extension
 from daskspectral.passes.probe import ProbeTask
 from daskspectral.solve.sdp import Frame, Prove, Pull
 from tests.common import assert_close
-from tests.stand_in import Exhausted
 
 ROWS, LANDMARKS = 3000, 40
 
@@ -83,23 +82,7 @@ def test_sums_of_each_pass(bounded: bool, points: np.ndarray, stand_in: Device) 
         assert_close(there, here, 1e-10, dtype=None)
 
 
-def test_kernel_values_are_kept_where_that_is_asked_for(points: np.ndarray, stand_in: Device, tmp_path: Path) -> None:
-    plain = embedding(device="cuda").fit(points)
-    for kept in ({"cache": "always"}, {"cache_path": tmp_path / "scratch.zarr"}):
-        found = embedding(device="cuda", **kept).fit(points)
-        assert_close(found.spectrum_, plain.spectrum_, 1e-8)
-        assert found.certificate_.optimal
-
-
-def test_a_model_does_not_keep_its_device(points: np.ndarray, stand_in: Device, tmp_path: Path) -> None:
-    there = embedding(device="cuda").fit(points)
-    there.save(tmp_path / "model.zarr")
-    found = dsp.load(tmp_path / "model.zarr")
-    assert found.extension_.device == "cpu"
-    assert found.device == "cuda"  # the parameter, of what it does from now on
-    assert_close(found.transform(points[:50]), there.transform(points[:50]), 1e-12)
-
-
+@pytest.mark.slow
 def test_a_checkpoint_goes_on_elsewhere_where_that_is_asked_for(
     points: np.ndarray, stand_in: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,16 +97,3 @@ def test_a_checkpoint_goes_on_elsewhere_where_that_is_asked_for(
     monkeypatch.setattr("daskspectral.engine.run.Run.reduce", reduce)
     found = embedding().fit(points, **run, checkpoint_device="cuda")
     assert_close(found.spectrum_, first.spectrum_, 1e-12)
-
-
-def test_memory_of_a_device(points: np.ndarray, stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    landmarks = np.random.default_rng(1).uniform(-1, 1, (20_000, 2))
-    with pytest.raises(MemoryError, match="on the device cuda"):
-        embedding(landmarks=landmarks, device="cuda").fit(points)
-
-    def exhausted(shape: Any, dtype: Any = float) -> Any:
-        raise Exhausted("no room")
-
-    monkeypatch.setattr(stand_in.module, "zeros", exhausted)
-    with pytest.raises(MemoryError, match="the device 'cuda' does not do"):
-        embedding(device="cuda").fit(points)

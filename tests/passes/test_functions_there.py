@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +9,11 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import FourierLattice, LandmarkBasis, Vanishing
-from daskspectral.basis.edges import BoxEdge
+from daskspectral.basis import FourierLattice
 from daskspectral.devices import Device
 from daskspectral.kernels import Gaussian, Matern, Periodic, Polynomial
-from daskspectral.passes.functions import SpanSlopes, SpanValues
 from daskspectral.solve import dense
 from tests.common import assert_close
-from tests.operators.test_measured import FIELDS, LANDMARKS
-
-
-class Own(Gaussian):
-    """A user's kernel."""
 
 
 @pytest.mark.parametrize(
@@ -50,31 +41,6 @@ def test_a_regression_is_the_same_on_a_device(
     assert sum(shape[0] for shape in gotten) == len(x)
 
 
-def test_scores_of_a_model_are_measured_on_its_device(stand_in: Device, gotten: list[tuple[int, ...]]) -> None:
-    x, new = np.random.default_rng(0).standard_normal((2, 2000, 2))
-    here = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=30, n_components=5, random_state=0).fit(x)
-    there = clone(here).set_params(device="cuda").fit_moments(here.moments_)
-    gotten.clear()
-    assert there.score(new) == pytest.approx(here.score(new), rel=1e-10)
-    assert gotten, "nothing was measured on the device"
-
-
-def test_gradients_of_any_basis_and_of_kernels_of_a_user(stand_in: Device) -> None:
-    """A kernel that is not known to take arrays of a device is evaluated on the host, and what follows is not."""
-
-    x = FIELDS["x"]
-    rng = np.random.default_rng(0)
-    edge = Vanishing(LandmarkBasis(Gaussian(0.9), LANDMARKS), BoxEdge([-9, -9], [9, 9]))
-    for basis in (LandmarkBasis(Own(0.9), LANDMARKS), edge, FourierLattice(2, box=[(-9, 9), (-9, 9)])):
-        coefficients = rng.standard_normal((basis.size, 2))
-        for make in (SpanValues(basis, coefficients), SpanSlopes(basis, coefficients, 2)):
-            found = replace(make, device="cuda")
-            assert_close(found(x)[0], make(x)[0], 1e-10)
-            again = pickle.loads(pickle.dumps(found))  # as it goes to workers
-            np.testing.assert_array_equal(again(x)[0], found(x)[0])
-            assert found.rows >= 65_536
-
-
 @pytest.mark.parametrize("solver", ["penalised", "cut"])
 def test_large_solutions_are_found_on_the_device(
     solver: str, stand_in: Device, gotten: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
@@ -94,13 +60,3 @@ def test_large_solutions_are_found_on_the_device(
     here.fit_moments(here.moments_)
     clone(here).set_params(device="cpu").fit_moments(here.moments_)
     assert not gotten
-
-
-def test_a_driver_without_a_device_solves_on_the_host() -> None:
-    """Of a cluster whose workers alone have GPUs."""
-    x = np.random.default_rng(0).standard_normal((500, 2))
-    here = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=10, n_components=3, random_state=0).fit(x)
-    again = clone(here).set_params(device="cuda").fit_moments(here.moments_)
-    np.testing.assert_array_equal(again.eigenvalues_, here.eigenvalues_)
-    with pytest.raises(ValueError, match="device must be"):
-        clone(here).set_params(device="gpu").fit_moments(here.moments_)

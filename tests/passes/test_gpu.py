@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,41 +10,25 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral import devices
-from daskspectral.basis import Basis, FourierLattice, LandmarkBasis
-from daskspectral.kernels import Gaussian, Matern
+from daskspectral.basis import FourierLattice, LandmarkBasis
+from daskspectral.kernels import Kernel, Matern
 from daskspectral.modes import nufft
-from daskspectral.moments import Measure
-from daskspectral.operators import Operator
-from tests.basis.test_contraction import KERNELS
 from tests.common import assert_close
-from tests.operators.test_measured import BASES, CASES, FIELDS, LANDMARKS
+from tests.moments.test_devices import BASES, KERNELS, LANDMARKS, OPERATORS, check_sums
 
 pytestmark = pytest.mark.skipif(bool(devices._without_gpu()), reason=f"no GPU to test on: {devices._without_gpu()}")
 ROWS = 200_000
 
 
-def check_sums(basis: Basis, operator: Operator, dtype: str, tolerance: float) -> None:
-    """The sums of the CPU, and again the same bits."""
-    batch = {k: FIELDS[k] for k in {*operator.views, *operator.data_fields, "weight"}}
-    here = Measure(basis, basis, operator.forms, operator.functionals, operator, dtype, rows=4)
-    there = replace(here, device="cuda")
-    wanted, found, again = here([batch]), there([batch]), there([batch])
-    for name, values in wanted.items():
-        assert_close(found[name], values, tolerance, what=name)
-        np.testing.assert_array_equal(again[name], found[name])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_operator(name: str) -> None:
+    check_sums(BASES["landmarks"], OPERATORS[name], tolerance=1e-10)
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", BASES)
-def test_every_operator(kind: str, name: str) -> None:
-    check_sums(BASES[kind][0], CASES[name].operator, "float64", 1e-10)
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", KERNELS)
-def test_every_kernel(name: str, dtype: str) -> None:
-    basis = LandmarkBasis(KERNELS[name][0], LANDMARKS)
-    check_sums(basis, CASES["laplacian"].operator, dtype, 1e-10 if dtype == "float64" else 1e-3)
+@pytest.mark.parametrize("tolerance", [1e-10, 1e-3])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
+def test_every_kernel(kernel: Kernel, tolerance: float) -> None:
+    check_sums(LandmarkBasis(kernel, LANDMARKS), OPERATORS["laplacian"], tolerance=tolerance)
 
 
 @pytest.mark.parametrize("folds", [None, 10])
@@ -65,15 +47,6 @@ def test_a_fit(folds: int | None) -> None:
     assert same.score(x) == pytest.approx(here.score(x), rel=1e-9)
 
 
-def test_a_regression() -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (ROWS, 2))
-    y, slopes = np.sin(x).sum(axis=1), np.cos(x)
-    here = dsp.HermiteRegressor(Gaussian(1.0), 50, alpha=1e-6, random_state=0).fit(x, y, slopes)
-    assert_close(clone(here).set_params(device="cuda").fit(x, y, slopes).predict(x), here.predict(x), 1e-6)
-    same = clone(here).set_params(device="cuda").fit_moments(here.moments_)
-    assert_close(same.predict_gradient(x), here.predict_gradient(x), 1e-9)
-
-
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("method", ["matmul", "nufft"])
 def test_modes(d: int, method: str) -> None:
@@ -86,23 +59,3 @@ def test_modes(d: int, method: str) -> None:
     for name, values in here.moments_.arrays.items():
         tolerance = 1e-10 if method == "matmul" else 1e-8
         assert_close(there.moments_.arrays[name], values, tolerance, dtype=None, what=name)
-
-
-def test_an_embedding() -> None:
-    x = np.random.default_rng(0).uniform(-1, 1, (ROWS // 10, 2))
-    here = dsp.SDPEmbedding(1.0, method="lowrank", n_landmarks=60, cache="never", random_state=0).fit(x)
-    there = clone(here).set_params(device="cuda").fit(x)
-    assert there.certificate_.optimal
-    assert there.objective_ == pytest.approx(here.objective_, rel=1e-9)
-
-
-def test_a_checkpoint_of_the_other_device(tmp_path: Path) -> None:
-    x = np.random.default_rng(0).standard_normal((ROWS, 2))
-    fixed: dict[str, Any] = {"n_landmarks": 20, "penalty": 1.0, "spread": 0.0, "random_state": 0}
-    here = dsp.SpectralDecomposition(kernel=Gaussian(1.0), **fixed)
-    here.fit(x, checkpoint=tmp_path / "run", checkpoint_every=0.0)
-    there = clone(here).set_params(device="cuda")
-    with pytest.raises(ValueError, match="by checkpoint_device='cpu'"):
-        there.fit(x, checkpoint=tmp_path / "run")
-    found = there.fit(x, checkpoint=tmp_path / "run", checkpoint_device="cpu")
-    np.testing.assert_array_equal(found.moments_.arrays["gram"], here.moments_.arrays["gram"])

@@ -16,12 +16,9 @@ from daskspectral.basis import Block, FourierLattice
 from daskspectral.data import batches
 from daskspectral.devices import Device
 from daskspectral.engine.tasks import Shared
-from daskspectral.errors import InvalidRowError
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.measure import Measurement
 from daskspectral.moments.modes import ModeMeasurement
-from daskspectral.passes.functions import SpanValues
-from tests.stand_in import Event
 
 ROWS = 300_001
 
@@ -72,34 +69,6 @@ def test_blocks_are_large(
     np.testing.assert_allclose(there.moments_.order, here.moments_.order, rtol=1e-10, atol=1e-8)
 
 
-def test_rows_of_a_function_come_in_large_blocks(
-    points: Path, stand_in: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = estimator(device="cuda").fit(str(points))
-    sizes, plain = [], SpanValues.block
-
-    def block(self: SpanValues, x: Any, out: Any) -> Any:
-        sizes.append(len(x))
-        return plain(self, x, out)
-
-    monkeypatch.setattr(SpanValues, "block", block)
-    x = zarr.open_array(points, mode="r")[:]
-    model.transform(x)
-    assert sizes == [65_536] * 4 + [ROWS - 4 * 65_536]  # one task
-
-
-def test_tasks_of_an_accelerator_have_several_blocks(stand_in: Device) -> None:
-    x = np.broadcast_to(np.zeros(2), (50_000_000, 2))
-    for p, least in ((4000, 2 * 65_536), (1000, 400_000)):
-        ranges = estimator(n_landmarks=p, device="cuda").plan(x).ranges.ranges
-        assert min(stop - start for start, stop in ranges) >= least
-        assert len(ranges) > 100  # dealt in turn to the folds
-    few = estimator(n_landmarks=1000, device="cuda").plan(x[:100_000]).ranges.ranges
-    assert few == ((0, 100_000),)
-    modes = estimator(basis=FourierLattice(5, box=[(-1, 1), (-1, 1)]), device="cuda").plan(x).ranges.ranges
-    assert min(stop - start for start, stop in modes) >= 2 * 65_536
-
-
 @pytest.mark.parametrize("lattice", [False, True])
 def test_reading_ahead_changes_no_bit(
     lattice: bool, points: Path, stand_in: Device, monkeypatch: pytest.MonkeyPatch
@@ -112,43 +81,3 @@ def test_reading_ahead_changes_no_bit(
     for name, values in plain.moments_.arrays.items():
         np.testing.assert_array_equal(ahead.moments_.arrays[name], values)
     assert ahead.moments_.count == plain.moments_.count == ROWS
-
-
-def test_a_task_reads_ahead_on_an_accelerator_alone(
-    points: Path, stand_in: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    readers = set()
-    plain = zarr.Array.__getitem__
-
-    def read(self: zarr.Array, key: Any) -> Any:
-        readers.add(threading.current_thread().name.startswith("daskspectral-reader"))
-        return plain(self, key)
-
-    model = estimator().fit(str(points))
-    monkeypatch.setattr(zarr.Array, "__getitem__", read)
-    for device, wanted in (("cpu", False), ("cuda", True)):
-        other = estimator(device=device).fit_moments(model.moments_)
-        readers.clear()
-        other.score(str(points))
-        assert readers == {wanted}
-        readers.clear()
-        other.transform(str(points), out=points.parent / f"{device}.zarr")
-        assert wanted in readers
-        assert wanted or True not in readers
-
-
-def test_an_invalid_row_is_told_as_on_the_host(points: Path, stand_in: Device) -> None:
-    zarr.open_array(points, mode="r+")[200_123] = np.nan
-    with pytest.raises(InvalidRowError, match="row 200123 is the first"):
-        estimator(device="cuda").fit(str(points))
-    there = estimator(device="cuda").fit(str(points), on_invalid="skip")
-    assert there.moments_.count == ROWS - 1
-    assert there.moments_.skipped == 1
-
-
-def test_two_blocks_are_in_flight(stand_in: Device, seen: list[int], points: Path) -> None:
-    Event.waited.clear()
-    there = estimator(device="cuda")
-    there.fit(str(points))
-    tasks = len(there.plan(str(points)).ranges.ranges)
-    assert len(Event.waited) == len(seen) - 2 * tasks

@@ -1,0 +1,42 @@
+"""Moments of rows by fold without a fit, for the tests of what follows from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskspectral.basis import Basis
+from daskspectral.moments import Folds, Moments
+from daskspectral.moments.problem import Posed
+from daskspectral.moments.summing import SumTask
+from daskspectral.operators import Laplacian, Operator
+from daskspectral.passes.sums import measure_of
+
+
+def moments_of(
+    basis: Basis,
+    rows: dict[str, Any],
+    fold: Any,
+    operator: Operator | None = None,
+    right: Any = None,
+    *,
+    patterns: bool = False,
+    **options: Any,
+) -> Moments:
+    """The moments of rows (fields (n, ...)) whose groups are `fold` (n,), each measured alone; options are of Folds."""
+    operator = operator or Laplacian()
+    measure = measure_of(basis, right, operator, "float64", patterns=patterns)
+    task, n = SumTask(measure, operator), len(rows["x"])
+    groups = [np.flatnonzero(fold == g) for g in range(int(fold.max()) + 1)]
+    parts = [task([{name: values[chosen] for name, values in rows.items()}]) for chosen in groups]
+    arrays = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
+    weight = np.asarray(rows.get("weight", np.ones(n)), dtype=float)
+    folds = Folds(arrays, np.bincount(fold, weight).astype(float), np.bincount(fold), **options)
+    return Moments(folds.total(), weight.sum(), n, basis, operator, rows=n, right_basis=right, folds=folds)
+
+
+def posed(moments: Moments, count: int, penalty: float | None = None, **options: Any) -> Posed:
+    """The problem of moments, in all directions that the data see where there is no penalty."""
+    fixed: dict[str, Any] = {"rtol": None, "ridge": 0.0, "min_support": 0.0}
+    return Posed(moments, count=count, penalty=penalty, **(fixed | options))

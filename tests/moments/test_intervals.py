@@ -1,0 +1,260 @@
+"""Error bars against a jackknife and held-out values by hand, from the sums of folds or from the rows themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.stats
+
+from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
+from daskspectral.kernels import Gaussian, Linear
+from daskspectral.moments.intervals import _groups, _intervals, _trusted, agreeing, errors_of, held_out_by_folds
+from daskspectral.operators import Covariance, Cross, Generator, Laplacian
+from tests.moments.common import moments_of, posed
+
+RNG = np.random.default_rng(3)
+N, K = 400, 5
+X = RNG.standard_normal((N, 2)) * [1.0, 1.05]
+ROWS = {"x": X, "weight": RNG.uniform(0.5, 2, N)}
+FOLD = RNG.integers(0, K, N)
+APART = np.where(np.arange(N) < 60, K, FOLD)  # the last group are landmarks
+CONSTANT = ConstantBasis(2)
+T = scipy.stats.t.ppf(0.975, K - 1)
+
+
+def turned(overlap: Any, nulls: int) -> Any:
+    """The rotation that brings functions closest to those of the whole, constants apart."""
+    parts = [scipy.linalg.polar(overlap[s, s])[0] for s in (slice(nulls), slice(nulls, None)) if overlap[s, s].size]
+    return scipy.linalg.block_diag(*parts)
+
+
+def ends(fitted: float, beyond: float, error: float) -> Any:
+    """The interval of one value: logarithmic where both values have one sign and exceed their error."""
+    if fitted * beyond > 0 and T * error < abs(fitted):
+        middle = np.sqrt(fitted * beyond)
+        factor = np.exp(T * error / abs(fitted) + abs(np.log(beyond / fitted)) / 2)
+        return np.sort(np.sign(fitted) * np.array([middle / factor, middle * factor]))
+    low, high = sorted([fitted, beyond])
+    sides = (0 if low > 0 else -np.inf), (0 if high < 0 else np.inf)
+    return np.array([max(low - T * error, sides[0]), min(high + T * error, sides[1])])
+
+
+def check(found: Any, values: Any, samples: Any, held_out: Any, share: float, nulls: int = 0) -> Any:
+    """Everything that follows from the values without each fold, and on rows held out. Gives the groups."""
+    factor = (K - 1) / K / share
+
+    def spread(each: Any) -> Any:
+        return np.sqrt(factor * sum((each - np.mean(each, axis=0)) ** 2))
+
+    standard = spread(samples)
+    np.testing.assert_allclose(found.standard, standard, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.held_out, held_out, rtol=1e-8, atol=1e-9)
+    groups = [0]
+    for i in range(1, len(values)):
+        far = abs(values[i] - values[i - 1]) > 2 * np.sqrt(standard[i] ** 2 + standard[i - 1] ** 2)
+        groups.append(groups[-1] + int(far or i == nulls))
+    assert found.groups.tolist() == groups
+    for i, group in enumerate(groups):
+        members = np.flatnonzero(np.array(groups) == group)
+        wanted = ends(values[i], held_out[i], standard[i])
+        if len(members) > 1:
+            of_mean = spread(np.mean(np.array(samples)[:, members], axis=1))
+            joint = ends(np.mean(values[members]), np.mean(held_out[members]), of_mean)
+            wanted = np.array([min(wanted[0], joint[0]), max(wanted[1], joint[1])])
+        np.testing.assert_allclose(found.intervals[i], wanted, rtol=1e-6, atol=1e-7)
+    return groups
+
+
+def jackknife(problem: Any, folds: Any, whole: Any, metric: Any = None) -> tuple[Any, Any, Any]:
+    """By fold: the values without it, turned, the turn and the overlap; then the values of all on rows held out."""
+    sums, weight = folds.arrays, folds.weight
+    samples, turns, form, gram = [], [], 0.0, 0.0
+    for k in range(folds.number):
+        rest = weight.sum() - weight[k]
+        means = {name: np.delete(sums[name], k, axis=0).sum(axis=0) / rest for name in ("form", "gram", "first")}
+        found = problem.solve_part(means, problem.rows * rest / weight.sum())
+        overlap = found.right.T @ problem.means["gram"] @ whole.right
+        turn = turned(overlap, problem.nulls)
+        samples.append(np.diag(turn.T @ np.diag(found.values) @ turn))
+        turns.append((turn, overlap))
+        functions = found.right @ turn
+        form = form + functions.T @ sums["form"][k] @ functions
+        gram = gram + functions.T @ (sums["gram"][k] if metric is None else weight[k] * metric) @ functions
+    held_out = scipy.linalg.eigvalsh(form, gram)
+    return samples, turns, held_out[::-1] if problem.operator.descending else held_out
+
+
+KERNEL = Concatenated((CONSTANT, LandmarkBasis(Gaussian(0.7), X[:40])))
+CASES: dict[str, Any] = {
+    "monomials": (MonomialBasis(2, 3), Laplacian(), FOLD, None),
+    "penalised": (KERNEL, Laplacian(), APART, 2.0),
+    "descending": (MonomialBasis(2, 2), Generator(diffusion=np.sqrt(2.0), reversible=True), APART, 1.0),
+    "variances": (Concatenated((CONSTANT, LandmarkBasis(Linear(), np.eye(2)))), Covariance(), FOLD, None),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_symmetric_problems(name: str) -> None:
+    basis, operator, fold, penalty = CASES[name]
+    moments = moments_of(basis, ROWS, fold, operator, landmarks=fold is APART)
+    folds, problem = moments.folds, posed(moments, 6, penalty)
+    assert folds is not None
+    whole = problem.solve(problem.means, problem.rows)
+    found = errors_of(problem, folds, whole)
+    metric = problem.left.norm if operator.solver.by_norm else None
+    samples, turns, held_out = jackknife(problem, folds, whole, metric)
+    share = 1 - (folds.weight[K] / folds.weight.sum() if fold is APART else 0)
+    groups = check(found, whole.values, samples, held_out, share, problem.nulls)
+    assert name == "variances" or len(set(groups)) < len(groups)
+    np.testing.assert_allclose(held_out_by_folds(problem, folds), held_out, rtol=1e-8, atol=1e-9)
+    sines = np.zeros((len(turns), len(groups)))
+    for i, group in enumerate(groups):
+        members = np.flatnonzero(np.array(groups) == group)
+        for k, (turn, overlap) in enumerate(turns):
+            cosines = np.linalg.svd(turn[:, members].T @ overlap[:, members], compute_uv=False)
+            sines[k, i] = np.sqrt(max(0, 1 - cosines.min() ** 2))
+    wanted = np.minimum(1, np.sqrt((K - 1) / K / share * np.sum(sines**2, axis=0)))
+    np.testing.assert_allclose(found.angles, wanted, rtol=1e-5, atol=1e-7)
+
+
+def test_correlations_about_the_means_that_were_fitted() -> None:
+    """By the rows: means, functions and all of the others; on the fold they are subtracted, not the fold's own."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((N, 2)) + 3
+    y = np.column_stack([x @ [1.0, 0.4], x @ [-0.3, 0.5], np.zeros(N)]) + rng.standard_normal((N, 3))
+    x, y = x + 0.5 * (FOLD == 0)[:, None], y - 0.5 * (FOLD == 1)[:, None]  # so that means of folds differ
+    bases = MonomialBasis(2, 1, constant=False), MonomialBasis(3, 1, constant=False)
+    w, fold = ROWS["weight"], FOLD
+
+    def solved(chosen: Any) -> Any:
+        own = w[chosen] / w[chosen].sum()
+        mean, other = own @ x[chosen], own @ y[chosen]
+        f, g = (np.sqrt(own)[:, None] * z for z in (x[chosen] - mean, y[chosen] - other))
+        left, right = (np.linalg.inv(np.linalg.cholesky(z.T @ z)).T for z in (f, g))
+        u, s, vt = np.linalg.svd(left.T @ f.T @ g @ right)
+        return s, mean, other, left @ u, right @ vt.T[:, :2]
+
+    moments = moments_of(bases[0], {"x": x, "y": y, "weight": w}, fold, Cross(center=True), bases[1])
+    problem = posed(moments, 2)
+    whole = problem.solve(problem.means, problem.rows)
+    np.testing.assert_allclose(whole.values, solved(fold < K)[0], rtol=1e-9)
+    samples, f, g, sines = [], np.zeros((N, 2)), np.zeros((N, 2)), []
+    for k in range(K):
+        s, mean, other, left, right = solved(fold != k)
+        overlap = right.T @ (w[:, None] * y).T @ y @ whole.right / w.sum()
+        turn = turned(left.T @ (w[:, None] * x).T @ x @ whole.left / w.sum() + overlap, 0)
+        samples.append(np.diag(turn.T @ np.diag(s) @ turn))
+        f[fold == k] = (x[fold == k] - mean) @ left @ turn
+        g[fold == k] = (y[fold == k] - other) @ right @ turn
+        sines.append(1 - np.sum(turn * overlap, axis=0) ** 2)
+    white = [np.linalg.inv(np.linalg.cholesky((w[:, None] * z).T @ z)) for z in (f, g)]
+    held_out = np.linalg.svd(white[0] @ (w[:, None] * f).T @ g @ white[1].T, compute_uv=False)
+    found = errors_of(problem, moments.folds, whole)
+    groups = check(found, whole.values, samples, held_out, 1.0)
+    assert groups == [0, 1]
+    np.testing.assert_allclose(found.angles, np.minimum(1, np.sqrt(0.8 * np.maximum(np.sum(sines, axis=0), 0))))
+
+
+def test_complex_values_have_standard_errors_alone() -> None:
+    drift = -X @ np.array([[1.0, 0.8], [-0.8, 1.0]]) + 0.1 * X**3
+    operator = Generator("drift", 1.4)
+    moments = moments_of(MonomialBasis(2, 1), {**ROWS, "drift": drift}, FOLD, operator)
+    problem, folds = posed(moments, 3), moments.folds
+    assert folds is not None
+    whole = problem.solve(problem.means, problem.rows)
+    samples: list[Any] = []
+    for k in range(K):
+        w = ROWS["weight"] * (k != FOLD)
+        phi = np.column_stack([np.ones(N), X])
+        gram, form = (phi * w[:, None]).T @ phi, (phi * w[:, None]).T @ np.column_stack([np.zeros(N), drift])
+        found = scipy.linalg.eigvals(form, gram)
+        samples.append([found[np.argmin(np.abs(found - value))] for value in whole.values])
+    found = errors_of(problem, folds, whole)
+    assert (np.abs(whole.values[1:].imag) > 0.5).all()
+    deviations = np.abs(samples - np.mean(samples, axis=0)) ** 2
+    np.testing.assert_allclose(found.standard, np.sqrt((K - 1) / K * deviations.sum(axis=0)), atol=1e-8)
+    assert np.isnan(found.held_out).all()
+
+
+def test_folds_without_weight_do_not_count() -> None:
+    basis, some = MonomialBasis(2, 2), FOLD != 2
+    all_five = moments_of(basis, {"x": X, "weight": ROWS["weight"] * some}, FOLD)
+    four = moments_of(basis, {k: v[some] for k, v in ROWS.items()}, (FOLD - (FOLD > 2))[some])
+    found, wanted = (
+        errors_of(problem, moments.folds, problem.solve(problem.means, problem.rows))
+        for moments in (all_five, four)
+        for problem in [posed(moments, 3)]
+    )
+    np.testing.assert_allclose(found.intervals, wanted.intervals, rtol=1e-6, atol=1e-9)
+
+
+def test_reserved_folds_judge() -> None:
+    moments = moments_of(MonomialBasis(2, 2), ROWS, FOLD, reserved=(1,))
+    problem, folds = posed(moments, 3), moments.folds
+    assert folds is not None
+    rest = {name: moments.arrays[name] - folds.arrays[name][1] for name in ("form", "gram", "first")}
+    functions = problem.solve({k: v / (moments.weight - folds.weight[1]) for k, v in rest.items()}, 1.0).right
+    parts = (functions.T @ folds.arrays[name][1] @ functions for name in ("form", "gram"))
+    wanted = scipy.linalg.eigvalsh(*parts)
+    np.testing.assert_allclose(held_out_by_folds(problem, folds), wanted, rtol=1e-8, atol=1e-9)
+    found = errors_of(problem, folds, problem.solve(problem.means, problem.rows))
+    np.testing.assert_allclose(found.held_out, wanted, rtol=1e-8, atol=1e-9)
+
+
+def test_without_folds_or_rows_the_reason_is_told() -> None:
+    for rows, fold, reason in (
+        (ROWS, np.zeros(N, dtype=int), "no error bars without folds"),
+        ({"x": X[:99]}, FOLD[:99], "no error bars from 99 rows: 100 at least are needed"),
+        ({"x": X, "weight": (FOLD == 1).astype(float)}, FOLD, "no error bars: all weight is in one fold"),
+        ({"x": X[:100]}, FOLD[:100], ""),
+    ):
+        moments = moments_of(MonomialBasis(2, 1), rows, fold)
+        problem = posed(moments, 2)
+        found = errors_of(problem, moments.folds, problem.solve(problem.means, problem.rows))
+        assert found.reason == reason
+        assert np.isnan(found.intervals).all() == np.isnan(found.standard).all() == bool(reason)
+        assert found.groups.tolist() == [0, 1] or not reason
+        assert found.trusted == 0 or not reason
+
+
+def test_values_closer_than_two_errors_of_their_difference_are_one_group() -> None:
+    """A hypotenuse of 3 and 4 units is 5: two of them are 10."""
+    errors = np.array([3.0, 4.0, 3.0, 4.0])
+    for values, wanted in (([0.0, 10, 20, 30], [0, 0, 0, 0]), ([0.0, 10.001, 20, -30], [0, 1, 1, 2])):
+        assert _groups(np.array(values), errors).tolist() == wanted
+    assert _groups(np.array([0.0, 0, 1, 1]), errors, 2).tolist() == [0, 0, 1, 1]
+    assert _groups(np.array([0.0, 1, 1, 1]), errors, 1).tolist() == [0, 1, 1, 1]
+
+
+def test_intervals_on_both_scales() -> None:
+    t = 2.2621571628540993  # Student's t of 9 degrees of freedom, both tails 5 %
+    fitted, held_out = np.array([1e-5, 2.0, -1.0, 0.1, 1.0]), np.array([1e-4, 2.1, 1.0, np.nan, 1.0])
+    standard = np.array([1e-3, 0.05, 0.2, 0.01, 1.01 / t])
+    found = _intervals(fitted, held_out, standard, 10)
+    factor = np.exp(t * 0.05 / 2 + np.log(2.1 / 2) / 2)
+    wanted = [
+        [0.0, 1e-4 + t * 1e-3],  # no wider than its errors, and of one sign
+        [np.sqrt(4.2) / factor, np.sqrt(4.2) * factor],
+        [-1 - t * 0.2, 1 + t * 0.2],
+        [0.1 / np.exp(t * 0.1), 0.1 * np.exp(t * 0.1)],
+        [0.0, 2.01],
+    ]
+    np.testing.assert_allclose(found, wanted, atol=1e-15)
+    np.testing.assert_allclose(_intervals(-fitted, -held_out, standard, 10), -found[:, ::-1], atol=1e-15)
+
+
+def test_the_first_values_that_hold_up_are_trusted() -> None:
+    """Values differ by less than a tenth held out, and intervals are narrower than a fifth, but for a thousandth."""
+    fitted = np.array([0.0, 1.0, 2.0, 10.0])
+    held_out = np.array([0.0009, 1.1, 2.2, np.nan])  # (2.2 + .01) / (2 + .01) < 1.1
+    assert agreeing(fitted, held_out).tolist() == [True, True, True, True]
+    assert agreeing(-fitted, -held_out).all()
+    assert agreeing(fitted, np.array([0.0011, 1.12, 1.8, 9.2])).tolist() == [False, False, False, True]
+    for width, wanted in ((0.199, 4), (0.201, 0)):
+        intervals = np.column_stack([fitted, fitted + width * (fitted + 0.01)])
+        assert _trusted(fitted, held_out, intervals) == wanted
+        intervals[:2, 1] = intervals[:2, 0]
+        assert _trusted(fitted, held_out, intervals) == (4 if width < 0.2 else 2)
