@@ -179,7 +179,7 @@ def test_landmarks_solve_the_approximated_kernel(alpha: float) -> None:
     np.testing.assert_allclose(p @ f, f * values, atol=1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(1, 12), st.sampled_from([0.0, 1.0]), st.integers(0, 2**16))
 def test_sums_under_any_blocks(blocks: int, alpha: float, seed: int) -> None:
     x = moons(60, seed)

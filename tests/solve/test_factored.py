@@ -19,7 +19,7 @@ from daskspectral.solve.kernelised import KernelisedProblem
 Array = NDArray[Any]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**16), st.integers(12, 40), st.floats(-6, 2))
 @example(2388, 14, 0.0)  # a column of the optimum is small
 def test_a_proof_for_any_cost(seed: int, n: int, exponent: float) -> None:

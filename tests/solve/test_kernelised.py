@@ -102,7 +102,7 @@ def test_the_gap_holds_for_any_matrices() -> None:
         assert best.objective <= problem.d @ y + max(0, -least) * problem.d.sum() + 1e-10
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**16), st.floats(-4, 0), st.integers(2, 14))
 def test_values_scale(seed: int, exponent: float, n: int) -> None:
     """The answer is linear in d: twice the diagonal is twice the matrix, and the dual stays."""

@@ -59,7 +59,7 @@ def test_probabilities_of_large_scores() -> None:
     assert scores[0, 0] == 1e4  # they are left as they are
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 2**32), classes=st.integers(2, 5), alpha=st.floats(1e-4, 1.0))
 def test_the_minimum_is_that_of_a_general_solver(seed: int, classes: int, alpha: float) -> None:
     means, evaluate = problem(seed, n=60, r=4, classes=classes)
@@ -79,7 +79,7 @@ def test_the_minimum_is_that_of_a_general_solver(seed: int, classes: int, alpha:
     assert at_best[0] == pytest.approx(values[-1], rel=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**32), classes=st.integers(2, 5))
 def test_the_bound_exceeds_the_hessian(seed: int, classes: int) -> None:
     """v.H v at random coefficients, by finite differences, and B on vectors that add up to 0 over the classes."""

@@ -201,7 +201,7 @@ def test_both_problems_take_the_same_power_steps() -> None:
         z, g = now.power, dense.power
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cuts=st.lists(st.integers(1, 49), max_size=8), own=st.booleans(), seed=st.integers(0, 100))
 def test_sums_add_under_any_chunking(cuts: list[int], own: bool, seed: int) -> None:
     one = low_case(own=own)
@@ -214,7 +214,7 @@ def test_sums_add_under_any_chunking(cuts: list[int], own: bool, seed: int) -> N
             np.testing.assert_allclose(parts[name], whole[name], rtol=1e-12, atol=1e-12 * np.abs(whole[name]).max())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(columns=st.integers(1, 5), seed=st.integers(0, 1000), low=st.booleans())
 def test_a_rotation_of_the_coordinates_changes_nothing(columns: int, seed: int, low: bool) -> None:
     problem: Problem = low_case().problem if low else case().problem
@@ -228,7 +228,7 @@ def test_a_rotation_of_the_coordinates_changes_nothing(columns: int, seed: int, 
     np.testing.assert_allclose(turned.moment, turn.T @ plain.moment @ turn, rtol=0, atol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     columns=st.integers(1, 4),
     seed=st.integers(0, 1000),
@@ -342,7 +342,7 @@ def test_a_perturbed_solution_is_not_optimal(size: float, monkeypatch: pytest.Mo
         assert found.direction is not None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(columns=st.integers(1, 5), seed=st.integers(0, 1000), passes=st.integers(1, 40))
 def test_the_gap_is_a_bound_at_every_point(columns: int, seed: int, passes: int) -> None:
     one = case(60, 0.5)
@@ -357,7 +357,7 @@ def test_the_gap_is_a_bound_at_every_point(columns: int, seed: int, passes: int)
                 assert not found.optimal or last.objective >= best * (1 - 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     columns=st.integers(1, 5), seed=st.integers(0, 1000), passes=st.integers(1, 40), scale=st.sampled_from([0.1, 1, 30])
 )
