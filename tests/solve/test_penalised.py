@@ -10,7 +10,7 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskspectral.solve import Pencil, Penalty, Problem, Symmetric, whiten
+from daskspectral.solve import Penalty, Pencil, Problem, Symmetric, whiten
 from daskspectral.solve.penalised import (
     InverseRoot,
     inverse_root,
@@ -46,7 +46,7 @@ class Dense:
     def span(self, count: int, factor: float = 1.0) -> Array:
         """The leading functions (60, q) in all functions, the null ones first."""
         k, (a, energy) = self.nulls, self.quotient
-        values, vectors = scipy.linalg.eigh(energy + factor * self.norm[k:, k:], a)
+        vectors = scipy.linalg.eigh(energy + factor * self.norm[k:, k:], a)[1]
         full = np.zeros((60, ritz_size(count)))
         full[:k, :k] = np.eye(k)
         full[k:, k:] = vectors[:, : ritz_size(count) - k]

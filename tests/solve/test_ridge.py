@@ -173,7 +173,7 @@ def test_what_cannot_be_solved_is_refused() -> None:
     with pytest.raises(ValueError, match="every basis function is zero on every point; widen the kernel's scale"):
         solve(np.zeros((5, 3)), np.ones((5, 1)), np.eye(3))
     assert [resolve_ridge_cut(rtol, "float32") for rtol in (None, 1e-4)] == [1e-6, 1e-4]
-    with pytest.raises(ValueError, match="rtol must be positive: .* Leave it None for 1e-15"):
+    with pytest.raises(ValueError, match=r"rtol must be positive: .* Leave it None for 1e-15"):
         resolve_ridge_cut(0.0, "float64")
 
 

@@ -1,4 +1,4 @@
-"""The semidefinite program: a closed form, dense loops for each pass, and proofs from the written-out matrices alone."""
+"""The semidefinite program: a closed form, dense loops for each pass, and proofs from written-out matrices alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class Case:
         return np.asarray(np.sqrt(self.d)[:, None] * directions(rows))
 
     def draw(self, columns: int, seed: int = 0) -> Array:
-        return np.random.default_rng(seed).standard_normal((len(self.d) if self.f is None else self.f.shape[1], columns))
+        rows = len(self.d) if self.f is None else self.f.shape[1]
+        return np.random.default_rng(seed).standard_normal((rows, columns))
 
     def solved(self, tolerance: float = 1e-10, columns: int = 6) -> Any:
         return Accelerated().solve(self.problem, self.draw(columns), tolerance=tolerance, max_passes=10_000)
@@ -376,7 +377,7 @@ def test_further_columns_are_of_what_the_first_leave(low: bool) -> None:
     assert sum(stage.rank for stage in stages) >= 5 > sum(stage.rank for stage in stages[:-1])
     left = one.abar
     for stage, following in pairwise(stages):
-        e = one.embedding(stage.solution.point if low else stage.solution.point)
+        e = one.embedding(stage.solution.point)
         left = left - left @ e @ np.linalg.pinv(e.T @ left @ e, rcond=1e-9) @ e.T @ left
         solution = following.solution
         e = one.embedding(following.problem.frame.projected(solution.point) if low else solution.point)
