@@ -7,6 +7,7 @@ import pytest
 
 from daskspectral.solve.diagonal import (
     _bounds,
+    _without,
     best_generalised,
     best_on_folds,
     generalised,
@@ -109,6 +110,19 @@ def test_the_penalty_of_least_error_on_folds(noise: float) -> None:
     assert best_on_folds(observed, SHARES, np.zeros(9), None) == 1
 
 
+def test_what_is_left_once_the_constant_has_done_all_it_can() -> None:
+    rows, free = Rows(2), LEVELS < 2
+    values, slopes = rows.observed()
+    f, y = (part[0] - part[0].mean(axis=0) for part in (rows.f, rows.y))
+    found = _without(values, free, ~free)
+    np.testing.assert_allclose(found.form, f[:, 1:].T @ f[:, 1:] / 60, atol=1e-12)
+    np.testing.assert_allclose(found.target, f[:, 1:].T @ y / 60, atol=1e-12)
+    np.testing.assert_allclose(found.squares, np.sum(y**2, axis=0) / 60)
+    assert found.count == 59
+    np.testing.assert_array_equal(_without(slopes, free, ~free).form, slopes.form[1:, 1:])  # they see no constant
+    assert _without(slopes, free, ~free).count == 60
+
+
 def test_the_penalty_of_least_score() -> None:
     """Of what the constant leaves; at least 1e-9 over the penalty of the last function."""
     rows = Rows(2, kinds=1)
@@ -189,7 +203,7 @@ def test_what_is_given_is_kept() -> None:
         assert score == pytest.approx(rows.score(alpha, size), rel=1e-9)
     few = problem(rows)
     few = InvariantProblem(
-        tuple(Observed(k.form, k.target, k.squares, 3.0, k.folds) for k in few.observed), LEVELS, 1.5, None, 0.1, 60
+        tuple(Observed(k.form, k.target, k.squares, 2.0, k.folds) for k in few.observed), LEVELS, 1.5, None, 0.1, 60
     )
     assert [c.size for c in LeastSquares().candidates(few, [1, 4])] == [1, 4]
     assert LeastSquares().solve(few).curve[:, 0].tolist() == [1, 4]  # no more functions than observations
@@ -218,6 +232,6 @@ def test_projection_takes_means() -> None:
     np.testing.assert_allclose(
         Projection().refit(one, found, 1, 0.25), rows.f[0][rest, :4].T @ rows.y[0][rest] / 45, rtol=1e-9
     )
-    assert len(Projection().solve(problem(rows, most=60)).coefficients) == 9
+    assert [len(Projection().solve(problem(rows, most=most)).coefficients) for most in (3, 4, 60)] == [1, 4, 9]
     with pytest.raises(ValueError, match="n_eigenfunctions=61 is more than the 60 rows"):
         Projection().solve(problem(rows, most=61))

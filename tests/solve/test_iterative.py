@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import Problem, Symmetric, iterative
-from daskspectral.solve.iterative import IterativeSpan, _white, diagonal_inverse, leading_iterative
+from daskspectral.solve.iterative import IterativeSpan, _Coarse, _Deflated, _white, diagonal_inverse, leading_iterative
 from tests.solve.common import sine, spd
 
 
@@ -107,6 +107,20 @@ def test_residuals_are_those_of_the_pencil() -> None:
     residuals = np.linalg.norm(left - right * theta, axis=0) / np.linalg.norm(left, axis=0)
     np.testing.assert_allclose(residuals[::-1], found.residuals, rtol=1e-4, atol=1e-9)
     assert 0 < found.residuals.max() <= 1e-4
+
+
+def test_sums_of_both_matrices_on_a_coarse_block() -> None:
+    problem = Pencil(2)
+    deflated = _Deflated.of(
+        lambda v: (problem.gram @ v, problem.energy @ v), problem.scale, problem.mu, problem.nulls
+    )  # fmt: skip
+    among = np.ix_(problem.coarse, problem.coarse)
+    coarse = _Coarse(deflated, problem.coarse, problem.gram[among], problem.energy[among])
+    a, b = (matrix[:60, :60] for matrix in problem.pair)
+    np.testing.assert_allclose(coarse.combined(2, 3), 2 * a + 3 * b, atol=1e-12)
+    np.testing.assert_allclose(coarse.combined(0, 1, 20), b[:20, :20], atol=1e-12)
+    np.testing.assert_allclose(coarse.combined(1, 0, 20), a[:20, :20], atol=1e-12)
+    assert coarse.ratio == pytest.approx(np.trace(b) / np.trace(a))
 
 
 def test_a_potential_well_raises_sigma() -> None:

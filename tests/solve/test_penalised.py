@@ -76,6 +76,8 @@ def test_the_span_is_that_of_the_dense_pencil(nulls: int, count: int) -> None:
     skew[:nulls] = skew[:, :nulls] = 0
     other = leading_functions(dense.energy - skew, dense.gram + skew, Penalty(dense.norm + skew), count, CUT)
     assert sine(found.matrix, other.matrix, dense.gram) < 1e-6
+    other_pencil = Pencil.of(dense.energy - skew, dense.gram + skew, Penalty(dense.norm + skew), count, CUT)
+    assert other_pencil.last == pytest.approx(last)
 
 
 def test_a_form_of_small_values_is_scaled_by_its_trace() -> None:
@@ -193,6 +195,7 @@ def test_however_wide_the_kernel_no_value_is_rounding(scale: float) -> None:
     problem = Interval(3000, 60, scale)
     for c in (0.01, 1.0, 100.0):
         found = problem.solved(c)
+        assert Pencil.of(problem.form, problem.gram, Penalty(1e-9 * problem.norm), 5, CUT).sigma == 0
         assert found.values[0] == 0  # exactly
         assert found.values[1] > 0.9
         np.testing.assert_allclose(found.right[1:, 0], 0)
@@ -239,6 +242,11 @@ def test_pairs_are_the_singular_functions_of_the_penalised_form(centred: bool) -
     np.testing.assert_allclose(left.matrix.T @ gram @ left.matrix, np.eye(left.matrix.shape[1]), atol=1e-10)
     np.testing.assert_allclose(whiten(gram, CUT).matrix @ left.whitened(np.eye(left.matrix.shape[1])), left.matrix)
     assert (left.rank, right.rank) == (60, 50)
+    skew = np.triu(gram, 1) - np.tril(gram, -1)
+    again, _ = leading_pairs(
+        form, gram + skew, right_gram, Penalty(0.3 * k, 0.5 * right_k), 5, CUT, means if centred else None
+    )
+    assert sine(again.matrix, expected[0], gram) < 1e-6
 
 
 def test_functions_that_all_but_vanish_must_be_a_hundred_times_what_rounding_is() -> None:

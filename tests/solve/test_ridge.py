@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +81,10 @@ def test_alpha_has_the_least_score(seed: int, m: int, gradients: bool, scale: fl
     assert fit.score <= min(scores) * (1 + 1e-6)
     np.testing.assert_allclose(fit.score, explicit_score(features, z, penalty, fit.alpha, n), rtol=1e-6)
     np.testing.assert_allclose(np.diff(np.log10(fit.alphas)), 0.2)
+    form = features.T @ features / n
+    assert fit.alphas[0] == pytest.approx(1e-3 * 10**-7.5 * np.trace(form) / np.trace(penalty))
+    largest = scipy.linalg.eigvalsh(form, penalty)[-1]
+    assert 99 * largest < fit.alphas[-1] < 101 * 10**0.2 * largest
     assert fit.scores.min() >= fit.score * (1 - 1e-3)  # the curve's decomposition is less exact far from its anchor
     other = solve(features, 1e6 * z, 100 * penalty, n)
     np.testing.assert_allclose(other.score, 1e12 * fit.score, rtol=1e-6)
@@ -246,6 +252,18 @@ def test_errors_are_those_of_fits_to_the_other_folds(seed: int, folds: int, m: i
     for i in np.linspace(0, len(curve.alphas) - 1, 6).astype(int):
         if curve.alphas[i] > 1e-6:  # below, the normal equations of the comparison are rounding
             np.testing.assert_allclose(curve.errors[i], data.errors(curve.alphas[i]), rtol=1e-6)
+    skew, kinds_of = np.triu(data.penalty, 1) - np.tril(data.penalty, -1), data.observed()
+    changed = [  # as rounding of sums changes them, and more: symmetric parts count
+        replace(kind, form=kind.form + skew, folds=replace(kind.folds, forms=kind.folds.forms + skew))
+        for kind in kinds_of
+        if kind.folds is not None
+    ]
+    one, other = (
+        solve_ridge(some, k, alpha=0.01, shares=data.shares)
+        for some, k in ((kinds_of, data.penalty), (changed, data.penalty + skew))
+    )
+    np.testing.assert_allclose(other.errors, one.errors, rtol=1e-6)
+    np.testing.assert_allclose(other.score, one.score, rtol=1e-6)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-7, 1e-2, 1.0])
@@ -272,6 +290,7 @@ def test_alpha_has_the_least_error_and_gives_the_same_bits_when_given_back() -> 
 
 
 def test_folds_that_cannot_be_left_out() -> None:
+    assert [part.sum() for part in FoldSums(np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1))).of(1)] == [1, 1, 1]
     data, two = Data(0, 3, 1, 1), Data(0, 3, 1, 1)
     data.fold[:] = 1
     assert ridge_curve(data.observed(), data.penalty, shares=data.shares).errors is None

@@ -149,6 +149,8 @@ def test_sides_of_few_functions_are_taken_whole(seed: int, p: int, q: int, centr
     found = cross(f, g, 8, penalty=Penalty(0.1 * np.eye(p), 0.2 * np.eye(q)), **options)
     np.testing.assert_allclose(found.values, by_cut.values, atol=1e-9)
     assert found.rank == by_cut.rank
+    if not centre:
+        np.testing.assert_array_equal(np.sign(np.sum(found.left * by_cut.left, axis=0)), 1)
 
 
 def test_centring_within_a_span_of_leading_functions() -> None:
