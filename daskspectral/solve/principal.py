@@ -62,4 +62,4 @@ def _root(norm: Array) -> Array:
     scale = np.sqrt(np.diag(norm))
     values, vectors = scipy.linalg.eigh(norm / np.outer(scale, scale))
     kept = values > NORM_CUT * values[-1]
-    return np.asarray((vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1] / scale[:, None])
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None])

@@ -15,6 +15,7 @@ from daskspectral.operators import (
     AnisotropicDiffusion,
     Augmentation,
     Cross,
+    Generator,
     Laplacian,
     Operator,
     Schroedinger,
@@ -40,6 +41,7 @@ def curvature(f: Any, g: Any, x: Any) -> Any:
 OPERATORS: dict[str, Operator] = {
     "laplacian": Laplacian(),
     "schroedinger": Schroedinger("potential"),
+    "reversible": Generator(diffusion=1.0, reversible=True),  # whose eigenvalues go down
     "anisotropic": AnisotropicDiffusion("matrices"),
     "tangents": TangentPropagation("directions"),
     "augmentation": Augmentation(3),

@@ -1,4 +1,4 @@
-"""The non-symmetric eigenproblem against scipy and known generators; symmetric ones from the top down."""
+"""The non-symmetric eigenproblem against scipy, known generators, and definitions of its orders and phases."""
 
 from __future__ import annotations
 
@@ -10,62 +10,18 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskspectral.basis import MonomialBasis
-from daskspectral.forms import Form, along, form, gram, inner, partial
-from daskspectral.moments import Measure
-from daskspectral.solve import Eigen, Problem, Symmetric, whiten
+from daskspectral.solve import Eigen, Penalty, Problem, whiten
 from daskspectral.solve.eigen import fix_phases
-from tests.solve.common import spd
+from daskspectral.solve.penalised import leading_pairs
+from tests.solve.common import spd, symmetric
 
 CUT = 1e-10
 
 
-@form
-def ito(f: Any, g: Any, x: Any) -> Any:
-    """<f, b.grad g + Laplacian of g>: the generator of dX = b dt + sqrt(2) dW in the plane."""
-    return inner(f, along(g, x.drift)) + inner(f, partial(g, 2, 0)) + inner(f, partial(g, 0, 2))
-
-
-def polynomial_generator(drift: Any, degree: int, seed: int = 0, **options: Any) -> Any:
-    """Polynomials map to polynomials: the spectrum is exact whatever points measure the moments."""
-    x = np.random.default_rng(seed).standard_normal((200, 2))
-    basis = MonomialBasis(2, degree)
-    forms: dict[str, Form] = {"form": ito, "gram": gram}
-    sums = Measure(basis, basis, forms)([{"x": x, "drift": x @ np.asarray(drift).T}])
-    return (
-        Eigen().solve(Problem(sums["form"] / len(x), sums["gram"] / len(x), cut=CUT, **options)),
-        sums["gram"] / len(x),
-        x,
-    )
-
-
-def test_the_rotating_ornstein_uhlenbeck_process() -> None:
-    found, phi, x = polynomial_generator([[-1, -2], [2, -1]], 2, count=6)
-    # sums of -1 + 2i and -1 - 2i; real parts that agree to rounding leave the order to the imaginary ones
-    expected = [0, -1 + 2j, -1 - 2j, -2 + 4j, -2, -2 - 4j]
-    np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-10)
-    assert found.values[0] == pytest.approx(0, abs=1e-13)
-    constant, first = found.right[:, 0], found.right[:, 1]
-    np.testing.assert_allclose(constant, [1, 0, 0, 0, 0, 0], rtol=0, atol=1e-10)
-    # on average x + i y turns by the angle 2 t in the time t and shrinks by exp(-t)
-    values = MonomialBasis(2, 2).values(x).T @ first
-    turning = x[:, 0] + 1j * x[:, 1]
-    ratio = values / turning
-    np.testing.assert_allclose(ratio, ratio[0], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found.left.conj().T @ phi @ found.right, np.eye(6), rtol=0, atol=1e-9)
-
-
-def test_a_linear_drift_without_rotation_has_sums_of_its_rates() -> None:
-    found, _, _ = polynomial_generator([[-1, 0.7], [0, -2.5]], 3, count=20)
-    expected = sorted((-(i + 2.5 * j) for i in range(4) for j in range(4 - i)), reverse=True)
-    np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-8)
-    assert found.values.dtype == np.complex128
-
-
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=40)
 @given(
-    p=st.integers(1, 12),
-    count=st.integers(1, 14),
+    p=st.integers(1, 10),
+    count=st.integers(1, 12),
     seed=st.integers(0, 1000),
     order=st.sampled_from(["real", "modulus"]),
 )
@@ -76,72 +32,53 @@ def test_nonsingular_problems_are_scipys(p: int, count: int, seed: int, order: A
     found = Eigen().solve(Problem(matrix, phi, count=count, cut=CUT, ranking=order))
     k = min(count, p)
     assert found.rank == p
-    assert found.values.dtype == found.left.dtype == found.right.dtype == np.complex128
-    key = expected.real if order == "real" else np.abs(expected)
-    ours = found.values.real if order == "real" else np.abs(found.values)
-    np.testing.assert_allclose(ours, np.sort(key)[::-1][:k], rtol=0, atol=1e-8)
+    key, ours = (values.real if order == "real" else np.abs(values) for values in (expected, found.values))
+    np.testing.assert_allclose(ours, np.sort(key)[::-1][:k], atol=1e-8)
     assert np.abs(found.values[:, None] - expected).min(axis=1).max() < 1e-8
     left, right = found.left, found.right
-    np.testing.assert_allclose(matrix @ right, phi @ right * found.values, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(matrix @ right, phi @ right * found.values, atol=1e-10)
     size = np.abs(left).max()
     np.testing.assert_allclose(left.conj().T @ matrix, found.values[:, None] * (left.conj().T @ phi), atol=1e-10 * size)
-    np.testing.assert_allclose(left.conj().T @ phi @ right, np.eye(k), rtol=0, atol=1e-9 * size)
-    np.testing.assert_allclose(np.einsum("ik,ij,jk->k", right.conj(), phi, right), 1, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(left.conj().T @ phi @ right, np.eye(k), atol=1e-9 * size)
+    np.testing.assert_allclose(np.einsum("ik,ij,jk->k", right.conj(), phi, right), 1, atol=1e-12)
     assert found.residuals.shape == (k,)
     assert found.residuals.max() < 1e-11
-
-
-@settings(max_examples=25, deadline=None)
-@given(r=st.integers(1, 6), extra=st.integers(0, 6), seed=st.integers(0, 1000))
-def test_singular_problems_are_solved_on_the_range(r: int, extra: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    phi, matrix, mix = spd(r, rng), rng.standard_normal((r, r)), rng.standard_normal((r, r + extra))
-    found = Eigen().solve(Problem(mix.T @ matrix @ mix, mix.T @ phi @ mix, count=20, cut=CUT))
-    assert found.rank == r == len(found.values)
-    expected = scipy.linalg.eigvals(matrix, phi)
-    condition = np.linalg.cond(scipy.linalg.eig(matrix, phi)[1])
-    assert np.abs(found.values[:, None] - expected).min(axis=1).max() < 1e-8 * max(1, condition)
+    assert found.status.startswith(f"{k} of the {count} values wanted; rank {p} of {p}")
 
 
 def test_conjugate_values_have_conjugate_functions_with_a_definite_phase() -> None:
     rng = np.random.default_rng(11)
     phi, matrix = spd(9, rng), rng.standard_normal((9, 9))
     found = Eigen().solve(Problem(matrix, phi, count=9, cut=CUT))
-    whitened = np.linalg.lstsq(whiten(phi, CUT).matrix, found.right, rcond=None)[0]
+    whitened = np.linalg.solve(whiten(phi, CUT).matrix, found.right)
     largest = whitened[np.abs(whitened).argmax(axis=0), np.arange(9)]
     assert (largest.real > 0).all()
-    np.testing.assert_allclose(largest.imag, 0, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(largest.imag, 0, atol=1e-12)
     pairs = np.flatnonzero(found.values.imag > 0)
-    assert len(pairs)
-    for i in pairs:
-        assert found.values[i + 1] == found.values[i].conjugate()
-        np.testing.assert_allclose(found.right[:, i + 1], found.right[:, i].conj(), rtol=0, atol=1e-12)
-        np.testing.assert_allclose(found.left[:, i + 1], found.left[:, i].conj(), rtol=0, atol=1e-10)
-    alone = found.values.imag == 0
-    assert alone.any()
-    assert not found.right[:, alone].imag.any()
-    again = Eigen().solve(Problem(matrix, phi, count=9, cut=CUT))
-    assert np.array_equal(again.right, found.right)
+    np.testing.assert_allclose(found.right[:, pairs + 1], found.right[:, pairs].conj(), atol=1e-12)
+    np.testing.assert_allclose(found.left[:, pairs + 1], found.left[:, pairs].conj(), atol=1e-12)
 
 
 def test_phases() -> None:
-    columns = np.array([[3j, 1 + 1j, -1.0], [1.0, 2 - 2j, 1.0 + 1e-9]])
-    norms = np.sqrt([10, 10, 2])
-    # of equal magnitudes the first decides
-    expected = np.array([[3, (1 + 1j) * (1 + 1j) / np.sqrt(2), 1], [-1j, 2 * np.sqrt(2), -1]]) / norms
-    np.testing.assert_allclose(fix_phases(columns), expected, rtol=0, atol=1e-8)
+    near, less = 1.0 + 1e-9, -1.0 + 1.5e-6  # the first is equal to 1 but for rounding, the second is not
+    columns = np.array([[3j, 1 + 1j, -1.0, less], [1.0, 2 - 2j, near, 1.0]])
+    expected = np.array([[3, 1j * np.sqrt(2), 1, less], [-1j, 2 * np.sqrt(2), -near, 1]])
+    expected /= np.linalg.norm(expected, axis=0)
+    np.testing.assert_allclose(fix_phases(columns), expected, atol=1e-12)
 
 
 def test_orders() -> None:
     blocks = scipy.linalg.block_diag([[0.5]], [[-0.9]], [[0.3, -0.7], [0.7, 0.3]], [[0.9]], [[0.5, 0.1], [-0.1, 0.5]])
     real = Eigen().solve(Problem(blocks, np.eye(7), count=7, cut=CUT))
-    np.testing.assert_allclose(
-        real.values, [0.9, 0.5 + 0.1j, 0.5, 0.5 - 0.1j, 0.3 + 0.7j, 0.3 - 0.7j, -0.9], rtol=0, atol=1e-15
-    )
+    expected = [0.9, 0.5 + 0.1j, 0.5, 0.5 - 0.1j, 0.3 + 0.7j, 0.3 - 0.7j, -0.9]
+    np.testing.assert_allclose(real.values, expected, atol=1e-15)
     modulus = Eigen().solve(Problem(blocks, np.eye(7), count=6, cut=CUT, ranking="modulus"))
-    np.testing.assert_allclose(
-        modulus.values, [0.9, -0.9, 0.3 + 0.7j, 0.3 - 0.7j, 0.5 + 0.1j, 0.5 - 0.1j], rtol=0, atol=1e-15
-    )
+    expected = [0.9, -0.9, 0.3 + 0.7j, 0.3 - 0.7j, 0.5 + 0.1j, 0.5 - 0.1j]
+    np.testing.assert_allclose(modulus.values, expected, atol=1e-15)
+    for gap, signs in ((1e-10, [1, 0, -1]), (0.7e-9, [0, 1, -1])):  # real parts that agree to nine digits, or do not
+        turning = [[0.9 - gap, -0.1], [0.1, 0.9 - gap]]
+        near = Eigen().solve(Problem(scipy.linalg.block_diag([[1.0]], turning, [[0.9]]), np.eye(4), 4, CUT))
+        assert np.sign(near.values.imag[1:].round(6)).tolist() == signs
 
 
 def test_functions_that_the_operator_kills_have_the_eigenvalue_zero() -> None:
@@ -153,27 +90,29 @@ def test_functions_that_the_operator_kills_have_the_eigenvalue_zero() -> None:
     kernel = np.abs(found.values).argmin()
     assert abs(found.values[kernel]) < 1e-13
     direction = found.right[:, kernel] / found.right[0, kernel]
-    np.testing.assert_allclose(direction, [1, 0, 0, 0, 0, 0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(direction, [1, 0, 0, 0, 0, 0], atol=1e-9)
 
 
 def test_a_defective_operator_is_named() -> None:
     with pytest.raises(np.linalg.LinAlgError, match=r"defective on this basis: at the eigenvalue -1\+0j"):
         Eigen().solve(Problem(np.array([[-1.0, 1.0], [0.0, -1.0]]), np.eye(2), count=2, cut=CUT))
     repeated = Eigen().solve(Problem(-np.eye(3), np.eye(3), count=3, cut=CUT))  # repeated, and not defective
-    np.testing.assert_allclose(repeated.left.conj().T @ repeated.right, np.eye(3), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(repeated.left.conj().T @ repeated.right, np.eye(3), atol=1e-14)
 
 
-@settings(max_examples=25, deadline=None)
-@given(p=st.integers(1, 10), count=st.integers(1, 12), seed=st.integers(0, 1000))
-def test_symmetric_problems_from_the_top(p: int, count: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    phi, negative = spd(p, rng), -spd(p, rng)
-    expected = scipy.linalg.eigvalsh(negative, phi)[::-1][: min(count, p)]
-    found = Symmetric().solve(Problem(negative, phi, count=count, cut=CUT, descending=True))
-    np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-12 * p)
-    np.testing.assert_allclose(negative @ found.left, phi @ found.left * found.values, rtol=0, atol=1e-11)
-    opposite = Symmetric().solve(Problem(-negative, phi, count=count, cut=CUT))
-    np.testing.assert_allclose(found.values, -opposite.values, rtol=0, atol=1e-12 * p)
-    assert found.residuals.max() < 1e-12 * p
-    general = Eigen().solve(Problem(negative, phi, count=count, cut=CUT))
-    np.testing.assert_allclose(general.values, expected, rtol=0, atol=1e-8)
+def test_by_a_penalty_the_problem_is_that_on_leading_functions() -> None:
+    """By an energy those of the energy; without one the left and right singular functions together."""
+    rng = np.random.default_rng(3)
+    gram, norm, energy, form = spd(80, rng), spd(80, rng), spd(80, rng, 0.1, 50), symmetric(80, rng)
+    form += 0.3 * rng.standard_normal((80, 80))
+    span = scipy.linalg.eigh(energy + 1e-3 * norm, gram)[1][:, :32]
+    found = Eigen().solve(Problem(form, gram, 5, CUT, penalty=Penalty(1e-3 * norm, energy=energy)))
+    inside = scipy.linalg.eigvals(span.T @ form @ span, span.T @ gram @ span)
+    np.testing.assert_allclose(np.sort(inside.real)[::-1][:5], found.values.real, atol=1e-9)
+    found = Eigen().solve(Problem(form, gram, 5, CUT, penalty=Penalty(1e-3 * norm)))
+    span = np.hstack([part.matrix for part in leading_pairs(form, gram, gram, Penalty(1e-3 * norm), 5, CUT)])
+    inside = scipy.linalg.eigvals(span.T @ form @ span, span.T @ gram @ span)
+    np.testing.assert_allclose(np.sort(inside.real)[::-1][:5], found.values.real, atol=1e-8)
+    whitened = np.linalg.solve(whiten(gram, CUT).matrix, found.right)
+    assert (whitened[np.abs(whitened).argmax(axis=0), np.arange(5)].real > 0).all()
+    assert found.rank == 80

@@ -1,26 +1,27 @@
-"""The kernelised problem (1.9): against coordinate ascent on dense matrices, its dual, and closed forms."""
+"""The kernelised problem (1.9), by either method: against dense matrices, duals that are proofs, and closed forms."""
 
 from __future__ import annotations
-
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from daskspectral.kernels import Gaussian, Kernel, Matern
+from daskspectral.solve.factored import ascend
 from daskspectral.solve.kernelised import (
     KernelisedProblem,
     LearnedKernel,
+    _by_factor,
+    _by_interior_point,
+    _Cone,
+    _System,
     least_eigenvalue,
     solve_kernelised,
 )
+from tests.solve.common import Array, spd
 
-Array = NDArray[Any]
 MATERN = Matern(2.5, 0.5)
 
 
@@ -41,51 +42,71 @@ def dense_cost(kernel: Kernel, x: Array, weight: float) -> Array:
     return np.asarray((gram - np.outer(u, u)) / len(x) ** 2 - weight * np.linalg.inv(gram))
 
 
-def coordinate_ascent(cost: Array, d: Array, rank: int, sweeps: int) -> Array:
-    """max Tr(cost E E^T), rows of norm sqrt(d), row after row: the diagonal does not matter."""
-    cost = cost - np.diag(np.diag(cost))
-    e = np.random.default_rng(1).standard_normal((len(d), rank))
-    e *= (np.sqrt(d) / np.linalg.norm(e, axis=1))[:, None]
-    for _ in range(sweeps):
-        for i in range(len(d)):
-            row = cost[i] @ e
-            e[i] = np.sqrt(d[i]) * row / np.linalg.norm(row)
-    return e
-
-
 def outer(problem: KernelisedProblem, inner: Array) -> Array:
     return np.asarray(problem.features @ inner @ problem.features.T)
 
 
-@pytest.mark.parametrize(("n", "weight"), [(25, 1e-3), (25, 1e-4), (8, 1e-1), (8, 1e-2)])
-def test_coordinate_ascent(n: int, weight: float) -> None:
-    """With more regularisation or points, ascent itself is far from its limit after thousands of sweeps."""
-    x = cloud(n)
-    d = 1 + 0.3 * x[:, 0]
-    problem = problem_of(MATERN, x, weight, d)
-    found = solve_kernelised(problem)
-    cost = dense_cost(MATERN, x, weight)
-    e = coordinate_ascent(cost, d, 4, 2500)
-    assert found.objective == pytest.approx(float(np.vdot(cost, e @ e.T)), abs=1e-8)
-    np.testing.assert_allclose(outer(problem, found.inner), e @ e.T, atol=1e-4)
+@settings(max_examples=20)
+@given(st.integers(0, 2**16), st.integers(12, 40), st.floats(-6, 2))
+@example(2388, 14, 0.0)  # a column of the optimum is small
+def test_a_factor_and_its_proof_for_any_cost(seed: int, n: int, exponent: float) -> None:
+    """Rows keep their lengths; diag(y) - C is psd and kills E, so that no psd matrix with the diagonal is better."""
+    rng = np.random.default_rng(seed)
+    half = rng.standard_normal((n, n))
+    cost, d = 10**exponent * (half + half.T), rng.uniform(0.5, 2, n)
+    e, y, passes = ascend(cost, d, rng.standard_normal((n, 9)), residual=1e-10, max_passes=200)
+    np.testing.assert_allclose((e**2).sum(axis=1), d, rtol=1e-12)
+    z = np.diag(y) - cost
+    assert scipy.linalg.eigvalsh(z)[0] > -1e-7 * np.abs(y).max()
+    assert np.linalg.norm(z @ e) < 1e-6 * np.linalg.norm(cost @ e)
+    assert float(np.vdot(cost, e @ e.T)) == pytest.approx(d @ y, rel=1e-10)
+    assert passes < 60
+    assert e.shape[1] * (e.shape[1] + 1) <= 2 * n  # columns that the optimum does not have are dropped
 
 
-@pytest.mark.parametrize("weight", [1e-2, 1e-4, 1e-6])
-@pytest.mark.parametrize("n", [40, 120])
-def test_proved_optimal(n: int, weight: float) -> None:
-    """B psd with the diagonal d, diag(y) - cost psd, and equal values: checked on dense matrices."""
+@pytest.mark.parametrize(("n", "weight", "repeated"), [(40, 1e-2, 1), (40, 1e-6, 1), (25, 1e-3, 3)])
+def test_proved_optimal_by_either_method(n: int, weight: float, repeated: int) -> None:
+    """B psd with the diagonal d, diag(y) - cost psd, and equal values: checked on dense matrices of all points."""
     x = cloud(n)
-    problem = problem_of(MATERN, x, weight)
-    found = solve_kernelised(problem)
-    b, cost = outer(problem, found.inner), dense_cost(MATERN, x, weight)
-    np.testing.assert_allclose(np.diag(b), problem.d, rtol=1e-7)
-    assert scipy.linalg.eigvalsh(b)[0] > -1e-10
-    slack = scipy.linalg.eigvalsh(np.diag(found.dual) - cost)
-    assert slack[0] > -10 * n * np.finfo(float).eps * slack[-1]  # the rounding of eigvalsh, on any threads of BLAS
-    assert float(np.vdot(cost, b)) == pytest.approx(found.objective, abs=1e-7)
-    assert found.dual @ problem.d - found.objective < 1e-7 * found.objective
-    assert found.merit < 1e-7
-    assert found.passes < 25
+    every, counts = np.repeat(x, repeated, axis=0), np.full(n, repeated)
+    gram = MATERN.values(x, x)
+    u = MATERN.values(every, x).sum(axis=1) / np.sqrt(repeated**2 * gram.sum())
+    problem = KernelisedProblem.of(gram, u, np.diag(gram) - u**2, weight, counts)
+    assert problem.n == n * repeated
+    cost = (gram - np.outer(u, u)) / n**2 - weight * np.linalg.inv(gram)  # in units of all points
+    if repeated > 1:
+        cost = (gram - np.outer(u, u)) / problem.n**2 * repeated - weight * np.linalg.inv(gram) / repeated
+    root = np.sqrt(counts)
+    for method in (_by_factor, _by_interior_point):
+        found = method(problem, 1e-9, 100)
+        b = outer(problem, found.inner) / np.outer(root, root)
+        np.testing.assert_allclose(np.diag(b), np.diag(gram) - u**2, rtol=1e-7)
+        assert scipy.linalg.eigvalsh(b)[0] > -1e-10
+        slack = scipy.linalg.eigvalsh(np.diag(found.dual) - problem.outer_cost)
+        assert slack[0] > -10 * n * np.finfo(float).eps * slack[-1]  # the rounding of eigvalsh
+        assert float(np.vdot(problem.outer_cost, b * np.outer(root, root))) == pytest.approx(found.objective, abs=1e-7)
+        assert float(np.vdot(repeated * cost, b)) == pytest.approx(found.objective, rel=1e-6, abs=1e-7)
+        assert found.dual @ problem.d - found.objective < 1e-7 * abs(found.objective)
+        assert found.merit < 1e-7
+        assert found.passes < 25
+
+
+def test_the_steps_of_the_interior_point() -> None:
+    """To 0.98 of the border of the cone; nearly dependent constraints are damped."""
+    rng = np.random.default_rng(0)
+    m, change = spd(5, rng), spd(5, rng)
+    cone = _Cone.of(m)
+    assert cone is not None
+    np.testing.assert_allclose(cone.inverse(), np.linalg.inv(m), rtol=1e-9)
+    np.testing.assert_allclose(np.sum(cone.divided(np.eye(5)) ** 2, axis=0), np.diag(np.linalg.inv(m)), rtol=1e-9)
+    border = 1 / scipy.linalg.eigvalsh(9 * change, m)[-1]
+    assert cone.length(-9 * change) == pytest.approx(0.98 * border)
+    assert cone.length(change) == cone.length(-1e-9 * change) == 1
+    assert _Cone.of(-m) is None
+    np.testing.assert_allclose(_System.of(m).solve(np.ones(5)), np.linalg.solve(m, np.ones(5)), rtol=1e-9)
+    units = np.array([1.0, 10.0])
+    found = _System.of(np.outer(units, units)).solve(units)
+    assert units @ found == pytest.approx(1, rel=1e-9)
 
 
 def test_the_gap_holds_for_any_matrices() -> None:
@@ -100,17 +121,6 @@ def test_the_gap_holds_for_any_matrices() -> None:
         dense = scipy.linalg.eigvalsh(np.diag(y) - cost)[0]
         assert least == pytest.approx(dense, abs=1e-10)
         assert best.objective <= problem.d @ y + max(0, -least) * problem.d.sum() + 1e-10
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 2**16), st.floats(-4, 0), st.integers(2, 14))
-def test_values_scale(seed: int, exponent: float, n: int) -> None:
-    """The answer is linear in d: twice the diagonal is twice the matrix, and the dual stays."""
-    x = cloud(n, seed)
-    problem = problem_of(MATERN, x, 10**exponent)
-    one, two = solve_kernelised(problem), solve_kernelised(replace(problem, d=2 * problem.d))
-    assert two.objective == pytest.approx(2 * one.objective, rel=1e-6, abs=1e-8)
-    assert one.merit < 1e-6
 
 
 def test_strong_regularization() -> None:

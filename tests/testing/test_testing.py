@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import daskspectral as dsp
 from daskspectral.basis import (
     Arena,
     Basis,
@@ -60,38 +58,17 @@ from daskspectral.testing import check_basis, check_form, check_kernel
 from daskspectral.testing import form as form_checks
 from tests.common import named
 
-# the documentation
-
-
-def test_the_examples_in_the_documentation() -> None:
-    examples = [e.source for test in doctest.DocTestFinder().find(dsp.testing) for e in test.examples]
-    kernels, forms = ([e for e in examples if e.startswith(mark)] for mark in ("@dataclass", "@form"))
-    assert [e.count("\n") <= 10 for e in kernels] == [True]
-    assert [e.count("\n") for e in forms] == [3]
-    assert {f"check_{what}" for what in ("kernel", "form", "basis")} == {
-        e.partition("(")[0] for e in examples if e.startswith("check_")
-    }
-
-
 # what is right
 
 
 KERNELS: list[Kernel] = [
-    Gaussian(0.8),
     Gaussian("median"),
-    Gaussian(50.0),
     Exponential(0.7),
-    Matern(1.5, 0.9),
-    Matern(3.5),
     Matern(19.5, "median"),
     Polynomial(4, 0.5, 1.3),
-    Linear(),
     Radial(lambda s: 1 / (1 + s), (lambda s: -1 / (1 + s) ** 2,)),
     Dot(np.exp, (np.exp, np.exp)),
     FunctionKernel(lambda x, y: np.exp(-abs(y[:, None] - x).sum(axis=2))),
-    Gaussian(0.8) + Exponential(1.3),
-    0.5 * (Gaussian() * Matern(2.5)),
-    Linear() * Polynomial(2),
     Gaussian("median") + Linear(),
     3 * (Matern(2.5) * Polynomial(2)),
 ]
@@ -100,13 +77,11 @@ KERNELS: list[Kernel] = [
 @pytest.mark.parametrize("kernel", KERNELS, ids=named)
 @pytest.mark.parametrize("d", [1, 3])
 def test_kernels_of_the_package_pass(kernel: Kernel, d: int) -> None:
-    check_kernel(kernel, d)
     check_kernel(kernel, d, random_state=1)
 
 
-def test_kernels_in_their_own_units_and_many_variables() -> None:
+def test_kernels_in_their_own_units() -> None:
     check_kernel(Gaussian(1e-4), x=1e-4 * np.random.default_rng(0).standard_normal((30, 3)))
-    check_kernel(Matern(2.5, 4.0), 12)
 
 
 def own(x: Any) -> Any:
@@ -128,11 +103,7 @@ OWN = CallableBasis(own, own_gradient, d=2)
 BASES: list[Basis] = [
     LandmarkBasis(Matern(1.5), np.eye(3)),
     FourierBasis.draw(Matern(2.5), 3, 8, 0),
-    MonomialBasis(2, 3),
-    MonomialBasis(3, 2, constant=False, scale=1.7),
-    ConstantBasis(2),
     CallableBasis(own, d=2),
-    CallableBasis(lambda x: own(x), own_gradient, d=2),
     Concatenated((ConstantBasis(2), OWN, Concatenated((MonomialBasis(2, 2), FourierBasis.draw(Gaussian(), 2, 2, 0))))),
 ]
 
@@ -175,7 +146,6 @@ FORMS = [gram, dirichlet, tangential_dirichlet(normals=2), tangential_dirichlet(
 
 @pytest.mark.parametrize("bilinear", FORMS, ids=lambda f: f.name)
 def test_forms_pass(bilinear: Form) -> None:
-    check_form(bilinear)
     check_form(bilinear, random_state=1)
     check_form(bilinear, MonomialBasis(2, 2), FourierBasis.draw(Gaussian(), 2, 6, 0))
 
@@ -303,14 +273,6 @@ class Doubled(Plain):
 
 
 @dataclass
-class Deaf(Plain):
-    """Takes parameters that it does not have."""
-
-    def set_params(self, **params: Any) -> Deaf:
-        return self
-
-
-@dataclass
 class Forgetful(Plain):
     """Holds a number that is no parameter, and is not saved."""
 
@@ -349,26 +311,6 @@ class Overstated(RadialKernel):
         return Matern(1.5, math.sqrt(3)).profile(s, order, out)
 
 
-@dataclass
-class Infinite(Overstated):
-    """Without the convention that unbounded derivatives are 0 at landmarks."""
-
-    def profile(self, s: Array, order: int, out: Array) -> Array:
-        super().profile(s, order, out)
-        out[(s == 0) & (order > 1)] = np.inf
-        return out
-
-
-@dataclass
-class Refusing(Cauchy):
-    """Declares all derivatives and has the first."""
-
-    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        if sum(alpha) > 1:
-            raise SmoothnessError("not these")
-        return super().partial(x, y, alpha)
-
-
 def ripples(x: Any, y: Any) -> Any:
     return np.sin(1e5 * y[:, :1]) * np.sin(1e5 * x[:, 0])
 
@@ -389,15 +331,6 @@ class Short(RadialKernel):
         return out
 
 
-@dataclass
-class Capped(Short):
-    """The same, that declares what it knows."""
-
-    @property
-    def order(self) -> float:
-        return 3
-
-
 WRONG_KERNELS: list[tuple[Kernel, str]] = [
     (
         Cauchy(flaw="first derivative"),
@@ -414,7 +347,6 @@ WRONG_KERNELS: list[tuple[Kernel, str]] = [
     (Cauchy(flaw="diagonal"), r"diagonal\(x\), against k\(x, x\): 1.01 at \[\d+\], expected 1; off by 0.01"),
     (Cauchy(flaw="order"), r"its order is 2.5; it is a whole number of 0 or more, or infinite"),
     (Short(), r"gives no derivative of order 4 \(IndexError: .*\), and .* declares .* in x up to order 7"),
-    (Refusing(), r"declares the derivative \(2, 0, 0\), and refuses it: not these"),
     (Plain("transposed"), r"the shape is \(35, 5\); expected \(5, 35\)"),
     (Plain("asymmetric"), r"k\(x, y\), against k\(y, x\)"),
     (Plain("noise"), r"against one pair at a time"),
@@ -425,18 +357,14 @@ WRONG_KERNELS: list[tuple[Kernel, str]] = [
     ),
     (Plain(lock=threading.Lock()), r"cannot be cloned as scikit-learn does it: cannot pickle '_thread.lock' object"),
     (Doubled(), r"cannot be cloned as scikit-learn does it: Cannot clone object"),
-    (Deaf(), r"set_params takes a parameter that does not exist; it must raise ValueError"),
     (forgetful(), r"cannot be read from its state: .*Forgetful gives other values"),
     (Overstated(), r"the partial derivative \(4, 0, 0\) grows without bound near landmarks, from"),
-    (Infinite(), r"the partial derivative \(2, 0, 0\) is not finite where a point is a landmark"),
     (Gaussian(1e-3), r"vanishes between all different points, and nothing can be checked; give x, points in its units"),
     (
         FunctionKernel(ripples, ripples_gradient),
         r"agree to [\d.e-]+ only, and [\d.e-]+ is needed. .*much narrower than the distances of the points",
     ),
     (Radial(lambda s: 1 - s), r"is not positive semidefinite: its matrix on 40 points has eigenvalues from -[\d.]+"),
-    (Radial(lambda s: -np.sqrt(s)), r"is not positive semidefinite"),
-    (Dot(np.tanh), r"is not positive semidefinite"),
 ]
 
 
@@ -449,30 +377,6 @@ def test_wrong_kernels_are_caught(kernel: Kernel, message: str) -> None:
 def test_the_flawed_kernels_pass_without_their_flaw() -> None:
     check_kernel(Cauchy(0.7))
     check_kernel(Plain())
-    check_kernel(Capped())
-
-
-@dataclass
-class Stretched(ParameterKernel):
-    """A Gaussian with a scale of its own for each column."""
-
-    scales: Any
-
-    @property
-    def order(self) -> float:
-        return math.inf
-
-    def values(self, x: Array, y: Array) -> Array:
-        return Gaussian().values(x / self.scales, y / self.scales)
-
-    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        factor = np.prod(np.asarray(self.scales) ** np.array(alpha))
-        return Gaussian().partial(x / self.scales, y / self.scales, alpha) / factor
-
-
-@pytest.mark.parametrize("scales", [np.array([0.5, 1.0, 3.0]), (0.5, 1.0, 3.0)])
-def test_kernels_with_arrays_as_parameters(scales: Any) -> None:
-    check_kernel(Stretched(scales))
 
 
 # bases that are wrong
