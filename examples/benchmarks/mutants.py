@@ -177,6 +177,7 @@ class First:
 def answered(room: str, copy: Path) -> tuple[str, float]:
     """What the tests of a room say of a copy of the project, and the seconds that they took."""
     begin = time.perf_counter()
+    shutil.rmtree(copy / ".hypothesis", ignore_errors=True)  # examples that failed for another mutant
     here, there = SERVER.Pipe(duplex=False)
     process = SERVER.Process(target=tests_of, args=(room, copy, there))
     process.start()
