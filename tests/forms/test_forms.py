@@ -24,10 +24,13 @@ from daskspectral.forms import (
     along_each,
     at,
     dirichlet,
+    first_moment,
+    first_moment_at,
     form,
     functional,
     grad,
     gram,
+    gram_at,
     inner,
     partial,
     second,
@@ -161,6 +164,15 @@ def test_functionals() -> None:
     assert functional(lambda f, x: -inner(f * x.w, x.y[2])).expression.terms == (
         (-1.0, Pairing(VALUE, Field("y", 2), Field("w"))),
     )
+
+
+def test_moments_and_products_of_values() -> None:
+    assert first_moment.expression.terms == ((1.0, Pairing(VALUE, None)),)
+    later = Atom("value", view="y")
+    assert first_moment_at("y").expression.terms == ((1.0, Pairing(later, None)),)
+    assert gram.expression.terms == ((1.0, Product(VALUE, VALUE)),)
+    assert gram_at("y").expression.terms == ((1.0, Product(later, later)),)
+    assert dirichlet.expression.terms == ((1.0, Product(GRADIENT, GRADIENT)),)
 
 
 def test_distinct_products_are_measured_once() -> None:
