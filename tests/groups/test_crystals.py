@@ -268,4 +268,8 @@ def test_translations_with_few_digits() -> None:
     assert order(np.sqrt(2), np.sqrt(3), np.sqrt(5)) is None
     assert [order(1 / k, 1 / 7, 0) for k in (285, 286)] == [1995, None]  # above 2000 elements are not counted
     assert SpaceGroup(cell, []).order == 1
+    quarter = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]])
+    up, down = (quarter, [0, 0, 0.25]), (quarter, [0, 0, -0.25])
+    screws = [SpaceGroup(of(1, 1, 2), operations) for operations in ([up, up], [down, up])]
+    assert [(len(screw.operations), screw.order) for screw in screws] == [(1, 4), (2, 8)]
     assert len(SpaceGroup(cell, [(np.eye(3), [1 / 4, 0, 0]), (np.eye(3), [1 / 2, 0, 0])]).operations) == 1

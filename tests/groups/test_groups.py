@@ -99,10 +99,12 @@ def test_what_generators_do() -> None:
 
 def test_elements_that_differ_by_less_than_a_millionth_are_one() -> None:
     rng = np.random.default_rng(0)
-    for _ in range(20):
+    axes = Rotation.random(rng=rng).as_matrix()
+    turn = axes @ Rotations(30, 3).generators[0].matrix @ axes.T
+    for _ in range(5):
         skew = np.triu(rng.choice([-1.0, 1.0], (3, 3)), 1)
-        near, far = (scipy.linalg.expm(angle * (skew - skew.T)) for angle in (9e-7, 1.2e-6))
-        assert len(elements(Orthogonal([near]), Sphere(3), 5) or []) == 1
+        near, far = (scipy.linalg.expm(angle * (skew - skew.T)) for angle in (6e-7, 1.2e-6))
+        assert len(elements(Orthogonal([turn, near]), Sphere(3), 100) or []) == 30
         assert elements(Orthogonal([far]), Sphere(3), 5) is None
 
 

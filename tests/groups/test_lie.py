@@ -166,6 +166,7 @@ def test_rounded_matrices_are_made_whole() -> None:
         np.testing.assert_allclose(field.matrix, x, atol=1e-6)
         np.testing.assert_array_equal(field.matrix, -field.matrix.T)
         np.testing.assert_allclose(np.linalg.eigvalsh(1j * field.matrix), [-2, -1, 1, 2], atol=1e-13)
+    np.testing.assert_array_equal(LieGroup([exact]).algebra[0].matrix, exact)
     plane = np.pad(TURN, (0, 1)) * (1 + 1e-8)
     np.testing.assert_array_equal(LieGroup([plane]).algebra[0].matrix != 0, np.pad(TURN, (0, 1)) != 0)
 

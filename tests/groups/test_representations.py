@@ -102,6 +102,7 @@ def test_determinants_of_several_vectors_are_those_of_one(group: Group, message:
         (np.full((1, 2, 2), np.nan), None, "expected finite matrices of a representation"),
         ([np.eye(2), 2 * np.eye(2)], None, r"\(number 1\) with rho rho\^T off the identity by 3; .*scipy.linalg.polar"),
         ([[[1, 1e-5], [0, 1]]], None, r"off the identity by 1e-05"),
+        ([[[1 + 7e-12]]], None, r"off the identity by 1.4e-11"),
         ([np.eye(2)], [np.zeros((3, 3))], "of 2 components for the algebra too, received 3"),
         ([np.eye(2)], [np.eye(2)], "antisymmetric"),
         ([np.eye(2)], [TURN + 1e-9], "antisymmetric"),
