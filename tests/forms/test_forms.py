@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.basis import Arena, Block, LandmarkBasis
+from daskspectral.basis import Arena, Block
 from daskspectral.forms import (
     Atom,
-    Bilinear,
     Field,
     Fields,
     Form,
@@ -36,8 +35,6 @@ from daskspectral.forms import (
     second,
     tangential_dirichlet,
 )
-from daskspectral.kernels import Gaussian
-from daskspectral.moments import Measure
 from daskspectral.registry import decode, encode
 
 VALUE, GRADIENT = Atom("value"), Atom("gradient")
@@ -52,20 +49,6 @@ def terms(function: Callable[..., Any]) -> tuple[tuple[float, Product], ...]:
 
 
 # tracing
-
-
-def test_the_form_of_the_module_docstring() -> None:
-    @form
-    def schroedinger(f: Any, g: Any, x: Any) -> Any:
-        return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
-
-    kinetic, potential = Product(GRADIENT, GRADIENT), Product(VALUE, VALUE, Field("potential"))
-    assert schroedinger.name == "schroedinger"
-    assert schroedinger.expression == Bilinear(((1.0, kinetic), (1.0, potential)))
-    assert schroedinger.products == (kinetic, potential)
-    assert schroedinger.fields == {"x", "potential"}
-    assert schroedinger.orders == (1, 1)
-    assert schroedinger.symmetric
 
 
 def test_atoms() -> None:
@@ -141,16 +124,6 @@ def test_indices_of_fields() -> None:
     assert np.array_equal(block.field(x.a), values)
     assert np.array_equal(block.field(x.a[2]), values[:, 2])
     assert np.array_equal(block.field(x.a[2, 1]), values[:, 2, 1])
-
-
-def test_as_many_directions_on_both_sides() -> None:
-    paired = trace(lambda f, g, x: inner(along_each(f, x.s), along_each(g, x.t)))
-    basis = LandmarkBasis(Gaussian(), np.zeros((1, 2)))
-    batch = {"x": np.ones((3, 2)), "s": np.ones((3, 2, 2)), "t": np.ones((3, 1, 2))}
-    with pytest.raises(
-        ValueError, match=r"same number of directions on both sides: .*'s'.* 2 in a row, and .*'t'.* has 1"
-    ):
-        Measure(basis, basis, {"form": paired})([batch])
 
 
 def test_functionals() -> None:

@@ -32,8 +32,7 @@ from daskspectral.groups import (
 )
 from daskspectral.groups.atoms import jacobi_matrix
 from daskspectral.groups.elements import elements
-from daskspectral.manifolds import SO3, Circle, FlatTorus, Manifold, PeriodicBox, Sphere, invariant_coefficients
-from daskspectral.manifolds import Product as ProductManifold
+from daskspectral.manifolds import FlatTorus, Manifold, PeriodicBox, Sphere, invariant_coefficients
 from daskspectral.registry import decode, encode
 
 Array = NDArray[Any]
@@ -53,14 +52,12 @@ def closed(matrices: list[Array]) -> list[Array]:
     "group",
     [
         Permutations(1),
-        Permutations(2),
         Permutations(4),
         Cyclic(1),
         Cyclic(6),
         SignFlips(3),
         Rotations(1),
         Rotations(4, 5, plane=(3, 1)),
-        Exchange(2, 3),
         Product(SignFlips(2), Product(Cyclic(3), Rotations(5))),
     ],
     ids=repr,
@@ -74,10 +71,8 @@ def test_orders_by_enumeration(group: Group) -> None:
 
 
 def test_orders_are_never_enumerated() -> None:
-    assert Permutations(20).order == factorial(20)
-    assert SignFlips(300).order == 2**300
+    assert (Permutations(20).order, SignFlips(300).order) == (factorial(20), 2**300)
     assert len(Permutations(200).generators) == 2
-    assert Generated([Permutations(3), SignFlips(3)]).order is None
     assert Product(Permutations(3), Orthogonal([np.eye(2)])).order is None
 
 
@@ -189,19 +184,6 @@ def test_molecules_turn_and_exchange_their_atoms() -> None:
     assert len(MolecularSymmetry([1, 1], "AA").generators) == 2
 
 
-def test_isometries_are_accepted() -> None:
-    for manifold, group in [
-        (Sphere(20), Permutations(20)),
-        (Circle(), Rotations(7)),
-        (PeriodicBox([-1] * 10, [1] * 10), Generated([SignFlips(10), Permutations(10), Translations([[0.5] * 10])])),
-        (PeriodicBox([0] * 2, [2 * np.pi] * 2), Automorphisms([[[0, 1], [-1, 0]]])),
-        (SO3(), Orthogonal([np.kron(np.eye(3), np.eye(3)[[1, 2, 0]])])),
-        (FlatTorus(2), Rotations(5, 4)),
-        (ProductManifold(Sphere(3), Circle()), Product(Cyclic(3), Rotations(3))),
-    ]:
-        group.check(manifold)
-
-
 @pytest.mark.parametrize(
     ("manifold", "group", "reason"),
     [
@@ -231,12 +213,10 @@ def test_states_give_the_same_generators() -> None:
     [
         (lambda: Permutations(0), r"expected d to be a whole number of 1 or more, received 0"),
         (lambda: Cyclic(0), r"d to be a whole number of 1 or more"),
-        (lambda: SignFlips(0), r"d to be a whole number of 1 or more"),
         (lambda: Exchange(0), r"expected size to be a whole number of 1 or more, received 0"),
         (lambda: Exchange(3, 1), r"expected count to be a whole number of 2 or more, received 1"),
         (lambda: Rotations(0), r"expected k to be a whole number of 1 or more"),
         (lambda: Rotations(3, 1), r"expected d to be a whole number of 2 or more"),
-        (lambda: Rotations(2.5), r"expected k to be a whole number"),  # type: ignore[arg-type]
         (lambda: Rotations(3, plane=(0, 2)), r"two of the coordinates 0 to 1, received \(0, 2\)"),
         (lambda: Rotations(3, plane=(2, 0)), r"two of the coordinates"),
         (lambda: Rotations(3, plane=(-1, 0)), r"two of the coordinates"),
@@ -244,7 +224,6 @@ def test_states_give_the_same_generators() -> None:
         (lambda: Rotations(3, plane=(1, 1)), r"two of the coordinates"),
         (lambda: Orthogonal([np.eye(2), np.diag([1, 2])]), r"number 1\) with A A\^T off the identity by 3;.*polar"),
         (lambda: Orthogonal(np.eye(2)), r"square matrices \(k, d, d\), at least one; received shape \(2, 2\)"),
-        (lambda: Orthogonal(np.ones((1, 2, 3))), r"received shape \(1, 2, 3\)"),
         (lambda: Automorphisms([np.eye(2) / 2]), r"matrices of integers"),
         (lambda: Automorphisms([np.diag([1, 2])]), r"determinants 1 or -1, received 2"),
         (lambda: Automorphisms([[[1, 1], [0, 1]]]), r"unimodular but shears"),
@@ -260,8 +239,3 @@ def test_states_give_the_same_generators() -> None:
 def test_bad_arguments(make: Callable[[], Group], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         make()
-
-
-def test_products_are_of_groups() -> None:
-    with pytest.raises(TypeError, match=r"Product takes two groups"):
-        Product(Permutations(3), np.eye(3))  # type: ignore[arg-type]

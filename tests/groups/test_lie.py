@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.special import eval_gegenbauer
 
 from daskspectral.groups import (
     ContinuousTranslations,
@@ -19,14 +18,13 @@ from daskspectral.groups import (
     Group,
     KillingField,
     LieGroup,
-    Permutations,
     PhaseRotations,
     Product,
     Rotations,
     SpecialOrthogonal,
 )
 from daskspectral.groups.elements import elements
-from daskspectral.manifolds import SO3, Circle, FlatTorus, Manifold, PeriodicBox, Sphere, invariant_coefficients
+from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Sphere, invariant_coefficients
 from daskspectral.manifolds import Product as ProductManifold
 from daskspectral.manifolds.eigenspace import dense
 from daskspectral.registry import decode, encode
@@ -95,16 +93,6 @@ def test_reflections_forbid_determinants() -> None:
     assert FullOrthogonal(3, 2).generators[0]([[1.0, 2, 3, 4, 5, 6]]).tolist() == [[-1, 2, 3, -4, 5, 6]]
 
 
-def test_zonal_functions() -> None:
-    """SO(d - 1) leaves one function of the last coordinate a degree, a Gegenbauer polynomial."""
-    group = Product(SpecialOrthogonal(3), Permutations(1))
-    assert dimensions(Sphere(4), group, 5) == [1] * 5
-    space, x = Sphere(4).eigenfunctions(4), Sphere(4).sample(50, np.random.default_rng(0))
-    (found,) = (space.values(x) @ invariant_coefficients(space, group.generators, group.algebra)).T
-    expected = eval_gegenbauer(4, 1, x[:, -1])
-    np.testing.assert_allclose(found * np.sign(found @ expected), expected, atol=1e-12)
-
-
 @pytest.mark.parametrize("charges", [(1, -1), (3, 0), (1, -2, 3)])
 def test_phases_by_the_integral_over_the_circle(charges: Sequence[int]) -> None:
     levels = 7 if len(charges) < 3 else 5
@@ -113,33 +101,15 @@ def test_phases_by_the_integral_over_the_circle(charges: Sequence[int]) -> None:
     assert dimensions(Sphere(2 * len(charges)), PhaseRotations(charges), levels) == expected
 
 
-@pytest.mark.parametrize(
-    ("manifold", "group", "levels"),
-    [
-        (Sphere(4), PhaseRotations([1, -2]), 7),
-        (FlatTorus(3), PhaseRotations([1, 2, 0]), 7),
-        (SO3(), LieGroup([np.kron(np.eye(3), np.pad(TURN, (0, 1)))]), 4),
-        (PeriodicBox([0, 0], [1, 2]), ContinuousTranslations([[1, -2]]), 8),
-    ],
-    ids=repr,
-)
-def test_a_fine_finite_subgroup_leaves_the_same_functions(manifold: Manifold, group: Group, levels: int) -> None:
+def test_a_fine_finite_subgroup_leaves_the_same_functions() -> None:
     """Turns by 2 pi / 97: whole multiples of 97 lie beyond the charges of these functions."""
+    group = PhaseRotations([1, -2])
     (field,) = group.algebra
-    for level in range(levels):
-        space = manifold.eigenfunctions(level)
+    for level in range(7):
+        space = Sphere(4).eigenfunctions(level)
         u = dense(invariant_coefficients(space, [], [field]))
         v = dense(invariant_coefficients(space, [field.flow(2 * np.pi / 97)]))
         np.testing.assert_allclose(u @ u.T, v @ v.T, atol=1e-10)
-
-
-def test_rotations_of_rotations() -> None:
-    """R -> A R: 2 l + 1 functions for A about one axis; R -> A R A^T for all A: the characters."""
-    x, y = np.zeros((3, 3)), np.zeros((3, 3))
-    x[:2, :2], y[1:, 1:] = TURN, TURN
-    eye = np.eye(3)
-    assert dimensions(SO3(), LieGroup([np.kron(x, eye)]), 4) == [1, 3, 5, 7]
-    assert dimensions(SO3(), LieGroup([np.kron(a, eye) + np.kron(eye, a) for a in (x, y)]), 4) == [1, 1, 1, 1]
 
 
 def test_continuous_and_discrete_parts_together() -> None:
@@ -194,11 +164,6 @@ def test_states_words_and_elements(group: Group, manifold: Manifold) -> None:
     moved = [group.word(rng, 5)(x) for _ in range(4)]
     assert np.abs(np.diff(moved, axis=0)).max() > 0.01
     manifold.check(np.concatenate(moved))
-    for level in range(4):
-        space = manifold.eigenfunctions(level)
-        u = dense(invariant_coefficients(space, group.generators, group.algebra))
-        for y in moved:
-            np.testing.assert_allclose(space.values(y) @ u, space.values(x) @ u, atol=1e-11)
     assert elements(group, manifold, 10**6) is None
 
 
@@ -234,16 +199,3 @@ def test_fields_turn_the_first_axis_into_another_vector_by_vector() -> None:
 def test_bad_arguments(make: Any, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         make()
-
-
-@pytest.mark.parametrize(
-    ("manifold", "group", "reason"),
-    [
-        (FlatTorus(2), SpecialOrthogonal(4), r"element 1 of the algebra of .* does not act: .* moves points off"),
-        (Sphere(3), LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 2, 1])]), r"generator 0 of Lie.* not orthogonal"),
-    ],
-    ids=repr,
-)
-def test_other_groups_are_refused(manifold: Manifold, group: Group, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        group.check(manifold)

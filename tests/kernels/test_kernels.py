@@ -308,10 +308,7 @@ def test_a_kernel_of_two_derivatives_has_second_ones() -> None:
     [
         (Exponential(), (2, 0, 0), "up to order 1, not 2"),
         (Matern(1.5), (2, 2, 0), "up to order 3, not 4"),
-        (Radial(rational, (rational1,)), (1, 1, 0), "up to order 1, not 2"),
         (Dot(np.exp, (np.exp,)), (1, 1, 0), "given 1 derivatives in t, 2 are needed"),
-        (Dot(np.exp), (1, 0, 0), "given 0 derivatives"),
-        (Gaussian() * Exponential(), (0, 2, 0), "up to order 1"),
         (Gaussian() + FunctionKernel(cosine), (0, 1, 0), "order 1 of a FunctionKernel are unknown"),
         (2 * FunctionKernel(cosine, cosine_gradient), (0, 2, 0), "order 2 of a FunctionKernel are unknown"),
     ],
@@ -322,11 +319,8 @@ def test_derivatives_that_a_kernel_does_not_have(kernel: Kernel, alpha: tuple[in
         kernel.partial(X, Y, alpha)
 
 
-def test_profiles_of_ones_own_say_how_many_derivatives_they_have() -> None:
-    with pytest.raises(SmoothnessError, match="given 1 derivatives in s, 3 are needed"):
-        Radial(rational, (rational1,)).profile(np.ones(2), 3, np.empty(2))
-    assert FunctionKernel(cosine).order == 0
-    assert (Linear() + FunctionKernel(cosine, cosine_gradient)).order == 1
+def test_orders() -> None:
+    assert [k.order for k in (FunctionKernel(cosine), Linear() + FunctionKernel(cosine, cosine_gradient))] == [0, 1]
     assert (Gaussian() * Gaussian()).order == math.inf
 
 
@@ -475,11 +469,3 @@ def test_kernels_by_name(text: str, kernel: Kernel) -> None:
 def test_names_refused(text: str, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         parse(text)
-
-
-@pytest.mark.parametrize(
-    "kernel", [FunctionKernel(lambda x, y: x @ y.T), Radial(np.random.default_rng(0).normal), Dot(X.dot)]
-)
-def test_functions_that_cannot_be_found_again_have_no_state(kernel: Kernel) -> None:
-    with pytest.raises(ValueError, match="move it into a module"):
-        encode(kernel)

@@ -165,45 +165,6 @@ def test_derivatives_are_slopes(name: str, degree: int, seed: int) -> None:
     np.testing.assert_allclose(functions.values(3 * x), functions.values(x), atol=1e-12)
 
 
-def partitions(k: int, most: int) -> int:
-    """Partitions of k into at most so many parts, by the recurrence on their largest part."""
-    return 1 if k == 0 else 0 if k < 0 or not most else partitions(k, most - 1) + partitions(k - most, most)
-
-
-@pytest.mark.parametrize(("d", "degree"), [(30, 8), (5, 15)])
-def test_symmetric_harmonics_are_counted_by_partitions(d: int, degree: int) -> None:
-    average = PermutationAverage((Block(tuple(range(d))),))
-    wanted = [partitions(k, d) - partitions(k - 2, d) for k in range(degree + 1)]
-    assert [average.dimension(k) for k in range(degree + 1)] == wanted
-    functions = average.functions(degree)
-    assert functions.size == wanted[-1]
-    x = points(20, d)
-    np.testing.assert_allclose(functions.values(x[:, ::-1]), functions.values(x), atol=1e-12 * np.sqrt(degree))
-
-
-def test_harmonics_of_four_atoms_are_counted_by_molien() -> None:
-    """1 / det(1 - t g) over O(3) and S_4 in nine coordinates, from eigenvalues and an integral over the angle."""
-    contrasts = np.array([[1, -1, 0, 0], [1, 1, -2, 0], [1, 1, 1, -3.0]])
-    contrasts /= np.linalg.norm(contrasts, axis=1, keepdims=True)
-    mixing = contrasts @ permuted(4) @ contrasts.T
-    average = RotationAverage(np.concatenate([mixing, -mixing]))
-    angles, radius = 2 * np.pi * np.arange(64) / 64, 0.5
-    t = radius * np.exp(1j * 2 * np.pi * np.arange(256) / 256)
-    mean = np.zeros(256, dtype=complex)
-    for p in [*mixing, *-mixing]:
-        of_p = np.linalg.eigvals(p)
-        for angle in angles:
-            values = np.outer(of_p, np.exp(1j * angle * np.array([-1, 0, 1]))).ravel()
-            mean += (1 - np.cos(angle)) / np.prod(1 - t[:, None] * values, axis=1) / (2 * len(mixing) * len(angles))
-    series = (np.fft.fft(mean * (1 - t**2)) / 256).real / radius ** np.arange(256)
-    assert [average.dimension(k) for k in range(21)] == np.rint(series[:21]).astype(int).tolist()
-    assert np.abs(series[:21] - np.rint(series[:21])).max() < 1e-6
-    assert Sphere(9).multiplicity(20) == 1_545_830
-    for degree, dimension in ((12, 14), (20, 49)):
-        assert average.reaches(degree)
-        assert average.functions(degree).size == average.dimension(degree) == dimension
-
-
 def test_elements_that_are_no_group_and_ranks_that_differ_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="the elements are not those of a group"):
         FiniteAverage(permuted(4)[:5]).dimension(3)

@@ -25,7 +25,6 @@ from daskspectral.manifolds import (
     Product,
     Sphere,
 )
-from daskspectral.registry import decode, encode
 from tests.manifolds.common import TURN
 
 Array = NDArray[Any]
@@ -69,9 +68,6 @@ def test_names_and_equality() -> None:
     assert eval(repr(uneven)) == uneven
     assert [repr(m) for m in (Circle(), S, FlatTorus(2))] == ["Circle()", "Sphere(d=3)", "FlatTorus(m=2)"]
     assert Sphere(np.int64(3)) == S  # type: ignore[arg-type]
-    field = decode(encode(KillingField(TURN, [0.5, 0.0])), KillingField)
-    np.testing.assert_array_equal(field.matrix, TURN)
-    np.testing.assert_array_equal(field.shift, [0.5, 0.0])
     assert [KillingField([[0.0]], [b]).trivial for b in (0, 1)] == [True, False]
 
 
@@ -122,19 +118,15 @@ def test_what_the_function_of_normals_returns(function: Any, codimension: int, m
     [
         (S, Isometry(np.diag([1, 2, 1])), r"not orthogonal: A A\^T differs from the identity by 3"),
         (S, Isometry(np.eye(3), [0, 0, 1]), r"it shifts the coordinates"),
-        (S, Isometry(np.eye(4)), r"has 3 coordinates, and the group acts on 4"),
         (FlatTorus(2), Isometry(np.eye(4)[[1, 2, 3, 0]]), r"it moves points off the manifold, by"),
-        (SO3(), Isometry(-np.eye(9)), r"it moves points off the manifold, by"),
         (BOX, Isometry([[0.6, 0.8], [-0.8, 0.6]]), r"not a signed permutation"),
         (PeriodicBox([0, 0], [1, 2]), Isometry([[0, 1], [1, 0]]), r"takes side 1, of length 2, to side 0, of length 1"),
         (CELL, Isometry(TURN), r"isometry of PeriodicCell.*takes .*, a vector of the lattice, to .*none"),
         (PeriodicCell([[1, 0], [-0.5, 0.866025]]), Rotations(6).generators[0], r"by .*e-0[67] of .*all their digits"),
         (Interval(0, 1), Isometry([[-1]]), r"side 0, \[0, 1\] of length 1, to \[-1, 0\]"),
         (Interval([0, 0], [1, 1], lengths=[1, 2]), Isometry([[0, 1], [1, 0]]), "of length 2, to"),
-        (Interval([-1, -1], [1, 1]), Isometry([[0.6, -0.8], [0.8, 0.6]]), "not a signed permutation"),
         (Product(C, C), Isometry(np.eye(4)[[0, 2, 1, 3]]), r"it mixes coordinates of factors, 2, 2 c"),
         (Product(C, FlatTorus(1)), Isometry(np.eye(4)[[2, 3, 0, 1]]), r"takes factor 1, FlatTorus\(m=1\), to"),
-        (Product(C, C), Isometry(np.diag([1, 1, 1, 3])), r"expected an isometry of Circle\(\)"),
         (Implicit(radial, 3), Isometry(np.eye(3)), r"known by its normals"),
     ],
     ids=repr,
@@ -151,10 +143,8 @@ def test_maps_that_are_no_isometries(manifold: Manifold, g: Isometry, reason: st
         (C, KillingField(0.5 * TURN), r"i times integers as eigenvalues.* it has i times \[0.5\].* X by 2$"),
         (Sphere(4), KillingField(np.kron(np.diag([1, np.sqrt(2)]), TURN)), r"winds densely round a larger torus: give"),
         (S, KillingField(TURN), r"Sphere\(d=3\) has 3 coordinates, and the field acts on 2; give one that"),
-        (C, KillingField(TURN, [0, 1]), r"flow at s = 1 is no isometry: it shifts the coordinates"),
         (FlatTorus(2), KillingField(turn(4, 0, 2)), r"flow at s = 1 is no isometry: it moves points off the manifold"),
         (PeriodicBox([0], [1]), KillingField([[0.0]], [0.4]), r"a sum of whole periods, .* it is \[2.51327412\]"),
-        (Product(S, S), KillingField(turn(6, 0, 4)), r"it mixes coordinates of factors, 3, 3"),
         (Implicit(radial, 3), KillingField(turn(3, 0, 1)), r"known by its normals"),
     ],
     ids=repr,
@@ -168,11 +158,9 @@ def test_fields_that_are_no_killing_fields(manifold: Manifold, field: KillingFie
     ("make", "reason"),
     [
         (lambda: Sphere(1), r"d >= 2.*received d=1"),
-        (lambda: FlatTorus(0), r"m >= 1.*received m=0"),
         (lambda: Implicit(radial, 3, codimension=3), "codimension=3, ambient=3"),
         (lambda: Implicit(3, 3), r"a function normals\(x\), received int"),  # type: ignore[arg-type]
         (lambda: S.eigenvalue(-1), "level to be an integer of 0 or more, received -1"),
-        (lambda: S.multiplicity(1.5), r"received 1\.5"),  # type: ignore[arg-type]
         (lambda: S.eigenvalues(-1), "count"),
         (lambda: S.check(np.ones((4, 3), dtype=complex)), r"real coordinates.*complex128"),
         (lambda: C.normals([[1, 0], [0, 0]]), "the origin in row 1"),
@@ -180,10 +168,8 @@ def test_fields_that_are_no_killing_fields(manifold: Manifold, field: KillingFie
         (lambda: S.eigenfunctions(1).values(np.ones((2, 4))), r"points \(c, 3\), received shape \(2, 4\)"),
         (lambda: S.eigenfunctions(1).values(np.zeros((1, 3))), r"received the origin in row 0"),
         (lambda: PeriodicBox([0, 1], [1, 1]), r"bounds lower < upper"),
-        (lambda: PeriodicBox([0, 1], [1]), r"as many lower as upper"),
         (lambda: Interval(0, np.inf), "finite"),
         (lambda: Interval(0, 1, lengths=[1, 1]), "a positive length for each of 1"),
-        (lambda: Interval(0, 1, lengths=-1), "a positive length for each of 1"),
         (lambda: Isometry(np.ones((2, 3))), r"square matrix"),
         (lambda: Isometry(np.eye(2), [1, 2, 3]), r"shift of shape \(2,\)"),
         (lambda: KillingField([[np.nan]]), r"finite entries"),
@@ -193,16 +179,8 @@ def test_fields_that_are_no_killing_fields(manifold: Manifold, field: KillingFie
         (lambda: PeriodicCell([[1, 0, 0], [0, 1, 0]]), r"m lattice vectors of m coordinates.*received \(2, 3\)"),
         (lambda: PeriodicCell([[1, np.nan], [0, 1]]), "finite lattice vectors"),
         (lambda: PeriodicCell.from_parameters(1, 1, 1, 120, 120, 120), "angles that three vectors can have"),
-        (lambda: PeriodicCell.from_parameters(1, -1, 1), "lengths above 0 and angles"),
     ],
 )
 def test_bad_arguments(make: Callable[[], object], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         make()
-
-
-def test_factors_are_manifolds() -> None:
-    with pytest.raises(TypeError, match=r"expected two manifolds"):
-        Product(S, 2)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="mixes coordinates of factors"):
-        Product(S, S).eigenfunctions(1).action(Isometry(np.eye(6)[[0, 1, 3, 2, 4, 5]]))

@@ -73,11 +73,3 @@ def test_intervals_cover_as_often_as_they_say() -> None:
         low, high = found.eigenvalue_errors_.T
         covered += bool(((low < [9, 4]) & (high > [9, 4])).all())
     assert covered >= 41
-
-
-def test_what_does_not_go_with_it() -> None:
-    x = correlated(200, 2)
-    with pytest.raises(ValueError, match="the norm of a kernel's functions"):
-        dsp.SpectralDecomposition(Covariance(), basis=dsp.basis.FourierLattice(3)).fit(x)
-    with pytest.raises(ValueError, match="the norm of every function is 0"):
-        dsp.SpectralDecomposition(Covariance(), basis=dsp.basis.ConstantBasis(2)).fit(x)

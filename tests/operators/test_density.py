@@ -79,23 +79,6 @@ def test_all_sums_are_those_of_rows_with_these_weights() -> None:
     np.testing.assert_allclose(np.average(model.density_.weights(x), weights=w), 1, rtol=1e-12)
 
 
-def test_a_density_that_is_not_estimated_is_an_error() -> None:
-    operator = Laplacian(density=1.0)
-    assert (operator.estimate, operator.exponent) == (None, 1.0)
-    with pytest.raises(ValueError, match="is to be estimated from the data"):
-        operator.factors({"x": np.zeros((2, 1))})
-
-
-def test_rows_count_by_their_weights() -> None:
-    x, grid = steep(1500, 10), np.random.default_rng(12).random((50, 2))
-    heavy = np.where(x[:, 0] > 0.5, 9.0, 1.0)
-    plain, leaned = (
-        estimate_density(x, 1.0, np.random.default_rng(0), weights=w, clip=0.0)(grid) for w in (None, heavy)
-    )
-    ratio = leaned / plain
-    assert 6 < np.median(ratio[grid[:, 0] > 0.6]) / np.median(ratio[grid[:, 0] < 0.4]) < 12
-
-
 def test_the_density_is_a_ratio_of_two_kernel_sums() -> None:
     centres, counts, heights = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 4.0]), np.array([2.0, 1.0, 5.0])
     density = Density(0.5, centres, counts, heights, 0.7)

@@ -67,17 +67,6 @@ def test_reversible_ornstein_uhlenbeck() -> None:
         np.testing.assert_allclose(values, levels(d, 4), rtol=0, atol=1e-10)
 
 
-def test_correlated_noise() -> None:
-    # b = 0: L x_a x_b = (sigma sigma^T)_ab, so that <1, L x_a x_b> is the mean of it
-    rng = np.random.default_rng(3)
-    x, sigma = rng.standard_normal((20, 2)), rng.standard_normal((20, 2, 3))
-    basis, operator = MonomialBasis(2, 2), Generator()
-    batch = {"x": x, "drift": np.zeros((20, 2)), "diffusion": sigma}
-    found = Measure(basis, basis, operator.forms, operator=operator)([batch])["form"][0]
-    mean = np.einsum("kam,kbm->ab", sigma, sigma)
-    np.testing.assert_allclose(found, [0, 0, 0, mean[0, 0], mean[0, 1], mean[1, 1]], rtol=0, atol=1e-12)
-
-
 def test_a_torus_turned_by_its_drift() -> None:
     # b constant and sigma = s on waves: L e^{i w.x} = (i b.w - s^2 |w|^2 / 2) e^{i w.x}
     rng = np.random.default_rng(4)
