@@ -26,6 +26,7 @@ from daskspectral.kernels import (
     parse,
 )
 from daskspectral.kernels.algebra import DotSum, Multiple, Product, RadialProduct, RadialSum, Sum
+from daskspectral.kernels.radial import clean_distances
 from daskspectral.registry import decode, encode, foreign
 from tests.common import assert_close
 
@@ -267,6 +268,20 @@ def test_accuracy_far_from_the_origin(name: str) -> None:
     if kernel.order >= 2:
         m = RNG.standard_normal((4, D, D))
         assert_close(kernel.second(x + 1e3, y + 1e3, m), kernel.second(x, y, m), 1e-13)
+
+
+def test_distances_within_rounding_are_none() -> None:
+    """r^2 at most 64 eps (|x|^2 + |y|^2) counts as 0 where that matters, and no distance is negative."""
+    eps, half = np.finfo(float).eps, np.array([0.5])
+    for given, exact, wanted, touching in (
+        (64 * eps, True, 0.0, True),
+        (64.5 * eps, True, 64.5 * eps, False),
+        (64 * eps, False, 64 * eps, True),
+        (-eps, False, 0.0, True),
+    ):
+        s = np.array([[given]])
+        assert clean_distances(s, half, half, exact=exact) is touching
+        assert s == wanted
 
 
 @pytest.mark.parametrize("exponent", [1, 2, 3, 6, 11])
