@@ -64,7 +64,7 @@ def test_intervals_cover_as_often_as_they_say() -> None:
     """Two intervals of 95 % in each of 60 fits, which may depend: at least 41 of 60 fits would have both.
 
     If they cover as they say, 60 fits of which each has both with a chance of 0.9 or more fail at 40 or fewer with a
-    chance of 4e-7, the binomial tail.
+    chance of 8e-7, the binomial tail.
     """
     covered = 0
     for seed in range(60):
