@@ -226,8 +226,7 @@ class MatrixRepresentation(Representation):
         if found is not None:
             both = Product(manifold, Sphere(2 * k))
             twice = Pairs([(g, np.kron(np.eye(2), rho)) for g, rho in pairs.isometries]).joint[0]
-            listed = elements(Generated(twice), both, len(found) + 1)
-            if listed is None or len(listed) > len(found):
+            if elements(Generated(twice), both, len(found)) is None:  # more than there are elements
                 raise ValueError(
                     f"the matrices do not represent {group!r}: words in its generators that are one of its "
                     f"{len(found)} elements have different products of matrices; check the order of the matrices"

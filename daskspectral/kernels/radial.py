@@ -222,7 +222,7 @@ def _times_polynomial(out: Array, z: Array, coefficients: Sequence[float]) -> No
     if len(coefficients) == 1:
         out *= coefficients[0]
         return
-    value = z + coefficients[1] if coefficients[0] == 1 else coefficients[0] * z + coefficients[1]
+    value = z + coefficients[1]  # the first is 1
     for c in coefficients[2:]:
         value *= z
         value += c

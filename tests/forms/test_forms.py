@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from daskspectral.basis import Arena, Block, LandmarkBasis
+from daskspectral.basis import Arena, Block
 from daskspectral.forms import (
     Atom,
-    Bilinear,
     Field,
     Fields,
     Form,
@@ -27,17 +23,18 @@ from daskspectral.forms import (
     along_each,
     at,
     dirichlet,
+    first_moment,
+    first_moment_at,
     form,
     functional,
     grad,
     gram,
+    gram_at,
     inner,
     partial,
     second,
     tangential_dirichlet,
 )
-from daskspectral.kernels import Gaussian
-from daskspectral.moments import Measure
 from daskspectral.registry import decode, encode
 
 VALUE, GRADIENT = Atom("value"), Atom("gradient")
@@ -52,20 +49,6 @@ def terms(function: Callable[..., Any]) -> tuple[tuple[float, Product], ...]:
 
 
 # tracing
-
-
-def test_the_form_of_the_module_docstring() -> None:
-    @form
-    def schroedinger(f: Any, g: Any, x: Any) -> Any:
-        return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
-
-    kinetic, potential = Product(GRADIENT, GRADIENT), Product(VALUE, VALUE, Field("potential"))
-    assert schroedinger.name == "schroedinger"
-    assert schroedinger.expression == Bilinear(((1.0, kinetic), (1.0, potential)))
-    assert schroedinger.products == (kinetic, potential)
-    assert schroedinger.fields == {"x", "potential"}
-    assert schroedinger.orders == (1, 1)
-    assert schroedinger.symmetric
 
 
 def test_atoms() -> None:
@@ -143,16 +126,6 @@ def test_indices_of_fields() -> None:
     assert np.array_equal(block.field(x.a[2, 1]), values[:, 2, 1])
 
 
-def test_as_many_directions_on_both_sides() -> None:
-    paired = trace(lambda f, g, x: inner(along_each(f, x.s), along_each(g, x.t)))
-    basis = LandmarkBasis(Gaussian(), np.zeros((1, 2)))
-    batch = {"x": np.ones((3, 2)), "s": np.ones((3, 2, 2)), "t": np.ones((3, 1, 2))}
-    with pytest.raises(
-        ValueError, match=r"same number of directions on both sides: .*'s'.* 2 in a row, and .*'t'.* has 1"
-    ):
-        Measure(basis, basis, {"form": paired})([batch])
-
-
 def test_functionals() -> None:
     b = functional(lambda f, x: inner(f, x.y) - 2 * inner(grad(f), x.t, weight=x.w) + sum([inner(f, 3)]))
     assert b.expression.terms == (
@@ -166,6 +139,15 @@ def test_functionals() -> None:
     )
 
 
+def test_moments_and_products_of_values() -> None:
+    assert first_moment.expression.terms == ((1.0, Pairing(VALUE, None)),)
+    later = Atom("value", view="y")
+    assert first_moment_at("y").expression.terms == ((1.0, Pairing(later, None)),)
+    assert gram.expression.terms == ((1.0, Product(VALUE, VALUE)),)
+    assert gram_at("y").expression.terms == ((1.0, Product(later, later)),)
+    assert dirichlet.expression.terms == ((1.0, Product(GRADIENT, GRADIENT)),)
+
+
 def test_distinct_products_are_measured_once() -> None:
     twice = trace(lambda f, g, x: inner(f, g) + inner(grad(f), grad(g)) + inner(f, g))
     assert twice.products == (Product(VALUE, VALUE), Product(GRADIENT, GRADIENT))
@@ -175,19 +157,14 @@ def test_distinct_products_are_measured_once() -> None:
 @pytest.mark.parametrize(
     ("counts", "expected"),
     [
-        (
-            {"normals": 2},
-            [(1.0, GRADIENT), *((-1.0, Atom("along", direction=Field("normal", a))) for a in range(2))],
-        ),
-        ({"tangents": 2}, [(1.0, Atom("along", direction=Field("tangent", a))) for a in range(2)]),
-        ({}, [(1.0, GRADIENT)]),
+        ({"normals": 1}, ((1.0, GRADIENT), (-1.0, Atom("along", direction=Field("normal", 0))))),
+        ({"tangents": 2}, tuple((1.0, Atom("along", direction=Field("tangent", a))) for a in range(2))),
+        ({}, ((1.0, GRADIENT),)),
     ],
 )
-def test_tangential_forms(counts: dict[str, int], expected: list[tuple[float, Atom]]) -> None:
+def test_tangential_forms(counts: dict[str, int], expected: tuple[tuple[float, Atom], ...]) -> None:
     found = tangential_dirichlet(**counts)
     assert found.expression.terms == tuple((factor, Product(a, a)) for factor, a in expected)
-    assert found.symmetric
-    assert found == tangential_dirichlet(**counts)
 
 
 # equality
@@ -197,12 +174,8 @@ def test_equal_forms_are_equal_and_hash_alike() -> None:
     def make(sign: float) -> Form:
         return trace(lambda f, g, x: inner(grad(f), grad(g)) + sign * inner(f, g, weight=x.potential))
 
-    assert make(1.0) == make(1.0)
-    assert hash(make(1.0)) == hash(make(1.0))
-    assert make(1.0) != make(-1.0)
     assert len({make(1.0), make(1.0), make(-1.0)}) == 2
-    assert pickle.loads(pickle.dumps(make(1.0))) == make(1.0)
-    assert repr(make(1.0)) == repr(pickle.loads(pickle.dumps(make(1.0))))
+    assert make(1.0) != make(-1.0)
 
 
 @pytest.mark.parametrize(
@@ -260,49 +233,32 @@ def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
     ("function", "match"),
     [
         (lambda f, g, x: f, "must return products of f and g made by inner"),
-        (lambda f, g, x: 0, "must return products of f and g made by inner"),
-        (lambda f, g, x: inner(f, x.y), "must return products of f and g made by inner"),
         (lambda f, g, x: inner(f, f), "are of the same function"),
-        (lambda f, g, x: inner(grad(g), grad(g)), "are of the same function"),
         (lambda f, g, x: inner(x.y, f), "takes an expression of f first"),
         (lambda f, g, x: inner(grad(f), g), "a gradient with a gradient"),
-        (lambda f, g, x: inner(f, grad(g)), "a gradient with a gradient"),
         (lambda f, g, x: inner(f + grad(f), g), "cannot be added to a scalar"),
         (lambda f, g, x: inner(along_each(f, x.t), along(g, x.v)), "along_each.. with along_each.., a scalar with"),
-        (lambda f, g, x: inner(along_each(f, x.t), grad(g)), "along_each.. with along_each.., a scalar with"),
         (lambda f, g, x: inner(along_each(f, 1.0), g), "along_each.. takes a field"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(f, second(g, 1.0)), "second.. takes a field"),  # type: ignore[arg-type]
-        (lambda f, g, x: inner(f, second(along(g, x.v))), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(f + g, g), "adds only to expressions of f"),
-        (lambda f, g, x: inner(f + 1, g), "adds only to expressions of f"),
         (lambda f, g, x: inner(f, g) + 1, "products of f and g add to products of f and g, not to int"),
-        (lambda f, g, x: inner(f, g) + inner(f, x.y), "products of f and g, not to LinearFunctional"),
         (lambda f, g, x: inner(f, x.y) + inner(f, g), "products of f and data, not to Bilinear"),
         (lambda f, g, x: f * g, "inner.f, g, weight=field. pairs two expressions"),
-        (lambda f, g, x: x.w * inner(f, g), "inner.f, g, weight=field. pairs two expressions"),
         (lambda f, g, x: inner(f, inner(f, g)), "are multiplied by numbers"),
         (lambda f, g, x: inner(partial(partial(f, 1), 1), g), "a derivative is taken of f or g itself"),
-        (lambda f, g, x: inner(grad(grad(f)), g), "a derivative is taken of f or g itself"),
-        (lambda f, g, x: inner(along(grad(f), x.v), g), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(grad(f * x.w), grad(g)), "multiply the derivative by fields"),
-        (lambda f, g, x: inner(grad(x.w), grad(g)), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(partial(f), g), "one whole order of 0 or more for each coordinate"),
         (lambda f, g, x: inner(partial(f, -1), g), "one whole order of 0 or more for each coordinate"),
-        (lambda f, g, x: inner(partial(f, 0.5), g), "one whole order of 0 or more for each coordinate"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(partial(f, True), g), "one whole order of 0 or more for each coordinate"),
         (lambda f, g, x: inner(along(f, 1.0), g), "along.. takes a field"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(at(f, "future"), g), "at.. takes a field"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(f, g, weight=2.0), "a weight is a field of the data"),  # type: ignore[arg-type]
-        (lambda f, g, x: inner(f * x.w, g, weight=x.w), "takes one field as its weight"),
         (lambda f, g, x: inner(f * x.w, g * x.w), "takes one field as its weight"),
-        (lambda f, g, x: inner(f * x.w * x.w, g), "takes one field as its weight"),
         (lambda f, g, x: inner(along(f, x.v[0][1]), g), "already indexed"),
         (lambda f, g, x: np.nan * inner(f, g), "multiplied by finite numbers; the other factor was nan"),
-        (lambda f, g, x: inner(f * np.inf, g), "multiplied by finite numbers; the other factor was inf"),
         (lambda f, g, x: inner(f, g) * "2 f", "multiplied by finite numbers; the other factor was '2 f'"),
         (lambda f, g, x: inner(f, g) / 0, "an expression is divided by 0"),
         (lambda f, g, x: inner(f / x.w, g), "not divided by a field: compute 1 / w beforehand"),
-        (lambda f, g, x: inner(f, g) / x.w, "not divided by a field: compute 1 / w beforehand"),
     ],
 )
 def test_forms_refused(function: Callable[..., Any], match: str) -> None:
@@ -314,17 +270,10 @@ def test_forms_refused(function: Callable[..., Any], match: str) -> None:
     "function",
     [
         lambda x: -x.a,
-        lambda x: abs(x.a),
         lambda x: x.a * x.b,
-        lambda x: 2 * x.a,
-        lambda x: np.float64(2) * x.a,
-        lambda x: x.a + 1,
         lambda x: 1 - x.a,
-        lambda x: x.a[0] / 2,
         lambda x: 1 / x.a,
-        lambda x: x.a**2,
         lambda x: x.a @ x.b,
-        lambda x: x.a > 0,
         lambda x: x.b if x.a <= 0 else x.c,
         lambda x: np.exp(x.a),
     ],
@@ -336,7 +285,7 @@ def test_fields_are_not_computed_with(function: Callable[..., Any]) -> None:
 
 def test_fields_are_not_iterated() -> None:
     with pytest.raises(TypeError, match="not iterable"):
-        trace(lambda f, g, x: inner(f, g, weight=sum(x.a)))
+        sum(Fields().a)
 
 
 @pytest.mark.parametrize(
@@ -346,29 +295,9 @@ def test_fields_are_not_iterated() -> None:
         (lambda f, x: inner(f, x.y) + 1, "add to products of f and data, not to int"),
         (lambda f, x: inner(grad(f), 1.0), "a gradient with a field of vectors"),
         (lambda f, x: inner(along_each(f, x.t), x.y), "with data, take along.. for each direction"),
-        (lambda f, x: inner(f * x.w, x.y, weight=x.w), "takes one field as its weight"),
         (lambda f, x: x.w * inner(f, x.y), "are multiplied by numbers"),
     ],
 )
 def test_functionals_refused(function: Callable[..., Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         functional(function)
-
-
-# bilinearity, of the expressions and of what is measured
-
-
-@given(a=st.floats(-3, 3), b=st.floats(-3, 3), seed=st.integers(0, 99))
-def test_bilinearity(a: float, b: float, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    basis = LandmarkBasis(Gaussian(), rng.standard_normal((3, 2)))
-    batch = {"x": rng.standard_normal((7, 2)), "w": rng.random(7)}
-    forms = {
-        "left": trace(lambda f, g, x: inner(a * partial(f, 1, 0) + b * f * x.w, g)),
-        "right": trace(lambda f, g, x: inner(g, a * partial(f, 1, 0)) + b * inner(x.w * g, f)),
-        "d": trace(lambda f, g, x: inner(partial(f, 1, 0), g)),
-        "w": trace(lambda f, g, x: inner(f, g, weight=x.w)),
-    }
-    sums = Measure(basis, basis, forms)([batch])
-    np.testing.assert_allclose(sums["left"], a * sums["d"] + b * sums["w"], rtol=0, atol=1e-13)
-    np.testing.assert_allclose(sums["right"], sums["left"], rtol=0, atol=1e-13)

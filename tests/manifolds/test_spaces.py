@@ -1,0 +1,186 @@
+"""What all manifolds hold to: frames, orthonormal eigenfunctions, their slopes, and the actions of isometries."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from daskspectral.manifolds import SO3, Interval, Manifold, Sphere
+from daskspectral.manifolds.eigenspace import dense
+from daskspectral.registry import decode, encode
+from tests.manifolds.common import CASES
+
+Array = NDArray[Any]
+cases = pytest.mark.parametrize("name", CASES)
+
+
+def projectors(manifold: Manifold, x: Array) -> Array:
+    """Onto the tangent spaces at points, (c, d, d), from the normals."""
+    normals = manifold.normals(x)
+    return np.asarray(np.eye(manifold.ambient) - np.einsum("acd,ace->cde", normals, normals))
+
+
+@cases
+def test_frames_are_orthonormal_and_complete(name: str) -> None:
+    manifold = CASES[name].manifold
+    x = manifold.sample(7, np.random.default_rng(0))
+    frame = normals = manifold.normals(x)
+    assert normals.shape == (manifold.codimension, 7, manifold.ambient)
+    assert manifold.codimension + manifold.dimension == manifold.ambient
+    tangents = manifold.tangents(x)
+    if tangents is not None:
+        frame = np.concatenate([normals, tangents])
+        assert len(frame) == manifold.ambient
+    products = np.einsum("acd,bcd->cab", frame, frame)
+    assert np.abs(products - np.eye(len(frame))).max(initial=0) < 1e-12
+    single = manifold.normals(x.astype(np.float32))
+    assert single.dtype == np.float32
+    assert single == pytest.approx(normals, abs=1e-5)
+    assert manifold.normals(x[:0]).shape == (manifold.codimension, 0, manifold.ambient)
+
+
+@cases
+def test_flows_stay_on_the_manifold_along_its_tangents(name: str) -> None:
+    manifold, _, draw, _ = CASES[name]
+    if draw is None:
+        return
+    rng = np.random.default_rng(1)
+    x, field = manifold.sample(5, rng), draw(rng)
+    manifold.check(field.flow(0.8)(x), tolerance=1e-12)
+    velocity = x @ field.matrix.T + field.shift
+    np.testing.assert_allclose(np.einsum("acd,cd->ac", manifold.normals(x), velocity), 0, atol=1e-12)
+    np.testing.assert_allclose(field.flow(0.7)(field.flow(0.4)(x)), field.flow(1.1)(x), atol=1e-12)
+    space = manifold.eigenfunctions(2)
+    np.testing.assert_allclose(space.values(field.flow(2 * np.pi)(x)), space.values(x), atol=1e-11)
+
+
+@cases
+def test_functions_are_orthonormal_for_uniform_samples(name: str) -> None:
+    manifold = CASES[name].manifold
+    x = manifold.sample(20_000, np.random.default_rng(0))
+    manifold.check(x, tolerance=1e-12)
+    values = np.hstack([manifold.eigenfunctions(level).values(x) for level in range(3)])
+    assert np.abs(values.T @ values / len(x) - np.eye(values.shape[1])).max() < 0.08
+    np.testing.assert_array_equal(x, manifold.sample(20_000, np.random.default_rng(0)))
+
+
+@cases
+def test_levels_ascend_with_their_multiplicities(name: str) -> None:
+    manifold, _, _, levels = CASES[name]
+    counts = [manifold.multiplicity(level) for level in range(levels)]
+    expected = np.repeat([manifold.eigenvalue(level) for level in range(levels)], counts)
+    assert (expected[0], counts[0]) == (0, 1)
+    assert (np.diff([manifold.eigenvalue(level) for level in range(levels)]) > 1e-9).all()
+    for count in (0, 1, 2, len(expected) - 1, len(expected)):
+        np.testing.assert_array_equal(manifold.eigenvalues(count), expected[:count])
+    for level, total in enumerate(np.cumsum(counts)[:4]):
+        assert [manifold.levels_within(int(n)) for n in (total - 1, total)] == [level, level + 1]
+    x = manifold.sample(3, np.random.default_rng(0))
+    for level in range(min(levels, 5)):
+        space = manifold.eigenfunctions(level)
+        assert (space.size, space.eigenvalue) == (counts[level], manifold.eigenvalue(level))
+        assert space.values(x).shape == (3, counts[level])
+
+
+@cases
+def test_squares_of_values_and_slopes_sum_to_the_multiplicity_and_the_eigenvalue(name: str) -> None:
+    """The addition theorem of homogeneous spaces, and its Laplacian: exact at every point."""
+    manifold, _, _, levels = CASES[name]
+    x = manifold.sample(4, np.random.default_rng(0))
+    onto = projectors(manifold, x)
+    for level in range(min(levels, 6) if not isinstance(manifold, Interval) else 0):
+        space = manifold.eigenfunctions(level)
+        slopes = sum(space.derivatives(x, onto[:, axis]) ** 2 for axis in range(manifold.ambient))
+        np.testing.assert_allclose(np.sum(space.values(x) ** 2, axis=1), space.size, rtol=1e-9)
+        np.testing.assert_allclose(slopes.sum(axis=1), space.size * space.eigenvalue, rtol=1e-9)
+
+
+@cases
+def test_derivatives_by_differences(name: str) -> None:
+    manifold, _, _, levels = CASES[name]
+    rng = np.random.default_rng(0)
+    x = manifold.sample(6, rng) * (1 if isinstance(manifold, (Interval, SO3)) else 1.25)  # off it, too
+    v, step = rng.standard_normal(x.shape), 1e-5
+    for level in range(min(levels, 5)):
+        space = manifold.eigenfunctions(level)
+        expected = (space.values(x + step * v) - space.values(x - step * v)) / (2 * step)
+        np.testing.assert_allclose(space.derivatives(x, v), expected, atol=1e-5 * (1 + space.eigenvalue))
+
+
+@cases
+@settings(max_examples=5)
+@given(seed=st.integers(0, 10_000))
+def test_isometries_act_by_orthogonal_matrices(name: str, seed: int) -> None:
+    manifold, draw, _, levels = CASES[name]
+    rng = np.random.default_rng(seed)
+    g, h, x = draw(rng), draw(rng), manifold.sample(9, rng)
+    manifold.check_isometry(g)
+    space = manifold.eigenfunctions(int(rng.integers(levels)))
+    dg, dh = dense(space.action(g)), dense(space.action(h))
+    np.testing.assert_allclose(dg @ dg.T, np.eye(space.size), atol=1e-11)
+    np.testing.assert_allclose(dense(space.action(g @ h)), dg @ dh, atol=1e-11)
+    np.testing.assert_allclose(dense(space.action(g.inverse)), dg.T, atol=1e-11)
+    np.testing.assert_allclose(space.values(g(x)), space.values(x) @ dg.T, atol=1e-11 * np.sqrt(space.size))
+
+
+@cases
+@settings(max_examples=4)
+@given(seed=st.integers(0, 10_000))
+def test_fields_act_by_antisymmetric_matrices_that_keep_brackets(name: str, seed: int) -> None:
+    manifold, _, draw, levels = CASES[name]
+    if draw is None:
+        return
+    rng = np.random.default_rng(seed)
+    field, other, x = draw(rng), draw(rng), manifold.sample(5, rng)
+    manifold.check_killing(field)
+    space = manifold.eigenfunctions(int(rng.integers(levels)))
+    dx, dy = (dense(space.derived_action(each)) for each in (field, other))
+    np.testing.assert_allclose(dx, -dx.T, atol=1e-11)
+    along = x @ field.matrix.T + field.shift
+    np.testing.assert_allclose(space.derivatives(x, along), space.values(x) @ dx.T, atol=1e-9)
+    turns = np.linalg.eigvalsh(1j * dx)
+    np.testing.assert_allclose(turns, np.rint(turns), atol=1e-10)
+    a, b = field.matrix, other.matrix
+    if (a @ b - b @ a).any():
+        bracket = dense(space.derived_action(type(field)(a @ b - b @ a)))
+        np.testing.assert_allclose(dx @ dy - dy @ dx, bracket, atol=1e-9)
+
+
+@cases
+def test_states_and_saved_points_make_the_same_functions(name: str) -> None:
+    manifold, _, _, levels = CASES[name]
+    again = decode(encode(manifold), Manifold)
+    assert again == manifold == pickle.loads(pickle.dumps(manifold)) == clone(manifold)
+    assert len({again, manifold}) == 1
+    assert type(manifold)(**manifold.get_params(deep=False)) == manifold
+    assert again != Sphere(5)
+    x = manifold.sample(4, np.random.default_rng(0))
+    for level in range(min(levels, 5)):
+        space = manifold.eigenfunctions(level)
+        found = again.eigenfunctions(level, space.points())
+        np.testing.assert_array_equal(found.values(x), space.values(x))
+        if space.points():  # other points: other functions of the same space
+            moved = tuple(p[::-1].copy() for p in space.points())
+            other = manifold.eigenfunctions(level, moved).values(x)
+            np.testing.assert_allclose(other @ other.T, found.values(x) @ found.values(x).T, atol=1e-10)
+
+
+@cases
+def test_points_off_the_manifold_are_told(name: str) -> None:
+    manifold = CASES[name].manifold
+    x = manifold.sample(9, np.random.default_rng(0))
+    manifold.check(x.astype(np.float32))
+    manifold.check(x[:0])
+    x[4, 0] = np.nan
+    with pytest.raises(ValueError, match="row 4 at distance nan"):
+        manifold.check(x, tolerance=2)
+    for call in (manifold.normals, manifold.tangents, manifold.distance, manifold.check):
+        with pytest.raises(ValueError, match=rf"expected points \(c, {manifold.ambient}\).*shape \(4, 11\)"):
+            call(np.ones((4, 11)))
