@@ -150,7 +150,7 @@ class Weighed:
         inner = a[rest, rest] - np.outer(first[rest], first[rest])
         outer = b[rest, rest]
         least = CERTAIN * self.precision * np.trace(a)  # less is rounding, as of rows that are all equal
-        t = 1 / max(self._last_value(a, b, count), 1e-3 * np.trace(outer) / max(np.trace(inner), least))
+        t = 1 / max(self._last_value(a, b, count), 1e-3 * abs(np.trace(outer)) / max(np.trace(inner), least))
         size = min(most, len(inner))
         try:
             theta, vectors = _largest(inner, outer, t, size)

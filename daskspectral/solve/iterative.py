@@ -244,7 +244,7 @@ class _Iteration:
         """t, sigma, and the leading functions of a part of the coarse block."""
         size = min(len(self.coarse.places), START)
         a, b = self.coarse.combined(1, 0, size), self.coarse.combined(0, 1, size)
-        last, least = (size - self.size, size - 1), 1e-3 * self.coarse.ratio
+        last, least = (size - self.size, size - 1), 1e-3 * abs(self.coarse.ratio)
         t, sigma = 1 / least, 0.0
         while True:
             try:

@@ -98,7 +98,7 @@ class Pencil:
         if len(a) and np.trace(a) > 0:
             others = white[:, first.shape[1] :]
             last = _last_value(energy, others, ritz_size(count) - MARGIN) if like is None else like.last
-            t = 1 / max(last, 1e-3 * np.trace(b) / np.trace(a))
+            t = 1 / max(last, 1e-3 * abs(np.trace(b)) / np.trace(a))  # b is negative below deep wells
         squares = np.diag(gram)[rest]
         root = inverse_root(a + t * b, penalty.rounding, squares)
         while root.least < -100 * root.rounding and sigma * t < 1e12:
