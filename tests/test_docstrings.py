@@ -8,7 +8,6 @@ import inspect
 
 import pytest
 
-import daskspectral as dsp
 from daskspectral.basis import Basis
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
@@ -39,7 +38,3 @@ def test_the_table_of_a_package_names_every_class_that_it_offers(name: str) -> N
     offered = {c.__name__ for c in classes if inspect.isclass(c) and issubclass(c, OFFERED[name])}
     missing = {k for k in offered if not inspect.isabstract(getattr(module, k)) and k not in (module.__doc__ or "")}
     assert not missing
-
-
-def test_the_table_of_landmarks_names_every_method() -> None:
-    assert all(f'"{method}"' in (dsp.landmarks.__doc__ or "") for method in dsp.landmarks.METHODS)

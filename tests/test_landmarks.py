@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -60,18 +58,6 @@ def test_kmeans_plus_plus_draws_by_squared_distance() -> None:
         pairs[first, second] += 1
     square = (x - x.T) ** 2
     assert np.abs(pairs / 6000 - square / square.sum(axis=1, keepdims=True) / 3).max() < 0.03
-
-
-@pytest.mark.parametrize("number", [0.0, np.nextafter(1.0, 0.0)])
-def test_kmeans_plus_plus_at_the_ends_of_the_unit_interval(number: float) -> None:
-    class Extreme(np.random.Generator):
-        def random(self, *_: Any, **__: Any) -> Any:
-            return number
-
-    x = np.repeat([[0.0], [1.0], [np.sqrt(1 / 3)], [0.0]], 3, axis=0)
-    for seed in range(20):
-        chosen = landmarks.kmeans_plus_plus(x, 12, Extreme(np.random.PCG64(seed)))
-        assert len(chosen) == len(np.unique(x[chosen])) == 3
 
 
 @settings(max_examples=30)

@@ -10,7 +10,6 @@ import dask.array as da
 import numpy as np
 import pytest
 import sklearn
-import xarray as xr
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -131,28 +130,6 @@ def test_a_trajectory_is_cut_where_rows_are_held_out() -> None:
     np.testing.assert_allclose(holed, cross_val_score(transfer(), WALK, cv=fold), rtol=1e-12)
 
 
-CONTAINERS = {
-    "xarray": lambda path: xr.DataArray(WALK, dims=("time", "column")),
-    "path": lambda path: zarr.create_array(path, data=WALK, chunks=(150, 1)) and path,
-}
-
-
-@pytest.mark.parametrize("kind", CONTAINERS)
-def test_containers(kind: str, tmp_path: Path) -> None:
-    x = CONTAINERS[kind](str(tmp_path / "x.zarr"))
-    expected = cross_val_score(transfer(), Trajectory(WALK), cv=BlockFold(3))
-    trajectory = Trajectory(x)
-    assert (trajectory.shape, len(trajectory)) == ((1200, 1), 1)
-    np.testing.assert_allclose(cross_val_score(transfer(), trajectory, cv=BlockFold(3)), expected, rtol=1e-9)
-    parts = blocks(x, 5)
-    np.testing.assert_array_equal(np.concatenate([np.asarray(part) for part in parts]), WALK)
-    assert all(isinstance(part, da.Array) for part in parts) == (kind == "path")
-    rows = da.from_zarr(x) if kind == "path" else x
-    found = cross_val_score(model(), rows, cv=KFold(3, shuffle=True, random_state=0))
-    expected = cross_val_score(model(), WALK, cv=KFold(3, shuffle=True, random_state=0))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
 # -- weights, views, fields --------------------------------------------------------------------------------------------
 
 
@@ -211,15 +188,3 @@ def test_views(kind: str, tmp_path: Path) -> None:
 
 
 # -- choosing ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_grid_search_finds_a_sensible_scale() -> None:
-    """300 rows: narrow Gaussians are spikes at the landmarks, wide ones have too few functions to bend."""
-    x, new = RNG.uniform(0, np.pi, (300, 1)), RNG.uniform(0, np.pi, (20_000, 1))
-    scales = [0.03, 0.1, 1.0]
-    search = GridSearchCV(model(), {"kernel__scale": scales}, cv=KFold(3), error_score="raise").fit(x)
-    assert search.best_params_ == {"kernel__scale": 1.0}
-    best = search.best_estimator_
-    assert best.score(new) == max(model().set_params(kernel__scale=s).fit(x).score(new) for s in scales)
-    assert search.score(new) == best.score(new)
-    assert model().set_params(kernel__scale=0.03).fit(x).score(new) < 3 * best.score(new)

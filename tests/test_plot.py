@@ -98,34 +98,12 @@ def test_chosen_columns_and_standardised_ones_are_drawn_in_their_units():
     assert -5 < low < -1.5
 
 
-def test_invalid_rows_are_passed_over():
-    x = np.random.default_rng(0).standard_normal((1000, 2))
-    estimator = fitted(x)
-    x[::3, 0] = np.nan
-    drawn = plot.eigenfunctions(estimator, x, count=1).axes[0].lines[0].get_xydata()
-    assert np.isfinite(drawn).all()
-    with pytest.raises(ValueError, match="no valid row"):
-        plot.eigenfunctions(estimator, np.full((10, 2), np.nan))
-
-
 def legend(axes):
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def drawn(axes, label):
     return next(line for line in axes.lines if line.get_label() == label)
-
-
-def test_spectrum_marks_the_constant_and_the_exact_values(plane):
-    _, estimator = plane
-    axes = plot.spectrum(estimator)
-    assert {"constant", "held out"} < set(legend(axes))
-    points = np.concatenate(
-        [drawn(axes, name).get_ydata() for name in legend(axes) if "trusted" in name or name == "learned"]
-    )
-    np.testing.assert_array_equal(np.sort(points), estimator.eigenvalues_[1:])
-    axes = plot.spectrum(estimator, exact=[0, 1, 1, 2])
-    np.testing.assert_array_equal(drawn(axes, "exact").get_xydata(), [[0, 0], [1, 1], [2, 1], [3, 2]])
 
 
 def test_spectrum_has_intervals_held_out_values_and_trust():

@@ -162,27 +162,6 @@ def test_a_model_replaced_at_every_attempt_is_an_error_that_says_so(
         read_state(path)
 
 
-@pytest.mark.parametrize("exchange", [True, False])
-def test_a_model_replaced_by_the_same_one_is_read_again(
-    exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was called damaged: its header is that of the one before."""
-    if not exchange:
-        monkeypatch.setattr(replacing, "_exchanged", lambda one, other: False)
-    path, array, calls = tmp_path / "m.zarr", store._Stored._array, []
-    write_state(path, "k", STATE)
-
-    def gone(stored: Any, name: str) -> Any:
-        calls.append(name)
-        if len(calls) == 2:
-            write_state(path, "k", STATE, overwrite=True)
-            raise OSError("no such file")
-        return array(stored, name)
-
-    monkeypatch.setattr(store._Stored, "_array", gone)
-    assert_equal(read_state(path), ("k", STATE))
-
-
 @pytest.mark.slow  # processes are killed
 @pytest.mark.parametrize(
     ("steps", "then"), [(0, "load"), (1, "load"), (1, "save"), (1, "refuse"), (2, "load")]

@@ -119,7 +119,7 @@ class Embedding:
     def _halved(self, covered: Covered) -> Embedded:
         """At landmarks that cover the rows; half of them tell how far they are from all points."""
         basis = covered.basis
-        half = LandmarkBasis(self.kernel, basis.landmarks[: -(-basis.size // 2)])
+        half = LandmarkBasis(self.kernel, basis.landmarks[: max(2, -(-basis.size // 2))])  # one has no columns
         less = self._covered(half, 0)
         return self._low_rank(covered, None if less.missed else self._low_rank(less, None))[0]
 

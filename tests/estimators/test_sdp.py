@@ -327,3 +327,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_parameters_that_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         make(**({"bandwidth": 0.7} | changes)).fit(X)
+
+
+def test_two_points_at_landmarks() -> None:
+    """Half of two landmarks is one, of which no column is left."""
+    model = dsp.SDPEmbedding(1.0, method="lowrank", n_landmarks=2, random_state=0).fit(np.array([[0.0], [0.33]]))
+    assert model.certificate_.optimal
+    assert model.embedding_[0] == pytest.approx(-model.embedding_[1])
