@@ -10,7 +10,6 @@ the tests.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
 import multiprocessing
@@ -29,6 +28,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Queue
 
+import click
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -202,26 +202,25 @@ def verdict(mutant: Mutant, copy: Path) -> tuple[str, float]:
         path.write_bytes(source)
 
 
-def main() -> None:
+@click.command(help=__doc__)
+@click.option("--seed", type=int, required=True)
+@click.option("--count", default=200, show_default=True)
+@click.option("--rooms", multiple=True, type=click.Choice(list(ROOMS)), help="by default all")
+@click.option("--processes", default=2, show_default=True)
+@click.option("--json", "json_path", type=click.Path(path_type=Path))
+def main(seed: int, count: int, rooms: tuple[str, ...], processes: int, json_path: Path | None) -> None:
     """Draw, run, and print the mutants that survived, with a table by room and kind."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=list(ROOMS))
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     SERVER.set_forkserver_preload(PRELOADED)
     rows = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.processes) as pool:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(processes) as pool:
         copies: Queue[Path] = Queue()
-        for number in range(options.processes):
+        for number in range(processes):
             copy = Path(folder) / str(number)
             hidden = shutil.ignore_patterns(".*", "__pycache__", "build")
             shutil.copytree(ROOT, copy, ignore=hidden)
             copies.put(copy)
-        for room in options.rooms:  # what fails without a mutant says nothing of one
+        for room in rooms or ROOMS:  # what fails without a mutant says nothing of one
             found, seconds = answered(room, Path(folder) / "0")
             print(f"{room} as it is: {found}, {seconds:.1f} s", flush=True)
             if found != "survived":
@@ -236,9 +235,9 @@ def main() -> None:
             print(f"{found[:60]:60} {seconds:6.1f} s  {mutant.file}:{mutant.line} {mutant.kind}", flush=True)
             return {**asdict(mutant), "verdict": found, "seconds": seconds}
 
-        rows = list(pool.map(judged, drawn(options.seed, options.count, options.rooms)))
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+        rows = list(pool.map(judged, drawn(seed, count, list(rooms or ROOMS))))
+    if json_path:
+        json_path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     for row in rows:
         if row["verdict"] == "survived":
             print(f"\n{row['file']}:{row['line']} {row['kind']}\n  - {row['before']}\n  + {row['after']}")
