@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskspectral import operators
 from daskspectral.forms import Field, along, along_each, form, functional, grad, inner, partial, second
 from daskspectral.manifolds import Sphere
 from daskspectral.modes import pairing_terms_of, terms_of
@@ -19,8 +20,6 @@ from daskspectral.moments import Measure
 from daskspectral.moments.lattice import expanded
 from daskspectral.moments.modes import ModeMeasure, weights_of
 from daskspectral.moments.summing import SumTask
-from daskspectral.operators import AnisotropicDiffusion, BilinearForm, DifferentialOperator, Generator, Laplacian
-from daskspectral.operators import Operator, Schroedinger, SymmetricForm
 from daskspectral.operators.regression import Regression
 from tests.modes.common import ERRORS, METHODS, direct, lattice_of, waves
 
@@ -61,32 +60,30 @@ def skew(f: Any, g: Any, x: Any) -> Any:
     )
 
 
-OPERATORS: dict[str, tuple[Operator, int]] = {  # with the number of variables
-    "Laplacian": (Laplacian(), 4),
-    "on a sphere": (Laplacian(Sphere(3)), 3),
-    "Schroedinger": (Schroedinger("potential"), 1),
-    "diffusion": (AnisotropicDiffusion("diffusion"), 3),
-    "diffusion by factors": (AnisotropicDiffusion("sigma", factored=True), 2),
-    "differential": (
-        DifferentialOperator({((1, 0), (1, 0)): "stiffness", ((2, 0), (0, 0)): Field("matrix")[0, 0]}),
-        2,
-    ),
-    "generator": (Generator("drift", "sigma"), 2),
-    "reversible": (Generator(diffusion="sigma", reversible=True), 2),
-    "own": (SymmetricForm(plates), 2),
-    "own, skew": (BilinearForm(skew), 2),
+DERIVATIVES: Any = {((1, 0), (1, 0)): "stiffness", ((2, 0), (0, 0)): Field("matrix")[0, 0], ((1, 2), (0, 1)): 0.7}
+OPERATORS: dict[str, tuple[Any, int]] = {  # with the number of variables
+    "Laplacian": (operators.Laplacian(), 4),
+    "on a sphere": (operators.Laplacian(Sphere(3)), 3),
+    "Schroedinger": (operators.Schroedinger("potential"), 1),
+    "diffusion": (operators.AnisotropicDiffusion("diffusion"), 3),
+    "diffusion by factors": (operators.AnisotropicDiffusion("sigma", factored=True), 2),
+    "differential": (operators.DifferentialOperator(DERIVATIVES), 2),
+    "generator": (operators.Generator("drift", "sigma"), 2),
+    "reversible": (operators.Generator(diffusion="sigma", reversible=True), 2),
+    "own": (operators.SymmetricForm(plates), 2),
+    "own, skew": (operators.BilinearForm(skew), 2),
     "regression": (Regression(gradients=True, targets=2), 2),
 }
 
 
-def summed(measure: Any, operator: Operator, batch: dict[str, Any], cuts: Any = (37,)) -> dict[str, Any]:
+def summed(measure: Any, operator: operators.Operator, batch: dict[str, Any], cuts: Any = (37,)) -> dict[str, Any]:
     """The sums of a task over the batch, which comes in parts."""
     edges = [0, *cuts, len(batch["x"])]
     parts = [{k: v[a:b] for k, v in batch.items()} for a, b in itertools.pairwise(edges)]
     return SumTask(measure, operator)(parts)
 
 
-def modes_of(operator: Operator, lattice: Any, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
+def modes_of(operator: operators.Operator, lattice: Any, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
     measure = ModeMeasure(lattice, weights_of(operator, lattice.dimension), operator)
     return summed(measure, operator, batch, **options)
 
@@ -114,7 +111,7 @@ def test_any_pair_of_derivatives(data: Any) -> None:
     lattice, rng = lattice_of(d, orders=(2, 1, 1)[:d]), np.random.default_rng(0)
     left, right = (tuple(data.draw(st.lists(st.integers(0, 3), min_size=d, max_size=d))) for _ in range(2))
     x, v = rng.uniform(-1, 1, (20, d)), rng.standard_normal(20)
-    operator = DifferentialOperator({(left, right): "v"}, solver="singular")
+    operator = operators.DifferentialOperator({(left, right): "v"}, solver="singular")
     (term,) = terms_of(operator.form.expression, d)
     modes = direct(tuple(2 * m for m in lattice.orders), lattice.angles(x), v[None])[0]
     found = form_matrix(lattice, [term], {term.weight: modes})
@@ -150,5 +147,6 @@ def test_functionals_of_derivatives_and_one_set_of_modes_for_each_weight() -> No
     wanted = (4 * waves(lattice, x) + 2 * waves(lattice, x, (1, 1))).sum(axis=1)
     wanted += sum(waves(lattice, x, a) @ (u[:, i] * v) for i, a in enumerate([(1, 0), (0, 1)]))
     np.testing.assert_allclose(functional_vector(lattice, terms, modes), wanted, rtol=0, atol=1e-11)
-    assert weights_of(Laplacian(), 3) == (ModeWeight(),)
-    assert len(weights_of(Laplacian(Sphere(3)), 3)) == len(weights_of(AnisotropicDiffusion(), 3)) == 1 + 6
+    assert weights_of(operators.Laplacian(), 3) == (ModeWeight(),)
+    for operator in (operators.Laplacian(Sphere(3)), operators.AnisotropicDiffusion()):
+        assert len(weights_of(operator, 3)) == 1 + 6

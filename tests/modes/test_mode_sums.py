@@ -88,9 +88,8 @@ def test_results_are_the_same_bits_in_any_thread_and_between_calls(method: str) 
     np.testing.assert_array_equal(sums.result(), wanted)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_what_cannot_be_summed_is_an_error(method: str) -> None:
-    sums, angles = mode_sum((1, 1), method), np.zeros((4, 2))
+def test_what_cannot_be_summed_is_an_error() -> None:
+    sums, angles = mode_sum((1, 1), "matmul"), np.zeros((4, 2))
     sums.add(np.zeros((1, 2)), np.ones((2, 1)))
     for message, given_angles, weights in [
         (r"\(rows, 2\); these have \(4,\)", np.zeros(4), None),

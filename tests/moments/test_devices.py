@@ -10,9 +10,8 @@ import pytest
 from distributed import Client
 
 import daskspectral as dsp
+from daskspectral import basis as bases
 from daskspectral import devices, operators
-from daskspectral.basis import ConstantBasis, HarmonicBasis, LandmarkBasis, MonomialBasis, NeuralBasis, Vanishing
-from daskspectral.basis import Concatenated, FourierBasis, FourierLattice
 from daskspectral.basis.edges import BoxEdge
 from daskspectral.devices import HOST, Device, device_of
 from daskspectral.engine.accelerators import chosen_device
@@ -35,25 +34,26 @@ class Own(Gaussian):
     """A user's kernel."""
 
 
-def at(kernel: Any) -> LandmarkBasis:
-    return LandmarkBasis(kernel, LANDMARKS)
+def at(kernel: Any) -> bases.LandmarkBasis:
+    return bases.LandmarkBasis(kernel, LANDMARKS)
 
 
 SMOOTH, BOX = Gaussian(0.9), ([-9, -9], [9, 9])
-NETWORK = NeuralBasis((5, 4)).initialised(2, outputs=3, centre=np.zeros(2), scale=np.ones(2), seed=0)
-WAVES = (ConstantBasis(2), FourierBasis(LANDMARKS), HarmonicBasis(PeriodicBox(*BOX), 5))
+NETWORK = bases.NeuralBasis((5, 4)).initialised(2, outputs=3, centre=np.zeros(2), scale=np.ones(2), seed=0)
+CONSTANT = bases.ConstantBasis(2)
+WAVES = (CONSTANT, bases.FourierBasis(LANDMARKS), bases.HarmonicBasis(PeriodicBox(*BOX), 5))
 CASES: dict[str, tuple[Any, Any]] = {
-    "Laplacian": (operators.Laplacian(), Concatenated((ConstantBasis(2), at(SMOOTH + 2 * Matern(2.5, 1.1))))),
+    "Laplacian": (operators.Laplacian(), bases.Concatenated((CONSTANT, at(SMOOTH + 2 * Matern(2.5, 1.1))))),
     "Schroedinger": (operators.Schroedinger(), at(Matern(1.5, 1.1))),
     "diffusion": (operators.AnisotropicDiffusion(), at(Polynomial(3))),
     "tangents": (operators.TangentPropagation(), at(Periodic(SMOOTH, (3.0, None)))),
     "generator": (operators.Generator("drift", "sigma"), at(Own(0.9))),
     "derivative": (operators.PartialDerivative(1), at(Exponential(0.8))),
-    "several": (operators.TangentPropagation(), Concatenated(WAVES)),
-    "monomials": (operators.Generator("drift", "sigma"), MonomialBasis(2, 2)),
-    "lattice": (operators.Schroedinger(), FourierLattice(2, box=[(-9, 9)] * 2)),
+    "several": (operators.TangentPropagation(), bases.Concatenated(WAVES)),
+    "monomials": (operators.Generator("drift", "sigma"), bases.MonomialBasis(2, 2)),
+    "lattice": (operators.Schroedinger(), bases.FourierLattice(2, box=[(-9, 9)] * 2)),
     "network": (operators.Laplacian(), NETWORK),
-    "vanishing": (operators.Laplacian(), Vanishing(at(SMOOTH), BoxEdge(*BOX))),
+    "vanishing": (operators.Laplacian(), bases.Vanishing(at(SMOOTH), BoxEdge(*BOX))),
     "two sides": (operators.Cross(), at(SMOOTH)),
 }
 
@@ -61,7 +61,7 @@ CASES: dict[str, tuple[Any, Any]] = {
 def check_sums(name: str, tolerance: float) -> None:
     """The sums on the device are arrays of the host, those that the host finds, and again the same bits."""
     operator, basis = CASES[name]
-    right = LandmarkBasis(Matern(2.5, 1.1), np.eye(3)) if name == "two sides" else basis
+    right = bases.LandmarkBasis(Matern(2.5, 1.1), np.eye(3)) if name == "two sides" else basis
     dtype = "float64" if tolerance < 1e-9 else "float32"
     batch = {k: FIELDS[k] for k in {*operator.views, *operator.data_fields, "weight"}}
     made = Measure(basis, right, operator.forms, operator.functionals, operator, dtype, rows=4)

@@ -174,8 +174,10 @@ USUAL = [1 / 16, 1 / 8, 1 / 4, 1 / 2]
 
 @pytest.mark.parametrize(
     ("best", "more", "edge"),
-    [(1 / 4, [], False), (1 / 32, [1 / 32, 1 / 64], False), (1 / 1000, [1 / 32, 1 / 64, 1 / 128], True)]
-    + [(1.0, [1.0, 2.0], False), (50.0, [1.0, 2.0], True)],
+    [
+        *((1 / 4, [], False), (1 / 32, [1 / 32, 1 / 64], False), (1 / 1000, [1 / 32, 1 / 64, 1 / 128], True)),
+        *((1.0, [1.0, 2.0], False), (50.0, [1.0, 2.0], True)),
+    ],
 )
 def test_scales_are_tried_until_the_best_is_inside(
     best: float, more: list[float], edge: bool, monkeypatch: pytest.MonkeyPatch
@@ -197,7 +199,8 @@ def test_scales_are_tried_until_the_best_is_inside(
     assert (judged, found_edge) == (pytest.approx(USUAL + more), edge)
     nearest = min(judged, key=lambda t: abs(np.log(t / best)))
     assert kernel == Matern(2.5, nearest * period)
-    assert table[0] [:4] == (str(kernel), *(pytest.approx(v) for v in (nearest, 2.0, 0.8 - abs(np.log(nearest / best)))))
+    assert table[0][:3] == (str(kernel), pytest.approx(nearest), 2.0)
+    assert table[0][3] == pytest.approx(0.8 - abs(np.log(nearest / best)))
     scores = [row[3] for row in table]
     assert scores == sorted(scores, reverse=True)
 

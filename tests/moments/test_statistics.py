@@ -12,7 +12,7 @@ import scipy.special
 
 from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis, MonomialBasis
 from daskspectral.errors import FitWarning, ManifoldWarning, RankWarning, TrustWarning
-from daskspectral.forms import form, grad, gram, inner
+from daskspectral.forms import dirichlet, form, grad, gram, inner
 from daskspectral.groups import Permutations, VectorRepresentation
 from daskspectral.manifolds import FlatTorus, Sphere
 from daskspectral.moments import Digests, Measure, Moments, digests
@@ -105,17 +105,19 @@ def indefinite(f: Any, g: Any, x: Any) -> Any:
     return inner(grad(f), grad(g)) - 3 * inner(f, g, weight=x.weigh)
 
 
-def test_how_a_form_spreads_over_the_rows() -> None:
+@pytest.mark.parametrize("own", [dirichlet, indefinite])
+def test_how_a_form_spreads_over_the_rows(own: Any) -> None:
     """By the matrix of each row."""
     basis = MonomialBasis(2, 2)
     span, functions, values = RNG.standard_normal((6, 3)), RNG.standard_normal((6, 2)), np.array([0.5, -2.0])
     rows = {**ROWS, "weigh": X[:, 0] ** 2}
-    spread = FormSpread(Measure(basis, basis, {"form": indefinite, "gram": gram}, rows=64), span, functions, values)
+    spread = FormSpread(Measure(basis, basis, {"form": own, "gram": gram}, rows=64), span, functions, values)
     found = spread([{k: v[:70] for k, v in rows.items()}, {k: v[70:] for k, v in rows.items()}])
     x, y, one, zero = X[:, 0], X[:, 1], np.ones(N), np.zeros(N)
     slopes = np.array([[zero, one, zero, 2 * x, y, zero], [zero, zero, one, zero, x, 2 * y]])
     phi = basis.values(X)
-    each = np.einsum("aic,ajc->cij", slopes, slopes) - 3 * np.einsum("ic,jc,c->cij", phi, phi, rows["weigh"])
+    each = np.einsum("aic,ajc->cij", slopes, slopes)
+    each = each - (3 if own is indefinite else 0) * np.einsum("ic,jc,c->cij", phi, phi, rows["weigh"])
     a = W[:, None, None] * (span.T @ each @ span)
     np.testing.assert_allclose(found["second"], np.sum(a @ a.transpose(0, 2, 1), axis=0), rtol=1e-9)
     assert found["peak"].value == pytest.approx(np.linalg.norm(a, axis=(1, 2)).max())
