@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from daskspectral import operators
 from daskspectral.forms import Field, along, along_each, form, functional, grad, inner, partial, second
 from daskspectral.manifolds import Sphere
 from daskspectral.modes import pairing_terms_of, terms_of
@@ -19,18 +20,6 @@ from daskspectral.moments import Measure
 from daskspectral.moments.lattice import expanded
 from daskspectral.moments.modes import ModeMeasure, weights_of
 from daskspectral.moments.summing import SumTask
-from daskspectral.operators import (
-    AnisotropicDiffusion,
-    BilinearForm,
-    DifferentialOperator,
-    Generator,
-    Laplacian,
-    Operator,
-    PartialDerivative,
-    Schroedinger,
-    SymmetricForm,
-    TangentPropagation,
-)
 from daskspectral.operators.regression import Regression
 from tests.modes.common import ERRORS, METHODS, direct, lattice_of, waves
 
@@ -71,36 +60,30 @@ def skew(f: Any, g: Any, x: Any) -> Any:
     )
 
 
-OPERATORS: dict[str, tuple[Operator, int]] = {  # with the number of variables
-    "Laplacian": (Laplacian(), 4),
-    "on a sphere": (Laplacian(Sphere(3)), 3),
-    "Schroedinger": (Schroedinger("potential"), 1),
-    "diffusion": (AnisotropicDiffusion("diffusion"), 3),
-    "diffusion by factors": (AnisotropicDiffusion("sigma", factored=True), 2),
-    "several tangents": (TangentPropagation("directions"), 3),
-    "differential": (
-        DifferentialOperator({((1, 0), (1, 0)): "stiffness", ((2, 0), (0, 0)): Field("matrix")[0, 0]}),
-        2,
-    ),
-    "mixed": (DifferentialOperator({((1, 2), (0, 1)): 0.7, ((0, 0), (1, 0)): "potential"}), 2),
-    "first column": (PartialDerivative(0), 1),
-    "generator": (Generator("drift", "sigma"), 2),
-    "generator of isotropic noise": (Generator("drift", 1.4), 3),
-    "reversible": (Generator(diffusion="sigma", reversible=True), 2),
-    "own": (SymmetricForm(plates), 2),
-    "own, skew": (BilinearForm(skew), 2),
+DERIVATIVES: Any = {((1, 0), (1, 0)): "stiffness", ((2, 0), (0, 0)): Field("matrix")[0, 0], ((1, 2), (0, 1)): 0.7}
+OPERATORS: dict[str, tuple[Any, int]] = {  # with the number of variables
+    "Laplacian": (operators.Laplacian(), 4),
+    "on a sphere": (operators.Laplacian(Sphere(3)), 3),
+    "Schroedinger": (operators.Schroedinger("potential"), 1),
+    "diffusion": (operators.AnisotropicDiffusion("diffusion"), 3),
+    "diffusion by factors": (operators.AnisotropicDiffusion("sigma", factored=True), 2),
+    "differential": (operators.DifferentialOperator(DERIVATIVES), 2),
+    "generator": (operators.Generator("drift", "sigma"), 2),
+    "reversible": (operators.Generator(diffusion="sigma", reversible=True), 2),
+    "own": (operators.SymmetricForm(plates), 2),
+    "own, skew": (operators.BilinearForm(skew), 2),
     "regression": (Regression(gradients=True, targets=2), 2),
 }
 
 
-def summed(measure: Any, operator: Operator, batch: dict[str, Any], cuts: Any = (37,)) -> dict[str, Any]:
+def summed(measure: Any, operator: operators.Operator, batch: dict[str, Any], cuts: Any = (37,)) -> dict[str, Any]:
     """The sums of a task over the batch, which comes in parts."""
     edges = [0, *cuts, len(batch["x"])]
     parts = [{k: v[a:b] for k, v in batch.items()} for a, b in itertools.pairwise(edges)]
     return SumTask(measure, operator)(parts)
 
 
-def modes_of(operator: Operator, lattice: Any, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
+def modes_of(operator: operators.Operator, lattice: Any, batch: dict[str, Any], **options: Any) -> dict[str, Any]:
     measure = ModeMeasure(lattice, weights_of(operator, lattice.dimension), operator)
     return summed(measure, operator, batch, **options)
 
@@ -120,14 +103,6 @@ def test_matrices_of_modes_are_direct_sums(name: str, method: str) -> None:
         np.testing.assert_allclose(found[name], values, rtol=0, atol=ERRORS[method] * scale, err_msg=name)
 
 
-def test_one_set_of_modes_for_each_weight() -> None:
-    """1 and x_a x_b, each once."""
-    assert len(weights_of(Laplacian(Sphere(3)), 3)) == 1 + 6
-    assert weights_of(Laplacian(), 3) == (ModeWeight(),)
-    assert len(weights_of(Schroedinger(), 2)) == 2
-    assert len(weights_of(AnisotropicDiffusion(), 3)) == 1 + 6
-
-
 @settings(max_examples=40)
 @given(data=st.data())
 def test_any_pair_of_derivatives(data: Any) -> None:
@@ -136,7 +111,7 @@ def test_any_pair_of_derivatives(data: Any) -> None:
     lattice, rng = lattice_of(d, orders=(2, 1, 1)[:d]), np.random.default_rng(0)
     left, right = (tuple(data.draw(st.lists(st.integers(0, 3), min_size=d, max_size=d))) for _ in range(2))
     x, v = rng.uniform(-1, 1, (20, d)), rng.standard_normal(20)
-    operator = DifferentialOperator({(left, right): "v"}, solver="singular")
+    operator = operators.DifferentialOperator({(left, right): "v"}, solver="singular")
     (term,) = terms_of(operator.form.expression, d)
     modes = direct(tuple(2 * m for m in lattice.orders), lattice.angles(x), v[None])[0]
     found = form_matrix(lattice, [term], {term.weight: modes})
@@ -155,26 +130,23 @@ def test_lower_frequencies_need_the_middle_modes() -> None:
     assert truncated(np.zeros((3, 13, 9)), (1, 2)).shape == (3, 5, 9)
 
 
-def test_functionals_of_derivatives_and_several_targets() -> None:
-    @functional
-    def slope(f: Any, x: Any) -> Any:
-        return inner(grad(f), x.drift, weight=x.potential) + inner(partial(f, 1, 1), 2.0) + inner(f, x.y)
+@functional
+def slope(f: Any, x: Any) -> Any:
+    return inner(grad(f), x.drift, weight=x.potential) + inner(2 * f + partial(f, 1, 1), 2.0)
 
+
+def test_functionals_of_derivatives_and_one_set_of_modes_for_each_weight() -> None:
     lattice, batch = lattice_of(2), batch_of(2)
-    x, v, u, y = (batch[name] for name in ("x", "potential", "drift", "y"))
-    terms = pairing_terms_of(slope.expression, 2)
-    orders = tuple(2 * m for m in lattice.orders)
+    x, v, u = (batch[name] for name in ("x", "potential", "drift"))
     modes = {}
-    for term in terms:
-        of = np.ones(N) if term.weight.of(batch) is None else np.asarray(term.weight.of(batch))
-        found = direct(orders, lattice.angles(x), of[None] if of.ndim == 1 else of.T)
-        modes[term.weight] = found if of.ndim == 2 else found[0]
-    several = [term for term in terms if term.weight.name == "y"]
-    np.testing.assert_allclose(functional_vector(lattice, several, modes), waves(lattice, x) @ y, rtol=0, atol=1e-11)
-    wanted = (
-        waves(lattice, x, (1, 0)) @ (u[:, 0] * v)
-        + waves(lattice, x, (0, 1)) @ (u[:, 1] * v)
-        + 2 * waves(lattice, x, (1, 1)).sum(axis=1)
-    )
-    single = [term for term in terms if term not in several]
-    np.testing.assert_allclose(functional_vector(lattice, single, modes), wanted, rtol=0, atol=1e-11)
+    for term in (terms := pairing_terms_of(slope.expression, 2)):
+        weight = term.weight.of(batch)
+        values = np.ones(N) if weight is None else np.asarray(weight)
+        modes[term.weight] = direct(tuple(2 * m for m in lattice.orders), lattice.angles(x), values[None])[0]
+    assert {weight.name for weight in modes} == {"1", "drift[0] * potential", "drift[1] * potential"}
+    wanted = (4 * waves(lattice, x) + 2 * waves(lattice, x, (1, 1))).sum(axis=1)
+    wanted += sum(waves(lattice, x, a) @ (u[:, i] * v) for i, a in enumerate([(1, 0), (0, 1)]))
+    np.testing.assert_allclose(functional_vector(lattice, terms, modes), wanted, rtol=0, atol=1e-11)
+    assert weights_of(operators.Laplacian(), 3) == (ModeWeight(),)
+    for operator in (operators.Laplacian(Sphere(3)), operators.AnisotropicDiffusion()):
+        assert len(weights_of(operator, 3)) == 1 + 6

@@ -80,10 +80,8 @@ def test_modes_by_cufinufft(d: int, weighted: bool, cufinufft: list[dict[str, An
     assert not cufinufft, "matrix products were asked for"
 
 
-@pytest.mark.parametrize(("orders", "weights"), [((40,), 1), ((12, 12), 3), ((4, 6, 4), 2)])
-def test_the_memory_of_matrix_products(
-    orders: tuple[int, ...], weights: int, stand_in: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("orders", "weights"), [((40,), 1), ((4, 6, 4), 2)])
+def test_the_memory_of_products(orders: Any, weights: int, stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is planned is what is taken, also where sums of several folds share it; and the data, put there twice."""
     monkeypatch.setattr("daskspectral.modes.matmul.ACCELERATOR_ROWS", rows := 1000)
     taken: list[int] = []

@@ -114,13 +114,16 @@ def test_products_of_an_operators_forms_share_transforms(operator: Any, d: int, 
         agree(small, large[np.ix_(places, places)])
 
 
-def test_modes_of_another_lattice_or_weight_are_refused() -> None:
-    lattice, term = problem(2)[0], ModeTerm(1.0, V, (0, 0), (0, 0))
-    with pytest.raises(ValueError, match=r"the modes of the weight v; there are those of 1"):
-        FormProduct(lattice, [term], {ModeWeight(): np.zeros((9, 17), dtype=complex)})
-    with pytest.raises(ValueError, match=r"have shape \(9, 9\); a lattice of these orders needs \(9, 17\)"):
-        FormProduct(lattice, [term], {V: np.zeros((9, 9), dtype=complex)})
-    product = FormProduct(lattice, [term], {V: np.zeros((9, 17), dtype=complex)})
-    for shape in ((44,), (45, 2, 2)):
-        with pytest.raises(ValueError, match=r"vectors have shape \(45,\) or \(45, k\); got"):
-            product @ np.zeros(shape)
+@pytest.mark.parametrize(
+    ("weight", "shape", "vectors", "match"),
+    [
+        (ModeWeight(), (9, 17), (45,), r"the modes of the weight v; there are those of 1"),
+        (V, (9, 9), (45,), r"have shape \(9, 9\); a lattice of these orders needs \(9, 17\)"),
+        (V, (9, 17), (44,), r"vectors have shape \(45,\) or \(45, k\); got"),
+        (V, (9, 17), (45, 2, 2), r"vectors have shape \(45,\) or \(45, k\); got"),
+    ],
+)
+def test_what_does_not_fit_is_refused(weight: Any, shape: Any, vectors: Any, match: str) -> None:
+    terms = [ModeTerm(1.0, V, (0, 0), (0, 0))]
+    with pytest.raises(ValueError, match=match):
+        FormProduct(problem(2)[0], terms, {weight: np.zeros(shape, dtype=complex)}) @ np.zeros(vectors)

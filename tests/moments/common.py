@@ -13,6 +13,9 @@ from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.passes.sums import measure_of
 
+FREE: dict[str, Any] = {"rtol": None, "ridge": 0.0, "min_support": 0.0}
+"""Options of problems in all directions that the data see."""
+
 
 def moments_of(
     basis: Basis,
@@ -36,7 +39,13 @@ def moments_of(
     return Moments(folds.total(), weight.sum(), n, basis, operator, rows=n, right_basis=right, folds=folds)
 
 
+def folds_of(moments: Any) -> Folds:
+    """The folds of moments, or of a fitted model's, which have some."""
+    found = getattr(moments, "moments_", moments).folds
+    assert isinstance(found, Folds)
+    return found
+
+
 def posed(moments: Moments, count: int, penalty: float | None = None, **options: Any) -> Posed:
     """The problem of moments, in all directions that the data see where there is no penalty."""
-    fixed: dict[str, Any] = {"rtol": None, "ridge": 0.0, "min_support": 0.0}
-    return Posed(moments, count=count, penalty=penalty, **(fixed | options))
+    return Posed(moments, count=count, penalty=penalty, **(FREE | options))

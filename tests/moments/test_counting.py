@@ -1,4 +1,4 @@
-"""How many rows weights count as, and what is said where this may not have been meant."""
+"""How many rows weights count as; and what sums over runs of rows tell of the order in which rows are stored."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import f_oneway
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.basis import MonomialBasis
+from daskspectral.basis import Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Gaussian
+from daskspectral.moments import Moments
 from daskspectral.moments.counting import advise_weights, counted_rows, counted_weight, repeats, repeats_of
+from daskspectral.moments.order import Runs, RunSums, correlation_time, order_of, share_between_tasks
+from daskspectral.operators import Laplacian, Transfer
 from tests.moments.common import moments_of
 
 N = 400
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, 2))
 UNEVEN = RNG.lognormal(0, 2, N)
-HALF = np.ones(N) * np.where(np.arange(N) < 200, 1.0, 0.0)
+HALF = np.where(np.arange(N) < 200, 1.0, 0.0)
 
 
 def kish(w: Any) -> float:
@@ -39,7 +43,6 @@ CASES: dict[str, tuple[Any, float, str]] = {
     "uneven, of mean 1.00001": (1.00001 * UNEVEN / UNEVEN.mean(), 1.00001 * N, ""),
     "uneven, said to be relative": (UNEVEN / UNEVEN.sum() * kish(UNEVEN), kish(UNEVEN), ""),
     "four times as many": (4.01 * HALF[::-1] / 2, 401, ""),
-    "large": (np.full(N, 1e4), 1e4 * N, ""),
 }
 
 
@@ -48,9 +51,8 @@ def test_what_weights_count_as(case: str) -> None:
     weights, rows, message = CASES[case]
     given = {} if weights is None else {"weight": weights}
     moments = moments_of(MonomialBasis(2, 1), {"x": X, **given}, np.zeros(N, dtype=int))
-    assert counted_rows(moments) == pytest.approx(rows, rel=1e-9)
     w = np.ones(N) if weights is None else weights
-    assert counted_weight(w) == pytest.approx(rows, rel=1e-9)
+    assert (counted_rows(moments), counted_weight(w)) == (pytest.approx(rows, rel=1e-9), pytest.approx(rows, rel=1e-9))
     ratio = max(1.0, w.sum() / kish(w / w.max()))
     assert (repeats(moments), repeats_of(w)) == (pytest.approx(ratio), pytest.approx(ratio))
     with warnings.catch_warnings(record=True) as caught:
@@ -68,7 +70,73 @@ def test_no_weight_at_all() -> None:
 def test_the_unit_of_weights_does_not_decide_what_is_chosen() -> None:
     model = dsp.SpectralDecomposition(kernel=Gaussian("auto"), n_landmarks=20, n_components=3, random_state=0)
     one, other = (clone(model).fit(X, sample_weight=unit * UNEVEN.clip(0.5, 2)) for unit in (10.0, 1e3))
-    chosen = [fitted.choice_.candidates[0] for fitted in (one, other)]
-    assert chosen[0].kernel == chosen[1].kernel
-    assert chosen[1].penalty == pytest.approx(100 * chosen[0].penalty)
+    assert one.kernel_ == other.kernel_
+    assert other.choice_.candidates[0].penalty == pytest.approx(100 * one.choice_.candidates[0].penalty)
     np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-6, atol=1e-9)
+
+
+# the order of rows
+
+
+FAR = RNG.standard_normal((1000, 2)) * [1.0, 30.0] + [5.0, 1e5]
+RUNS = Runs(64, np.array([0, 1]), np.array([4.0, 1e5]))
+Z = np.column_stack([FAR - RUNS.centre, (FAR - RUNS.centre) ** 2])
+
+
+def sums_of(*parts: Any, runs: Runs = RUNS) -> Any:
+    """What one task sums over rows that come in parts."""
+    found = RunSums(runs)
+    for part in parts:
+        found.add(part)
+    return found.result()
+
+
+def stored(order: Any, operator: Any = None) -> Moments:
+    return Moments({}, 1000.0, 1000, MonomialBasis(2, 1), operator or Laplacian(), order=order)
+
+
+def test_the_sums_are_an_analysis_of_variance() -> None:
+    """Of runs, and in the same way of tasks."""
+    rows, count, tasks, total, *_, of_tasks = sums = sums_of(*np.split(FAR, [3, 100, 101, 700]))
+    np.testing.assert_allclose(total, Z.sum(axis=0), rtol=1e-9, atol=1e-8)
+    assert (set(rows), set(count), set(tasks)) == ({1000.0}, {16.0}, {1.0})
+    wanted = f_oneway(*(Z[i : i + 64] for i in range(0, 1000, 64)), axis=0).statistic
+    found = order_of(stored(sums))
+    assert (found.within, found.largest) == pytest.approx((wanted.mean(), wanted.max()), rel=1e-8)
+    assert np.isnan(found.between_tasks)
+    assert np.isnan(share_between_tasks(stored(sums)))
+    np.testing.assert_allclose(of_tasks, 1000 * Z.mean(axis=0) ** 2, rtol=1e-8, atol=1e-8)
+    parts = np.split(Z, [300, 400, 800])
+    together = stored(sum(sums_of(part) for part in np.split(FAR, [300, 400, 800])))
+    assert order_of(together).between_tasks == pytest.approx(f_oneway(*parts, axis=0).statistic.mean(), rel=1e-8)
+    between = sum(len(z) * (z.mean(axis=0) - Z.mean(axis=0)) ** 2 for z in parts)
+    share = between / np.sum((Z - Z.mean(axis=0)) ** 2, axis=0)
+    assert share_between_tasks(together) == pytest.approx(share.mean(), rel=1e-6)
+    assert sums_of().tolist() == np.zeros((7, 4)).tolist()
+
+
+def test_rows_of_trajectories_count_as_fewer() -> None:
+    """By their autocorrelation time, about (1 + a) / (1 - a) of x, and that of a^2 for its squares."""
+    x = RNG.standard_normal((20_000, 1))
+    for i in range(1, len(x)):
+        x[i] = 0.8 * x[i - 1] + 0.6 * x[i]
+    sums = sums_of(x, runs=Runs(512, np.array([0]), np.array([0.0])))
+    found = order_of(stored(sums, Transfer()))
+    assert found.largest == pytest.approx(9, rel=0.5)
+    assert correlation_time(stored(sums, Transfer())) == found.within
+    assert correlation_time(stored(sums)) == 1
+    for still in (stored(None, Transfer()), stored(sums_of(np.ones((1000, 2))), Transfer())):
+        assert np.isnan([*vars(order_of(still)).values()]).all()
+        assert correlation_time(still) == 1
+
+
+def test_runs_are_as_many_as_they_are_long() -> None:
+    """Between 16 and 1024 rows, of up to 16 columns, about what all moments that are added have in common."""
+    basis = MonomialBasis(2, 1)
+    assert [Runs.of(basis, rows).length for rows in (10, 400, 10**4, 10**7)] == [16, 20, 100, 1024]
+    wide = LandmarkBasis(Gaussian(1.0), RNG.standard_normal((3, 31)))
+    found = Runs.of(Concatenated((ConstantBasis(31), wide)), 400)
+    assert found.columns.tolist() == [*range(0, 31, 2)]
+    np.testing.assert_allclose(found.centre, wide.landmarks.mean(axis=0)[found.columns])
+    centres = [Runs.of(own, 400).centre.tolist() for own in (FourierLattice(1, box=[(0, 4), (2, 3)]), basis)]
+    assert centres == [[2.0, 2.5], [0, 0]]

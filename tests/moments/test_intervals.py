@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
-import scipy.stats
 
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Gaussian, Linear
 from daskspectral.moments.intervals import _groups, _intervals, _trusted, agreeing, errors_of, held_out_by_folds
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian
-from tests.moments.common import moments_of, posed
+from tests.moments.common import folds_of, moments_of, posed
 
 RNG = np.random.default_rng(3)
 N, K = 400, 5
@@ -22,24 +21,17 @@ ROWS = {"x": X, "weight": RNG.uniform(0.5, 2, N)}
 FOLD = RNG.integers(0, K, N)
 APART = np.where(np.arange(N) < 60, K, FOLD)  # the last group are landmarks
 CONSTANT = ConstantBasis(2)
-T = scipy.stats.t.ppf(0.975, K - 1)
-
-
 def turned(overlap: Any, nulls: int) -> Any:
     """The rotation that brings functions closest to those of the whole, constants apart."""
     parts = [scipy.linalg.polar(overlap[s, s])[0] for s in (slice(nulls), slice(nulls, None)) if overlap[s, s].size]
     return scipy.linalg.block_diag(*parts)
 
 
-def ends(fitted: float, beyond: float, error: float) -> Any:
-    """The interval of one value: logarithmic where both values have one sign and exceed their error."""
-    if fitted * beyond > 0 and T * error < abs(fitted):
-        middle = np.sqrt(fitted * beyond)
-        factor = np.exp(T * error / abs(fitted) + abs(np.log(beyond / fitted)) / 2)
-        return np.sort(np.sign(fitted) * np.array([middle / factor, middle * factor]))
-    low, high = sorted([fitted, beyond])
-    sides = (0 if low > 0 else -np.inf), (0 if high < 0 else np.inf)
-    return np.array([max(low - T * error, sides[0]), min(high + T * error, sides[1])])
+def errors(moments: Any, count: int, penalty: float | None = None) -> tuple[Any, Any, Any]:
+    """The problem of moments, its solution, and the errors of this."""
+    problem = posed(moments, count, penalty)
+    whole = problem.solve(problem.means, problem.rows)
+    return problem, whole, errors_of(problem, moments.folds, whole)
 
 
 def check(found: Any, values: Any, samples: Any, held_out: Any, share: float, nulls: int = 0) -> Any:
@@ -59,12 +51,13 @@ def check(found: Any, values: Any, samples: Any, held_out: Any, share: float, nu
     assert found.groups.tolist() == groups
     for i, group in enumerate(groups):
         members = np.flatnonzero(np.array(groups) == group)
-        wanted = ends(values[i], held_out[i], standard[i])
+        wanted = _intervals(*(np.asarray(part)[[i]] for part in (values, held_out, standard)), K)
         if len(members) > 1:
-            of_mean = spread(np.mean(np.array(samples)[:, members], axis=1))
-            joint = ends(np.mean(values[members]), np.mean(held_out[members]), of_mean)
-            wanted = np.array([min(wanted[0], joint[0]), max(wanted[1], joint[1])])
-        np.testing.assert_allclose(found.intervals[i], wanted, rtol=1e-6, atol=1e-7)
+            of_mean = spread(np.mean(np.array(samples)[:, members], axis=1, keepdims=True))
+            means = (np.mean(np.asarray(part)[members], keepdims=True) for part in (values, held_out))
+            wanted = np.vstack([wanted, _intervals(*means, of_mean, K)])
+        ends = wanted[:, 0].min(), wanted[:, 1].max()
+        np.testing.assert_allclose(found.intervals[i], ends, rtol=1e-6, atol=1e-7)
     return groups
 
 
@@ -100,10 +93,7 @@ CASES: dict[str, Any] = {
 def test_symmetric_problems(name: str) -> None:
     basis, operator, fold, penalty = CASES[name]
     moments = moments_of(basis, ROWS, fold, operator, landmarks=fold is APART)
-    folds, problem = moments.folds, posed(moments, 6, penalty)
-    assert folds is not None
-    whole = problem.solve(problem.means, problem.rows)
-    found = errors_of(problem, folds, whole)
+    folds, (problem, whole, found) = folds_of(moments), errors(moments, 6, penalty)
     metric = problem.left.norm if operator.solver.by_norm else None
     samples, turns, held_out = jackknife(problem, folds, whole, metric)
     share = 1 - (folds.weight[K] / folds.weight.sum() if fold is APART else 0)
@@ -138,8 +128,7 @@ def test_correlations_about_the_means_that_were_fitted() -> None:
         return s, mean, other, left @ u, right @ vt.T[:, :2]
 
     moments = moments_of(bases[0], {"x": x, "y": y, "weight": w}, fold, Cross(center=True), bases[1])
-    problem = posed(moments, 2)
-    whole = problem.solve(problem.means, problem.rows)
+    _, whole, found = errors(moments, 2)
     np.testing.assert_allclose(whole.values, solved(fold < K)[0], rtol=1e-9)
     samples, f, g, sines = [], np.zeros((N, 2)), np.zeros((N, 2)), []
     for k in range(K):
@@ -152,27 +141,20 @@ def test_correlations_about_the_means_that_were_fitted() -> None:
         sines.append(1 - np.sum(turn * overlap, axis=0) ** 2)
     white = [np.linalg.inv(np.linalg.cholesky((w[:, None] * z).T @ z)) for z in (f, g)]
     held_out = np.linalg.svd(white[0] @ (w[:, None] * f).T @ g @ white[1].T, compute_uv=False)
-    found = errors_of(problem, moments.folds, whole)
-    groups = check(found, whole.values, samples, held_out, 1.0)
-    assert groups == [0, 1]
+    assert check(found, whole.values, samples, held_out, 1.0) == [0, 1]
     np.testing.assert_allclose(found.angles, np.minimum(1, np.sqrt(0.8 * np.maximum(np.sum(sines, axis=0), 0))))
 
 
 def test_complex_values_have_standard_errors_alone() -> None:
     drift = -X @ np.array([[1.0, 0.8], [-0.8, 1.0]]) + 0.1 * X**3
-    operator = Generator("drift", 1.4)
-    moments = moments_of(MonomialBasis(2, 1), {**ROWS, "drift": drift}, FOLD, operator)
-    problem, folds = posed(moments, 3), moments.folds
-    assert folds is not None
-    whole = problem.solve(problem.means, problem.rows)
-    samples: list[Any] = []
+    moments = moments_of(MonomialBasis(2, 1), {**ROWS, "drift": drift}, FOLD, Generator("drift", 1.4))
+    (_, whole, found), samples = errors(moments, 3), []
     for k in range(K):
         w = ROWS["weight"] * (k != FOLD)
         phi = np.column_stack([np.ones(N), X])
         gram, form = (phi * w[:, None]).T @ phi, (phi * w[:, None]).T @ np.column_stack([np.zeros(N), drift])
-        found = scipy.linalg.eigvals(form, gram)
-        samples.append([found[np.argmin(np.abs(found - value))] for value in whole.values])
-    found = errors_of(problem, folds, whole)
+        values = scipy.linalg.eigvals(form, gram)
+        samples.append([values[np.argmin(np.abs(values - value))] for value in whole.values])
     assert (np.abs(whole.values[1:].imag) > 0.5).all()
     deviations = np.abs(samples - np.mean(samples, axis=0)) ** 2
     np.testing.assert_allclose(found.standard, np.sqrt((K - 1) / K * deviations.sum(axis=0)), atol=1e-8)
@@ -183,25 +165,19 @@ def test_folds_without_weight_do_not_count() -> None:
     basis, some = MonomialBasis(2, 2), FOLD != 2
     all_five = moments_of(basis, {"x": X, "weight": ROWS["weight"] * some}, FOLD)
     four = moments_of(basis, {k: v[some] for k, v in ROWS.items()}, (FOLD - (FOLD > 2))[some])
-    found, wanted = (
-        errors_of(problem, moments.folds, problem.solve(problem.means, problem.rows))
-        for moments in (all_five, four)
-        for problem in [posed(moments, 3)]
-    )
+    found, wanted = (errors(moments, 3)[-1] for moments in (all_five, four))
     np.testing.assert_allclose(found.intervals, wanted.intervals, rtol=1e-6, atol=1e-9)
 
 
 def test_reserved_folds_judge() -> None:
     moments = moments_of(MonomialBasis(2, 2), ROWS, FOLD, reserved=(1,))
-    problem, folds = posed(moments, 3), moments.folds
-    assert folds is not None
+    folds, (problem, _, found) = folds_of(moments), errors(moments, 3)
     rest = {name: moments.arrays[name] - folds.arrays[name][1] for name in ("form", "gram", "first")}
     functions = problem.solve({k: v / (moments.weight - folds.weight[1]) for k, v in rest.items()}, 1.0).right
     parts = (functions.T @ folds.arrays[name][1] @ functions for name in ("form", "gram"))
     wanted = scipy.linalg.eigvalsh(*parts)
-    np.testing.assert_allclose(held_out_by_folds(problem, folds), wanted, rtol=1e-8, atol=1e-9)
-    found = errors_of(problem, folds, problem.solve(problem.means, problem.rows))
-    np.testing.assert_allclose(found.held_out, wanted, rtol=1e-8, atol=1e-9)
+    for held_out in (held_out_by_folds(problem, folds), found.held_out):
+        np.testing.assert_allclose(held_out, wanted, rtol=1e-8, atol=1e-9)
 
 
 def test_without_folds_or_rows_the_reason_is_told() -> None:
@@ -211,9 +187,7 @@ def test_without_folds_or_rows_the_reason_is_told() -> None:
         ({"x": X, "weight": (FOLD == 1).astype(float)}, FOLD, "no error bars: all weight is in one fold"),
         ({"x": X[:100]}, FOLD[:100], ""),
     ):
-        moments = moments_of(MonomialBasis(2, 1), rows, fold)
-        problem = posed(moments, 2)
-        found = errors_of(problem, moments.folds, problem.solve(problem.means, problem.rows))
+        found = errors(moments_of(MonomialBasis(2, 1), rows, fold), 2)[-1]
         assert found.reason == reason
         assert np.isnan(found.intervals).all() == np.isnan(found.standard).all() == bool(reason)
         assert found.groups.tolist() == [0, 1] or not reason

@@ -18,9 +18,9 @@ from daskspectral.moments.lattice import Weighed, dense, solve_modes
 from daskspectral.moments.lattice_large import of_functions
 from daskspectral.moments.modes import MODES, fold_orders
 from daskspectral.moments.solution import solve_moments
-from daskspectral.operators import AnisotropicDiffusion, Generator, Laplacian, PartialDerivative, Schroedinger
+from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
 from tests.modes.common import waves
-from tests.moments.common import moments_of
+from tests.moments.common import folds_of, moments_of
 
 RNG = np.random.default_rng(0)
 N = 800
@@ -31,9 +31,7 @@ LARGE = FourierLattice((4, 4), box=BOX, method="matmul")
 ROWS = {
     "x": X,
     "weight": RNG.uniform(0.5, 2, N),
-    "potential": np.sum(X**2, axis=1),
     "well": -10 * np.exp(-np.sum(X**2, axis=1)),
-    "diffusion": np.eye(2) + X[:, :, None] * X[:, None] / 9,
     "drift": -X @ np.array([[1.0, 0.5], [-0.5, 1.0]]),
 }
 FOLD = RNG.integers(0, 4, N)
@@ -41,7 +39,6 @@ MATERN = Matern(1.5, 1.0)
 OPERATORS = {
     "laplacian": Laplacian(),
     "a well": Schroedinger("well"),
-    "diffusion": AnisotropicDiffusion(),
     "derivative": PartialDerivative(0),
     "generator": Generator("drift", 1.4),
     "reversible generator": Generator(diffusion=1.4, reversible=True),
@@ -123,11 +120,30 @@ def test_the_leading_functions(name: str) -> None:
     np.testing.assert_allclose(np.linalg.svd(found.T @ wanted, compute_uv=False), 1, atol=1e-4)
 
 
+def test_lower_frequencies() -> None:
+    """Their solution is that of a smaller lattice; the approximation is the difference on rows held out."""
+    moments, lower = moments_of(LATTICE, ROWS, FOLD), LATTICE.truncated((2, 3))
+    found, small = solved(moments, orders=(2, 3)), solved(moments_of(lower, ROWS, FOLD))
+    places = LATTICE.places(lower)
+    for name in ("eigenvalues_", "held_out_", "approximation_"):
+        np.testing.assert_allclose(found[name], small[name], rtol=1e-7, atol=1e-10)
+    for name in ("coefficients_", "support_"):
+        np.testing.assert_allclose(np.abs(found[name][places]), np.abs(small[name]), atol=1e-6)
+        assert not np.delete(found[name], places, axis=0).any()
+    whole, half = solved(moments), solved(moments, orders=(1, 2))
+    wanted = np.abs(whole["held_out_"] - half["held_out_"])
+    np.testing.assert_allclose(whole["approximation_"], wanted, rtol=1e-5, atol=1e-8)
+    matrices, functions = dense(moments).arrays, RNG.standard_normal((63, 2))
+    np.testing.assert_allclose(matrices["gram"], (phi := waves(LATTICE, X)) * ROWS["weight"] @ phi.T, atol=1e-8)
+    for name, values in of_functions(moments, LATTICE, functions).arrays.items():
+        if name in ("gram", "form"):
+            np.testing.assert_allclose(values, functions.T @ matrices[name] @ functions, rtol=1e-9)
+
+
 def test_rows_that_fill_no_part_of_the_box() -> None:
     """Of equal rows there is the constant; of few rows as many functions, none with a value below 0."""
     for n in (1, 3, 20):
-        rows = {"x": X[:n].repeat(40 // n, axis=0)}
-        moments = moments_of(LATTICE, rows, np.zeros(len(rows["x"]), dtype=int))
+        moments = moments_of(LATTICE, {"x": X[:n].repeat(40 // n, axis=0)}, np.zeros(40 // n * n, dtype=int))
         with pytest.warns(dsp.RankWarning) if n < 5 else np.errstate():
             found = solved(replace(moments, folds=None))
         assert found["rank_"] == n
@@ -145,33 +161,11 @@ def test_folds_of_many_functions_keep_the_lower_frequencies(monkeypatch: pytest.
     found = model.fit(X).moments_
     (name,) = [key for key in found.arrays if key.startswith(MODES)]
     np.testing.assert_allclose(found.arrays[name], full.arrays[name], rtol=0, atol=1e-9)
-    assert found.folds is not None
-    assert full.folds is not None
-    np.testing.assert_array_equal(found.folds.arrays[name], full.folds.arrays[name][:, 2:-2, 4:-4])
+    np.testing.assert_array_equal(folds_of(found).arrays[name], folds_of(full).arrays[name][:, 2:-2, 4:-4])
     # error bars are those of as many functions as the folds have modes for
     wanted = solved(full, count=4)
     np.testing.assert_allclose(model.eigenvalues_, wanted["eigenvalues_"], atol=1e-9)
     np.testing.assert_allclose(model.held_out_[:3], wanted["held_out_"][:3], rtol=0.05, atol=1e-9)
-
-
-def test_a_solution_for_lower_frequencies_is_that_of_a_smaller_lattice() -> None:
-    lower = LATTICE.truncated((2, 3))
-    found = solved(moments_of(LATTICE, ROWS, FOLD), orders=(2, 3))
-    small = solved(moments_of(lower, ROWS, FOLD))
-    places = LATTICE.places(lower)
-    for name in ("eigenvalues_", "held_out_", "approximation_"):
-        np.testing.assert_allclose(found[name], small[name], rtol=1e-7, atol=1e-10)
-    for name in ("coefficients_", "support_"):
-        np.testing.assert_allclose(np.abs(found[name][places]), np.abs(small[name]), atol=1e-6)
-        assert not np.delete(found[name], places, axis=0).any()
-
-
-def test_what_half_of_the_frequencies_change() -> None:
-    """The approximation is the difference of values on rows held out."""
-    moments = moments_of(LATTICE, ROWS, FOLD)
-    whole, half = solved(moments), solved(moments, orders=(1, 2))
-    wanted = np.abs(whole["held_out_"] - half["held_out_"])
-    np.testing.assert_allclose(whole["approximation_"], wanted, rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["laplacian", "reversible generator"])
@@ -211,28 +205,3 @@ def test_what_needs_matrices_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lattice, "CUT_SIZE", 62)
     with pytest.raises(ValueError, match="takes all 63 functions of the lattice, and up to 62"):
         solved(moments_of(LATTICE, ROWS, FOLD), None)
-
-
-def test_dense_moments_are_matrices() -> None:
-    moments = moments_of(LATTICE, ROWS, FOLD)
-    found, phi, w = dense(moments), waves(LATTICE, X), ROWS["weight"]
-    np.testing.assert_allclose(found.arrays["gram"], phi * w @ phi.T, atol=1e-8)
-    np.testing.assert_allclose(found.arrays["first"], phi @ w, atol=1e-8)
-    functions = RNG.standard_normal((63, 2))
-    some = of_functions(moments, LATTICE, functions)
-    for name in ("gram", "form"):
-        np.testing.assert_allclose(some.arrays[name], functions.T @ found.arrays[name] @ functions, rtol=1e-9)
-
-
-def test_rows_outside_the_box_are_told_and_labels_may_have_none_inside() -> None:
-    x = np.concatenate([X, np.full((20, 2), 9.0)])
-    labels = np.concatenate([np.arange(N) % 5, np.full(20, 5)])
-    model = dsp.SpectralDecomposition(kernel=MATERN, basis=FourierLattice(3, box=BOX, outside=0.1), folds=labels)
-    model.set_params(n_components=3, penalty=1.0).fit(x)
-    assert (model.moments_.count, model.moments_.folds.count.tolist()) == (N, [160] * 5 + [0])
-    assert "20 of 820 rows lie outside the box" in model.status_
-    again = dsp.SpectralDecomposition(kernel=MATERN, basis=FourierLattice(3, box=BOX), n_components=3, penalty=1.0)
-    np.testing.assert_allclose(model.eigenvalues_, again.fit(X).eigenvalues_, atol=1e-9)
-    other = dsp.SpectralDecomposition(kernel=MATERN, basis=FourierLattice(3, box=[(-4, 4)] * 2), n_components=3)
-    with pytest.raises(ValueError, match=r"box=\(\(-3.0, 3.0\), .*\) and box=\(\(-4.0, 4.0\)"):
-        again.moments_ + other.set_params(penalty=1.0).fit(X).moments_

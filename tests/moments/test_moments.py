@@ -1,4 +1,4 @@
-"""Moments add, know what they measured, and travel; and the problem that they pose to a solver."""
+"""Moments add, know what they measured, and travel; and the problem that they pose to a solver, penalties included."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Monom
 from daskspectral.errors import RankWarning
 from daskspectral.forms import dirichlet, functional, inner
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Polynomial
-from daskspectral.manifolds import Implicit, Sphere
+from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure, Moments, update_digest
+from daskspectral.moments.penalty import inverse_norm, roughness, trace
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.solution import solve_moments
-from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm
-from tests.moments.common import moments_of, posed
+from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm, TangentPropagation
+from tests.moments.common import FREE, moments_of, posed
 
 RNG = np.random.default_rng(4)
 X, Y = RNG.standard_normal((120, 3)), RNG.standard_normal((40, 3))
@@ -26,8 +27,8 @@ ROWS = {"x": X, "weight": WEIGHT}
 FOLD = np.arange(120) % 4
 
 
-def flat(x: Any) -> Any:
-    return np.tile([0.0, 0.0, 1.0], (len(x), 1))
+def with_constant(kernel: Kernel, landmarks: Any) -> Concatenated:
+    return Concatenated((ConstantBasis(3), LandmarkBasis(kernel, landmarks)))
 
 
 def measure(
@@ -37,13 +38,10 @@ def measure(
     landmarks: Any = Y[:5],
     operator: Operator | None = None,
     dtype: str = "float64",
-    constant: bool = True,
     preparation: Any = None,
     functionals: Any = None,
 ) -> Moments:
-    operator = operator or Laplacian()
-    part = LandmarkBasis(kernel or Gaussian(0.8), landmarks)
-    basis = Concatenated((ConstantBasis(3), part)) if constant else part
+    operator, basis = operator or Laplacian(), with_constant(kernel or Gaussian(0.8), landmarks)
     task = Measure(basis, basis, operator.forms, functionals or {}, operator, dtype)
     arrays = task([{"x": X[rows], "weight": WEIGHT[rows]}])
     weight, count = float(WEIGHT[rows].sum()), len(X[rows])
@@ -58,7 +56,6 @@ def test_moments_add() -> None:
     assert total.weight == pytest.approx(WEIGHT.sum(), rel=1e-15)
     assert total.fingerprint == whole.fingerprint
     for name in ("form", "gram"):
-        np.testing.assert_allclose(total.arrays[name], whole.arrays[name], rtol=0, atol=1e-12)
         np.testing.assert_allclose(total.mean(name), whole.arrays[name] / WEIGHT.sum(), rtol=0, atol=1e-12)
     ordered = [replace(m, order=np.full((7, 2), 2.0)) for m in (a, b)]
     assert (ordered[0] + ordered[1]).order.tolist() == np.full((7, 2), 4.0).tolist()  # type: ignore[union-attr]
@@ -67,60 +64,54 @@ def test_moments_add() -> None:
         a + 1  # type: ignore[operator]
 
 
-OTHERS: dict[str, dict[str, Any]] = {
-    "scale": {"kernel": Gaussian(0.9)},
-    "kernel": {"kernel": Exponential(0.8)},
-    "landmarks": {"landmarks": Y[:5] + np.spacing(Y[:5])},
-    "constant": {"constant": False},
-    "dtype": {"dtype": "float32"},
-    "preparation": {"preparation": {"columns": [0, 1, 2]}},
-    "operator": {"operator": Laplacian(Sphere(3))},
-    "form": {"operator": SymmetricForm(dirichlet)},
-    "surface": {"operator": Laplacian(Implicit(flat, 3))},
-    "right-hand side": {"functionals": {"mass": functional(lambda f, x: inner(f, 1))}},
-}
+OTHER_BASES, OTHER_OPERATORS = r"different bases \(kernel, lan", "moments of different operators"
+OTHERS: list[tuple[dict[str, Any], str]] = [
+    ({"kernel": Gaussian(0.9)}, OTHER_BASES),
+    ({"kernel": Exponential(0.8)}, OTHER_BASES),
+    ({"landmarks": Y[:5] + np.spacing(Y[:5])}, OTHER_BASES),
+    ({"dtype": "float32"}, "different dtypes, and"),
+    ({"preparation": {"columns": [0, 1, 2]}}, "different preparations of the columns, and"),
+    ({"operator": Laplacian(Sphere(3))}, OTHER_OPERATORS),
+    ({"operator": SymmetricForm(dirichlet)}, OTHER_OPERATORS),
+    ({"functionals": {"mass": functional(lambda f, x: inner(f, 1))}}, "moments of different forms do not add"),
+]
 
 
-def test_moments_of_different_things_do_not_add() -> None:
-    same, prints = measure(), {name: measure(**options) for name, options in OTHERS.items()}
-    for name, other in prints.items():
-        operators = name in ("operator", "form", "surface")
-        what = {"dtype": "different dtypes, and", "preparation": "different preparations of the columns, and"}
-        what["right-hand side"] = "moments of different forms do not add"
-        match = "moments of different operators" if operators else what.get(name, r"different bases \(kernel, lan")
-        for one, two in ((same, other), (other, same)):
-            with pytest.raises(ValueError, match=match):
-                one + two
-    del prints["right-hand side"]
-    assert len({same.fingerprint, *(m.fingerprint for m in prints.values())}) == 1 + len(prints)
-    numbers: list[Any] = [1, 1.0, np.float32(1), np.int64(1)]
-    assert len({measure(kernel=Gaussian(scale)).fingerprint for scale in numbers}) == 1
-    assert measure(landmarks=Y[:5].tolist()).fingerprint == same.fingerprint
+@pytest.mark.parametrize(("options", "match"), OTHERS)
+def test_moments_of_different_things_do_not_add(options: dict[str, Any], match: str) -> None:
+    same, other = measure(), measure(**options)
+    for one, two in ((same, other), (other, same)):
+        with pytest.raises(ValueError, match=match):
+            one + two
+    assert (same.fingerprint == other.fingerprint) == ("functionals" in options)
 
 
-def test_digests_tell_structures_apart() -> None:
-    def digest(value: Any) -> bytes:
-        parts: list[bytes] = []
+def test_digests_tell_structures_apart_and_not_kinds_of_numbers() -> None:
+    class Hash:
+        """What is hashed."""
 
-        class Hash:
-            update = staticmethod(parts.append)
+        def __init__(self, value: Any):
+            self.parts: list[bytes] = []
+            update_digest(self, value)
 
-        update_digest(Hash, value)
-        return b"".join(parts)
+        def update(self, part: bytes) -> None:
+            self.parts.append(part)
 
     values = [
         [1, 23], [12, 3], [[1], 23], [1, [23]], ["1", "23"], [], ["a"], [1.0, 1.0], None, True, 1, "1",
         {"a": {"b": 1}, "c": 2}, {"a": {"b": 1, "c": 2}}, {}, {"a": []},
         np.ones(2), np.ones((1, 2)), np.ones(2, np.float32),
     ]  # fmt: skip
-    assert len({digest(v) for v in values}) == len(values)
-    assert digest({"a": 1, "b": 2.5}) == digest({"b": 2.5, "a": 1.0})
+    assert len({b"".join(Hash(v).parts) for v in values}) == len(values)
+    assert Hash({"a": 1, "b": 2.5}).parts == Hash({"b": 2.5, "a": 1.0}).parts
+    numbers: list[Any] = [1, 1.0, np.float32(1), np.int64(1)]
+    assert len({measure(kernel=Gaussian(scale)).fingerprint for scale in numbers}) == 1
 
 
 # problems
 
 
-KERNEL = Concatenated((ConstantBasis(3), LandmarkBasis(Matern(2.5, 1.0), Y)))
+KERNEL = with_constant(Matern(2.5, 1.0), Y)
 
 
 @pytest.mark.parametrize(
@@ -131,35 +122,60 @@ def test_the_penalty_of_a_form(operator: Operator, sign: int, kappa: float) -> N
     """c kappa / n times the norm, with kappa = -2 d q'(0) for the Dirichlet form: 3 * 5/3 here."""
     problem = posed(moments_of(KERNEL, ROWS, FOLD, operator), 3, 7.0)
     np.testing.assert_allclose(problem.energy(problem.means), sign * problem.means["form"])
-    found = problem._penalty(problem.means, 50.0)
-    assert found is not None
-    assert found.energy is not None
-    np.testing.assert_allclose(found.left, 7 * kappa / 50 * problem.left.norm)
-    np.testing.assert_allclose(found.energy, sign * problem.means["form"])
     assert problem.rows == pytest.approx(max(WEIGHT.sum(), WEIGHT.sum() ** 2 / np.sum(WEIGHT**2)))
-    other = problem.penalised(14.0)._penalty(problem.means, 50.0)
-    assert other is not None
-    np.testing.assert_allclose(other.left, 2 * found.left)
+    for c, own in ((7, problem), (14, problem.penalised(14.0))):
+        found: Any = own._penalty(problem.means, 50.0)
+        np.testing.assert_allclose(found.left, c * kappa / 50 * problem.left.norm)
+        np.testing.assert_allclose(found.energy, sign * problem.means["form"])
 
 
 def test_the_penalties_of_two_sides_and_of_values() -> None:
     """By tr(K^+ G), of each side."""
     right = LandmarkBasis(Gaussian(0.8), Y[:9])
     problem = posed(moments_of(KERNEL, {**ROWS, "y": X + 1}, FOLD, Cross(), right), 3, 2.0)
-    found = problem._penalty(problem.means, 50.0)
-    assert found is not None
-    sides = problem.left, problem.right
-    traces = [np.trace(np.linalg.pinv(side.norm, rcond=1e-10, hermitian=True) @ side.gram) for side in sides]
-    np.testing.assert_allclose(found.left, 2 * traces[0] / 50 * problem.left.norm, rtol=1e-6)
-    assert found.right is not None
-    np.testing.assert_allclose(found.right, 2 * traces[1] / 50 * problem.right.norm, rtol=1e-6)
+    found: Any = problem._penalty(problem.means, 50.0)
+    for side, matrix in ((problem.left, found.left), (problem.right, found.right)):
+        own = np.trace(np.linalg.pinv(side.norm, rcond=1e-10, hermitian=True) @ side.gram)
+        np.testing.assert_allclose(matrix, 2 * own / 50 * side.norm, rtol=1e-6)
     assert posed(moments_of(KERNEL, ROWS, FOLD, Covariance()), 3, 2.0)._penalty({}, 1.0) is None
+
+
+def slopes(kernel: Kernel, x: Any, y: Any, step: float = 1e-5) -> Any:
+    """d k(x, y_i) / d x_a by differences: (p, d)."""
+    ends = np.vstack([x + step * np.eye(len(x)), x - step * np.eye(len(x))])
+    ahead, behind = np.split(kernel.values(ends, y), 2, axis=1)
+    return (ahead - behind) / (2 * step)
+
+
+@pytest.mark.parametrize(("kernel", "expected"), [(Gaussian(0.7), 1 / 0.49), (Matern(2.5, 0.8), 5 / (3 * 0.64))])
+def test_kappa_is_the_mean_squared_norm_of_functionals(kernel: Kernel, expected: float) -> None:
+    """By a loop over rows and directions: in the span of p functions it is no more than kappa, tr(K^+ L) exactly."""
+    x, y = RNG.standard_normal((20, 2)), 2 * RNG.standard_normal((6, 2))
+    basis = LandmarkBasis(kernel, y)
+    norm, form, total = basis.norm(np.eye(6)), np.zeros((6, 6)), 0.0
+    for row in x:
+        for slope in slopes(kernel, row, y).T:
+            form += np.outer(slope, slope) / 20
+            total += slope @ np.linalg.solve(norm, slope) / 20
+    root = inverse_norm(norm)
+    assert trace(root, form) == pytest.approx(total, rel=1e-6)
+    assert total <= roughness(Laplacian(), basis, form, root) == pytest.approx(2 * expected)
+    assert roughness(TangentPropagation(), basis, form, root) == pytest.approx(total)
+    assert roughness(TangentPropagation(), basis, -form, root) == 0
+
+
+def test_the_pseudo_inverse_of_a_norm() -> None:
+    norm = with_constant(Gaussian(1.0), np.vstack([Y[:12], Y[:2]])).norm(np.eye(15))
+    root = inverse_norm(norm + np.triu(np.ones((15, 15)), 1) * 1e-14)
+    assert root.shape == (15, 12)  # neither the constant nor functions that come twice
+    np.testing.assert_allclose(root @ root.T, np.linalg.pinv(norm, rcond=1e-10), rtol=1e-6, atol=1e-6)
+    for dtype, cut in (("float64", 1e-10), ("float32", 1e-6)):
+        assert [inverse_norm(np.diag([1.0, f * cut]), dtype).shape[1] for f in (0.9, 1.1)] == [1, 2]
 
 
 def test_functions_that_rest_on_few_rows_are_left_out() -> None:
     """(sum w f)^2 / sum w f^2; landmarks count from `min_support` on, and with half of them the first ones."""
-    landmarks = np.vstack([Y[:5], np.full((2, 3), 10.0), np.full((1, 3), 2.0)])
-    basis = Concatenated((ConstantBasis(3), LandmarkBasis(Gaussian(1.0), landmarks)))
+    basis = with_constant(Gaussian(1.0), np.vstack([Y[:5], np.full((2, 3), 10.0), np.full((1, 3), 2.0)]))
     moments = moments_of(basis, ROWS, FOLD)
     phi, rows = basis.values(X), max(WEIGHT.sum(), WEIGHT.sum() ** 2 / np.sum(WEIGHT**2))
     squares = phi**2 @ WEIGHT
@@ -176,11 +192,11 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
 
 
 def test_moments_that_pose_no_problem() -> None:
-    moments = measure()
+    moments, nan = measure(), {"gram": np.array([[np.nan]])}
     for changes, match in (
         ({"weight": 0.0}, "the total sample weight is 0; some row needs a weight above zero"),
         ({"weight": np.inf}, "the sample weights sum to infinity"),
-        ({"arrays": {"gram": np.array([[np.nan]])}}, "the moments are not finite"),
+        ({"arrays": nan}, "the moments are not finite"),
     ):
         with pytest.raises(ValueError, match=match):
             checked_means(replace(moments, **changes))  # type: ignore[arg-type]
@@ -197,22 +213,18 @@ def test_moments_that_pose_no_problem() -> None:
 )
 def test_fewer_values_than_were_wanted(basis: Any, operator: Any, count: int, match: str) -> None:
     moments = replace(moments_of(basis, ROWS, FOLD, operator), folds=None)
-    options: dict[str, Any] = {"rtol": None, "ridge": 0.0, "min_support": 0.0, "penalty": None}
     with pytest.warns(RankWarning, match=match) if match else np.errstate():
-        found = solve_moments(moments, count=count, **options)
+        found = solve_moments(moments, count=count, penalty=None, **FREE)
     assert len(found["eigenvalues_"]) == count - 1
 
 
 def test_half_of_the_landmarks_tell_how_much_they_decide() -> None:
     """From 16 on: the change of values on rows held out."""
-    for p in (15, 16):
-        basis = Concatenated((ConstantBasis(3), LandmarkBasis(Gaussian(2.0), Y[:p])))
-        fewer = Concatenated((ConstantBasis(3), LandmarkBasis(Gaussian(2.0), Y[:8])))
-        options: dict[str, Any] = {"rtol": None, "ridge": 0.0, "min_support": 0.0, "penalty": 1.0, "compared": True}
-        found = solve_moments(moments_of(basis, ROWS, FOLD), count=3, **options)
-        half = solve_moments(moments_of(fewer, ROWS, FOLD), count=3, **options)
-        if p == 15:
-            assert np.isnan(found["approximation_"]).all()
-        else:
-            wanted = np.abs(found["held_out_"] - half["held_out_"])
-            np.testing.assert_allclose(found["approximation_"], wanted, rtol=1e-5, atol=1e-9)
+    whole, half, few = (
+        solve_moments(moments_of(with_constant(Gaussian(2.0), Y[:p]), ROWS, FOLD), **options)
+        for options in [{"count": 3, "penalty": 1.0, "compared": True, **FREE}]
+        for p in (16, 8, 15)
+    )
+    wanted = np.abs(whole["held_out_"] - half["held_out_"])
+    np.testing.assert_allclose(whole["approximation_"], wanted, rtol=1e-5, atol=1e-9)
+    assert np.isnan(few["approximation_"]).all()

@@ -42,18 +42,17 @@ def test_columns_regressed_on_functions() -> None:
     c = np.column_stack([np.eye(10)[0], RNG.standard_normal((10, 2))])
     found = patterns_of(moments_of(CUBIC, ROWS, FOLD, patterns=True), c)
     p, f = W / W.sum(), PHI.T @ c
-    np.testing.assert_allclose(found.mean, p @ X)
-    np.testing.assert_allclose(found.offset, p @ f)
     centred, z = f - p @ f, X - p @ X
     maps = np.linalg.lstsq(np.sqrt(p)[:, None] * centred[:, 1:], np.sqrt(p)[:, None] * z, rcond=None)[0]
-    np.testing.assert_allclose(found.maps, np.vstack([np.zeros((1, 2)), maps]), atol=1e-9)
     variances = p @ centred**2
     single = (centred[:, 1:] * p[:, None]).T @ z / variances[1:, None]
-    np.testing.assert_allclose(found.single, np.vstack([np.zeros((1, 2)), single]), atol=1e-9)
-    np.testing.assert_allclose(found.variances, [0, *variances[1:]], atol=1e-9)
-    np.testing.assert_allclose(found.total, p @ z**2)
-    shares = np.sum(single**2, axis=1) * variances[1:] / np.sum(p @ z**2)
-    np.testing.assert_allclose(found.explained, [0, *shares], atol=1e-12)
+    wanted = {
+        **{"mean": p @ X, "offset": p @ f, "variances": [0, *variances[1:]], "total": p @ z**2},
+        **{"maps": np.vstack([np.zeros((1, 2)), maps]), "single": np.vstack([np.zeros((1, 2)), single])},
+        "explained": [0, *(np.sum(single**2, axis=1) * variances[1:] / np.sum(p @ z**2))],
+    }
+    for name, values in wanted.items():
+        np.testing.assert_allclose(getattr(found, name), values, atol=1e-9, err_msg=name)
     np.testing.assert_allclose(found.reconstructed(f), p @ X + centred[:, 1:] @ maps, atol=1e-9)
     raw = found.in_columns(3, (2, 0), np.array([1.0, 2.0]), np.array([10.0, 0.5]))
     np.testing.assert_allclose(raw.mean, [found.mean[1] * 0.5 + 2, 0, found.mean[0] * 10 + 1])
@@ -78,13 +77,12 @@ def test_the_score_of_functions(descending: bool) -> None:
     wanted = sign * np.sort(scipy.linalg.eigvalsh(sign * parts[0], parts[1]))
     found = score_span(operator, moments, {"right": c}, 3)
     np.testing.assert_allclose(found.values, wanted, rtol=1e-8)
-    assert found.score == pytest.approx(-sign * wanted.sum())
-    assert (found.kind, found.rows) == ("Ritz value", N)
+    assert (found.score, found.kind, found.rows) == (pytest.approx(-sign * wanted.sum()), "Ritz value", N)
     assert score_span(operator, moments, {"right": c}, 5).score == -np.inf
     with pytest.warns(RankWarning, match="1 of 3 functions vanish on the 200 rows"):
         lost = score_span(operator, moments, {"right": c[:, [0, 1, 1]]}, 3)
     assert lost.score == -np.inf
-    np.testing.assert_array_equal(np.isnan(lost.values), [False, False, True])
+    assert np.isnan(lost.values).tolist() == [False, False, True]
     check_rows(5, 4, "")
     with pytest.raises(ValueError, match="a score of 4 functions needs more than 4 rows, and there are 4"):
         check_rows(4, 4, "there are 4")
@@ -113,15 +111,13 @@ def test_how_a_form_spreads_over_the_rows(own: Any) -> None:
     basis = MonomialBasis(2, 2)
     span, functions, values = RNG.standard_normal((6, 3)), RNG.standard_normal((6, 2)), np.array([0.5, -2.0])
     rows = {**ROWS, "weigh": X[:, 0] ** 2}
-    found = FormSpread(Measure(basis, basis, {"form": own, "gram": gram}, rows=64), span, functions, values)(
-        [{k: v[:70] for k, v in rows.items()}, {k: v[70:] for k, v in rows.items()}]
-    )
+    spread = FormSpread(Measure(basis, basis, {"form": own, "gram": gram}, rows=64), span, functions, values)
+    found = spread([{k: v[:70] for k, v in rows.items()}, {k: v[70:] for k, v in rows.items()}])
     x, y, one, zero = X[:, 0], X[:, 1], np.ones(N), np.zeros(N)
     slopes = np.array([[zero, one, zero, 2 * x, y, zero], [zero, zero, one, zero, x, 2 * y]])
     phi = basis.values(X)
     each = np.einsum("aic,ajc->cij", slopes, slopes)
-    if own is indefinite:
-        each -= 3 * np.einsum("ic,jc,c->cij", phi, phi, rows["weigh"])
+    each = each - (3 if own is indefinite else 0) * np.einsum("ic,jc,c->cij", phi, phi, rows["weigh"])
     a = W[:, None, None] * (span.T @ each @ span)
     np.testing.assert_allclose(found["second"], np.sum(a @ a.transpose(0, 2, 1), axis=0), rtol=1e-9)
     assert found["peak"].value == pytest.approx(np.linalg.norm(a, axis=(1, 2)).max())
@@ -136,52 +132,46 @@ def test_how_a_form_spreads_over_the_rows(own: Any) -> None:
 
 INVARIANT = InvariantBasis(HarmonicBasis(Sphere(3), 100), Permutations(3))
 POINTS = Sphere(3).sample(300, np.random.default_rng(0))
+U, SUMS = INVARIANT.values(POINTS), POINTS.sum(axis=1)
 
 
 def test_new_rows_far_from_all() -> None:
-    u = INVARIANT.values(POINTS)
-    found = Coverage.of(INVARIANT, u @ u.T / 300, 300.0)
-    assert len(found.whitening) == leading(INVARIANT, 30) <= 30 < INVARIANT.size or len(found.whitening) == 22
-    k = len(found.whitening)
-    wanted = np.einsum("ic,ij,jc->c", u[:k], np.linalg.inv(u[:k] @ u[:k].T), u[:k])
-    np.testing.assert_allclose(found.leverage(u), wanted, rtol=1e-8)
-    assert found.leverage(u).sum() == pytest.approx(k)
-    few = Coverage.of(INVARIANT, u @ u.T / 300, 45.0)
-    assert (len(few.whitening), few.rows) == (leading(INVARIANT, 4), 45.0)
-    assert len(Coverage.of(INVARIANT, u @ u.T / 300, 3.0).whitening) == 1
+    """By (u.A^-1 u) / n in whole levels of as many functions as a tenth of the rows; of vectors the largest value."""
+    ends = [part.stop for part in INVARIANT.slices if part.stop]
+    wanted = [ends[0], ends[0], ends[0], ends[1], ends[-1]]
+    assert [leading(INVARIANT, most) for most in (0, ends[0], ends[1] - 1, ends[1], 99)] == wanted
+    for rows, k in ((300.0, leading(INVARIANT, 30)), (45.0, leading(INVARIANT, 4)), (3.0, 1)):
+        found = Coverage.of(INVARIANT, U @ U.T / 300, rows)
+        assert (len(found.whitening), found.rows) == (k, rows)
+        leverage = np.einsum("ic,ij,jc->c", U[:k], np.linalg.inv(U[:k] @ U[:k].T / 300), U[:k]) / rows
+        np.testing.assert_allclose(found.leverage(U), leverage, rtol=1e-8)
     basis = EquivariantBasis(HarmonicBasis(Sphere(3), 9), Permutations(3), VectorRepresentation())
     v = basis.values(POINTS).reshape(basis.size, 3, 300)
     coverage = Coverage.of(basis, np.einsum("iac,jac->ij", v, v) / 300, 600.0)
     inverse = np.linalg.inv(np.einsum("iac,jac->ij", v, v) / 300) / 600
-    wanted = np.linalg.eigvalsh(np.einsum("iac,ij,jbc->cab", v, inverse, v))[:, -1]
-    np.testing.assert_allclose(coverage.leverage(v.reshape(basis.size, -1), 3), wanted, rtol=1e-8)
-
-
-def test_levels_are_taken_whole() -> None:
-    ends = [part.stop for part in INVARIANT.slices if part.stop]
-    assert [leading(INVARIANT, most) for most in (0, ends[0], ends[1] - 1, ends[1], 99)] == [
-        *(ends[0], ends[0], ends[0], ends[1], ends[-1]),
-    ]
+    largest = np.linalg.eigvalsh(np.einsum("iac,ij,jbc->cab", v, inverse, v))[:, -1]
+    np.testing.assert_allclose(coverage.leverage(v.reshape(basis.size, -1), 3), largest, rtol=1e-8)
 
 
 def invariant(points: Any, **fields: Any) -> Moments:
     return moments_of(INVARIANT, {"x": points, **fields}, np.arange(len(points)) % 4, Regression())
 
 
+def fit(points: Any, y: Any, method: Any, most: int | None = None) -> Any:
+    return fit_invariant(invariant(points, y=y), method, 1.0, most=most, alpha=None, gradient_weight=0.0)
+
+
 def test_rows_that_are_not_uniform() -> None:
-    y = POINTS.sum(axis=1) + 1
-    uniformity = Uniformity.of(invariant(POINTS, y=y), 150.0)
-    means = INVARIANT.values(POINTS)[1:].mean(axis=1)
-    assert uniformity.deviation == pytest.approx(np.linalg.norm(means))
-    assert uniformity.functions == 21
+    uniformity = Uniformity.of(invariant(POINTS, y=SUMS + 1), 150.0)
+    means = U[1:].mean(axis=1)
+    assert (uniformity.deviation, uniformity.functions) == (pytest.approx(np.linalg.norm(means)), 21)
     assert uniformity.chance == pytest.approx(np.sqrt(21 / 150))
     assert uniformity.likelihood == pytest.approx(scipy.special.gammaincc(10.5, 75 * means @ means))
-    assert uniformity.uniform
-    assert not replace(uniformity, likelihood=9e-7).uniform
+    assert [replace(uniformity, likelihood=p).uniform for p in (9e-7, 1.1e-6)] == [False, True]
     near = POINTS[POINTS[:, 0] > 0]
     y, n = near.sum(axis=1) + 1, len(near)
     with pytest.warns(FitWarning, match=r"not uniform on .*Sphere\(d=3\)") as caught:
-        found = fit_invariant(invariant(near, y=y), Projection(), 1.0, most=9, alpha=None, gradient_weight=0.0)
+        found = fit(near, y, Projection(), most=9)
     u = INVARIANT.values(near)[: len(found.solution.coefficients)]
     target, right = u @ y / n, np.linalg.solve(u @ u.T, u @ y)
     off, chance = np.linalg.norm(target - right) / np.linalg.norm(right), np.sqrt(len(u) / n)
@@ -189,39 +179,27 @@ def test_rows_that_are_not_uniform() -> None:
     assert told in str(caught[-1].message)
 
 
-def test_what_a_regression_poses() -> None:
-    y = POINTS.sum(axis=1)
-    moments = invariant(POINTS, y=y, weight=np.full(300, 0.01))
+def test_what_a_regression_poses_and_explains() -> None:
+    moments = invariant(POINTS, y=SUMS, weight=np.full(300, 0.01))
     found = problem_of(moments, 0.7, gradient_weight=0.0, most=5, alpha=0.1)
     (observed,) = found.observed
     assert (found.rows, observed.count) == (300, pytest.approx(300))  # as relative weights count
     assert (found.exponent, found.most, found.alpha) == (0.7, 5, 0.1)
     np.testing.assert_allclose(found.shares, 0.25)
-    u = INVARIANT.values(POINTS)
-    np.testing.assert_allclose(observed.target[:, 0], u @ y / 300, atol=1e-12)
-
-
-def test_regressions_that_explain_nothing_are_told() -> None:
+    np.testing.assert_allclose(observed.target[:, 0], U @ SUMS / 300, atol=1e-12)
     noise = np.random.default_rng(1).standard_normal(300)
-    arguments: dict[str, Any] = {"alpha": None, "gradient_weight": 0.0}
     with pytest.warns(TrustWarning, match="explain nothing of rows that were left out|is the constant"):
-        fit_invariant(invariant(POINTS, y=noise), LeastSquares(), 1.0, most=None, **arguments)
+        fit(POINTS, noise, LeastSquares())
     with pytest.warns(FitWarning, match="explain nothing of rows|one invariant function, the constant"):
-        fit_invariant(invariant(POINTS, y=noise), Projection(), 1.0, most=None, **arguments)
-    found = fit_invariant(invariant(POINTS, y=POINTS.sum(axis=1)), LeastSquares(), 1.0, most=None, **arguments)
-    assert found.held_out is not None
-    assert found.held_out.score > 0.999
-    fit_invariant(invariant(POINTS, y=np.full(300, 2.0)), LeastSquares(), 1.0, most=None, **arguments)
+        fit(POINTS, noise, Projection())
+    assert fit(POINTS, SUMS, LeastSquares()).held_out.score > 0.999
+    fit(POINTS, np.full(300, 2.0), LeastSquares())
 
 
 def test_rows_off_the_manifold() -> None:
     for distance, told in ((0.9e-5, False), (1.1e-5, True)):
-        arrays = {OFF: np.array([50 * distance**2])}
-        moments = Moments(arrays, 50.0, 50, INVARIANT, Laplacian(FlatTorus(2)))
-        if told:
-            with pytest.warns(ManifoldWarning, match="the rows lie 1.1e-05 off the manifold"):
-                advise_manifold(moments)
-        else:
+        moments = Moments({OFF: np.array([50 * distance**2])}, 50.0, 50, INVARIANT, Laplacian(FlatTorus(2)))
+        with pytest.warns(ManifoldWarning, match="the rows lie 1.1e-05 off the manifold") if told else np.errstate():
             advise_manifold(moments)
 
 
@@ -240,21 +218,17 @@ def test_digests_of_stretches_are_polynomials_in_those_of_tasks(monkeypatch: pyt
     whole = digests_of(0, 10)
     assert whole.ranges[:2] == [(0, 3), (3, 6)]
     monkeypatch.setattr(digests, "MOST", 4)
-    joined = digests_of(0, 10)
+    joined, twice = digests_of(0, 10), digests_of(0, 10) + digests_of(1, 5)
     assert joined.table[:, 0].tolist() == [3, 3, 3, 1]
     assert joined.stretch.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
     factor, x = 0x9E3779B97F4A7C15, [int(v) for v in whole.table[:, 1]]
     wanted = [sum(v * factor ** (2 - i) for i, v in enumerate(x[s : s + 3])) % 2**64 for s in (0, 3, 6)]
     assert joined.table[:3, 1].tolist() == wanted
-    twice = digests_of(0, 10) + digests_of(1, 5)
-    assert len(twice.table) <= 4
-    assert len(twice.lengths) == 15
+    assert (len(twice.table) <= 4, len(twice.lengths)) == (True, 15)
     values, files = whole.table[:, 1].copy(), whole.table[:, 3].copy()
-    assert joined.differing("x", values).tolist() == []
-    values[4] += np.uint64(1)
-    assert joined.differing("x", values).tolist() == [1]
-    values[5] = 0  # not read
-    assert joined.differing("x", values).tolist() == []
+    for row, value, differing in ((0, values[0], []), (4, values[4] + np.uint64(1), [1]), (5, 0, [])):  # 0: not read
+        values[row] = value
+        assert joined.differing("x", values).tolist() == differing
     assert not joined.moved("x", files).any()
     files[9] += np.uint64(1)
     files[0] = 0
@@ -264,7 +238,6 @@ def test_digests_of_stretches_are_polynomials_in_those_of_tasks(monkeypatch: pyt
     assert behind.table[0, 3] == 0
     assert not behind.moved("x", np.where(files == 0, np.uint64(5), files))[1:].any()
     np.testing.assert_array_equal(behind.table[:, 4], joined.table[:, 4])
-    other = replace(digests_of(1, 2), dtypes={"y": "<f4", "z": "<f8"})
-    both = digests_of(0, 2) + other
+    both = digests_of(0, 2) + replace(digests_of(1, 2), dtypes={"y": "<f4", "z": "<f8"})
     assert list(both.dtypes) == ["y", "z", "x"]
     assert both.table[:2, 2].tolist() == both.table[2:, 3].tolist() == [0, 0]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daskspectral as dsp
-from daskspectral.basis import Basis, Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, MonomialBasis
+from daskspectral.basis import Basis, FourierLattice, MonomialBasis
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments import prior_choice
 from daskspectral.moments.lattice_large import shrunk_orders
@@ -93,16 +93,6 @@ def test_correlations_on_the_other_half() -> None:
         assert values[2] * abs(values[2]) == pytest.approx(-MISSING)  # there is no third function
 
 
-def test_penalties_are_compared_one_by_one() -> None:
-    x = np.random.default_rng(7).uniform(0, np.pi, (N, 1))
-    there = trial(Concatenated((ConstantBasis(1), LandmarkBasis(Gaussian(0.1), x[:60]))), {"x": x}, Laplacian())
-    penalties = [1.0, 0.01, None, 100.0]
-    together = there.judged(splits(1), 4, penalties)
-    for c, values in zip(penalties, together, strict=True):
-        np.testing.assert_allclose(there.judged(splits(1), 4, [c])[0], values, rtol=1e-6, atol=1e-9)
-    assert not np.allclose(together[0], together[3], rtol=1e-3)
-
-
 def test_scores_are_means_of_logarithms() -> None:
     """With .003 of the smallest last value that is positive; below 0 all are raised; infinity is ten times the most."""
     found = {"a": np.array([[0.0, 1.0, 4.0], [0.0, 2.0, 6.0]]), "b": np.array([[0.0, 1.0, 3.0], [0.0, np.inf, 9.0]])}
@@ -159,7 +149,6 @@ def search(best: float, c: float, penalties: Any = (1.0, 10.0, 0.1), **known: An
 @pytest.mark.parametrize(
     ("best", "factor", "edge", "tried"),
     [
-        (1 / 4, 1 / 4, False, set()),
         (1 / 30, 1 / 32, False, {1 / 32, 1 / 64}),
         (1 / 1000, 1 / 128, True, {1 / 32, 1 / 64, 1 / 128}),
         (1.1, 1.0, False, {1.0, 2.0}),
@@ -178,7 +167,7 @@ def test_the_best_scale_is_found_within_bounds(best: float, factor: float, edge:
     assert found.kernel(found.prior, moments()) == Matern(1.5, factor * LATTICE.period.max())
 
 
-@pytest.mark.parametrize(("c", "least", "penalty"), [(10.0, 0.1, 10.0), (1e-3, 1e-4, 1e-3), (1e-9, 1e-6, 1e-6)])
+@pytest.mark.parametrize(("c", "least", "penalty"), [(1e-3, 1e-4, 1e-3), (1e-9, 1e-6, 1e-6)])
 def test_smaller_penalties_are_tried_where_the_smallest_is_best(c: float, least: float, penalty: float) -> None:
     """No more than eight."""
     found, calls = search(1 / 4, c)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,20 +79,3 @@ def test_sums_of_each_pass(bounded: bool, points: np.ndarray, stand_in: Device) 
 
     for there, here in zip(sums("cuda"), sums("cpu"), strict=True):
         assert_close(there, here, 1e-10, dtype=None)
-
-
-@pytest.mark.slow
-def test_a_checkpoint_goes_on_elsewhere_where_that_is_asked_for(
-    points: np.ndarray, stand_in: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = {"checkpoint": tmp_path / "run", "checkpoint_every": 0.0}
-    first = embedding(device="cuda").fit(points, **run)
-    with pytest.raises(ValueError, match=r"parameter device .*by checkpoint_device='cuda'"):
-        embedding().fit(points, **run)
-
-    def reduce(*args: Any, **options: Any) -> None:
-        pytest.fail("a pass was made again")
-
-    monkeypatch.setattr("daskspectral.engine.run.Run.reduce", reduce)
-    found = embedding().fit(points, **run, checkpoint_device="cuda")
-    assert_close(found.spectrum_, first.spectrum_, 1e-12)

@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.engine import Plan, Run
+from daskspectral.engine import Plan
 from daskspectral.engine import plan as planning
-from daskspectral.moments import Folds, Moments
+from daskspectral.moments import Moments
 from daskspectral.moments.dealing import Dealt, Hashed, hashed
 from daskspectral.moments.measure import UNFOLDED
-from daskspectral.passes import folds as fold_pass
 from daskspectral.passes import sides
 from daskspectral.passes.folds import FoldRequest, dealt_plan
 from tests.common import Scheduling, assert_same_arrays
+from tests.moments.common import folds_of
 
 RNG = np.random.default_rng(11)
 N = 4000
@@ -41,17 +41,9 @@ def make(**changes: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(**options)
 
 
-def folds_of(model: Any) -> Folds:
-    found = model.moments_.folds
-    assert isinstance(found, Folds)
-    return found
-
-
 def assert_folds(moments: Moments, groups: np.ndarray, x: np.ndarray = X, weight: np.ndarray | None = None) -> None:
     """The folds hold the sums of the rows with these groups, each measured alone."""
-    folds = moments.folds
-    assert folds is not None
-    w = np.ones(len(x)) if weight is None else weight
+    folds, w = folds_of(moments), np.ones(len(x)) if weight is None else weight
     assert folds.count.tolist() == np.bincount(groups, minlength=len(folds.count)).tolist()
     np.testing.assert_allclose(folds.weight, np.bincount(groups, w, minlength=len(folds.count)), rtol=1e-12)
     phi = np.exp(-((x[None] - Y[:, None]) ** 2).sum(axis=2) / 2)
@@ -115,8 +107,7 @@ def test_a_hundred_tasks_are_dealt_in_turn_and_go_on() -> None:
         assert folds_of(found).count.tolist() == np.bincount(groups).tolist()
 
 
-@pytest.mark.parametrize("count", [9, pytest.param(130, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["threads 3", pytest.param("cluster", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("name", "count"), [("threads 3", 9), pytest.param("cluster", 130, marks=pytest.mark.slow)])
 def test_the_same_bits_on_every_scheduler(count: int, name: str, scheduling: Scheduling, tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(N // count, 2))
     options = {"landmarks": "uniform", "n_landmarks": 60, "random_state": 0}
@@ -130,27 +121,6 @@ def test_the_same_bits_on_every_scheduler(count: int, name: str, scheduling: Sch
     assert_same_arrays(folds_of(found).arrays, folds_of(wanted).arrays)
     assert folds_of(found).count.tolist() == folds_of(wanted).count.tolist()
     assert folds_of(wanted).count[-1] == 60
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", ["tasks", "hash"])
-def test_the_same_bits_after_a_stop(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_pass, "LEAST_JOINED", 60)
-    model, reduced, stop = make(folds=3), Run._tree, 230 if rule == "tasks" else 30
-
-    def broken(self: Run, graph: Any, epoch: range, *names: Any) -> Any:
-        return reduced(self, graph, epoch, *names) if epoch.start < stop or self.description != "fit" else 1 / 0
-
-    with tasks(310 if rule == "tasks" else 60), dask.config.set(scheduler="threads", num_workers=2):
-        wanted = clone(model).fit(X)
-        assert folds_of(wanted).rule == rule
-        monkeypatch.setattr(Run, "_tree", broken)
-        with pytest.raises(ZeroDivisionError):
-            clone(model).fit(X, checkpoint=tmp_path / "run", checkpoint_every=0)
-        monkeypatch.setattr(Run, "_tree", reduced)
-        found = clone(model).fit(X, checkpoint=tmp_path / "run")
-    assert_same_arrays(found.moments_.arrays, wanted.moments_.arrays)
-    assert_same_arrays(folds_of(found).arrays, folds_of(wanted).arrays)
 
 
 def test_tasks_are_joined_until_a_fold_has_half_a_block_in_each() -> None:
@@ -175,7 +145,6 @@ def test_tasks_are_joined_until_a_fold_has_half_a_block_in_each() -> None:
     ("folds", "message"),
     [
         (1, "folds must be a whole number of 2 or more; it is 1"),
-        (True, "folds must be a whole number of 2 or more, None, 'blocks', or an array"),
         (101, "100 or less"),
         (np.zeros((N, 1)), r"an array \(n,\), one for each row; they have shape"),
         ("block", r"folds is 'block', which is neither 'blocks' nor the path of an array of labels"),
@@ -183,13 +152,11 @@ def test_tasks_are_joined_until_a_fold_has_half_a_block_in_each() -> None:
         (np.zeros(N), "there is only 0.0; two at least are needed"),
         (np.arange(N - 1) % 3, f"folds has {N - 1} rows and X has {N}; they go together row by row"),
         (np.where(np.arange(N) == 7, np.nan, 1.0), "must be finite; row 7 has nan"),
-        (np.array([-np.inf, 1.0, 2] * 100, dtype=object), "must be finite; row 0 has -inf"),
-        ([], "there is none; two at least are needed"),
         ([1, "a", None] * 5, "values of one kind"),
+        (da.from_array(np.arange(N)), "more than 100"),
     ],
 )
-@pytest.mark.usefixtures("no_tasks")
-def test_bad_folds_before_any_task(folds: Any, message: str) -> None:
+def test_bad_folds(folds: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(folds=folds).fit(X)
 
@@ -205,18 +172,18 @@ def test_how_many_folds_rows_fill() -> None:
     assert [getattr(dealing(n), "number", None) for n in (1, 2, 9, 11, 99, 100)] == [None, 2, 9, 10, 10, 10]
     assert [dealing(n).rule for n in (99, 100)] == ["hash", "hash"]
     assert [hasattr(dealing(n), "rows") for n in (99, 100)] == [True, False]
-    with pytest.raises(ValueError, match=r"folds=60 leaves \d+ of the folds without rows: X has 120 rows"):
-        dealing(120, number=60)
-    with pytest.raises(ValueError, match="folds=20 leaves"):
-        dealing(50, number=20)
     assert [dealing(10_000, tasks=t).rule for t in (99, 100)] == ["hash", "tasks"]
     assert [dealing(10_000, tasks=t, number=100).rule for t in (99, 100)] == ["hash", "tasks"]
     for n, lag, number in ((99, 9, 10), (98, 10, 9), (15, 10, None), (300, 30, 10)):
         assert getattr(dealing(n, lag=lag), "number", None) == number
-    with pytest.raises(ValueError, match="makes blocks of 29 rows, shorter than the lag of 30 rows: X has 299 rows"):
-        dealing(299, lag=30)
-    with pytest.raises(ValueError, match="folds=20 makes blocks of 0 rows, shorter than one row: X has 19 rows"):
-        dealing(19, blocks=True, number=20)
+    for n, request, match in (
+        (120, {"number": 60}, r"folds=60 leaves \d+ of the folds without rows: X has 120 rows"),
+        (50, {"number": 20}, "folds=20 leaves"),
+        (299, {"lag": 30}, "makes blocks of 29 rows, shorter than the lag of 30 rows: X has 299 rows"),
+        (19, {"blocks": True, "number": 20}, "folds=20 makes blocks of 0 rows, shorter than one row: X has 19 rows"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            dealing(n, **request)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["words", "dask", "path"])
@@ -230,13 +197,6 @@ def test_labels_from_anywhere(kind: str, tmp_path: Path) -> None:
     assert_folds(fitted.moments_, np.arange(N) % 3)
 
 
-def test_too_many_labels_outside_memory(tmp_path: Path) -> None:
-    for values, message in ((np.arange(N), "more than 100"), (np.full(N, 3), "only 3")):
-        stored = zarr.create_array(tmp_path / "labels.zarr", data=values, chunks=(100,), overwrite=True)
-        with pytest.raises(ValueError, match=message):
-            make(folds=stored).fit(X)
-
-
 def test_trajectories_have_blocks_of_pairs() -> None:
     parts, lag = [X[:1500], X[1500:2700], X[2700:]], 4
     folds = folds_of(make(operator=dsp.operators.Transfer(lag), folds=6).fit(parts))
@@ -246,8 +206,6 @@ def test_trajectories_have_blocks_of_pairs() -> None:
     for g, (a, b) in enumerate(pairwise(np.linspace(0, len(pairs), 7).astype(int).tolist())):
         assert folds.count[g] == b - a
         np.testing.assert_allclose(folds.arrays["gram"][g], phi[:, a:b] @ phi[:, a:b].T, rtol=1e-10)
-    labelled = make(operator=dsp.operators.Transfer(lag), folds=[np.repeat(k % 2, len(p)) for k, p in enumerate(parts)])
-    assert folds_of(labelled.fit(parts)).count.tolist() == [1496 + 1296, 1196]
 
 
 # -- appended rows ----------------------------------------------------------------------------------------------------
@@ -269,14 +227,14 @@ def test_appended_rows_go_on_by_the_rule(rule: Any) -> None:
 def test_labels_of_all_rows_are_wanted_again() -> None:
     labels = np.arange(N) % 3
     fitted = make(folds=labels[:3000]).fit(X[:3000])
-    with pytest.raises(ValueError, match=r"give the labels of all rows, old and new, as update\(..., folds=labels\)"):
-        fitted.update(X)
-    with pytest.raises(ValueError, match="the label 9 is new among the folds, and the model was fitted with 0, 1, 2:"):
-        fitted.update(X, folds=np.where(np.arange(N) > 3500, 9, labels))
-    with pytest.raises(ValueError, match="needs labels again; got 5"):
-        fitted.update(X, folds=5)
-    with pytest.raises(ValueError, match="3 folds by the rule 'hash': leave them out"):
-        make(folds=3).fit(X[:3000]).update(X, folds=labels)
+    for model, again, match in (
+        (fitted, None, r"give the labels of all rows, old and new, as update\(..., folds=labels\)"),
+        (fitted, np.where(np.arange(N) > 3500, 9, labels), "the label 9 is new among the folds, and the model was"),
+        (fitted, 5, "needs labels again; got 5"),
+        (make(folds=3).fit(X[:3000]), labels, "3 folds by the rule 'hash': leave them out"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            model.update(X, folds=again)
     assert make(folds=None).fit(X[:3000]).update(X).moments_.folds is None
 
 
@@ -314,20 +272,10 @@ def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> No
     for p, wanted in ((401, ("apart", N)), (399, ("dropped", N - 399))):
         few = make(landmarks=X[:p], exclude_landmarks=True).fit(X).moments_
         assert (few.landmark_rows, few.count) == wanted
-    alike = np.repeat(X[:50], 80, axis=0)  # a tenth of the distinct points is a tenth of the rows, and more
-    model = make(landmarks=X[:12], exclude_landmarks=True).fit(alike)
-    assert (model.moments_.landmark_rows, model.moments_.count) == ("apart", N)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "expected"),
-    [
+    for kernel, expected in (  # by default, of few landmarks and of 41
         (dsp.kernels.Gaussian(1.0), ("kept", "apart")),
         (dsp.kernels.Exponential(1.0), ("dropped", "dropped")),
         (dsp.kernels.Polynomial(2), ("kept", "kept")),
-    ],
-)
-def test_what_is_done_by_default(kernel: Any, expected: tuple[str, str]) -> None:
-    for p, wanted in zip((39, 41), expected, strict=True):
-        model = make(landmarks="uniform", n_landmarks=p, random_state=0, kernel=kernel).fit(X)
-        assert model.moments_.landmark_rows == wanted
+    ):
+        found = [make(landmarks=X[:p], kernel=kernel).fit(X).moments_.landmark_rows for p in (39, 41)]
+        assert tuple(found) == expected

@@ -11,14 +11,14 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.devices import Device
-from daskspectral.kernels import Gaussian, Matern, Periodic, Polynomial
+from daskspectral.kernels import Gaussian, Matern, Periodic
 from daskspectral.solve import dense
 from tests.common import assert_close
 
 
 @pytest.mark.parametrize(
     ("kernel", "lattice"),
-    [(Gaussian(1.0), 0), (Polynomial(4), 0), (Periodic(Gaussian(1.0), (4.0, None)), 0), ("auto", 6)],
+    [(Gaussian(1.0), 0), (Periodic(Gaussian(1.0), (4.0, None)), 0), (Matern(2.5, 1.0), 6)],
 )
 def test_a_regression_is_the_same_on_a_device(
     kernel: Any, lattice: int, stand_in: Device, gotten: list[tuple[int, ...]]
@@ -27,8 +27,7 @@ def test_a_regression_is_the_same_on_a_device(
     y, slopes = np.sin(x).sum(axis=1), np.cos(x)
     basis = FourierLattice(lattice, method="matmul") if lattice else None
     here = dsp.HermiteRegressor(kernel, n_landmarks=30, basis=basis, alpha=1e-6, random_state=0).fit(x, y, slopes)
-    there = clone(here).set_params(device="cuda").fit(x, y, slopes)
-    assert_close(there.coef_, here.coef_, 1e-6)
+    assert_close(clone(here).set_params(device="cuda").fit(x, y, slopes).coef_, here.coef_, 1e-6)
     there = clone(here).set_params(device="cuda").fit_moments(here.moments_)  # the same function
     for method in ("predict", "predict_gradient"):
         gotten.clear()
