@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from daskspectral.basis.contraction import Contraction
 
 from daskspectral import along, along_each, at, form, grad, inner, partial, second
 from daskspectral.basis import Basis, CallableBasis, Concatenated, FourierBasis, LandmarkBasis, MonomialBasis
+from daskspectral.basis.base import Contraction
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Form, Product, dirichlet, gram, tangential_dirichlet
-from daskspectral.kernels import Dot, FunctionKernel, Gaussian, Kernel, Matern, Polynomial, Radial, RadialKernel
+from daskspectral.kernels import FunctionKernel, Gaussian, Kernel, Matern, Polynomial, Radial, RadialKernel
 from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel, check_index, unit_index
 from daskspectral.testing import check_basis, check_form, check_kernel
 from tests.common import named
@@ -29,7 +29,6 @@ KERNELS: list[Kernel] = [
     Gaussian("median"),
     Matern(19.5, "median"),
     Polynomial(4, 0.5, 1.3),
-    Dot(np.exp, (np.exp, np.exp)),
     FunctionKernel(lambda x, y: np.exp(-abs(y[:, None] - x).sum(axis=2))),
     Gaussian("median") + 3 * (Matern(2.5) * Polynomial(2)),
 ]
