@@ -171,7 +171,7 @@ def test_default_number_of_functions(manifold: Manifold, smoothness: float, n: i
 
 BOUNDED: list[tuple[Manifold, int, gr.Group | None, int, int]] = [
     (S2, 100, gr.SignFlips(3), 17**2, 45),  # 1 + l / 2 of each even degree: 1 + 2 + ... + 9
-    (PeriodicBox([0, 0], [1, 1]), 30, gr.Generated([gr.SignFlips(2), gr.Permutations(2)]), 81, 15),  # a >= b >= 0 to 5^2
+    (PeriodicBox([0, 0], [1, 1]), 30, gr.Generated([gr.SignFlips(2), gr.Permutations(2)]), 81, 15),  # a >= b, to 5^2
     (Sphere(10), 500, gr.Permutations(10), 35750, 37),  # up to degree 8, of eigenspaces that are never built
 ]
 
