@@ -10,6 +10,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.errors import TrustWarning
@@ -63,18 +64,16 @@ def test_rows_left_out_that_are_not_explained_are_told() -> None:
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(1, -1e8), (1e-150, 1e-145)])
-def test_offset_and_unit_of_y_change_nothing(scale: float, offset: float, tmp_path: Any) -> None:
+def test_offset_and_unit_of_y_change_nothing(scale: float, offset: float) -> None:
     """The penalty is 0 on the constant, and sums are about a first guess of the mean, in a unit of their own."""
     x, new = S2.sample(300, rng()), S2.sample(50, rng(1))
     y = np.exp(x.sum(axis=1)) + 0.1 * rng(2).normal(size=300)
-    plain = dsp.InvariantRegressor(S2, Permutations(3)).fit(x[:250], y[:250])
-    moved = dsp.InvariantRegressor(S2, Permutations(3)).fit(x[:250], scale * y[:250] + offset)
+    model = dsp.InvariantRegressor(S2, Permutations(3), n_eigenfunctions=81)
+    plain, moved = (clone(model).fit(x[:250], values) for values in (y[:250], scale * y[:250] + offset))
     rounding = 1e-6 + 1e-15 * abs(offset) / scale
     np.testing.assert_allclose((moved.predict(new) - offset) / scale, plain.predict(new), rtol=rounding)
     assert moved.cv_score_ == pytest.approx(plain.cv_score_, abs=rounding)
     assert moved.cv_ / scale / scale == pytest.approx(plain.cv_, rel=1e-6)
-    moved.save(tmp_path / "model")
-    np.testing.assert_array_equal(dsp.load(tmp_path / "model").predict(new), moved.predict(new))
     plain.update(x, y)
     moved.update(x, scale * y + offset)
     np.testing.assert_allclose((moved.predict(new) - offset) / scale, plain.predict(new), rtol=rounding)

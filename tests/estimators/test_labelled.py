@@ -131,7 +131,11 @@ def test_views_and_trajectories() -> None:
 
 
 def test_results_are_groups_that_xarray_opens(tmp_path: Path) -> None:
-    est = spectral(n_landmarks=5, n_components=2).fit(field(), sample_dims=("lon", "time", "lat"))
+    """Rows of all dimensions have the cosine of their latitudes as a weight."""
+    model, samples = spectral(n_landmarks=5, n_components=2), ("lon", "time", "lat")
+    est, cosines = clone(model).fit(field(), sample_dims=samples, latitude="lat"), np.cos(np.deg2rad(field().lat))
+    rows, weights = (a.transpose(*samples).values.reshape(-1, 1) for a in xr.broadcast(field(), cosines))
+    assert_allclose(est.eigenvalues_, model.fit(rows, sample_weight=weights[:, 0]).eigenvalues_, rtol=1e-7, atol=1e-9)
     est.transform(field().chunk({"time": 50, "lat": 2}), out=tmp_path / "z.zarr")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -151,6 +155,9 @@ def test_refused_before_any_task() -> None:
 
 
 def test_labels_of_folds_lie_on_the_rows() -> None:
+    halves = [field()[:70], field()[70:]]
+    with pytest.raises(ValueError, match=r"folds\[1\] and X do not align"):
+        spectral(operator=Transfer(2), folds=[LABELS[:70], LABELS[70:][::-1]]).fit(halves)
     wanted = spectral(folds=LABELS.values).fit(field())
     assert_array_equal(spectral(folds=LABELS).fit(field()).coefficients_, wanted.coefficients_)
     for model, values in ((spectral(), ()), (hermite(), (target(),))):

@@ -125,6 +125,3 @@ def test_data_that_cannot_be_scored(fitted: dsp.SpectralDecomposition) -> None:
         fitted.score(NEW[:4])
     with pytest.raises(ValueError, match="the operator laplacian reads no fields"):
         fitted.score(NEW, fields={"potential": NEW[:, 0]})
-    spoilt = np.where(np.arange(10)[:, None] < 3, NEW[:10], np.nan)
-    with pytest.raises(ValueError, match=r"needs more than 4 rows, and 3 are left of 10"):
-        fitted.score(spoilt, on_invalid="skip")
