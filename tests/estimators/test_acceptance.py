@@ -73,11 +73,10 @@ def test_biased_limits_of_the_ambient_form(key: str) -> None:
     np.testing.assert_allclose(means, biased[: len(whole)], rtol=0.02 if name == "exponential" else 0.005)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(1.5), Matern(1.5, 2.0)], ids=repr)
-def test_the_first_eigenvalues_of_single_precision_are_those_of_double(kernel: Kernel) -> None:
+def test_the_first_eigenvalues_of_single_precision_are_those_of_double() -> None:
     x, landmarks = (np.random.default_rng(seed).standard_normal((n, 3)) for seed, n in ((0, 3000), (1, 80)))
-    options: dict[str, Any] = {"kernel": kernel, "landmarks": landmarks, "n_components": 20, "min_support": 10.0}
-    options |= {"rtol": 1e-6, "solver": "cut"}
+    options: dict[str, Any] = {"kernel": Matern(1.5, 2.0), "landmarks": landmarks, "n_components": 20}
+    options |= {"rtol": 1e-6, "solver": "cut", "min_support": 10.0}
     double, single = (SpectralDecomposition(**options, dtype=dtype).fit(x) for dtype in ("float64", "float32"))
     error = np.abs(single.eigenvalues_ - double.eigenvalues_) / np.maximum(1, double.eigenvalues_)
     assert 0 < error.max() < 1e-3

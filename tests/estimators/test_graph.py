@@ -20,8 +20,7 @@ N = 120
 X = np.random.default_rng(0).standard_normal((N, 3))
 
 
-@pytest.mark.parametrize("n_neighbors", [None, 7])
-@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize(("n_neighbors", "normalized"), [(None, True), (7, False)])
 def test_against_the_matrix_of_all_pairs(
     n_neighbors: int | None, normalized: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,10 +10,11 @@ import dask.array as da
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.errors import TrustWarning
-from daskspectral.groups import Permutations, SignFlips
+from daskspectral.groups import Permutations
 from daskspectral.manifolds import Sphere
 
 Array = NDArray[Any]
@@ -30,22 +31,12 @@ def skewed(n: int, seed: int) -> Array:
     return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
 
 
-SKEWED: dict[str, Any] = {
-    "normal": (lambda n, seed: rng(seed).normal(size=(n, 2)), lambda x: np.abs(x[:, 0]) + x[:, 1], {}, 3e-3),
-    "sphere": (skewed, lambda x: np.abs(x[:, 0]) + x[:, 1], {"manifold": S2}, 2e-3),
-}
-
-
-@pytest.mark.parametrize("name", SKEWED)
-def test_rows_that_are_not_uniform_are_fitted_as_well_as_held_out_rows_say(name: str) -> None:
+def test_rows_that_are_not_uniform_are_fitted_as_well_as_held_out_rows_say() -> None:
     """Generalised cross-validation sees the mean leverage alone, and took next to no penalty: R^2 of -10 to -1e5."""
-    draw, f, options, most = SKEWED[name]
-    x, new = draw(500, 0), draw(1000, 99)
-    model = dsp.InvariantRegressor(**options).fit(x, f(x))
-    assert model.cv_score_ > 1 - most
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrustWarning)  # of a row beyond the ranges
-        assert model.score(new, f(new)) > 1 - most
+    x, new = skewed(500, 0), skewed(1000, 99)
+    model = dsp.InvariantRegressor(S2).fit(x, np.abs(x[:, 0]) + x[:, 1])
+    assert model.cv_score_ > 1 - 2e-3
+    assert model.score(new, np.abs(new[:, 0]) + new[:, 1]) > 1 - 2e-3
 
 
 def test_penalty_has_the_least_error_on_the_folds() -> None:
@@ -65,8 +56,6 @@ def test_rows_left_out_that_are_not_explained_are_told() -> None:
     x = S2.sample(400, rng())
     with pytest.warns(TrustWarning, match="the constant, and predictions are the mean of y"):
         dsp.InvariantRegressor(S2, n_eigenfunctions=3).fit(x, x[:, 0])
-    with pytest.warns(TrustWarning, match="left out|the mean of y"):  # odd: the group leaves its mean alone
-        dsp.InvariantRegressor(S2, SignFlips(3)).fit(x, x[:, 0])
     skew = rng().normal(size=(1000, 2))
     with pytest.warns(TrustWarning, match=r"explain nothing of rows that were left out \(R\^2 = -"):
         dsp.InvariantRegressor(n_eigenfunctions=500, alpha=1e-16).fit(skew, np.abs(skew[:, 0]) + skew[:, 1])
@@ -75,18 +64,16 @@ def test_rows_left_out_that_are_not_explained_are_told() -> None:
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(1, -1e8), (1e-150, 1e-145)])
-def test_offset_and_unit_of_y_change_nothing(scale: float, offset: float, tmp_path: Any) -> None:
+def test_offset_and_unit_of_y_change_nothing(scale: float, offset: float) -> None:
     """The penalty is 0 on the constant, and sums are about a first guess of the mean, in a unit of their own."""
     x, new = S2.sample(300, rng()), S2.sample(50, rng(1))
     y = np.exp(x.sum(axis=1)) + 0.1 * rng(2).normal(size=300)
-    plain = dsp.InvariantRegressor(S2, Permutations(3)).fit(x[:250], y[:250])
-    moved = dsp.InvariantRegressor(S2, Permutations(3)).fit(x[:250], scale * y[:250] + offset)
+    model = dsp.InvariantRegressor(S2, Permutations(3), n_eigenfunctions=81)
+    plain, moved = (clone(model).fit(x[:250], values) for values in (y[:250], scale * y[:250] + offset))
     rounding = 1e-6 + 1e-15 * abs(offset) / scale
     np.testing.assert_allclose((moved.predict(new) - offset) / scale, plain.predict(new), rtol=rounding)
     assert moved.cv_score_ == pytest.approx(plain.cv_score_, abs=rounding)
     assert moved.cv_ / scale / scale == pytest.approx(plain.cv_, rel=1e-6)
-    moved.save(tmp_path / "model")
-    np.testing.assert_array_equal(dsp.load(tmp_path / "model").predict(new), moved.predict(new))
     plain.update(x, y)
     moved.update(x, scale * y + offset)
     np.testing.assert_allclose((moved.predict(new) - offset) / scale, plain.predict(new), rtol=rounding)
@@ -151,9 +138,8 @@ def test_projection_says_how_far_off_it_is_and_weights_put_it_right(tmp_path: Pa
 # -- places without rows -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [60, 1000])
-def test_rows_far_from_those_of_the_fit_are_counted(n: int) -> None:
-    x = cap(n, 30, np.random.default_rng(n))
+def test_rows_far_from_those_of_the_fit_are_counted() -> None:
+    x = cap(200, 30, np.random.default_rng(60))
     model = dsp.InvariantRegressor(S2).fit(x, np.exp(x[:, 0]))
     leverage, angle = model.leverage(NEW), np.degrees(np.arccos(NEW[:, 2]))
     assert (leverage[angle < 25] < 1).all()

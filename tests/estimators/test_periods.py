@@ -62,11 +62,8 @@ def test_a_regression_on_angles(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"periods": {0: 0.0}}, r"a period is a positive number .* of column 0 it is 0.0"),
-        ({"periods": [1.0]}, "periods maps the numbers of columns of X"),
         ({"periods": {3: 1.0}}, "names the column 3, and X has 2 columns, 0 to 1"),
-        ({"periods": {1: 1.0}, "columns": [0]}, r"names the column 1, which columns=\[0\] leaves out"),
         ({"periods": {0: TURN}, "standardize": True}, "standardize=True would change the units of X, and"),
-        ({"periods": {0: TURN}, "kernel": Periodic(Gaussian(1.0), (1.0, None))}, r"\(1.0, None\), and periods= asks"),
         ({"periods": {0: TURN}, "operator": Laplacian(PeriodicBox([0, 0], [1, 1]))}, r"asks for \(6.28.*; give them"),
     ],
     ids=str,

@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 import daskspectral as dsp
-from daskspectral.operators import Covariance, Laplacian, Transfer
+from daskspectral.operators import Covariance
 from tests.common import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
@@ -91,21 +91,6 @@ def test_it_is_least_squares(options: dict[str, Any], weighted: bool) -> None:
     found, kept = model.inverse_transform(f), options.get("columns", [0, 1, 2])
     assert_close(found[:, kept], wanted[:, kept], 1e-9)
     assert np.isnan(found).all(axis=0).tolist() == [k not in kept for k in range(3)]
-
-
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
-@pytest.mark.parametrize("operator", [Transfer(1, "eigen"), Laplacian()])
-def test_single_maps_are_covariances_over_variances(operator: Any) -> None:
-    """Of complex functions, too, which are not orthogonal; they come in pairs that give real rows."""
-    model, rows = dsp.SpectralDecomposition(operator, **GIVEN).fit(X), X[:-1] if operator != Laplacian() else X
-    f, patterns = model.transform(rows), model.patterns_
-    variances = np.var(f, axis=0)
-    varies = variances > 1e-6
-    single = (f - f.mean(axis=0)).conj().T @ (rows - rows.mean(axis=0)) / len(rows)
-    assert_close(patterns.single[varies], single[varies] / variances[varies, None], 1e-8, dtype=None)
-    assert not patterns.maps[~varies].any()
-    assert patterns.mean == pytest.approx(rows.mean(axis=0), rel=1e-10)
-    assert model.inverse_transform(f).dtype == float
 
 
 def test_sums_add_and_are_saved(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import zlib
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader
-from daskspectral.moments import Digests
 from tests.common import Scheduling, assert_close
 
 X = np.random.default_rng(0).standard_normal((6000, 2))
@@ -63,7 +61,6 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, int]]:
 MODELS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "lattice": (dsp.SpectralDecomposition(basis=dsp.basis.FourierLattice(3, box=[(-5, 5)] * 2), n_components=4), ()),
     "trajectory": (spectral(dsp.operators.Transfer(2)), ()),
-    "Hermite": (hermite(), (Y, SLOPES)),
     "invariant": (dsp.InvariantRegressor(n_eigenfunctions=9), (Y, SLOPES)),
 }
 
@@ -148,23 +145,6 @@ def test_digests_are_sums_of_the_rows(
     assert found.table[:, 1].tolist() == [zlib.crc32(X[a:b]) + 1 for a, b in found.ranges]
 
 
-def test_digests_of_very_many_tasks_stay_small() -> None:
-    tasks = 100_000
-    ranges = list(pairwise(range(0, 7 * tasks + 1, 7)))
-    values = np.random.default_rng(0).integers(1, 2**63, (tasks, 2), dtype=np.uint64)
-    files = {"x": values[:, 0], "y": np.zeros(tasks, np.uint64)}
-    one = Digests.of({"x": "<f4", "y": "<f8"}, ranges, values, files)
-    assert (one + one).ranges[-1] == (14 * tasks - 7, 14 * tasks)
-    for found, times in ((one, 1), (one + one, 2)):
-        assert found.table.nbytes + one.lengths.nbytes < 1e6
-        assert not found.moved("x", np.tile(values[:, 0], times)).any()
-        assert found.moved("y", np.zeros(times * tasks, np.uint64)).all()
-        other = np.tile(values[:, 0], times)
-        other[1234] += np.uint64(1)
-        other[[4, 5]] = other[[5, 4]]
-        assert found.differing("x", other).tolist() == [found.stretch[4], found.stretch[1234]]
-
-
 def test_moments_of_several_arrays(tmp_path: Path) -> None:
     first, second = spectral().fit(X[:2000]), spectral().fit(X[2000:5000])
     both = first.fit_moments(sum([first.moments_, second.moments_]))
@@ -172,5 +152,3 @@ def test_moments_of_several_arrays(tmp_path: Path) -> None:
     for model in (both, dsp.load(tmp_path / "both.zarr")):
         with pytest.raises(ValueError, match=r"added up from several arrays"):
             model.update(X)
-    with pytest.raises(ValueError, match=r"different bases \(kernel, landmarks\), and"):
-        second.moments_ + spectral(kernel=dsp.kernels.Gaussian(2.5)).fit(X).moments_

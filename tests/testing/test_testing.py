@@ -4,58 +4,22 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from daskspectral.basis import (
-    Arena,
-    Basis,
-    Block,
-    CallableBasis,
-    Concatenated,
-    ConstantBasis,
-    Contraction,
-    Evaluation,
-    FourierBasis,
-    LandmarkBasis,
-    MonomialBasis,
-)
+from daskspectral import along, along_each, at, form, grad, inner, partial, second
+from daskspectral.basis import Basis, CallableBasis, Concatenated, FourierBasis, LandmarkBasis, MonomialBasis
+from daskspectral.basis.base import Contraction
+from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.errors import SmoothnessError
-from daskspectral.forms import (
-    Atom,
-    Form,
-    Product,
-    along,
-    along_each,
-    at,
-    dirichlet,
-    form,
-    grad,
-    gram,
-    inner,
-    partial,
-    second,
-    tangential_dirichlet,
-)
-from daskspectral.kernels import (
-    Dot,
-    Exponential,
-    FunctionKernel,
-    Gaussian,
-    Kernel,
-    Linear,
-    Matern,
-    Polynomial,
-    Radial,
-    RadialKernel,
-)
+from daskspectral.forms import Atom, Form, Product, dirichlet, gram, tangential_dirichlet
+from daskspectral.kernels import FunctionKernel, Gaussian, Kernel, Matern, Polynomial, Radial, RadialKernel
 from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel, check_index, unit_index
 from daskspectral.testing import check_basis, check_form, check_kernel
-from daskspectral.testing import form as form_checks
 from tests.common import named
 
 # what is right
@@ -63,25 +27,16 @@ from tests.common import named
 
 KERNELS: list[Kernel] = [
     Gaussian("median"),
-    Exponential(0.7),
     Matern(19.5, "median"),
     Polynomial(4, 0.5, 1.3),
-    Radial(lambda s: 1 / (1 + s), (lambda s: -1 / (1 + s) ** 2,)),
-    Dot(np.exp, (np.exp, np.exp)),
     FunctionKernel(lambda x, y: np.exp(-abs(y[:, None] - x).sum(axis=2))),
-    Gaussian("median") + Linear(),
-    3 * (Matern(2.5) * Polynomial(2)),
+    Gaussian("median") + 3 * (Matern(2.5) * Polynomial(2)),
 ]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=named)
-@pytest.mark.parametrize("d", [1, 3])
-def test_kernels_of_the_package_pass(kernel: Kernel, d: int) -> None:
-    check_kernel(kernel, d, random_state=1)
-
-
-def test_kernels_in_their_own_units() -> None:
-    check_kernel(Gaussian(1e-4), x=1e-4 * np.random.default_rng(0).standard_normal((30, 3)))
+def test_kernels_of_the_package_pass(kernel: Kernel) -> None:
+    check_kernel(kernel, random_state=1)
 
 
 def own(x: Any) -> Any:
@@ -93,18 +48,12 @@ def own_gradient(x: Any) -> Any:
     return np.moveaxis(np.array([[swell, x[:, 0] * swell], [-slope, slope]]), 1, 2)
 
 
-def logarithms(x: Any) -> Any:
-    if (x <= 0).any():
-        raise ValueError("of positive numbers only")
-    return np.log(x).T
-
-
 OWN = CallableBasis(own, own_gradient, d=2)
 BASES: list[Basis] = [
     LandmarkBasis(Matern(1.5), np.eye(3)),
     FourierBasis.draw(Matern(2.5), 3, 8, 0),
     CallableBasis(own, d=2),
-    Concatenated((ConstantBasis(2), OWN, Concatenated((MonomialBasis(2, 2), FourierBasis.draw(Gaussian(), 2, 2, 0))))),
+    Concatenated((OWN, Concatenated((MonomialBasis(2, 2), FourierBasis.draw(Gaussian(), 2, 2, 0))))),
 ]
 
 
@@ -114,20 +63,14 @@ def test_bases_of_the_package_pass(basis: Basis) -> None:
 
 
 def test_points_are_those_given() -> None:
-    x = np.random.default_rng(0).random((500, 2)) + 1
-    check_basis(CallableBasis(logarithms, lambda x: (1 / x).T[:, :, None] * np.eye(2)[:, None], d=2), x)
-    with pytest.raises(ValueError, match=r"of positive numbers only"):
-        check_basis(CallableBasis(logarithms, d=2))
+    """In their own units too."""
+    x = np.random.default_rng(0).random((500, 2))
+    check_kernel(Gaussian(1e-4), x=1e-4 * x)
     for check in (lambda x: check_kernel(Gaussian(), x=x), lambda x: check_basis(OWN, x)):
         with pytest.raises(ValueError, match=r"x needs 12 or more distinct points to check at; it has 11"):
             check(np.repeat(x[:11], 4, axis=0))
         with pytest.raises(ValueError, match=r"x are points \(n, d\); they have shape \(500,\)"):
             check(x[:, 0])
-
-
-@form
-def generator(f: Any, g: Any, x: Any) -> Any:
-    return inner(f, along(g, x.drift) + 0.5 * second(g, x.covariance))
 
 
 @form
@@ -141,7 +84,7 @@ def frames(f: Any, g: Any, x: Any) -> Any:
     return inner(along_each(f, x.frame), along_each(g, x.frame)) - inner(x.rate * at(grad(f), x.y), at(grad(g), x.y))
 
 
-FORMS = [gram, dirichlet, tangential_dirichlet(normals=2), tangential_dirichlet(tangents=1), generator, mixture, frames]
+FORMS = [dirichlet, tangential_dirichlet(normals=2), tangential_dirichlet(tangents=1), mixture, frames]
 
 
 @pytest.mark.parametrize("bilinear", FORMS, ids=lambda f: f.name)
@@ -156,30 +99,15 @@ def test_forms_of_functions_of_different_variables_and_given_fields() -> None:
     rng = np.random.default_rng(0)
     check_form(cross, left, right)
     check_form(cross, left, right, fields={"x": rng.standard_normal((30, 2)), "rate": rng.integers(0, 5, 30)})
-    check_form(generator, fields={"x": rng.random((20, 4)), "drift": np.zeros((20, 4))})
-    check_form(schroedinger_of("potential"), fields={"potential": np.ones(3), "x": [[1.0], [2.0], [2.5]]})
-
-
-def schroedinger_of(name: str) -> Form:
-    return form(lambda f, g, x: inner(grad(f), grad(g)) + inner(f, g, weight=getattr(x, name)))
 
 
 def test_inputs_refused() -> None:
     with pytest.raises(TypeError, match=r"check_kernel takes a kernel .*; got 'gaussian'"):
         check_kernel("gaussian")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"check_basis takes a basis .*; got Gaussian\(scale=1.0\)"):
-        check_basis(Gaussian())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"a function H\(f, g, x\) decorated with @form; got <function"):
         check_form(lambda f, g, x: inner(f, g))  # type: ignore[arg-type]
-    with pytest.raises(
-        SmoothnessError, match=r"the form dirichlet takes derivatives of order 1, and the functions of own"
-    ):
+    with pytest.raises(SmoothnessError, match="dirichlet takes derivatives of order 1, and the functions of own"):
         check_form(dirichlet, CallableBasis(own, d=2))
-    with pytest.raises(ValueError, match=r"one row for each point; their lengths are \[3, 4\]"):
-        check_form(dirichlet, fields={"x": np.ones((3, 2)), "weight": np.ones(4)})
-    twice = form(lambda f, g, x: inner(along(f, x.v), g, weight=x.v))
-    with pytest.raises(ValueError, match=r"reads the field v with rows of shapes \(\) and \(3,\); use two"):
-        check_form(twice)
 
 
 # kernels that are wrong
@@ -200,30 +128,19 @@ class Cauchy(RadialKernel):
     def order(self) -> float:
         return 2.5 if self.flaw == "order" else math.inf
 
-    @property
-    def proportional(self) -> float | None:
-        return -1.0 if self.flaw == "proportional" else None
-
     def profile(self, s: Array, order: int, out: Array) -> Array:
         rate = 1 / self.scale**2
         q = math.factorial(order) * (-rate) ** order / (1 + rate * s) ** (order + 1)
         if self.flaw == "first derivative" and order == 1:
             q *= 1.001
-        if self.flaw == "third derivative" and order == 3:
-            q *= -1
+        if self.flaw == "short" and order > 3:
+            raise IndexError("the list has three derivatives")
         if self.flaw == "buffer":
             return np.asarray(q)
         if self.flaw == "batch" and order == 0:
             q /= q.max()
-        if self.flaw == "float32" and s.dtype == np.float32:
-            q += 0.01
         out[...] = q
         return out
-
-    def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
-        self.profile(s, 0, q)
-        self.profile(s, 1, t)
-        t *= 1 if self.flaw == "pair" else 2
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
         return super().along(x, y, -direction if self.flaw == "along" else direction)
@@ -249,8 +166,6 @@ class Plain(ParameterKernel):
             return k.T
         if self.flaw == "asymmetric":
             return k * (1 + x[:, 0] ** 2)
-        if self.flaw == "noise":
-            return k * (1 + 1e-6 * np.random.default_rng().random(k.shape))
         if self.flaw == "not a number":
             return np.where(k > 0.5, np.nan, k)
         return k
@@ -263,45 +178,6 @@ class Plain(ParameterKernel):
 
 
 @dataclass
-class Doubled(Plain):
-    """Changes what it is given."""
-
-    flaw: str = "x"
-
-    def __post_init__(self) -> None:
-        self.flaw = self.flaw * 2
-
-
-@dataclass
-class Forgetful(Plain):
-    """Holds a number that is no parameter, and is not saved."""
-
-    hidden: float = field(default=1.0, init=False)
-
-    def values(self, x: Array, y: Array) -> Array:
-        return self.hidden * super().values(x, y)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"flaw": self.flaw}
-
-    def set_params(self, **params: Any) -> Forgetful:
-        if set(params) - {"flaw"}:
-            raise ValueError("no such parameter")
-        return self
-
-    def __sklearn_clone__(self) -> Forgetful:
-        copy = Forgetful(self.flaw)
-        copy.hidden = self.hidden
-        return copy
-
-
-def forgetful() -> Kernel:
-    kernel = Forgetful()
-    kernel.hidden = 2.0
-    return kernel
-
-
-@dataclass
 class Overstated(RadialKernel):
     """(1 + r) exp(-r), which has three bounded derivatives, with a number more."""
 
@@ -311,59 +187,21 @@ class Overstated(RadialKernel):
         return Matern(1.5, math.sqrt(3)).profile(s, order, out)
 
 
-def ripples(x: Any, y: Any) -> Any:
-    return np.sin(1e5 * y[:, :1]) * np.sin(1e5 * x[:, 0])
-
-
-def ripples_gradient(x: Any, y: Any, axis: int) -> Any:
-    return 1e5 * (axis == 0) * np.sin(1e5 * y[:, :1]) * np.cos(1e5 * x[:, 0])
-
-
-@dataclass
-class Short(RadialKernel):
-    """q and three derivatives of an exponential, of a kernel that declares derivatives in x up to order 7."""
-
-    smoothness = 3
-
-    def profile(self, s: Array, order: int, out: Array) -> Array:
-        rate = [1.0, -0.5, 0.25, -0.125][order]
-        out[...] = rate * np.exp(-0.5 * s)
-        return out
-
-
 WRONG_KERNELS: list[tuple[Kernel, str]] = [
-    (
-        Cauchy(flaw="first derivative"),
-        r"the partial derivative \(1, 0, 0\), against differences of \(0, 0, 0\): -?[\d.e-]+ at \[\d, \d\], expected "
-        r"-?[\d.e-]+; off by [\d.e-]+, allowed [\d.e-]+ \(\d+ of 35 entries are off\)",
-    ),
-    (Cauchy(flaw="third derivative"), r"the partial derivative \(3, 0, 0\), against differences of \(2, 0, 0\)"),
+    (Cauchy(flaw="first derivative"), r"\(1, 0, 0\), against differences of \(0, 0, 0\): .* off by [\d.e-]+, allowed"),
     (Cauchy(flaw="buffer"), r"the partial derivative of order 0, against values"),
     (Cauchy(flaw="batch"), r"values\(x, y\) \[landmark, point\], against one pair at a time"),
-    (Cauchy(flaw="float32"), r"values\(x, 'float32'\): "),
-    (Cauchy(flaw="pair"), r"the kernel Cauchy.*: along, against partial derivatives"),
-    (Cauchy(flaw="proportional"), r"values by the profile, into buffers, against values"),
     (Cauchy(flaw="along"), r"Cauchy\(.*\): along, against partial derivatives"),
     (Cauchy(flaw="diagonal"), r"diagonal\(x\), against k\(x, x\): 1.01 at \[\d+\], expected 1; off by 0.01"),
     (Cauchy(flaw="order"), r"its order is 2.5; it is a whole number of 0 or more, or infinite"),
-    (Short(), r"gives no derivative of order 4 \(IndexError: .*\), and .* declares .* in x up to order 7"),
+    (Cauchy(flaw="short"), r"gives no derivative of order 4 \(IndexError: .*\), and .* declares"),
     (Plain("transposed"), r"the shape is \(35, 5\); expected \(5, 35\)"),
     (Plain("asymmetric"), r"k\(x, y\), against k\(y, x\)"),
-    (Plain("noise"), r"against one pair at a time"),
     (Plain("not a number"), r": nan at"),
-    (
-        Plain("beyond"),
-        r"declares derivatives up to order 0 and gives numbers for \(1, 0, 0\); it must raise Smoothness",
-    ),
+    (Plain("beyond"), r"derivatives up to order 0 and gives numbers for \(1, 0, 0\); it must raise Smoothness"),
     (Plain(lock=threading.Lock()), r"cannot be cloned as scikit-learn does it: cannot pickle '_thread.lock' object"),
-    (Doubled(), r"cannot be cloned as scikit-learn does it: Cannot clone object"),
-    (forgetful(), r"cannot be read from its state: .*Forgetful gives other values"),
     (Overstated(), r"the partial derivative \(4, 0, 0\) grows without bound near landmarks, from"),
     (Gaussian(1e-3), r"vanishes between all different points, and nothing can be checked; give x, points in its units"),
-    (
-        FunctionKernel(ripples, ripples_gradient),
-        r"agree to [\d.e-]+ only, and [\d.e-]+ is needed. .*much narrower than the distances of the points",
-    ),
     (Radial(lambda s: 1 - s), r"is not positive semidefinite: its matrix on 40 points has eigenvalues from -[\d.]+"),
 ]
 
@@ -372,11 +210,6 @@ WRONG_KERNELS: list[tuple[Kernel, str]] = [
 def test_wrong_kernels_are_caught(kernel: Kernel, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_kernel(kernel)
-
-
-def test_the_flawed_kernels_pass_without_their_flaw() -> None:
-    check_kernel(Cauchy(0.7))
-    check_kernel(Plain())
 
 
 # bases that are wrong
@@ -399,24 +232,17 @@ class Powers(Basis):
 
     @property
     def order(self) -> float:
-        return 2 if self.flaw in ("beyond", "refused") else math.inf
+        return 2 if self.flaw == "beyond" else math.inf
 
     @property
     def description(self) -> str:
         return "powers"
-
-    @property
-    def local(self) -> Any:
-        return np.zeros(3 if self.flaw == "local" else 4, dtype=bool)
 
     def kills(self, atom: Atom) -> bool:
         return atom.order > (0 if self.flaw == "kills" else 2)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return PowersAt(self, block, np.empty((4, len(block.x)), block.dtype))
-
-    def gradient_sum(self, dtype: Any, arena: Arena) -> Any:
-        return PowersSum(self.flaw) if self.flaw.startswith("sum") else None
 
     def state(self) -> dict[str, Any]:
         return {"basis": f"{__name__}:Powers", "flaw": self.flaw}
@@ -435,21 +261,14 @@ class PowersAt(Evaluation):
     def feature(self, atom: Atom) -> Any:
         flaw, x = self.basis.flaw, self.block.x.astype(self.block.dtype)
         if atom.kind == "along":
-            assert atom.direction is not None
-            v = self.block.field(atom.direction)
+            v = self.block.field(atom.direction) * (-1 if flaw == "along" else 1)
             result = sum(self.plain(x, unit_index(a, 2)) * v[:, a] for a in range(2))
-            result = -result if flaw == "along" else result
         else:
-            if flaw == "refused" and atom.order == 2:
-                raise SmoothnessError("no second derivatives")
-            if self.basis.order < atom.order and flaw != "beyond":
-                raise SmoothnessError("no more derivatives")
             result = self.plain(x, atom.alpha or (0, 0))
         if flaw == "batch":
             result = result - result.mean(axis=1, keepdims=True)
         if self.block.scale is not None:
-            scale = self.block.scale.astype(self.block.dtype)
-            result = result * (scale**2 if flaw == "weight" else scale)
+            result = result * self.block.scale.astype(self.block.dtype) ** (2 if flaw == "weight" else 1)
         if flaw == "one buffer":
             self.buffer[...] = result
             return self.buffer
@@ -458,50 +277,25 @@ class PowersAt(Evaluation):
     def plain(self, x: Any, alpha: MultiIndex) -> Any:
         flaw, zero = self.basis.flaw, np.zeros(len(x), x.dtype)
         if not any(alpha):
-            shift = 0.5 if flaw == "values" else 0
-            return np.stack([x[:, 0], x[:, 0] ** 2, x[:, 1] + shift, x[:, 1] ** 2])[: 3 if flaw == "shape" else 4]
+            return np.stack([x[:, 0], x[:, 0] ** 2, x[:, 1], x[:, 1] ** 2])[: 3 if flaw == "shape" else 4]
         axis, order = int(np.argmax(alpha)), sum(alpha)
         rows = [zero] * 4
         if order == max(alpha) and order <= 2:
             slope = x[:, axis] ** 2 if flaw == "derivative" else 2 * x[:, axis]
-            sign = -1 if flaw == "second derivative" else 1
-            rows[2 * axis : 2 * axis + 2] = [zero + 1, slope] if order == 1 else [zero, zero + 2 * sign]
+            rows[2 * axis : 2 * axis + 2] = [zero + 1, slope] if order == 1 else [zero, zero + 2]
         return np.stack(rows)
-
-
-class PowersSum:
-    """sum_k <grad phi_i, grad phi_j>: right, too large, or of the last block alone."""
-
-    def __init__(self, flaw: str):
-        self.flaw, self.total = flaw, np.zeros((4, 4))
-
-    def add(self, evaluation: PowersAt) -> None:
-        slopes = [evaluation.feature(Atom("partial", alpha=unit_index(a, 2))) for a in range(2)]
-        before = 0 if self.flaw == "sum of the last block" else self.total
-        self.total = before + sum(s @ s.T for s in slopes)
-
-    def result(self, gram: Any) -> Any:
-        return self.total * (1.01 if self.flaw == "sum too large" else 1)
 
 
 WRONG_BASES: list[tuple[str, str]] = [
     ("derivative", r"powers: the partial derivative \(1, 0\), against differences of \(0, 0\): .* at \[1, \d\]"),
-    ("second derivative", r"powers: the partial derivative \(2, 0\), against differences of \(1, 0\)"),
-    ("refused", r"powers declares the derivative \(2, 0\), and refuses it: no second derivatives"),
     ("beyond", r"powers declares derivatives up to order 2 and gives numbers for \(3, 0\)"),
     ("shape", r"powers: values\(x\) have the shape \(3, 40\); it is \(p, c\), here \(4, 40\)"),
     ("batch", r"powers: values\(x\), against one point at a time"),
     ("float32", r"powers: values\(x, 'float32'\) come as float64"),
-    ("local", r"powers: local has shape \(3,\)"),
     ("along", r"powers: along, against partial derivatives"),
     ("weight", r"powers: value, times the square root of the weight"),
     ("kills", r"powers: kills\(\) says that partial \(1, 0\) vanishes everywhere, and it reaches"),
     ("one buffer", r"powers: the sum value times derivative over repeated rows, blocks of all rows, against products"),
-    (
-        "sum too large",
-        r"powers: the sum dirichlet over repeated rows, blocks of all rows, against products of features",
-    ),
-    ("sum of the last block", r"powers: the sum dirichlet over repeated rows, blocks of 7 rows, against products"),
     ("state", r"powers: read from its state, it has another state"),
 ]
 
@@ -512,11 +306,12 @@ def test_wrong_bases_are_caught(flaw: str, message: str) -> None:
         check_basis(Powers(flaw))
 
 
-def test_copies_of_bases_are_compared() -> None:
+def test_the_flawed_pass_without_their_flaw() -> None:
+    check_kernel(Cauchy(0.7))
+    check_kernel(Plain())
+    check_basis(Powers())
     with pytest.raises(AssertionError, match=r"powers cannot be pickled, and so not sent to workers: cannot pickle"):
         check_basis(Powers(lock=threading.Lock()))
-    for flaw in ("", "sum"):
-        check_basis(Powers(flaw))
 
 
 # forms that are wrong, and bases that get them wrong
@@ -557,35 +352,18 @@ class MeddlingSum(Contraction):
         self.right.add(lefts, rights, block)
 
     def result(self) -> dict[Product, Any]:
-        changes: dict[str, Callable[[Any], Any]] = {
-            "too large": lambda v: 1.01 * v,
-            "affine": lambda v: v + 1,
-            "affine in two functions": lambda v: v + (v.shape[1] == 2),
-            "mean of blocks": lambda v: v / max(self.blocks, 1),
-        }
-        return {key: changes[self.flaw](value) for key, value in self.right.result().items()}
+        factor = 1.01 if self.flaw == "too large" else 1 / max(self.blocks, 1)
+        return {key: factor * value for key, value in self.right.result().items()}
 
 
 def test_wrong_forms_are_caught() -> None:
     with pytest.raises(AssertionError, match=r"counts as symmetric, and H\(f, g\) is .* where H\(g, f\) is .*, at \["):
-        check_form(Claimed("drift", generator.expression, True))
+        check_form(Claimed("mixture", mixture.expression, True))
     with pytest.raises(AssertionError, match=r"counts as not symmetric, and H\(f, g\) = H\(g, f\) on random functions"):
         check_form(Claimed("dirichlet", dirichlet.expression, False))
-    with pytest.raises(
-        AssertionError, match=r"the form dirichlet is read back from its state as Renamed\(name='another'"
-    ):
+    with pytest.raises(AssertionError, match=r"dirichlet is read back from its state as Renamed\(name='another'"):
         check_form(Renamed("dirichlet", dirichlet.expression))
     with pytest.raises(AssertionError, match=r"the form gram \[f, g\], against a sum over rows: "):
         check_form(gram, Meddling("too large"))
-    with pytest.raises(
-        AssertionError, match=r"the form gram is not additive: its sum over rows cut at \[.*\], in blocks"
-    ):
+    with pytest.raises(AssertionError, match=r"the form gram is not additive: its sum over rows cut at \[.*\], in"):
         check_form(gram, Meddling("mean of blocks"))
-
-
-@pytest.mark.parametrize(("side", "flaw"), [("f", "affine"), ("g", "affine in two functions")])
-def test_what_is_not_linear_is_caught(side: str, flaw: str) -> None:
-    rng = np.random.default_rng(0)
-    batch = {"x": rng.standard_normal((9, 2)), "weight": np.ones(9)}
-    with pytest.raises(AssertionError, match=rf"the form gram is not linear in {side}: "):
-        form_checks._check_linear(gram, Meddling(flaw), Powers(), batch, rng)
