@@ -100,7 +100,7 @@ def best_penalty(alphas: Array, errors: Array) -> float:
         return float(alphas[i])
     before, here, after = np.log(errors[i - 1 : i + 2])
     bend = before - 2 * here + after
-    step = 0.5 * (before - after) / bend  # no more than a half: none of the three is less than the middle one
+    step = 0.5 * (before - after) / bend if bend > 0 else 0.0  # a half at most: the middle one is least
     spacing = np.log(alphas[i + 1] / alphas[i])
     return float(alphas[i] * np.exp(step * spacing))
 
