@@ -195,12 +195,10 @@ def test_forms_are_read_back_from_their_state(function: Callable[..., Any]) -> N
     [
         (lambda f, g, x: inner(partial(f, 1), g) + inner(f, partial(g, 1)), True),
         (lambda f, g, x: inner(partial(f, 1), g) - inner(f, partial(g, 1)), False),
-        (lambda f, g, x: inner(f, at(g, x.y)), False),
         (lambda f, g, x: inner(f, at(g, x.y)) + inner(at(f, x.y), g), True),
         (lambda f, g, x: inner(f, partial(g, 1)) - inner(f, partial(g, 1)), True),
         (lambda f, g, x: inner(f + partial(f, 1), g + partial(g, 1)), True),
         (lambda f, g, x: inner(f - partial(f, 1), g + partial(g, 1)), False),
-        (lambda f, g, x: inner(f, g * x.a + g * x.b), True),
         (lambda f, g, x: inner(f, g * x.a + partial(g, 1) * x.b) + inner(partial(f, 1), g, weight=x.b), True),
         (lambda f, g, x: inner(f, g * x.a + partial(g, 1) * x.b) + inner(partial(f, 1), g, weight=x.a), False),
         (lambda f, g, x: inner(f * x.a + f, g * x.b + g), True),  # f g (a + 1) (b + 1)
@@ -244,7 +242,6 @@ def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
         (lambda f, g, x: inner(f, g, weight=2.0), "a weight is a field of the data"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(f * x.w, g * x.w), "takes one field as its weight"),
         (lambda f, g, x: inner(along(f, x.v[0][1]), g), "already indexed"),
-        (lambda f, g, x: np.nan * inner(f, g), "multiplied by finite numbers; the other factor was nan"),
         (lambda f, g, x: inner(f, g) / 0, "an expression is divided by 0"),
         (lambda f, g, x: inner(f / x.w, g), "not divided by a field: compute 1 / w beforehand"),
     ],
@@ -260,7 +257,6 @@ def test_forms_refused(function: Callable[..., Any], match: str) -> None:
         lambda x: -x.a,
         lambda x: x.a * x.b,
         lambda x: x.b if x.a <= 0 else x.c,
-        lambda x: np.exp(x.a),
     ],
 )
 def test_fields_are_not_computed_with(function: Callable[..., Any]) -> None:

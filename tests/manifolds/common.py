@@ -91,7 +91,6 @@ CASES = {
         lambda rng: KillingField(whole(3, rng)),
         9,
     ),
-    "sphere 6": Case(Sphere(6), lambda rng: Isometry(rotation(6, rng)), lambda rng: KillingField(whole(6, rng)), 4),
     "torus": Case(FlatTorus(3), torus_isometry, lambda rng: KillingField(circles(3, rng)), 6),
     "box": Case(
         PeriodicBox([0, 0, 1], [1, 2, 3]),

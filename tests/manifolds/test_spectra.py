@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.special import eval_gegenbauer, eval_legendre, sph_harm_y
+from scipy.special import eval_gegenbauer, eval_legendre
 
 from daskspectral.manifolds import (
     SO3,
@@ -43,24 +43,14 @@ def turned(angle: Array, degree: int) -> Array:
     return np.asarray(np.sin((2 * degree + 1) * half) / np.sin(half))
 
 
-@pytest.mark.parametrize("d", [2, 3, 4, 7, 11])
-def test_sphere_multiplicities_count_harmonic_polynomials(d: int) -> None:
-    sphere = Sphere(d)
-    for level in (0, 1, 2, 3, 11, 300):
-        below = comb(d + level - 3, level - 2) if level > 1 else 0
-        assert sphere.multiplicity(level) == comb(d + level - 1, level) - below
-        assert sphere.eigenvalue(level) == level * (level + d - 2)
+@pytest.mark.parametrize(("d", "level"), [(2, 11), (3, 0), (4, 2), (7, 300), (11, 1)])
+def test_sphere_multiplicities_count_harmonic_polynomials(d: int, level: int) -> None:
+    below = comb(d + level - 3, level - 2) if level > 1 else 0
+    assert Sphere(d).multiplicity(level) == comb(d + level - 1, level) - below
+    assert Sphere(d).eigenvalue(level) == level * (level + d - 2)
 
 
-@pytest.mark.parametrize("degree", [0, 1, 7, 40])
-def test_harmonics_span_those_of_scipy(degree: int) -> None:
-    x = Sphere(3).sample(100, np.random.default_rng(degree))
-    theta, phi = np.arccos(x[:, 2]), np.arctan2(x[:, 1], x[:, 0])
-    wanted = np.sqrt(4 * np.pi) * np.array([sph_harm_y(degree, m, theta, phi) for m in range(-degree, degree + 1)]).T
-    np.testing.assert_allclose(kernel(Sphere(3), degree, x), (wanted @ wanted.conj().T).real, atol=1e-9)
-
-
-@pytest.mark.parametrize(("d", "degree"), [(4, 12), (5, 9), (30, 2)])
+@pytest.mark.parametrize(("d", "degree"), [(3, 40), (4, 12), (5, 9), (30, 2)])
 def test_kernels_of_spheres_are_gegenbauer_polynomials(d: int, degree: int) -> None:
     x, a = Sphere(d).sample(60, np.random.default_rng(0)), (d - 2) / 2
     for level in {0, 1, degree}:
