@@ -192,15 +192,11 @@ def test_products_of_invariant_functions_need_factors_moved_one_at_a_time() -> N
 def test_what_functions_cost_and_how_many_harmonics_take_as_long() -> None:
     """Cubes of what is solved for, less for waves, nothing for averages."""
     few = Invariants.of(Sphere(3), Permutations(3))
-    assert [few.cost(level) for level in (1, 4)] == [27, 9**3]
-    assert [few.terms(level) for level in (1, 4)] == [3, 9]
+    assert [(few.cost(level), few.terms(level)) for level in (1, 4)] == [(27, 3), (9**3, 9)]
     assert Invariants.of(Sphere(2), Rotations(3)).cost(5) == 2000
     assert Invariants.of(PeriodicBox([0, 0], [1, 1]), Permutations(2)).cost(1) == 4000
     averaged = Invariants.of(Sphere(8), Permutations(8))
-    assert averaged.average is not None
-    assert (averaged.cost(3), averaged.cost(4)) == (112**3, 0)  # of 112 and of 294 functions
-    assert averaged.terms(3) == 112
-    assert averaged.terms(4) == averaged.average.terms(4) < 294
+    assert (averaged.cost(3), averaged.cost(4), averaged.terms(3)) == (112**3, 0, 112)  # of 112 and of 294 functions
     both = Invariants.of(ProductManifold(Sphere(3), Circle()), Product(Cyclic(3), Rotations(4)))
     assert [both.cost(level) for level in (1, 2)] == [2000, 1000]  # of the levels (0, 1) and (1, 0)
     assert both.terms(2) == both.dimension(2)

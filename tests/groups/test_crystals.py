@@ -129,25 +129,6 @@ def test_names_and_orders_of_the_tables(number: int | None, hall: int | None, na
     assert (group.name, group.order) == (name, order)
 
 
-@pytest.mark.parametrize(
-    ("number", "cell", "indices", "dimension"),
-    [
-        (14, of(1, 1.3, 1.7, beta=103), (0, 1, 0), 0),  # 0k0: k = 2n
-        (14, of(1, 1.3, 1.7, beta=103), (1, 0, 2), 1),  # h0l: l = 2n
-        (62, of(1, 1.2, 1.7), (0, 1, 2), 0),  # 0kl: k + l = 2n
-        (227, CUBE, (4, 0, 0), 1),
-        (194, PeriodicCell.hexagonal(1, 1.63), (0, 0, 1), 0),
-    ],
-)
-def test_systematic_absences(number: int, cell: PeriodicCell, indices: tuple[int, ...], dimension: int) -> None:
-    """Reflection conditions of the International Tables: a level that holds this family of hkl and no other."""
-    wanted = float((4 * np.pi**2) * np.sum((np.linalg.inv(cell.lattice) @ indices) ** 2))
-    level = next(n for n in range(200) if cell.eigenvalue(n) > wanted * (1 - 1e-9))
-    assert cell.eigenvalue(level) == pytest.approx(wanted)
-    space, group = cell.eigenfunctions(level), SpaceGroup.by_number(cell, number)
-    assert invariant_coefficients(space, group.generators).shape[1] == dimension
-
-
 def test_primitive_cells_and_boxes_have_the_same_functions() -> None:
     group, part, box = SpaceGroup.by_number(CUBE, 227), PeriodicCell.fcc(2), PeriodicBox([0] * 3, [2] * 3)
     found = []

@@ -16,13 +16,16 @@ from scipy.spatial.transform import Rotation
 
 from daskspectral.groups import (
     Automorphisms,
+    ContinuousTranslations,
     Cyclic,
     Exchange,
     Generated,
     Group,
+    LieGroup,
     MolecularSymmetry,
     Orthogonal,
     Permutations,
+    PhaseRotations,
     Product,
     Rotations,
     SignFlips,
@@ -32,9 +35,9 @@ from daskspectral.groups import (
 from daskspectral.groups.atoms import jacobi_matrix
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import FlatTorus, Manifold, PeriodicBox, Sphere, invariant_coefficients
-from daskspectral.registry import decode, encode
 
 Array = NDArray[Any]
+TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 
 def closed(matrices: list[Array]) -> list[Array]:
@@ -190,16 +193,6 @@ def test_other_groups_are_refused(manifold: Manifold, group: Group, reason: str)
         group.check(manifold)
 
 
-def test_states_give_the_same_generators() -> None:
-    for group in (Permutations(1), Generated([Translations([[0.1, 0.2]]), SignFlips(2)]), MolecularSymmetry([1, 2, 1])):
-        again = decode(encode(group), Group)
-        assert repr(again) == repr(group)
-        assert again.dimension == group.dimension
-        for a, b in zip(group.generators, again.generators, strict=True):
-            np.testing.assert_array_equal(a.matrix, b.matrix)
-            np.testing.assert_array_equal(a.shift, b.shift)
-
-
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
@@ -215,6 +208,14 @@ def test_states_give_the_same_generators() -> None:
         (lambda: MolecularSymmetry([1, 0]), "positive masses of two atoms or more"),
         (lambda: MolecularSymmetry([1, 1], "A"), "a species for each of 2 atoms, received 1"),
         (lambda: MolecularSymmetry([1, 2], "AA"), r"of one species have one mass; those of 'A' have \[1.0, 2.0\]"),
+        (lambda: LieGroup([[[0, 1], [1, 0]]]), r"element 0 of the algebra: its matrix X is not antisymmetric"),
+        (lambda: LieGroup([TURN, TURN / 3]), r"element 1 of the algebra: .*integers as eigenvalues.* multiply X by 3$"),
+        (lambda: LieGroup([TURN, np.zeros((3, 3))]), r"act on the same coordinates; they act on \[2, 3\]"),
+        (lambda: LieGroup([]), r"one antisymmetric matrix or more, \(k, d, d\); received none"),
+        (lambda: LieGroup(3), r"LieGroup takes matrices \(k, d, d\), or lists of them; received 3; give \[X\]"),
+        (lambda: PhaseRotations([0.5, 1]), r"charges \(m,\), whole numbers and not all 0.*common denominator"),
+        (lambda: SpecialOrthogonal(2, 0), r"expected copies to be a whole number of 1 or more, received 0"),
+        (lambda: ContinuousTranslations([[1, 0], [0, 0]]), r"finite vectors \(k, m\), none of them 0"),
     ],
 )
 def test_bad_arguments(make: Callable[[], Group], reason: str) -> None:

@@ -163,21 +163,3 @@ def test_fields_turn_the_first_axis_into_another_vector_by_vector() -> None:
     np.testing.assert_allclose(phase.flow(np.pi / 2)([[1, 0, 1, 0]]), [[0, 1, -1, 0]], atol=1e-12)
     (shift,) = ContinuousTranslations([[1.0, -2]]).algebra
     np.testing.assert_allclose(shift.flow(np.pi)([[0.0, 0]]), [[0.5, -1]])
-
-
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (lambda: LieGroup([[[0, 1], [1, 0]]]), r"element 0 of the algebra: its matrix X is not antisymmetric"),
-        (lambda: LieGroup([TURN, TURN / 3]), r"element 1 of the algebra: .*integers as eigenvalues.* multiply X by 3$"),
-        (lambda: LieGroup([TURN, np.zeros((3, 3))]), r"act on the same coordinates; they act on \[2, 3\]"),
-        (lambda: LieGroup([]), r"one antisymmetric matrix or more, \(k, d, d\); received none"),
-        (lambda: LieGroup(3), r"LieGroup takes matrices \(k, d, d\), or lists of them; received 3; give \[X\]"),
-        (lambda: PhaseRotations([0.5, 1]), r"charges \(m,\), whole numbers and not all 0.*common denominator"),
-        (lambda: SpecialOrthogonal(2, 0), r"expected copies to be a whole number of 1 or more, received 0"),
-        (lambda: ContinuousTranslations([[1, 0], [0, 0]]), r"finite vectors \(k, m\), none of them 0"),
-    ],
-)
-def test_bad_arguments(make: Any, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        make()

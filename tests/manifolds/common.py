@@ -118,10 +118,4 @@ CASES = {
         lambda rng: KillingField(scipy.linalg.block_diag(whole(3, rng), whole(3, rng))),
         5,
     ),
-    "three": Case(
-        Product(Product(Sphere(3), Circle()), Sphere(4)),
-        lambda rng: Isometry(scipy.linalg.block_diag(rotation(3, rng), rotation(2, rng), rotation(4, rng))),
-        lambda rng: KillingField(scipy.linalg.block_diag(whole(3, rng), circles(1, rng), whole(4, rng))),
-        6,
-    ),
 }

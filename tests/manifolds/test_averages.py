@@ -118,15 +118,6 @@ def test_rotations_of_several_vectors_are_a_quadrature(vectors: int, degree: int
     np.testing.assert_allclose(reflected, both, atol=1e-11)
 
 
-def test_chiral_functions_are_odd_under_reflection() -> None:
-    """det(x_1, x_2, x_3) is the first invariant of SO(3) that O(3) has not."""
-    alone, both = RotationAverage(np.eye(3)[None]), RotationAverage(np.array([np.eye(3), -np.eye(3)]))
-    assert [alone.dimension(k) - both.dimension(k) for k in range(6)] == [0, 0, 0, 1, 0, 5]
-    (values,) = alone.functions(3).values(x := points(50, 9)).T
-    volume = np.linalg.det(x.reshape(-1, 3, 3))
-    np.testing.assert_allclose(values / values[0], volume / volume[0], rtol=1e-9)
-
-
 def test_circles_are_a_fine_sum() -> None:
     x = np.kron(np.diag([1, -2]), [[0, -1], [1, 0]]).astype(float)
     mirror = np.diag([1.0, -1, 1, -1])

@@ -14,7 +14,6 @@ from scipy.sparse import csr_array
 from daskspectral.groups import (
     Cyclic,
     Exchange,
-    FullOrthogonal,
     Generated,
     Group,
     LieGroup,
@@ -163,28 +162,6 @@ def test_fields_and_isometries_together(
             monkeypatch.setattr(f"daskspectral.manifolds.{module}.DENSE_LIMIT", limit)
         found = coefficients(space, group)
         np.testing.assert_allclose(found @ found.T, null @ null.T, atol=1e-10)
-
-
-def test_pairs_of_directions_by_legendre_polynomials() -> None:
-    """Under joint rotations of two directions one function of x . y is left in degree (l, l), a Legendre polynomial."""
-    manifold = ProductManifold(S, S)
-    space = manifold.eigenfunctions([manifold.eigenvalue(n) for n in range(9)].index(12.0))  # degree 2 of both
-    x = manifold.sample(20, np.random.default_rng(0))
-    (values,) = (space.values(x) @ coefficients(space, Generated([FullOrthogonal(3, 2), Exchange(3)]))).T
-    legendre = np.sqrt(5) * (3 * np.sum(x[:, :3] * x[:, 3:], axis=1) ** 2 - 1) / 2
-    np.testing.assert_allclose(values * np.sign(values @ legendre), legendre, atol=1e-11)
-
-
-def test_equivariant_functions_of_continuous_groups() -> None:
-    """Of vectors x times a number alone, which no pseudovector is."""
-    for group, output, expected in (
-        (FullOrthogonal(3), "vector", [0, 1, 0, 0]),
-        (FullOrthogonal(3), "pseudovector", [0, 0, 0, 0]),
-        (SpecialOrthogonal(3), "trivial", [1, 0, 0, 0]),
-    ):
-        rho = Representation.of(output)
-        pairs, k = rho.pairs(group), rho.components(group)
-        assert [solved(S.eigenfunctions(level), pairs, k).shape[1] for level in range(4)] == expected
 
 
 # gaps, and large spaces

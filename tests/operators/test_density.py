@@ -41,19 +41,6 @@ def make(operator: Laplacian, **changes: Any) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(operator, **(defaults | changes))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("exponent", [0.5, 1.0])
-def test_a_square_sampled_with_a_steep_density(exponent: float) -> None:
-    """Eigenvalues of the square, and those with the true density as weights."""
-    x, options = steep(20_000, 0), {"n_landmarks": 150, "n_components": 11, "exclude_landmarks": True}
-    found = make(Laplacian(density=exponent), **options).fit(x).eigenvalues_
-    weight = np.exp(-exponent * RATE * x[:, 0])
-    known = make(Laplacian(), **options).fit(x, sample_weight=weight / weight.mean()).eigenvalues_
-    np.testing.assert_allclose(found[1:], known[1:], rtol=0.06)
-    squares = np.sort(np.pi**2 * (np.arange(8)[:, None] ** 2 + np.arange(8) ** 2).ravel())[1:11]
-    assert exponent < 1 or np.abs(found[1:] / squares - 1).max() < 0.07
-
-
 def test_a_circle_by_its_coordinates_and_by_its_angle() -> None:
     t, options = angles(5000, 3), {"kernel": Gaussian(0.7), "n_landmarks": 30, "n_components": 5}
     x = np.column_stack([np.cos(t), np.sin(t)])

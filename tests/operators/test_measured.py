@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
-from daskspectral.forms import Field, at, form, inner, second
+from daskspectral.forms import Field
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments import Measure
 from daskspectral.operators import (
     AnisotropicDiffusion,
     Augmentation,
-    BilinearForm,
     Cross,
     DifferentialOperator,
     Generator,
@@ -138,11 +137,6 @@ MIXED = {
 }
 
 
-@form
-def own(f: Any, g: Any, x: Any) -> Any:
-    return inner(at(f, x.x1) - 3 * f * x.potential, at(g, x.x2) * x.drift[0] + second(g, x.diffusion))
-
-
 CASES: dict[str, Case] = {
     "laplacian": Case(Laplacian(), lambda f, g, r: f["x"][1] @ g["x"][1]),
     "partial derivative": Case(PartialDerivative(1), lambda f, g, r: f["x"][0] * g["x"][1][1]),
@@ -170,13 +164,6 @@ CASES: dict[str, Case] = {
     "transfer": Case(Transfer(), lambda f, g, r: f["x"][0] * g["future"][0]),
     "two augmentations": augmented(Augmentation(), VIEWS[:2]),
     "three augmentations": augmented(Augmentation(3), VIEWS),
-    "own form": Case(
-        BilinearForm(own, "eigen"),
-        lambda f, g, r: (
-            (f["x1"][0] - 3 * r["potential"] * f["x"][0])
-            * (r["drift"][0] * g["x2"][0] + np.sum(r["diffusion"] * g["x"][2]))
-        ),
-    ),
 }
 
 
@@ -237,12 +224,3 @@ def test_two_sided_operators_against_triple_loops(kind: str, operator: Operator,
     assert_close(found["right_gram"], triple_loop((3, 3), lambda k, i, j: rights[k][i] * rights[k][j]))
     assert_close(found["first"], triple_loop((left.size, 1), lambda k, i, j: lefts[k][i])[:, 0])
     assert_close(found["right_first"], triple_loop((3, 1), lambda k, i, j: rights[k][i])[:, 0])
-
-
-def test_a_sum_costs_one_product() -> None:
-    assert len(Generator(diffusion="sigma").form.products) == 1
-    assert len(DifferentialOperator({((0, 0), (a, b)): 1.0 for a in (0, 1) for b in (0, 1)}).form.products) == 1
-    assert len(DifferentialOperator({((a, b), (0, 1)): 1.0 for a in (0, 1) for b in (0, 1)}).form.products) == 1
-    assert [len(Augmentation(m).form.products) for m in (2, 3, 4)] == [1, 2, 3]
-    shared = {p for bilinear in Schroedinger().forms.values() for p in bilinear.products}
-    assert len(shared) == 3

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral import operators
-from daskspectral.forms import Field, along, along_each, at, form, grad, gram_at, inner
+from daskspectral.forms import Field, along, at, form, grad, gram_at, inner
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import (
     AnisotropicDiffusion,
@@ -51,11 +51,6 @@ def paired(f: Any, g: Any, x: Any) -> Any:
     return inner(f, at(g, x.other), weight=x.trust)
 
 
-@form
-def each(f: Any, g: Any, x: Any) -> Any:
-    return inner(along_each(f, x.many), along_each(g, x.many))
-
-
 FIRST, SECOND, WELL = ((1, 0), (1, 0)), ((0, 0), (0, 2)), ((0, 0), (0, 0))
 def facts(o: Operator) -> tuple[Any, ...]:
     return o.solver.name, o.views, o.right_view, o.own_right_basis, set(o.data_fields), o.kills_constants, list(o.forms)
@@ -67,19 +62,17 @@ ONE, TWO, RANKED = ["form", "gram"], ["form", "gram", "right_gram"], ["form", "g
 FACTS: list[tuple[Operator, tuple[Any, ...]]] = [
     (Laplacian(Sphere(3)), ("symmetric", ("x",), "x", False, set(), True, ONE)),
     (DifferentialOperator({SECOND: "c"}), ("singular", ("x",), "x", False, {"c"}, True, ONE)),
-    (TangentPropagation(), ("symmetric", ("x",), "x", False, {"direction"}, True, ONE)),
     (Generator(), ("eigen", ("x",), "x", False, {"drift", "diffusion"}, True, RANKED)),
     (Generator(reversible=True), ("symmetric", ("x",), "x", False, {"diffusion"}, True, ONE)),
     (Cross(), ("singular", ("x", "y"), "y", True, set(), False, TWO)),
     (Transfer(), ("singular", ("x", "future"), "future", False, set(), False, TWO)),
-    (Transfer(solver="eigen"), ("eigen", ("x", "future"), "future", False, set(), False, ONE)),
     (Augmentation(3), ("symmetric", ("x", "x1", "x2"), "x", False, set(), True, ONE)),
     (SymmetricForm(weighted), ("symmetric", ("x",), "x", False, {"conductivity"}, False, ONE)),
     (BilinearForm(paired), ("singular", ("x", "other"), "other", False, {"trust"}, False, TWO)),
     (Covariance(), ("principal", ("x",), "x", False, set(), True, ONE)),
 ]
-MORE: list[Operator] = [Cross(center=True), Regression(targets=2), AnisotropicDiffusion(), Schroedinger()]
-OPERATORS = [PartialDerivative(0), *(operator for operator, _ in FACTS), *MORE]
+MORE: list[Operator] = [Cross(center=True), Regression(targets=2), AnisotropicDiffusion(), PartialDerivative(0)]
+OPERATORS = [*(operator for operator, _ in FACTS), *MORE, Schroedinger(), TangentPropagation()]
 
 
 @pytest.mark.parametrize(("operator", "expected"), FACTS, ids=str)
@@ -117,7 +110,6 @@ def test_orders_and_flags() -> None:
     [
         ("laplacian", {"manifold": Sphere(3), "density": 0.5}, Laplacian(Sphere(3), 0.5)),
         ("differential", {"coefficients": ["1,0:1,0=2", "0,0:0,0=v"]}, DifferentialOperator({FIRST: 2.0, WELL: "v"})),
-        ("transfer:10:eigen", {}, Transfer(10, "eigen")),
         ("augmentation", {"views": 3}, Augmentation(3)),
     ],
 )
@@ -144,7 +136,6 @@ MATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: parse("transfer", manifold=Sphere(2)), "manifold is for the operator laplacian; transfer does not read"),
     (lambda: parse("differential", coefficients=["1,0=2"]), "a coefficient is written ALPHA:BETA=C, .* got '1,0=2'"),
     (lambda: Augmentation(("a", "b")), "the first 'x' and none of them"),
-    (lambda: Schroedinger(1.0), "a field of the data is named by a string; got 1.0"),  # type: ignore[arg-type]
     (lambda: SymmetricForm(drifting), "the form drifting is not symmetric: .* or take the solver 'eigen'"),
     (lambda: BilinearForm(drifting, own_right_basis=True), "write at.g, x.y."),
     (
@@ -169,7 +160,6 @@ SHAPES: list[tuple[Operator, dict[str, tuple[int, ...]], str | None]] = [
         {},
         r"reads the fields potential of the data; potential missing: .* fields=\{'potential': array\}",
     ),
-    (SymmetricForm(each), {"many": (3, 3)}, r"of shape \(m, 2\), one for each row; .* rows of shape \(3, 3\)"),
     (AnisotropicDiffusion("d"), {"d": (2, 3)}, r"the field d holds a matrix \(2, 2\) for each row"),
     (Generator(), {"drift": (2,), "diffusion": (2, 1)}, None),
     (Generator(), {"drift": (), "diffusion": (2, 1)}, r"reads drift as vectors or matrices of shape \(2,\)"),
