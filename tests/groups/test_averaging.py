@@ -25,7 +25,6 @@ from daskspectral.groups import (
     SignFlips,
     SpecialOrthogonal,
 )
-from daskspectral.groups import invariants as module
 from daskspectral.groups.averaging import _circles, average_over
 from daskspectral.groups.elements import _Known as Known
 from daskspectral.groups.elements import _order, orthogonal_elements
@@ -200,11 +199,3 @@ def test_what_functions_cost_and_how_many_harmonics_take_as_long() -> None:
     both = Invariants.of(ProductManifold(Sphere(3), Circle()), Product(Cyclic(3), Rotations(4)))
     assert [both.cost(level) for level in (1, 2)] == [2000, 1000]  # of the levels (0, 1) and (1, 0)
     assert both.terms(2) == both.dimension(2)
-
-
-def test_an_eigenspace_that_does_not_fit_into_memory_is_refused_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST", 9)
-    found = Invariants.of(Sphere(3), Permutations(3))
-    assert found.functions(4).size == 2  # of 9
-    with pytest.raises(ValueError, match=r"at most 9 functions .* received 11 at level 5 of Sphere"):
-        found.functions(5)

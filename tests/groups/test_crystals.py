@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from daskspectral.groups import Group, SpaceGroup
 from daskspectral.groups.elements import elements
-from daskspectral.manifolds import Manifold, PeriodicBox, PeriodicCell, invariant_coefficients
+from daskspectral.manifolds import Manifold, PeriodicCell, invariant_coefficients
 from daskspectral.manifolds.eigenspace import dense
 from daskspectral.registry import decode, encode
 
@@ -127,18 +127,6 @@ def test_names_and_orders_of_the_tables(number: int | None, hall: int | None, na
     """The first setting of a number; the order is the multiplicity of the general position."""
     group = SpaceGroup.by_number(CUBE, number, hall=hall)
     assert (group.name, group.order) == (name, order)
-
-
-def test_primitive_cells_and_boxes_have_the_same_functions() -> None:
-    group, part, box = SpaceGroup.by_number(CUBE, 227), PeriodicCell.fcc(2), PeriodicBox([0] * 3, [2] * 3)
-    found = []
-    for cell, levels in ((CUBE, 25), (part, 10), (box, 25)):
-        counts = found_dimensions(cell, group, levels)
-        found.append({round(cell.eigenvalue(n), 6): c for n, c in enumerate(counts) if c and cell.eigenvalue(n) < 150})
-    assert found[0] == found[1] == found[2]
-    assert len(found[0]) > 3
-    assert len(elements(group, part, 200) or []) == 48
-    assert SpaceGroup.by_number(box, 227).order == group.order
 
 
 def test_states_are_read_without_spglib(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,6 +202,8 @@ def test_other_groups_are_refused(manifold: Manifold, group: Group, reason: str)
         (lambda: Rotations(3, plane=(0, 2)), r"two of the coordinates 0 to 1, received \(0, 2\)"),
         (lambda: Rotations(3, plane=(1, 1)), r"two of the coordinates"),
         (lambda: Orthogonal([np.eye(2), np.diag([1, 2])]), r"number 1\) with A A\^T off the identity by 3;.*polar"),
+        (lambda: Orthogonal([np.diag([1, 1 + 7e-12])]), "off the identity by 1.4e-11"),
+        (lambda: Orthogonal(np.eye(2)), r"square matrices \(k, d, d\), at least one; received shape \(2, 2\)"),
         (lambda: Automorphisms([np.diag([1, 2])]), r"determinants 1 or -1, received 2"),
         (lambda: Automorphisms([[[1, 1], [0, 1]]]), r"unimodular but shears"),
         (lambda: Generated([Permutations(3), Rotations(4)]), r"the same coordinates; they act on \[2, 3\]"),

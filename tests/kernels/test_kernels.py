@@ -438,15 +438,3 @@ def test_the_median_is_a_scale_to_be_resolved() -> None:
 )
 def test_kernels_by_name(text: str, kernel: Kernel) -> None:
     assert parse(text) == kernel
-
-
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        ("", "there is no kernel ''"),
-        ("rbf:1", "no kernel 'rbf'; the kernels are gaussian:scale, exponential:scale, matern:nu:scale, poly"),
-    ],
-)
-def test_names_refused(text: str, match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        parse(text)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from daskspectral.manifolds import Sphere
 from daskspectral.manifolds.averages import (
     Average,
-    AveragedSpace,
     Block,
     CircleAverage,
     FiniteAverage,
@@ -154,15 +153,6 @@ def test_derivatives_are_slopes(name: str, degree: int, seed: int) -> None:
     np.testing.assert_allclose(functions.derivatives(x, step / 1e-5), slopes, atol=2e-6)
     np.testing.assert_allclose(functions.derivatives(x, x), 0, atol=1e-10)
     np.testing.assert_allclose(functions.values(3 * x), functions.values(x), atol=1e-12)
-
-
-def test_elements_that_are_no_group_and_ranks_that_differ_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="the elements are not those of a group"):
-        FiniteAverage(permuted(4)[:5]).dimension(3)
-    average = FiniteAverage(permuted(4))
-    monkeypatch.setattr(FiniteAverage, "invariant_polynomials", lambda self, degree: 2 * degree)
-    with pytest.raises(ValueError, match="by characters, received an averaged kernel with pivots"):
-        AveragedSpace.build(average, 5)
 
 
 def test_degrees_that_rounding_spoils_are_out_of_reach() -> None:

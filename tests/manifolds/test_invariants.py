@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from math import comb
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from daskspectral.groups import (
     Cyclic,
@@ -126,17 +124,6 @@ def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(
     assert seen
 
 
-def test_orbits_of_a_large_torus() -> None:
-    """Sign flips of [-1, 1)^10 leave products of cosines: at |k|^2 = 6, C(10, 6) + 10 C(9, 2) of 16 320 waves."""
-    space = PeriodicBox([-1] * 10, [1] * 10).eigenfunctions(6)
-    flips = invariant_coefficients(space, SignFlips(10).generators)
-    assert flips.shape == (16320, comb(10, 6) + 10 * comb(9, 2))
-    both = invariant_coefficients(space, Generated([SignFlips(10), Permutations(10)]).generators)
-    assert isinstance(both, csr_array)
-    assert both.shape[1] == 2  # (1, 1, 1, 1, 1, 1) and (2, 1, 1)
-    assert max(abs(space.action(g) @ both - both).max() for g in Permutations(10).generators) < 1e-14
-
-
 # fields
 
 
@@ -193,20 +180,3 @@ def test_a_gap_is_demanded() -> None:
         assert coefficients(S.eigenfunctions(level), irrational).shape[1] == 1
     still = [KillingField(np.zeros((3, 3)))]
     np.testing.assert_array_equal(invariant_coefficients(S.eigenfunctions(2), [], still), np.eye(5))
-
-
-def test_a_factorisation_that_does_not_converge_is_tried_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    factorise, tries = scipy.linalg.svd, []
-
-    def svd(a: Array, lapack_driver: str) -> Any:
-        tries.append(a.shape)
-        if len(tries) % 2:
-            raise scipy.linalg.LinAlgError("SVD did not converge")
-        return factorise(a, lapack_driver=lapack_driver)
-
-    space, group = Sphere(6).eigenfunctions(4), SpecialOrthogonal(3, 2)
-    expected = coefficients(space, group)
-    monkeypatch.setattr(scipy.linalg, "svd", svd)
-    found = coefficients(space, group)
-    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-12)
-    assert len(tries) == 2

@@ -53,19 +53,6 @@ def test_frames_are_orthonormal_and_complete(name: str) -> None:
 
 
 @cases
-def test_flows_stay_on_the_manifold_and_close(name: str) -> None:
-    manifold, _, draw, _ = CASES[name]
-    if draw is None:
-        return
-    rng = np.random.default_rng(1)
-    x, field = manifold.sample(5, rng), draw(rng)
-    manifold.check(field.flow(0.8)(x), tolerance=1e-12)
-    np.testing.assert_allclose(field.flow(0.7)(field.flow(0.4)(x)), field.flow(1.1)(x), atol=1e-12)
-    space = manifold.eigenfunctions(2)
-    np.testing.assert_allclose(space.values(field.flow(2 * np.pi)(x)), space.values(x), atol=1e-11)
-
-
-@cases
 def test_functions_are_orthonormal_for_uniform_samples(name: str) -> None:
     manifold = CASES[name].manifold
     x = manifold.sample(20_000, np.random.default_rng(0))

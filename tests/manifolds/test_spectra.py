@@ -22,7 +22,6 @@ from daskspectral.manifolds import (
     PeriodicCell,
     Product,
     Sphere,
-    frequencies,
 )
 from daskspectral.manifolds.frequencies import reduced
 
@@ -167,12 +166,6 @@ def test_parameters_of_cells() -> None:
     both = Product(PeriodicCell.hexagonal(1.0), Sphere(3))
     assert (both.periods, both.oblique) == ((None,) * 5, True)
     np.testing.assert_array_equal(both.lattice, np.pad(PeriodicCell.hexagonal(1.0).lattice, ((0, 0), (0, 3))))
-
-
-def test_levels_beyond_what_is_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frequencies, "_LARGEST", 1000)
-    with pytest.raises(ValueError, match=r"level 10000 of PeriodicCell.* lies beyond 1000 frequencies"):
-        PeriodicCell.hexagonal(1.234).eigenvalue(10_000)
 
 
 # intervals
