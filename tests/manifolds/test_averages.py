@@ -18,7 +18,6 @@ from daskspectral.manifolds.averages import (
     FiniteAverage,
     PermutationAverage,
     RotationAverage,
-    SymmetricHarmonics,
 )
 from daskspectral.manifolds.eigenspace import Functions
 from daskspectral.manifolds.zonal import SphereKernel
@@ -153,11 +152,3 @@ def test_derivatives_are_slopes(name: str, degree: int, seed: int) -> None:
     np.testing.assert_allclose(functions.derivatives(x, step / 1e-5), slopes, atol=2e-6)
     np.testing.assert_allclose(functions.derivatives(x, x), 0, atol=1e-10)
     np.testing.assert_allclose(functions.values(3 * x), functions.values(x), atol=1e-12)
-
-
-def test_degrees_that_rounding_spoils_are_out_of_reach() -> None:
-    """Powers of opposite signs: what one average cannot, a sum over elements can."""
-    assert not RotationAverage(np.eye(9)[None]).reaches(40)
-    assert not PermutationAverage((Block((0, 1, 2, 3)),)).reaches(100)
-    assert FiniteAverage(permuted(4)).reaches(100)
-    assert isinstance(PermutationAverage((Block((0, 1, 2, 3)),)).functions(20), SymmetricHarmonics)
