@@ -150,8 +150,11 @@ class RotationKernel(ZonalKernel):
         return a.reshape(-1, 9)
 
     def push(self, x: Array, direction: Array) -> Array:
-        a, v = self.project(x).reshape(-1, 3, 3), direction.reshape(-1, 3, 3)
-        return 0.5 * (v - a @ v.transpose(0, 2, 1) @ a).reshape(-1, 9)  # along the rotations: R times a skew matrix
+        a, v = x.reshape(-1, 3, 3), direction.reshape(-1, 3, 3)
+        for _ in range(3):  # the derivative of each step: at a rotation R this is R times a skew matrix
+            b, w = a.transpose(0, 2, 1), v.transpose(0, 2, 1)
+            a, v = 1.5 * a - 0.5 * a @ b @ a, 1.5 * v - 0.5 * (v @ b @ a + a @ w @ a + a @ b @ v)
+        return v.reshape(-1, 9)
 
 
 def gegenbauer(d: int, degree: int, t: Array) -> Array:

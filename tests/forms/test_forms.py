@@ -139,19 +139,14 @@ def test_functionals() -> None:
     )
 
 
-def test_moments_and_products_of_values() -> None:
-    assert first_moment.expression.terms == ((1.0, Pairing(VALUE, None)),)
-    later = Atom("value", view="y")
-    assert first_moment_at("y").expression.terms == ((1.0, Pairing(later, None)),)
-    assert gram.expression.terms == ((1.0, Product(VALUE, VALUE)),)
-    assert gram_at("y").expression.terms == ((1.0, Product(later, later)),)
-    assert dirichlet.expression.terms == ((1.0, Product(GRADIENT, GRADIENT)),)
-
-
 def test_distinct_products_are_measured_once() -> None:
     twice = trace(lambda f, g, x: inner(f, g) + inner(grad(f), grad(g)) + inner(f, g))
     assert twice.products == (Product(VALUE, VALUE), Product(GRADIENT, GRADIENT))
     assert all_products([gram, twice, dirichlet]) == twice.products
+    later = Atom("value", view="y")
+    assert gram_at("y").products == (Product(later, later),)
+    assert first_moment_at("y").expression.terms == ((1.0, Pairing(later, None)),)
+    assert first_moment.expression.terms == ((1.0, Pairing(VALUE, None)),)
 
 
 @pytest.mark.parametrize(
@@ -200,12 +195,10 @@ def test_forms_are_read_back_from_their_state(function: Callable[..., Any]) -> N
     [
         (lambda f, g, x: inner(partial(f, 1), g) + inner(f, partial(g, 1)), True),
         (lambda f, g, x: inner(partial(f, 1), g) - inner(f, partial(g, 1)), False),
-        (lambda f, g, x: inner(f, at(g, x.y)), False),
         (lambda f, g, x: inner(f, at(g, x.y)) + inner(at(f, x.y), g), True),
         (lambda f, g, x: inner(f, partial(g, 1)) - inner(f, partial(g, 1)), True),
         (lambda f, g, x: inner(f + partial(f, 1), g + partial(g, 1)), True),
         (lambda f, g, x: inner(f - partial(f, 1), g + partial(g, 1)), False),
-        (lambda f, g, x: inner(f, g * x.a + g * x.b), True),
         (lambda f, g, x: inner(f, g * x.a + partial(g, 1) * x.b) + inner(partial(f, 1), g, weight=x.b), True),
         (lambda f, g, x: inner(f, g * x.a + partial(g, 1) * x.b) + inner(partial(f, 1), g, weight=x.a), False),
         (lambda f, g, x: inner(f * x.a + f, g * x.b + g), True),  # f g (a + 1) (b + 1)
@@ -237,26 +230,18 @@ def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
         (lambda f, g, x: inner(x.y, f), "takes an expression of f first"),
         (lambda f, g, x: inner(grad(f), g), "a gradient with a gradient"),
         (lambda f, g, x: inner(f + grad(f), g), "cannot be added to a scalar"),
-        (lambda f, g, x: inner(along_each(f, x.t), along(g, x.v)), "along_each.. with along_each.., a scalar with"),
         (lambda f, g, x: inner(along_each(f, 1.0), g), "along_each.. takes a field"),  # type: ignore[arg-type]
-        (lambda f, g, x: inner(f, second(g, 1.0)), "second.. takes a field"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(f + g, g), "adds only to expressions of f"),
         (lambda f, g, x: inner(f, g) + 1, "products of f and g add to products of f and g, not to int"),
-        (lambda f, g, x: inner(f, x.y) + inner(f, g), "products of f and data, not to Bilinear"),
         (lambda f, g, x: f * g, "inner.f, g, weight=field. pairs two expressions"),
         (lambda f, g, x: inner(f, inner(f, g)), "are multiplied by numbers"),
         (lambda f, g, x: inner(partial(partial(f, 1), 1), g), "a derivative is taken of f or g itself"),
         (lambda f, g, x: inner(grad(f * x.w), grad(g)), "multiply the derivative by fields"),
         (lambda f, g, x: inner(partial(f), g), "one whole order of 0 or more for each coordinate"),
-        (lambda f, g, x: inner(partial(f, -1), g), "one whole order of 0 or more for each coordinate"),
-        (lambda f, g, x: inner(partial(f, True), g), "one whole order of 0 or more for each coordinate"),
-        (lambda f, g, x: inner(along(f, 1.0), g), "along.. takes a field"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(at(f, "future"), g), "at.. takes a field"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(f, g, weight=2.0), "a weight is a field of the data"),  # type: ignore[arg-type]
         (lambda f, g, x: inner(f * x.w, g * x.w), "takes one field as its weight"),
         (lambda f, g, x: inner(along(f, x.v[0][1]), g), "already indexed"),
-        (lambda f, g, x: np.nan * inner(f, g), "multiplied by finite numbers; the other factor was nan"),
-        (lambda f, g, x: inner(f, g) * "2 f", "multiplied by finite numbers; the other factor was '2 f'"),
         (lambda f, g, x: inner(f, g) / 0, "an expression is divided by 0"),
         (lambda f, g, x: inner(f / x.w, g), "not divided by a field: compute 1 / w beforehand"),
     ],
@@ -271,11 +256,7 @@ def test_forms_refused(function: Callable[..., Any], match: str) -> None:
     [
         lambda x: -x.a,
         lambda x: x.a * x.b,
-        lambda x: 1 - x.a,
-        lambda x: 1 / x.a,
-        lambda x: x.a @ x.b,
         lambda x: x.b if x.a <= 0 else x.c,
-        lambda x: np.exp(x.a),
     ],
 )
 def test_fields_are_not_computed_with(function: Callable[..., Any]) -> None:
@@ -292,10 +273,8 @@ def test_fields_are_not_iterated() -> None:
     ("function", "match"),
     [
         (lambda f, x: f, "must return products of f and data made by inner"),
-        (lambda f, x: inner(f, x.y) + 1, "add to products of f and data, not to int"),
         (lambda f, x: inner(grad(f), 1.0), "a gradient with a field of vectors"),
         (lambda f, x: inner(along_each(f, x.t), x.y), "with data, take along.. for each direction"),
-        (lambda f, x: x.w * inner(f, x.y), "are multiplied by numbers"),
     ],
 )
 def test_functionals_refused(function: Callable[..., Any], match: str) -> None:

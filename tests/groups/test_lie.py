@@ -26,7 +26,6 @@ from daskspectral.groups import (
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Sphere, invariant_coefficients
 from daskspectral.manifolds import Product as ProductManifold
-from daskspectral.manifolds.eigenspace import dense
 from daskspectral.registry import decode, encode
 
 Array = NDArray[Any]
@@ -101,17 +100,6 @@ def test_phases_by_the_integral_over_the_circle(charges: Sequence[int]) -> None:
     assert dimensions(Sphere(2 * len(charges)), PhaseRotations(charges), levels) == expected
 
 
-def test_a_fine_finite_subgroup_leaves_the_same_functions() -> None:
-    """Turns by 2 pi / 97: whole multiples of 97 lie beyond the charges of these functions."""
-    group = PhaseRotations([1, -2])
-    (field,) = group.algebra
-    for level in range(7):
-        space = Sphere(4).eigenfunctions(level)
-        u = dense(invariant_coefficients(space, [], [field]))
-        v = dense(invariant_coefficients(space, [field.flow(2 * np.pi / 97)]))
-        np.testing.assert_allclose(u @ u.T, v @ v.T, atol=1e-10)
-
-
 def test_continuous_and_discrete_parts_together() -> None:
     """Turns about the axis and the mirror across it leave even zonal functions; U(1)^2 by a product, with exchanges."""
     axis = LieGroup([np.pad(TURN, (0, 1))], [np.diag([1, 1, -1])])
@@ -175,27 +163,3 @@ def test_fields_turn_the_first_axis_into_another_vector_by_vector() -> None:
     np.testing.assert_allclose(phase.flow(np.pi / 2)([[1, 0, 1, 0]]), [[0, 1, -1, 0]], atol=1e-12)
     (shift,) = ContinuousTranslations([[1.0, -2]]).algebra
     np.testing.assert_allclose(shift.flow(np.pi)([[0.0, 0]]), [[0.5, -1]])
-
-
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (lambda: LieGroup([[[0, 1], [1, 0]]]), r"element 0 of the algebra: its matrix X is not antisymmetric"),
-        (lambda: LieGroup([TURN, TURN / 3]), r"element 1 of the algebra: .*integers as eigenvalues.* multiply X by 3$"),
-        (lambda: LieGroup(np.zeros((1, 3, 2))), r"a square matrix \(d, d\), received shape \(3, 2\)"),
-        (lambda: LieGroup([TURN, np.zeros((3, 3))]), r"act on the same coordinates; they act on \[2, 3\]"),
-        (lambda: LieGroup([]), r"one antisymmetric matrix or more, \(k, d, d\); received none"),
-        (lambda: LieGroup(3), r"LieGroup takes matrices \(k, d, d\), or lists of them; received 3; give \[X\]"),
-        (lambda: LieGroup(TURN), r"received an array of shape \(2, 2\); give \[X\] for one"),
-        (lambda: PhaseRotations([0.5, 1]), r"charges \(m,\), whole numbers and not all 0.*common denominator"),
-        (lambda: PhaseRotations([0, 0]), r"not all 0, received \[0, 0\]"),
-        (lambda: SpecialOrthogonal(1), r"expected d to be a whole number of 2 or more, received 1"),
-        (lambda: SpecialOrthogonal(2, 0), r"expected copies to be a whole number of 1 or more, received 0"),
-        (lambda: FullOrthogonal(0), r"expected d to be a whole number of 1 or more, received 0"),
-        (lambda: FullOrthogonal(3, 0), r"expected copies to be a whole number of 1 or more, received 0"),
-        (lambda: ContinuousTranslations([[1, 0], [0, 0]]), r"finite vectors \(k, m\), none of them 0"),
-    ],
-)
-def test_bad_arguments(make: Any, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        make()

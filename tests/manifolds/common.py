@@ -91,7 +91,6 @@ CASES = {
         lambda rng: KillingField(whole(3, rng)),
         9,
     ),
-    "sphere 6": Case(Sphere(6), lambda rng: Isometry(rotation(6, rng)), lambda rng: KillingField(whole(6, rng)), 4),
     "torus": Case(FlatTorus(3), torus_isometry, lambda rng: KillingField(circles(3, rng)), 6),
     "box": Case(
         PeriodicBox([0, 0, 1], [1, 2, 3]),
@@ -118,11 +117,5 @@ CASES = {
         exchanged,
         lambda rng: KillingField(scipy.linalg.block_diag(whole(3, rng), whole(3, rng))),
         5,
-    ),
-    "three": Case(
-        Product(Product(Sphere(3), Circle()), Sphere(4)),
-        lambda rng: Isometry(scipy.linalg.block_diag(rotation(3, rng), rotation(2, rng), rotation(4, rng))),
-        lambda rng: KillingField(scipy.linalg.block_diag(whole(3, rng), circles(1, rng), whole(4, rng))),
-        6,
     ),
 }

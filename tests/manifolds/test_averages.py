@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from daskspectral.manifolds import Sphere
 from daskspectral.manifolds.averages import (
     Average,
-    AveragedSpace,
     Block,
     CircleAverage,
     FiniteAverage,
     PermutationAverage,
     RotationAverage,
-    SymmetricHarmonics,
 )
 from daskspectral.manifolds.eigenspace import Functions
 from daskspectral.manifolds.zonal import SphereKernel
@@ -118,15 +116,6 @@ def test_rotations_of_several_vectors_are_a_quadrature(vectors: int, degree: int
     np.testing.assert_allclose(reflected, both, atol=1e-11)
 
 
-def test_chiral_functions_are_odd_under_reflection() -> None:
-    """det(x_1, x_2, x_3) is the first invariant of SO(3) that O(3) has not."""
-    alone, both = RotationAverage(np.eye(3)[None]), RotationAverage(np.array([np.eye(3), -np.eye(3)]))
-    assert [alone.dimension(k) - both.dimension(k) for k in range(6)] == [0, 0, 0, 1, 0, 5]
-    (values,) = alone.functions(3).values(x := points(50, 9)).T
-    volume = np.linalg.det(x.reshape(-1, 3, 3))
-    np.testing.assert_allclose(values / values[0], volume / volume[0], rtol=1e-9)
-
-
 def test_circles_are_a_fine_sum() -> None:
     x = np.kron(np.diag([1, -2]), [[0, -1], [1, 0]]).astype(float)
     mirror = np.diag([1.0, -1, 1, -1])
@@ -163,20 +152,3 @@ def test_derivatives_are_slopes(name: str, degree: int, seed: int) -> None:
     np.testing.assert_allclose(functions.derivatives(x, step / 1e-5), slopes, atol=2e-6)
     np.testing.assert_allclose(functions.derivatives(x, x), 0, atol=1e-10)
     np.testing.assert_allclose(functions.values(3 * x), functions.values(x), atol=1e-12)
-
-
-def test_elements_that_are_no_group_and_ranks_that_differ_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="the elements are not those of a group"):
-        FiniteAverage(permuted(4)[:5]).dimension(3)
-    average = FiniteAverage(permuted(4))
-    monkeypatch.setattr(FiniteAverage, "invariant_polynomials", lambda self, degree: 2 * degree)
-    with pytest.raises(ValueError, match="by characters, received an averaged kernel with pivots"):
-        AveragedSpace.build(average, 5)
-
-
-def test_degrees_that_rounding_spoils_are_out_of_reach() -> None:
-    """Powers of opposite signs: what one average cannot, a sum over elements can."""
-    assert not RotationAverage(np.eye(9)[None]).reaches(40)
-    assert not PermutationAverage((Block((0, 1, 2, 3)),)).reaches(100)
-    assert FiniteAverage(permuted(4)).reaches(100)
-    assert isinstance(PermutationAverage((Block((0, 1, 2, 3)),)).functions(20), SymmetricHarmonics)

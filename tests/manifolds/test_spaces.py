@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from daskspectral.manifolds import SO3, Interval, Manifold, Sphere
+from daskspectral.manifolds import Circle, FlatTorus, Interval, Manifold, Sphere
 from daskspectral.manifolds.eigenspace import dense
 from daskspectral.registry import decode, encode
 from tests.manifolds.common import CASES
@@ -25,6 +25,12 @@ def projectors(manifold: Manifold, x: Array) -> Array:
     """Onto the tangent spaces at points, (c, d, d), from the normals."""
     normals = manifold.normals(x)
     return np.asarray(np.eye(manifold.ambient) - np.einsum("acd,ace->cde", normals, normals))
+
+
+def test_names() -> None:
+    assert Circle() == Sphere(2) != Sphere(np.int64(3)) == Sphere(3)  # type: ignore[arg-type]
+    assert [repr(m) for m in (Circle(), Sphere(3), FlatTorus(2))] == ["Circle()", "Sphere(d=3)", "FlatTorus(m=2)"]
+    assert FlatTorus(1) not in (Circle(), FlatTorus(2))
 
 
 @cases
@@ -44,21 +50,6 @@ def test_frames_are_orthonormal_and_complete(name: str) -> None:
     assert single.dtype == np.float32
     assert single == pytest.approx(normals, abs=1e-5)
     assert manifold.normals(x[:0]).shape == (manifold.codimension, 0, manifold.ambient)
-
-
-@cases
-def test_flows_stay_on_the_manifold_along_its_tangents(name: str) -> None:
-    manifold, _, draw, _ = CASES[name]
-    if draw is None:
-        return
-    rng = np.random.default_rng(1)
-    x, field = manifold.sample(5, rng), draw(rng)
-    manifold.check(field.flow(0.8)(x), tolerance=1e-12)
-    velocity = x @ field.matrix.T + field.shift
-    np.testing.assert_allclose(np.einsum("acd,cd->ac", manifold.normals(x), velocity), 0, atol=1e-12)
-    np.testing.assert_allclose(field.flow(0.7)(field.flow(0.4)(x)), field.flow(1.1)(x), atol=1e-12)
-    space = manifold.eigenfunctions(2)
-    np.testing.assert_allclose(space.values(field.flow(2 * np.pi)(x)), space.values(x), atol=1e-11)
 
 
 @cases
@@ -82,11 +73,8 @@ def test_levels_ascend_with_their_multiplicities(name: str) -> None:
         np.testing.assert_array_equal(manifold.eigenvalues(count), expected[:count])
     for level, total in enumerate(np.cumsum(counts)[:4]):
         assert [manifold.levels_within(int(n)) for n in (total - 1, total)] == [level, level + 1]
-    x = manifold.sample(3, np.random.default_rng(0))
-    for level in range(min(levels, 5)):
         space = manifold.eigenfunctions(level)
         assert (space.size, space.eigenvalue) == (counts[level], manifold.eigenvalue(level))
-        assert space.values(x).shape == (3, counts[level])
 
 
 @cases
@@ -106,7 +94,7 @@ def test_squares_of_values_and_slopes_sum_to_the_multiplicity_and_the_eigenvalue
 def test_derivatives_by_differences(name: str) -> None:
     manifold, _, _, levels = CASES[name]
     rng = np.random.default_rng(0)
-    x = manifold.sample(6, rng) * (1 if isinstance(manifold, (Interval, SO3)) else 1.25)  # off it, too
+    x = manifold.sample(6, rng) * (1 if isinstance(manifold, Interval) else 1.25)  # off it, too
     v, step = rng.standard_normal(x.shape), 1e-5
     for level in range(min(levels, 5)):
         space = manifold.eigenfunctions(level)

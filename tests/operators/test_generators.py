@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.linalg
-from numpy.polynomial import hermite_e
 
 from daskspectral.basis import Basis, FourierBasis, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Polynomial
@@ -33,13 +31,6 @@ def levels(d: int, degree: int) -> Any:
     return -np.repeat(np.arange(degree + 1.0), [math.comb(k + d - 1, k) for k in range(degree + 1)])
 
 
-def normal(d: int, points: int) -> tuple[Any, Any]:
-    """Points and weights that integrate polynomials of low degree exactly against the normal law."""
-    nodes, weights = hermite_e.hermegauss(points)
-    x = np.array(list(itertools.product(nodes, repeat=d)))
-    return x, np.prod(list(itertools.product(weights, repeat=d)), axis=1) / math.sqrt(2 * math.pi) ** d
-
-
 @pytest.mark.parametrize(("d", "kernel"), [(1, False), (2, True)])
 def test_ornstein_uhlenbeck(d: int, kernel: bool) -> None:
     """The generator maps polynomials of a degree to themselves: exact at any points."""
@@ -52,19 +43,6 @@ def test_ornstein_uhlenbeck(d: int, kernel: bool) -> None:
     for operator, fields in ((Generator("b", diffusion=ROOT), {"b": -x}), (Generator("b", "s"), {"b": -x, "s": sigma})):
         values = spectrum(operator, basis, x=x, **fields)
         np.testing.assert_allclose(values, levels(d, degree), rtol=0, atol=1e-6 if kernel else 1e-9)
-
-
-def test_reversible_ornstein_uhlenbeck() -> None:
-    d = 2
-    x, weight = normal(d, 8)
-    basis, sigma = MonomialBasis(d, 4), np.broadcast_to(ROOT * np.eye(d), (len(x), d, d))
-    for operator, fields in [
-        (Generator(diffusion=ROOT, reversible=True), {}),
-        (Generator(diffusion="sigma", reversible=True), {"sigma": sigma}),
-    ]:
-        assert operator.descending
-        values = spectrum(operator, basis, x=x, weight=weight, **fields)
-        np.testing.assert_allclose(values, levels(d, 4), rtol=0, atol=1e-10)
 
 
 def test_a_torus_turned_by_its_drift() -> None:
