@@ -57,14 +57,14 @@ class Pencil:
         return values, full
 
 
-@pytest.mark.parametrize(("nulls", "iterations"), [(0, 12), (1, 12), (2, 12)])
-def test_functions_and_values_are_those_of_the_dense_pencil(nulls: int, iterations: int) -> None:
+@pytest.mark.parametrize("nulls", [0, 1, 2])
+def test_functions_and_values_are_those_of_the_dense_pencil(nulls: int) -> None:
     problem = Pencil(nulls)
     reported: list[tuple[int, float]] = []
     found = problem.iterate(report=lambda *step: reported.append(step))
     (values, span), (a, b) = problem.span(12), problem.pair
     assert found.converged
-    assert found.iterations <= iterations
+    assert found.iterations <= 5
     assert reported == list(enumerate(found.history))[1:]
     assert found.status.startswith("a span of 12 of 120 functions, residuals up to ")
     assert found.status.endswith(f"after {found.iterations} iterations")
@@ -155,7 +155,7 @@ def test_an_iteration_that_ends_early_says_so(monkeypatch: pytest.MonkeyPatch) -
     assert found.history[-1] < found.history[0]
     assert Pencil(coarse=119).iterate(tolerance=1e-9).iterations <= 1  # where the coarse block is everything
     monkeypatch.setattr(iterative, "START", 30)  # functions of the block
-    assert Pencil().iterate().iterations <= 16
+    assert Pencil().iterate().iterations <= 5
 
 
 def test_the_inverse_beyond_the_coarse_block_is_that_of_the_diagonals() -> None:
