@@ -12,7 +12,14 @@ from sklearn.datasets import load_wine
 
 from daskspectral.kernels import Gaussian
 from daskspectral.solve import diffusion
-from daskspectral.solve.diffusion import KernelMatrix, LandmarkSums, exact_map, landmark_features, landmark_map, with_sums
+from daskspectral.solve.diffusion import (
+    KernelMatrix,
+    LandmarkSums,
+    exact_map,
+    landmark_features,
+    landmark_map,
+    with_sums,
+)
 from tests.solve.common import Array, moons
 
 WINE = {  # the leading eigenvalues of A_bar for wine, standardised with ddof = 1, by independent code
@@ -139,5 +146,7 @@ def test_no_component_left() -> None:
     x, kernel = np.zeros((6, 2)), gaussian(1.0)
     values, functions = exact_map(kernel, x, kernel.values(x, x), 3)
     assert (values.shape, functions(x).shape) == ((0,), (6, 0))
+    far = np.array([[0.0, 1.0], [1.0, 0.0]])
+    exact_map(kernel, x[:2], np.eye(2) + 1.5e-8 * far, 1)
     with pytest.raises(ValueError, match="the kernel is the identity"):
-        exact_map(kernel, 1e3 * np.eye(2), np.eye(2), 1)
+        exact_map(kernel, x[:2], np.eye(2) + 0.7e-8 * far, 1)

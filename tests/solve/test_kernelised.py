@@ -205,14 +205,3 @@ def test_learned_kernel() -> None:
     step = np.array([1e-5, 0.0])
     difference = (kernel.values(new + step, x) - kernel.values(new - step, x)) / 2e-5
     np.testing.assert_allclose(kernel.partial(new, x, (1, 0)), difference, atol=1e-6)
-
-
-def test_parameters_of_the_learned_kernel() -> None:
-    one = np.ones((1, 1))
-    kernel = LearnedKernel(MATERN, np.zeros((1, 2)), one, one)
-    assert set(kernel.get_params()) == {"kernel", "points", "whitening", "factor", "kernel__nu", "kernel__scale"}
-    for wrong in ({"factor": np.ones((3, 1))}, {"whitening": np.ones(1)}, {"points": np.ones((2, 2))}):
-        with pytest.raises(ValueError, match=r"takes points \(n, d\), whitening \(n, q\) and a factor"):
-            kernel.set_params(**wrong)
-    with pytest.raises(ValueError, match="is made of a kernel"):
-        LearnedKernel(1.0, np.zeros((1, 2)), one, one)  # type: ignore[arg-type]

@@ -74,25 +74,6 @@ def test_the_minimum_is_that_of_a_general_solver(seed: int, classes: int, alpha:
     assert values[-1] <= other.fun + 1e-10
 
 
-def test_a_point_that_does_worse_is_not_kept() -> None:
-    means, evaluate = problem(2)
-    hessian = means.bound(1e-2)
-    descent = Descent(hessian, means.intercept, 1e-12)
-    for _ in range(4):
-        descent.receive(*evaluate(descent.point))
-    best, value = descent.best, descent.value
-    assert best is not None
-    loss, gradient = evaluate(descent.point)
-    descent.receive(loss + 10, gradient)
-    assert descent.best is best
-    assert descent.value == value
-    assert not descent.done
-    safe = best - hessian.solve(hessian.penalised(best, *evaluate(best))[1])
-    np.testing.assert_allclose(descent.point, safe)
-    descent.receive(loss + 10, gradient)  # a safe step that does worse: what is left is rounding
-    assert descent.done
-
-
 def test_intercept_bound_and_largest_penalty() -> None:
     means, evaluate = problem(4)
     assert probabilities(means.intercept.T @ np.eye(6)[:, :1])[:, 0] == pytest.approx(means.shares)

@@ -16,7 +16,7 @@ from daskspectral.solve.penalised import (
     orthonormal,
     ritz_size,
 )
-from tests.solve.common import Array, positive, sine, skew, spd, symmetric
+from tests.solve.common import Array, sine, skew, spd, symmetric
 
 CUT = 1e-10
 

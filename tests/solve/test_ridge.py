@@ -165,15 +165,6 @@ def test_directions_that_no_row_sees_count_for_nothing() -> None:
         np.testing.assert_allclose(penalty @ fit.coefficients, dual, rtol=1e-5, atol=1e-6)
 
 
-def test_landmarks_given_twice_change_nothing() -> None:
-    data = Data(1)
-    whole = data.observed()[0]
-    twice = Observed(np.tile(whole.form, (2, 2)), np.tile(whole.target, (2, 1)), whole.squares, whole.count)
-    fit, other = data.solved(0.1), solve_ridge([twice], np.tile(data.penalty, (2, 2)), alpha=0.1)
-    assert (fit.rank, other.rank) == (12, 12)
-    np.testing.assert_allclose(other.coefficients[:12] + other.coefficients[12:], fit.coefficients, rtol=1e-6)
-
-
 def test_what_cannot_be_solved_is_refused() -> None:
     with pytest.raises(ValueError, match="every basis function is zero on every point; widen the kernel's scale"):
         solve_ridge([Observed(np.zeros((3, 3)), np.zeros((3, 1)), np.ones(1), 5)], np.eye(3))

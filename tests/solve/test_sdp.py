@@ -289,18 +289,6 @@ def test_the_solution_is_optimal_from_any_start(name: str) -> None:
     assert found.point.shape[1] == len(found.eigenvalues)
 
 
-@pytest.mark.parametrize("low", [False, True])
-def test_the_power_method_finds_the_same_in_more_passes(low: bool) -> None:
-    one = low_case() if low else case(60, 0.3)
-    slow = Power().solve(one.problem, one.draw(6), tolerance=1e-7, max_passes=20_000)
-    fast = one.solved(1e-7)
-    assert fast.certificate.optimal
-    assert slow.certificate.optimal
-    assert slow.objective == pytest.approx(fast.objective, rel=1e-6)
-    assert fast.passes < slow.passes / 3
-    assert (np.diff(slow.objectives) >= -1e-12 * slow.objective).all()
-
-
 # -- certificates ------------------------------------------------------------------------------------------------------
 
 

@@ -72,8 +72,8 @@ def test_points_are_joined_where_the_tenth_eigenvalue_has_fallen() -> None:
 
     The bandwidth is the first of 64 an octave, from the root of the median square on, that is above the crossing.
     """
-    two = np.array([[0.0], [5.0]])
-    for x, mode in ((moons(150), 10), (moons(37), 3), (np.repeat(moons(15), 3, axis=0), 1), (1e3 * moons(20), 2), (two, 1)):
+    two, thrice = np.array([[0.0], [5.0]]), np.repeat(moons(15), 3, axis=0)
+    for x, mode in ((moons(150), 10), (moons(37), 3), (thrice, 1), (1e3 * moons(20), 2), (two, 1)):
         squares = ((x[:, None] - x) ** 2).sum(axis=2)
         first = np.sqrt(np.median(squares[squares > 0]))
 
