@@ -1,4 +1,4 @@
-"""Diffusion maps on blocks: against eigenvalues and eigenvectors of Markov matrices, densely, here and at new points."""
+"""Diffusion maps on blocks: against eigenvectors of dense Markov matrices, here and at new points."""
 
 from __future__ import annotations
 

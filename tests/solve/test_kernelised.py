@@ -103,7 +103,8 @@ def test_a_problem_and_what_is_said_of_an_answer() -> None:
     np.testing.assert_allclose([problem.u, problem.d], [u, d])
     cost = phi.T @ (k - np.outer(u, u)) @ phi
     lifted = phi @ np.linalg.inv(phi.T @ phi)
-    np.testing.assert_allclose(problem.cost, lifted.T @ (phi @ cost @ phi.T) @ lifted / 144 - 0.02 * np.eye(8), atol=1e-9)
+    inside = lifted.T @ (phi @ cost @ phi.T) @ lifted
+    np.testing.assert_allclose(problem.cost, inside / 144 - 0.02 * np.eye(8), atol=1e-9)
     np.testing.assert_allclose(problem.outer_cost, (k - np.outer(u, u)) / 144 - 0.02 * np.linalg.inv(k), atol=1e-8)
     b, y = spd(8, rng), rng.standard_normal(8)
     np.testing.assert_allclose(problem.slack(y), phi.T @ np.diag(y) @ phi - problem.cost, atol=1e-12)
