@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scipy.linalg
 
 from daskspectral.solve.diagonal import (
     _bounds,
@@ -16,10 +19,10 @@ from daskspectral.solve.diagonal import (
     leading,
     solve_diagonal,
 )
-from daskspectral.solve.folded import FoldSums
+from daskspectral.solve.folded import FoldSums, best_penalty
 from daskspectral.solve.invariant import InvariantProblem, LeastSquares, Projection, _spread
 from daskspectral.solve.ridge import Observed
-from tests.solve.common import Array
+from tests.solve.common import Array, skew
 
 LEVELS = np.repeat([1, 4, 9], [1, 3, 5])  # D of each of nine functions
 PENALTY = np.where(LEVELS > 1, LEVELS**1.5, 0.0)
@@ -51,15 +54,17 @@ class Rows:
             for i, whole in enumerate(self.sums(self.fold >= 0))
         ]
 
+    def solved(self, rest: Array, size: int, alpha: float) -> Array:
+        """Coefficients (size, 2) of the first functions from some rows."""
+        f, y = np.concatenate([f[rest, :size] for f in self.f]), np.concatenate([y[rest] for y in self.y])
+        form = f.T @ f / rest.sum() + alpha * np.diag(PENALTY[:size])
+        return np.asarray(np.linalg.solve(form, f.T @ y / rest.sum()))
+
     def error(self, size: int, alpha: float, judged: tuple[int, ...] = (0, 1, 2, 3)) -> float:
         total = 0.0
         for k in judged:
             rest = self.fold != k
-            f, y = (np.concatenate([part[rest] for part in parts]) for parts in (self.f, self.y))
-            a = np.linalg.solve(
-                f[:, :size].T @ f[:, :size] / rest.sum() + alpha * np.diag(PENALTY[:size]),
-                f[:, :size].T @ y / rest.sum(),
-            )
+            a = self.solved(rest, size, alpha)
             total += sum(np.sum((y[~rest] - f[~rest, :size] @ a) ** 2) for f, y in zip(self.f, self.y, strict=True))
         return float(total / np.isin(self.fold, judged).sum())
 
@@ -92,20 +97,30 @@ def test_scores_are_those_of_rows(kinds: int) -> None:
     assert judges(apart) == [0, 1]
     assert held_out(observed, apart, PENALTY, 0.1) == pytest.approx(rows.error(9, 0.1, (0, 1)), rel=1e-9)
     assert judges(None) == judges(np.array([1.0, 0.0])) == judges(np.array([0.5, 0.0])) == []
-    crowded = Observed(observed[0].form, observed[0].target, observed[0].squares, 9.0)
-    assert np.isinf(generalised([crowded], PENALTY, 0.0))  # nothing is left free
+    for free, known in ((0.0011, True), (0.0009, False)):  # nothing is left free
+        crowded = replace(observed[0], count=9 / (1 - free))
+        assert np.isfinite(generalised([crowded], PENALTY, 0.0)) == known
+    exact = replace(observed[0], target=observed[0].form[:, :1], squares=observed[0].form[0, :1], count=18.0)
+    assert generalised([exact], PENALTY, 0.0) == pytest.approx(1e-15 * exact.squares[0] * 4 * 1.5)  # rounding
 
 
-@pytest.mark.parametrize("noise", [0.1, 0.5, 3.0])
+@pytest.mark.parametrize("noise", [0.0, 0.5, 30.0])
 def test_the_penalty_of_least_error_on_folds(noise: float) -> None:
+    """Of those a decade apart the least, and between its neighbours where that is better, whatever the start."""
     rows = Rows(1, noise)
     observed = rows.observed()
-    least = min(rows.error(9, alpha) for alpha in ALPHAS)
-    for start in (None, 1e-6, 10.0):
-        found = best_on_folds(observed, SHARES, PENALTY, start)
-        assert rows.error(9, found) <= least * (1 + 1e-2)
     scale = np.trace(observed[0].form + observed[1].form) / 9
-    assert _bounds(observed, PENALTY) == pytest.approx((1e-15 * scale / 27, 1e2 * scale / 8), rel=1e-9)
+    lowest, highest = 1e-15 * scale / 27, 1e2 * scale / 8
+    assert _bounds(observed, PENALTY) == pytest.approx((lowest, highest), rel=1e-9)
+    alphas = np.geomspace(lowest, highest, 1 + int(np.ceil(np.log10(highest / lowest))))
+    errors = [held_out(observed, SHARES, PENALTY, alpha) for alpha in alphas]
+    at = len(alphas) - 1 - int(np.argmin(errors[::-1]))
+    part = slice(at - 1, at + 2)
+    least = best_penalty(alphas[part], np.array(errors[part])) if 0 < at < len(alphas) - 1 else alphas[at]
+    if held_out(observed, SHARES, PENALTY, least) >= errors[at]:
+        least = alphas[at]
+    for start in (None, 1e-6, 10.0):
+        assert best_on_folds(observed, SHARES, PENALTY, start) == pytest.approx(least, rel=1e-9)
     assert _bounds(observed, np.zeros(9)) == (1, 1)  # any is as good
     assert best_on_folds(observed, SHARES, np.zeros(9), None) == 1
 
@@ -152,14 +167,17 @@ def test_solutions_of_singular_sums_leave_out_what_is_rounding() -> None:
     form = form @ form.T
     found = solve_diagonal(form, target, penalty)
     np.testing.assert_allclose(found, np.linalg.solve(form + np.diag(penalty), target), rtol=1e-9)
-    skew = np.triu(form, 1) - np.tril(form, -1)
-    np.testing.assert_allclose(solve_diagonal(form + skew, target, penalty), found, rtol=1e-9)
+    np.testing.assert_allclose(solve_diagonal(form + skew(form), target, penalty), found, rtol=1e-9)
     units = np.array([1.0, 1e-3, 1e3])
     twice = np.outer(units, units) * np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1.0]])
     found = solve_diagonal(twice, twice @ np.array([[1.0], [0.0], [2.0]]), np.zeros(3))
     np.testing.assert_allclose(twice @ found, twice @ np.array([[1.0], [0.0], [2.0]]), rtol=1e-9)
     assert np.abs(found[:2] * units[:2, None] - 0.5).max() < 1e-6  # the least of all solutions, at unit diagonal
     assert not solve_diagonal(np.diag([1.0, 0.0]), np.ones((2, 1)), np.zeros(2))[1].any()
+    q = scipy.linalg.hadamard(4) / 2
+    for least, kept in ((3e-13, True), (1.4e-13, False)):  # of the largest, 2, beside a direction below 0
+        found = q.T @ solve_diagonal(q * [2, 2, least, -1e-14] @ q.T, q[:, 2:], np.zeros(4))
+        assert (abs(found[2, 0]) > 1) == kept
 
 
 def problem(rows: Rows, **options: object) -> InvariantProblem:
@@ -167,58 +185,44 @@ def problem(rows: Rows, **options: object) -> InvariantProblem:
     return InvariantProblem(tuple(rows.observed()), LEVELS, 1.5, **given)  # type: ignore[arg-type]
 
 
-def test_levels_and_penalty_of_least_error() -> None:
+@pytest.mark.parametrize("folds", [True, False])
+def test_levels_and_penalty_of_least_error(folds: bool) -> None:
     rows = Rows(4, 1.0)
-    assert problem(rows).penalty.tolist() == PENALTY.tolist()
-    assert problem(rows).ends == [1, 4, 9]
-    found = LeastSquares().solve(problem(rows))
+    one = problem(rows, shares=SHARES if folds else None)
+    assert one.penalty.tolist() == PENALTY.tolist()
+    found = LeastSquares().solve(one)
     assert found.curve is not None
     assert found.curve[:, 0].tolist() == [1, 4, 9]
     for size, (_, alpha, error) in zip((1, 4, 9), found.curve, strict=True):
-        assert error == pytest.approx(rows.error(size, alpha), rel=1e-9)
+        assert error == pytest.approx(rows.error(size, alpha) if folds else rows.score(alpha, size), rel=1e-9)
     best = found.curve[found.curve[:, 2].argmin()]
     assert (found.most, found.alpha) == (best[0], best[1])
     size = int(np.count_nonzero(found.most >= LEVELS))
-    form, target = (sum(getattr(kind, name) for kind in rows.observed()) for name in ("form", "target"))
-    a = np.linalg.solve(form[:size, :size] + found.alpha * np.diag(PENALTY[:size]), target[:size])
-    np.testing.assert_allclose(found.coefficients, a, rtol=1e-9)
     assert found.score == pytest.approx(rows.score(found.alpha, size), rel=1e-9)
-    # without a fold
-    rest = rows.fold != 2
-    f, y = (np.concatenate([part[rest] for part in parts]) for parts in (rows.f, rows.y))
-    a = np.linalg.solve(
-        f[:, :size].T @ f[:, :size] / 45 + found.alpha * np.diag(PENALTY[:size]), f[:, :size].T @ y / 45
-    )
-    np.testing.assert_allclose(LeastSquares().refit(problem(rows), found, 2, 0.25), a, rtol=1e-9)
+    for fold, a in ((9, found.coefficients), (2, LeastSquares().refit(one, found, 2, 0.25))):  # all rows, and without
+        np.testing.assert_allclose(a, rows.solved(rows.fold != fold, size, found.alpha), rtol=1e-9)
 
 
 def test_what_is_given_is_kept() -> None:
     rows = Rows(4, 1.0)
-    for most, size in ((3, 1), (4, 4), (8, 4), (9, 9)):
+    for most, size in ((3, 1), (4, 4), (8, 4), (9, 9), (0, 1)):
         found = LeastSquares().solve(problem(rows, most=most, alpha=0.3))
         assert (len(found.coefficients), found.alpha) == (size, 0.3)
-    plain = LeastSquares().solve(problem(rows, shares=None))
-    assert plain.curve is not None
-    for size, (_, alpha, score) in zip((1, 4, 9), plain.curve, strict=True):
-        assert score == pytest.approx(rows.score(alpha, size), rel=1e-9)
-    few = problem(rows)
-    few = InvariantProblem(
-        tuple(Observed(k.form, k.target, k.squares, 2.0, k.folds) for k in few.observed), LEVELS, 1.5, None, 0.1, 60
-    )
-    assert [c.size for c in LeastSquares().candidates(few, [1, 4])] == [1, 4]
-    assert LeastSquares().solve(few).curve[:, 0].tolist() == [1, 4]  # no more functions than observations
+    for count, sizes in ((2.0, [1, 4]), (1.9, [1]), (0.4, [1])):  # no more functions than observations, of two kinds
+        few = tuple(replace(kind, count=count) for kind in rows.observed())
+        found = LeastSquares().solve(InvariantProblem(few, LEVELS, 1.5, None, 0.1, 60))
+        assert found.curve is not None
+        assert found.curve[:, 0].tolist() == sizes
     slopes = InvariantProblem(tuple(rows.observed()[1:]), LEVELS, 1.5, None, 0.1, 60)
-    assert slopes.ends == [4, 9]  # they see no constant
+    assert (slopes.ends, problem(rows).ends) == ([4, 9], [1, 4, 9])  # they see no constant
     assert LeastSquares().default(60, 1.5) is None
 
 
 def test_of_many_levels_the_first_the_last_and_some_between_are_tried() -> None:
     assert list(_spread(3)) == [0, 1, 2]
-    many = list(_spread(1000))
-    assert many[:16] == list(range(16))
-    assert many[-1] == 999
-    assert 25 < len(many) <= 46
-    assert max(np.diff(np.log(many[15:]))) < 0.28
+    assert list(_spread(17)) == list(range(17))
+    tail = [16, 21, 27, 34, 44, 56, 71, 91, 116, 147, 187, 238, 302, 384, 488, 620, 787, 999]
+    assert list(_spread(1000)) == [*range(16), *tail]
 
 
 def test_projection_takes_means() -> None:
@@ -228,6 +232,7 @@ def test_projection_takes_means() -> None:
     found = Projection().solve(one)
     np.testing.assert_array_equal(found.coefficients, one.observed[0].target[:4])
     assert (found.most, Projection().default(32, 1.5), Projection().default(1000, 2.0)) == (5, 4, 10)
+    assert Projection().default(0, 1.0) == 1
     rest = rows.fold != 1
     np.testing.assert_allclose(
         Projection().refit(one, found, 1, 0.25), rows.f[0][rest, :4].T @ rows.y[0][rest] / 45, rtol=1e-9
