@@ -75,7 +75,7 @@ MORE: list[Operator] = [Cross(center=True), Regression(targets=2), AnisotropicDi
 OPERATORS = [*(operator for operator, _ in FACTS), *MORE, Schroedinger(), TangentPropagation()]
 
 
-@pytest.mark.parametrize(("operator", "expected"), FACTS, ids=str)
+@pytest.mark.parametrize(("operator", "expected"), FACTS, ids=[str(operator) for operator, _ in FACTS])
 def test_what_operators_say(operator: Operator, expected: tuple[Any, ...]) -> None:
     assert facts(operator) == expected
     assert list(operator.functionals) == (["first", "right_first"] if "right_gram" in operator.forms else ["first"])

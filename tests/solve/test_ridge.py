@@ -211,3 +211,5 @@ def test_the_best_penalty_lies_between_those_tried() -> None:
         assert best_penalty(alphas, tried) == alphas[i]
     assert best_penalty(alphas[:4], np.array([2.0, 1.0, 1.0, 2.0])) == pytest.approx(np.sqrt(alphas[1] * alphas[2]))
     assert best_penalty(alphas[:3], np.array([1.0, 0.0, 1.0])) == alphas[1]
+    nearly = np.array([1e-20, np.nextafter(1e-20, 0), 1e-20])  # whose logarithms are equal
+    assert best_penalty(alphas[:3], nearly) == alphas[1]
