@@ -57,14 +57,6 @@ def test_masked_entries_of_dask_blocks_are_invalid_rows(kind: str) -> None:
     assert skipped.skipped == (5 if kind == "meta of numpy" else 2)
 
 
-def test_masked_weights_of_dask_blocks_are_invalid_rows() -> None:
-    weight = np.ma.masked_array(np.ones(600), mask=np.arange(600) == 500)
-    lazy = da.from_array(weight, chunks=77, asarray=False)
-    with pytest.raises(dsp.InvalidRowError, match=r"row 500 .* sample weight"):
-        estimator().fit(X, sample_weight=lazy)
-    assert estimator().fit(X, sample_weight=lazy, on_invalid="skip").moments_.skipped == 1
-
-
 def test_masked_entries_of_dask_blocks_are_transformed_as_invalid_rows() -> None:
     fitted = estimator().fit(X)
     for x in (in_blocks(hidden()), xr.DataArray(in_blocks(hidden()), dims=("row", "column"))):
@@ -101,12 +93,7 @@ def third_block(change: Callable[[np.ndarray], Any]) -> da.Array:
 def test_dask_blocks_that_break_their_promise_are_named(kind: str, tmp_path: Path) -> None:
     change, message = BROKEN[kind]
     fitted = estimator().fit(X)
-    actions: list[Callable[[da.Array], Any]] = [
-        estimator().fit,
-        lambda x: fitted.transform(x, out=f"{tmp_path}/out.zarr"),
-        lambda x: as_reader(x, "X").read(250, 300),
-    ]
-    for act in actions:
+    for act in (estimator().fit, lambda x: fitted.transform(x, out=f"{tmp_path}/out.zarr")):
         with pytest.raises((ValueError, TypeError), match=rf"block \(2, 0\) of the dask array X \(rows 260.*{message}"):
             act(third_block(change))
 
@@ -129,7 +116,3 @@ def test_dask_dataframes_are_refused_and_not_computed() -> None:
     frame = dd.from_pandas(whole, npartitions=3).map_partitions(forbidden, meta=whole.iloc[:0])
     with pytest.raises(TypeError, match=r"X is a dask DataFrame.*X\.to_dask_array\(lengths=True\)"):
         estimator().fit(frame)
-    with pytest.raises(TypeError, match=r"sample_weight is a dask Series.*weight\.to_dask_array\(lengths=True\)"):
-        estimator().fit(X, sample_weight=frame["a"])
-    with pytest.raises(TypeError, match=r"X is a dask Bag.*dask array"):
-        as_reader(frame.to_bag(), "X")

@@ -60,7 +60,6 @@ def write_csv(path: Path, values: np.ndarray) -> None:
 WRITES: dict[str, Write] = {
     "x.npy": np.save,
     "fortran.npy": lambda path, values: np.save(path, np.asfortranarray(values)),
-    "x.npz": lambda path, values: np.savez(path, x=values),
     "packed.npz": lambda path, values: np.savez_compressed(path, x=values),
     "x.h5": write_hdf5,
     "x.nc": write_netcdf,
@@ -115,7 +114,7 @@ def test_types_and_dimensions(tmp_path: Path) -> None:
         result = run(written(tmp_path, "x.npy", values))
         assert result.dtype == expected
         np.testing.assert_array_equal(result, values)
-    np.testing.assert_array_equal(run(written(tmp_path, "x.npz", VALUES[:, 0])), VALUES[:, :1])
+    np.testing.assert_array_equal(run(written(tmp_path, "packed.npz", VALUES[:, 0])), VALUES[:, :1])
     source = written(tmp_path, "x.h5", VALUES[:20].reshape(5, 4, 3))
     with pytest.raises(ValueError, match=r"shape \(5, 4, 3\).*flatten=True.*d = 12"):
         run(source)
@@ -126,11 +125,9 @@ def test_types_and_dimensions(tmp_path: Path) -> None:
     ("values", "options", "error", "message"),
     [
         (np.ones((3, 2), complex), {}, TypeError, "real and imaginary"),
-        (np.zeros((2, 1), "datetime64[s]"), {}, TypeError, "real numbers"),
         (VALUES, {"dtype": "int32"}, TypeError, "dtype must be a floating type"),
         (np.array([[1.0], [1e300]]), {"dtype": "float32"}, InvalidRowError, "Row 1 .*as float32"),
         (np.full((4, 2), np.nan), {"on_invalid": "skip"}, ValueError, "no rows to convert.*4 invalid"),
-        (VALUES, {"on_invalid": "drop"}, ValueError, "on_invalid must be"),
         (VALUES, {"dataset": "a"}, ValueError, "leave dataset='a' out"),
     ],
 )
@@ -241,16 +238,12 @@ def test_a_file_that_its_library_cannot_read_is_an_error_that_names_it(tmp_path:
         run(source)
 
 
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [("(10000000000000000000000, 3)", "is cut short"), ("(-3, 3)", r"has shape \(-3, 3\): there are no rows")],
-)
-def test_a_header_that_promises_what_is_not_there(tmp_path: Path, shape: str, message: str) -> None:
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+def test_a_header_that_promises_what_is_not_there(tmp_path: Path) -> None:
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000000000000, 3), }\n"
     data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(72)
     (tmp_path / "x.npy").write_bytes(data)
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("x.npy", data)
     for name in ("x.npy", "x.npz"):
-        with pytest.raises((ValueError, OSError), match=rf"{name} {message}"):
+        with pytest.raises((ValueError, OSError), match=f"{name} is cut short"):
             run(tmp_path / name)

@@ -80,9 +80,9 @@ def test_columns_of_latitudes_are_weighted_by_the_root_of_their_cosine() -> None
 
 
 def test_rows_of_latitudes_have_their_cosine_as_a_weight() -> None:
-    x = field().chunk({"time": 2, "lon": 2})
-    laid = laid_out(x, sample_dims=("time", "lat", "lon"), latitude="lat", weigh=True)
-    wanted = np.broadcast_to(np.cos(np.deg2rad(LAT))[None, :, None], x.shape).ravel()
+    chunked = field().chunk({"time": 2, "lon": 2})
+    laid = laid_out(chunked, sample_dims=("time", "lat", "lon"), latitude="lat", weigh=True)
+    wanted = np.tile(np.repeat(np.cos(np.deg2rad(LAT)), 4), TIMES)
     np.testing.assert_allclose(np.asarray(laid.weights), wanted, rtol=1e-14)
 
 
@@ -140,12 +140,9 @@ def test_groups_and_files(tmp_path: Path) -> None:
             assert set(laid.rows.coords) == {"time", "month"}
     for name, part in (("a", x[:3]), ("b", x[3:]), ("c", x[3:, :2])):
         part.to_netcdf(tmp_path / f"{name}.nc")
-    for files in (tmp_path / "[ab].nc", [tmp_path / "a.nc", tmp_path / "b.nc"]):
-        np.testing.assert_array_equal(rows(laid_out(files)), wanted)
+    np.testing.assert_array_equal(rows(laid_out(tmp_path / "[ab].nc")), wanted)
     with pytest.raises(ValueError, match=r"X is 2 NetCDF files that do not go together .*open_mfdataset"):
         lay_out([tmp_path / "a.nc", tmp_path / "c.nc"])
-    with pytest.raises(FileNotFoundError, match="matches no file"):
-        lay_out(tmp_path / "z*.nc")
     (tmp_path / "b.nc").write_bytes((tmp_path / "b.nc").read_bytes()[:900])
     with pytest.raises(OSError, match=r"b\.nc cannot be read as NetCDF: the file is damaged or cut short"):
         lay_out(tmp_path / "[ab].nc")
@@ -180,9 +177,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
         r"variables of X do not align: 'height' has .*X.drop_vars\('height'\)",
     ),
     "time stamps as columns": (field().transpose("lat", "lon", "time"), {}, r"Give sample_dims=\('time',\)"),
-    "text": (xr.Dataset({"name": ("time", ["a", "b"])}), {}, "columns are real numbers: leave it out"),
     "other units": (field().assign_coords(lat=LAT * 100), {"latitude": "lat"}, "must be degrees from -90 to 90; it is"),
-    "no variables": (xr.Dataset(coords={"time": np.arange(3)}), {}, "a Dataset without variables"),
     "no number": (field(np.full_like(VALUES, np.nan)), {"drop_empty": True}, "in any row: all 12 are NaN"),
 }
 
@@ -200,7 +195,6 @@ def test_columns_of_a_model_are_found_again_or_missed() -> None:
     np.testing.assert_array_equal(rows(turned), VALUES.reshape(TIMES, -1))
     for x, message in (
         (field().assign_coords(lat=LAT + 1), "X has other columns than the fit: along 'lat' they are .*X.reindex or"),
-        (field()[:, :2], r"X has \{'lat': 2, 'lon': 4\} columns, and the model was fitted on"),
         (field()[0], r"but those of the columns: a single row is X.expand_dims\('time'\)"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -31,9 +31,10 @@ def written(path: Path, **layout: Any) -> zarr.Array[Any]:
     return zarr.create_array(path, data=X, **({"chunks": (1000, 4), "fill_value": 0} | layout))
 
 
-def fitted(x: Any, **options: Any) -> dsp.SpectralDecomposition:
+def fitted(x: Any, landmarks: Any = X[:10], **options: Any) -> dsp.SpectralDecomposition:
     kernel = dsp.kernels.Gaussian(2.0)
-    return dsp.SpectralDecomposition(kernel=kernel, landmarks=X[:10], n_components=3, folds=None).fit(x, **options)
+    model = dsp.SpectralDecomposition(kernel=kernel, landmarks=landmarks, n_components=3, folds=None)
+    return model.fit(x, **options)
 
 
 def last_chunk(path: Path) -> Path:
@@ -78,7 +79,6 @@ def test_a_store_that_goes_away_during_the_run_is_an_error(tmp_path: Path, monke
     ("layout", "message"),
     [
         ({"zarr_format": 2, "compressors": numcodecs.LZMA()}, "cannot be decoded in chunk 3 along the rows"),
-        ({"zarr_format": 2, "compressors": numcodecs.Blosc()}, r"has \d+ bytes, and its Blosc header promises \d+"),
         ({"compressors": zarr.codecs.BloscCodec()}, r"its Blosc header promises \d+: the file was cut"),
     ],
 )
@@ -92,63 +92,28 @@ def test_a_file_that_was_cut_short_names_the_chunk(tmp_path: Path, layout: dict[
 
 # whoever reads: for landmarks, bandwidths, pilots, first looks, folds and in the passes
 
-FIELDS = {
-    "x": RNG.uniform(-1, 1, (90, 2)),
-    "y": RNG.uniform(-1, 1, 90),
-    "gradients": RNG.uniform(-1, 1, (90, 2)),
-    "weight": RNG.uniform(1, 2, 90),
-}
-FILLED = np.where(np.arange(90)[:, None] < 30, 0.25, FIELDS["x"])
-LANDMARKS = RNG.uniform(-1, 1, (8, 2))
-SPECTRAL = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), landmarks=LANDMARKS, n_components=2)
-HERMITE = dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), landmarks=LANDMARKS, random_state=0)
-INVARIANT = dsp.InvariantRegressor(n_eigenfunctions=9)
-
-
-def targets(data: dict[str, Any]) -> tuple[Any, ...]:
-    return data["x"], data["y"], data["gradients"]
-
-
-def lacking(path: Path, field: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The paths of the fields, of which one lacks its first chunk, and the arrays that they are then read as."""
-    arrays = {name: values.copy() for name, values in FIELDS.items()}
-    for name, values in arrays.items():
-        zarr.create_array(path / name, data=values, chunks=(30, *values.shape[1:]), fill_value=0.25)
-    arrays[field][:30] = 0.25
-    min((path / field / "c").rglob("0*")).rename(path / "away")
-    return {name: f"{path}/{name}" for name in arrays}, arrays
-
-
-Call = Callable[..., Any]
-CALLS: dict[str, tuple[str, Call]] = {
-    "fit": ("weight", lambda d, **o: clone(SPECTRAL).fit(d["x"], sample_weight=d["weight"], **o).eigenvalues_),
-    "fit, all chosen": ("x", lambda d, **o: dsp.HermiteRegressor(random_state=0).fit(d["x"], d["y"], **o).coef_),
-    "views": (
-        "gradients",
-        lambda d, **o: (
-            clone(SPECTRAL)
-            .set_params(operator=dsp.operators.Cross(), landmarks="uniform", n_landmarks=8, random_state=0)
-            .fit((d["x"], d["gradients"]), **o)
-            .singular_values_
-        ),
-    ),
-    "transform": ("x", lambda d, **o: np.asarray(clone(SPECTRAL).fit(FIELDS["x"]).transform(d["x"], **o))),
-    "score": ("x", lambda d, **o: clone(SPECTRAL).fit(FIELDS["x"]).score(d["x"], **o)),
-    "update": ("x", lambda d, **o: clone(SPECTRAL).fit(FILLED[:40]).update(d["x"], **o).eigenvalues_),
-    "a regression": ("gradients", lambda d, **o: clone(HERMITE).fit(*targets(d), **o).predict(LANDMARKS)),
-    "an invariant one": ("y", lambda d, **o: clone(INVARIANT).fit(*targets(d), **o).predict(LANDMARKS)),
-    "an embedding": ("x", lambda d, **o: dsp.KernelEmbedding(random_state=0).fit(d["x"], **o).spectrum_),
+ROWS, Y = RNG.uniform(-1, 1, (90, 2)), RNG.uniform(-1, 1, 90)
+FILLED = np.where(np.arange(90)[:, None] < 30, 0.25, ROWS)
+HERMITE = dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), landmarks=ROWS[40:48], random_state=0)
+CALLS: dict[str, Callable[..., Any]] = {
+    "all chosen": lambda x, **o: dsp.HermiteRegressor(random_state=0).fit(x, Y, **o).coef_,
+    "gradients": lambda x, **o: clone(HERMITE).fit(ROWS, Y, x, **o).coef_,
+    "score": lambda x, **o: fitted(X[:, :2], landmarks=ROWS[:8]).score(x, **o),
+    "update": lambda x, **o: fitted(FILLED[:40], landmarks=ROWS[:8]).update(x, **o).eigenvalues_,
+    "an embedding": lambda x, **o: dsp.KernelEmbedding(random_state=0).fit(x, **o).spectrum_,
 }
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("call", CALLS)
 def test_missing_chunks_that_are_meant_read_as_fill_values(tmp_path: Path, call: str) -> None:
-    field, act = CALLS[call]
-    paths, filled = lacking(tmp_path, field)
+    path = tmp_path / "x.zarr"
+    zarr.create_array(path, data=ROWS, chunks=(30, 2), fill_value=0.25)
+    (path / "c" / "0" / "0").unlink()
     with pytest.raises(OSError, match="is missing"):
-        act(paths)
-    np.testing.assert_allclose(act(paths, allow_missing=True), act(filled), rtol=1e-6, atol=1e-9)
+        CALLS[call](str(path))
+    found = CALLS[call](str(path), allow_missing=True)
+    np.testing.assert_allclose(found, CALLS[call](FILLED), rtol=1e-6, atol=1e-9)
 
 
 # labelled groups

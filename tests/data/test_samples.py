@@ -112,7 +112,6 @@ def test_chunk_i_is_drawn_from_seed_and_i(tmp_path: Path) -> None:
         ({"name": "moon"}, "no sample 'moon'.*two-moons, sphere, circle"),
         ({"name": "torus", "dimension": 3}, "a multiple of 2 and at least 2, not 3"),
         ({"noise": math.nan}, "noise is a standard deviation"),
-        ({"dtype": "int32"}, "dtype must be a floating type"),
     ],
 )
 def test_wrong_values_are_refused(tmp_path: Path, options: dict[str, object], message: str) -> None:
