@@ -348,9 +348,7 @@ def test_a_gradient_pairs_with_vectors_of_the_same_dimension() -> None:
     ("make", "message"),
     [
         (lambda: LandmarkBasis(Gaussian(), np.array([[0.0], [np.inf]])), "finite; row 1 holds NaN or infinity"),
-        (lambda: LandmarkBasis("gaussian", np.ones((2, 2))), r"takes a kernel of .*\(1.0\); got 'gaussian'"),
         (lambda: Concatenated((ConstantBasis(2), ConstantBasis(3))), "the columns of X; they have 2 and 3"),
-        (lambda: Concatenated((Gaussian(1.0),)), r"LandmarkBasis\(kernel, landmarks\); got \(Gaussian"),
         (lambda: decode({"$class": "basis.Wavelets", "state": {}}, dsp.basis.Basis), r"asks for basis\.Wavelets"),
     ],
 )
