@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +16,8 @@ from tests.basis.test_contraction import BATCH, CASES
 
 def test_a_partial_of_the_wrong_length() -> None:
     flat = form(lambda f, g, x: inner(f, partial(g, 1, 0)))
-    for name in ("fourier", "monomials"):
-        with pytest.raises(ValueError, match=r"a derivative in 3 variables takes 3 orders"):
-            Measure(CASES[name][0], CASES[name][0], {"form": flat})([BATCH])
+    with pytest.raises(ValueError, match=r"a derivative in 3 variables takes 3 orders"):
+        Measure(CASES["fourier"][0], CASES["fourier"][0], {"form": flat})([BATCH])
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 4e-10), ("float32", 2e-7)])
@@ -67,25 +65,16 @@ def test_draws_are_reproducible() -> None:
     other = FourierBasis.draw(Gaussian(2.0), 2, 6, 5)
     assert np.array_equal(first.frequencies, again.frequencies)
     assert not np.isclose(first.frequencies, other.frequencies).any()
-    assert first.frequencies.shape == (3, 2)
     assert (first.size, first.dimension, first.variance, first.order) == (6, 2, 1.0, math.inf)
     assert FourierBasis.draw(2.5 * Gaussian(1.0), 2, 6, 4).variance == 2.5
-    assert not first.local.any()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (("gaussian", 2, 10), TypeError, "kernel must be one of daskspectral.kernels, .* it is 'gaussian'"),
-        ((Gaussian("median"), 2, 4), ValueError, "the scale is still 'median'"),
-        ((Gaussian(), 2, 7), ValueError, "p is even, a cosine and a sine for each frequency; it is 7"),
-    ],
-)
-def test_draws_refused(arguments: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        FourierBasis.draw(*arguments)
-
-
-def test_frequencies_refused() -> None:
+def test_refused() -> None:
+    with pytest.raises(TypeError, match=r"kernel must be one of daskspectral.kernels, .* it is 'gaussian'"):
+        FourierBasis.draw("gaussian", 2, 10, 0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the scale is still 'median'"):
+        FourierBasis.draw(Gaussian("median"), 2, 4, 0)
+    with pytest.raises(ValueError, match="p is even, a cosine and a sine for each frequency; it is 7"):
+        FourierBasis.draw(Gaussian(), 2, 7, 0)
     with pytest.raises(ValueError, match=r"frequencies are finite numbers \(m, d\), one in each row"):
         FourierBasis(np.array([[np.nan, 1.0]]))

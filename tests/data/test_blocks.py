@@ -57,6 +57,14 @@ def test_masked_entries_of_dask_blocks_are_invalid_rows(kind: str) -> None:
     assert skipped.skipped == (5 if kind == "meta of numpy" else 2)
 
 
+def test_masked_weights_of_dask_blocks_are_invalid_rows() -> None:
+    weight = np.ma.masked_array(np.ones(600), mask=np.arange(600) == 500)
+    lazy = da.from_array(weight, chunks=77, asarray=False)
+    with pytest.raises(dsp.InvalidRowError, match=r"row 500 .* sample weight"):
+        estimator().fit(X, sample_weight=lazy)
+    assert estimator().fit(X, sample_weight=lazy, on_invalid="skip").moments_.skipped == 1
+
+
 def test_masked_entries_of_dask_blocks_are_transformed_as_invalid_rows() -> None:
     fitted = estimator().fit(X)
     for x in (in_blocks(hidden()), xr.DataArray(in_blocks(hidden()), dims=("row", "column"))):

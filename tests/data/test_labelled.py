@@ -16,7 +16,6 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import daskspectral as dsp
 from daskspectral.data.containers import DaskReader
 from daskspectral.data.labelled import Laid, lay_out, lay_out_field
 from daskspectral.data.layout import Layout
@@ -227,25 +226,21 @@ def test_a_layout_is_saved_and_spreads_what_it_stacked(data: st.DataObject) -> N
 # columns and rows without an index, with their places in coordinates
 
 
-def spectral(dim: str) -> dsp.SpectralDecomposition:
-    options: dict[str, Any] = {"n_landmarks": 5, "n_components": 3, "random_state": 0, "folds": None}
-    return dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(3.0), sample_dims=dim, **options)
-
-
 def test_columns_are_those_of_the_fit_to_rounding_and_where_they_are_missing() -> None:
     places = np.append(np.linspace(-60.1, 60.7, 11), np.nan)
     x = field().stack(z=("lat", "lon")).reset_index("z").assign_coords(lat=("z", places))
-    model = spectral("time").fit(x)
+    laid = laid_out(x)
     rounded = x.assign_coords(lat=("z", places.astype(np.float32)))
-    np.testing.assert_array_equal(model.transform(rounded), model.transform(x))
+    np.testing.assert_array_equal(rows(laid_out(rounded, layout=laid.layout)), rows(laid))
     for other in (x.isel(z=[0, 4, 2, 3, 1, *range(5, 12)]), x.assign_coords(lat=("z", np.append(places[:-1], 0)))):
         with pytest.raises(ValueError, match="X has other columns than the fit: along 'lat' they are"):
-            model.transform(other)
+            lay_out(other, layout=laid.layout)
 
 
 def test_weights_of_rows_in_another_order_are_refused() -> None:
     x = field().stack(z=("time", "lon")).transpose("z", "lat").reset_index("z")
-    weight = xr.DataArray(np.arange(1.0, 29.0), dims="z", coords={"time": x.time, "lon": x.lon})
-    assert spectral("z").fit(x, sample_weight=weight).moments_.weight == pytest.approx(float(weight.sum()))
-    with pytest.raises(ValueError, match=r"sample_weight and X do not align: their rows have no index, and 'time' is"):
-        spectral("z").fit(x, sample_weight=weight[::-1])
+    weight = xr.DataArray(np.arange(28.0), dims="z", coords={"time": x.time, "lon": x.lon})
+    laid = laid_out(x, sample_dims="z")
+    np.testing.assert_array_equal(lay_out_field(weight, laid.rows, "weight")[0], np.arange(28.0))
+    with pytest.raises(ValueError, match=r"weight and X do not align: their rows have no index, and 'time' is"):
+        lay_out_field(weight[::-1], laid.rows, "weight")

@@ -111,9 +111,7 @@ def unknown_blocks(path: Path) -> da.Array:
 
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "one dimension": (lambda path: X[:, 0], r"shape \(1000,\)\. Reshape your data: a single column is X\."),
-    "no columns": (lambda path: X[:, :0], r"X is empty: 0 feature\(s\) \(shape=\(1000, 0\)\)"),
     "object": (lambda path: X.astype(str).astype(object), "X holds text, such as .*, and real numbers are"),
-    "complex": (lambda path: X + 0j, "X has dtype complex128; split real and imaginary parts"),
     "ragged": (lambda path: [[1, 2], [3]], "X cannot be made an array: .*inhomogeneous"),
     "list of arrays": (lambda path: [X, X[:9]], "X is a list of 2 arrays, .*call this for each of them"),
     "unknown blocks": (unknown_blocks, r"blocks of unknown size; call X\.compute_chunk_sizes\(\) first"),
@@ -169,10 +167,9 @@ def test_a_store_that_is_another_one_when_it_is_read(tmp_path: Path) -> None:
         pickle.loads(reader).read(0, 10)
 
 
-@pytest.mark.parametrize("shards", [None, (600, 3)])
-def test_damaged_chunk_is_named(tmp_path: Path, shards: Any) -> None:
-    write(tmp_path / "x.zarr", shards=shards, compressors=[zarr.codecs.Crc32cCodec()])
-    file = tmp_path / "x.zarr" / "c" / ("1" if shards else "2") / "0"
+def test_damaged_chunk_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "x.zarr", shards=(600, 3), compressors=[zarr.codecs.Crc32cCodec()])
+    file = tmp_path / "x.zarr" / "c" / "1" / "0"
     content = bytearray(file.read_bytes())
     content[40] ^= 1
     file.write_bytes(content)

@@ -85,5 +85,3 @@ def test_what_is_no_table_of_numbers() -> None:
         as_reader(pl.LazyFrame({"a": [1.0]}), "X")
     with pytest.raises(TypeError, match=r"X is a sparse csr_array, and rows of numbers are wanted; give X.toarray"):
         as_reader(scipy.sparse.csr_array(np.eye(3)), "X")
-    with pytest.raises(ValueError, match="Complex data not supported: column 'z' of X has dtype complex128"):
-        matrix(pd.DataFrame({"z": [1j, 2j]}), "X")
