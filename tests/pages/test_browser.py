@@ -6,8 +6,8 @@ import pytest
 
 from tests.browser import DESK, PHONE
 
-PAGE = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>page</title></head><body><p class='wide'
-style='width: 500px'>words</p><img src='missing.png'><script>undefined.name</script></body></html>"""
+PAGE = """<!DOCTYPE html><html><head><meta name="viewport" content="width=device-width"><title>page</title></head>
+<body><p class='wide' style='width: 500px'>words</p><img src='missing.png'><script>undefined.name</script></body>"""
 
 
 def test_what_is_wrong_with_a_page_is_named(browser, tmp_path):
