@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, FourierBasis, LandmarkBasis, MonomialBasis
-from daskspectral.errors import SmoothnessError
 from daskspectral.forms import dirichlet, functional, grad, gram, inner, tangential_dirichlet
 from daskspectral.kernels import Exponential, FunctionKernel, Gaussian, Kernel, Linear, Matern, Periodic, Polynomial
 from daskspectral.manifolds import FlatTorus, Implicit, Manifold, Sphere
@@ -142,11 +141,9 @@ def test_every_form_of_every_basis(name: str) -> None:
 
 
 PAIRS = [
-    ("gaussian", "exponential"),
     ("gaussian", "mixture"),
     ("mixed product", "own beside kernels"),
-    ("dot sum", "the same twice"),
-    ("fourier", "mixture"),
+    ("fourier", "the same twice"),
 ]
 
 
@@ -328,32 +325,16 @@ def test_sums_add_under_any_split_and_block_size(data: Any, name: str, seed: int
 # what is refused
 
 
-def test_derivatives_that_the_kernel_does_not_have() -> None:
-    for k in (Exponential(), Linear() + FunctionKernel(tilted)):
-        basis = Concatenated((ConstantBasis(3), LandmarkBasis(k, Y)))
-        with pytest.raises(SmoothnessError, match="laplacian takes derivatives of order 2, and the constant with"):
-            basis.check_order(2, "laplacian")
-        with pytest.raises(SmoothnessError):
-            Measure(basis, basis, forms(2))([BATCH])
-    LandmarkBasis(Matern(1.5), Y).check_order(3, "a form")
-
-
 def test_a_gradient_pairs_with_vectors_of_the_same_dimension() -> None:
     b = functional(lambda f, x: inner(grad(f), x.targets))
     with pytest.raises(ValueError, match=r"a field of vectors of shape \(n, 3\); the field has rows of shape"):
         Measure(LANDMARKS["gaussian"], LANDMARKS["gaussian"], {"gram": gram}, {"b": b})([BATCH])
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: LandmarkBasis(Gaussian(), np.array([[0.0], [np.inf]])), "finite; row 1 holds NaN or infinity"),
-        (lambda: LandmarkBasis("gaussian", np.ones((2, 2))), r"takes a kernel of .*\(1.0\); got 'gaussian'"),
-        (lambda: Concatenated((ConstantBasis(2), ConstantBasis(3))), "the columns of X; they have 2 and 3"),
-        (lambda: Concatenated((Gaussian(1.0),)), r"LandmarkBasis\(kernel, landmarks\); got \(Gaussian"),
-        (lambda: decode({"$class": "basis.Wavelets", "state": {}}, dsp.basis.Basis), r"asks for basis\.Wavelets"),
-    ],
-)
-def test_bases_refused(make: Callable[[], Any], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        make()
+def test_bases_refused() -> None:
+    with pytest.raises(ValueError, match="finite; row 1 holds NaN or infinity"):
+        LandmarkBasis(Gaussian(), np.array([[0.0], [np.inf]]))
+    with pytest.raises(ValueError, match="the columns of X; they have 2 and 3"):
+        Concatenated((ConstantBasis(2), ConstantBasis(3)))
+    with pytest.raises((TypeError, ValueError), match=r"asks for basis\.Wavelets"):
+        decode({"$class": "basis.Wavelets", "state": {}}, dsp.basis.Basis)

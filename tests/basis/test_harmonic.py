@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,9 @@ from daskspectral.basis.base import VALUE
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import dirichlet, functional, gram, inner, tangential_dirichlet
 from daskspectral.groups import (
-    Automorphisms,
     FullOrthogonal,
     Generated,
     Isometry,
-    MatrixRepresentation,
     Orthogonal,
     Permutations,
     Product,
@@ -42,7 +39,6 @@ from tests.common import copied
 
 S2 = Sphere(3)
 CUBE = Generated([Permutations(3), SignFlips(3)])
-CUBIC = [np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]]), np.eye(3)[[1, 2, 0]]]
 CONTRASTS = np.array([[1, -1, 0, 0], [1, 1, -2, 0], [1, 1, 1, -3.0]]) / np.sqrt([[2.0], [6.0], [12.0]])
 FOUR_ATOMS = Generated(
     [
@@ -59,16 +55,12 @@ def invariant(manifold: Manifold, group: Any, count: int) -> InvariantBasis:
 BUILT = {
     "circle, rotations": invariant(Circle(), Rotations(12), 101),
     "sphere, cube": invariant(S2, CUBE, 400),
-    "sphere, irrational turn": invariant(
-        S2, Orthogonal([[[np.cos(1), -np.sin(1), 0], [np.sin(1), np.cos(1), 0], [0, 0, 1]]]), 100
-    ),
     "torus, rotations": invariant(FlatTorus(2), Rotations(3, 4, plane=(2, 3)), 200),
     "box, everything": invariant(
         PeriodicBox([-1] * 4, [1] * 4),
         Generated([SignFlips(4), Permutations(4), Translations([[2 / 3] * 4])]),
         800,
     ),
-    "rotations, conjugation": invariant(SO3(), Orthogonal([np.kron(a, a) for a in CUBIC]), 165),
     "product, tied": invariant(
         ProductManifold(S2, PeriodicBox([0], [1])),
         Generated([Isometry(np.diag([-1.0, 1, 1, 1]), [0, 0, 0, 0.5])]),
@@ -210,9 +202,6 @@ def test_products_are_those_of_the_factors(unbuilt: None) -> None:
 EQUIVARIANT = {
     "sphere": EquivariantBasis(HarmonicBasis(S2, 36), Permutations(3), VectorRepresentation()),
     "no functions at some levels": EquivariantBasis(HarmonicBasis(S2, 49), CUBE, Representation.of("pseudovector")),
-    "torus": EquivariantBasis(
-        HarmonicBasis(PeriodicBox([0, 0], [1, 1]), 40), Automorphisms([[[0, -1], [1, 0]]]), VectorRepresentation()
-    ),
 }
 
 
@@ -258,20 +247,13 @@ def test_copies_have_the_same_values(name: str) -> None:
     assert copied(HarmonicBasis(S2, 4, tolerance=1e-3)).tolerance == 1e-3
 
 
-SMALL = HarmonicBasis(S2, 9)
-POINT, ONE = np.array([[0.0, 0.0, 1.0]]), MatrixRepresentation(np.eye(3)[None])
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: HarmonicBasis(S2, 0), ValueError, "whole number of 1 or more; it is 0"),
-        (lambda: HarmonicBasis(Implicit(lambda x: x, 3), 4), ValueError, "not known in closed form"),
-        (lambda: InvariantBasis(SMALL, Permutations(4)), ValueError, r"3 coordinates, and Permutations\(d=4\) acts"),
-        (lambda: InvariantBasis(SMALL, CUBE).check_order(2, "it"), SmoothnessError, "first derivatives at most"),
-        (lambda: SMALL.values(POINT * [[1], [1.1]]), ValueError, r"points on Sphere\(d=3\) to .* received row 1"),
-        (lambda: EQUIVARIANT["sphere"].check_order(1, "the Laplacian"), SmoothnessError, "equivariant under"),
-        (lambda: EquivariantBasis(SMALL, Permutations(3), ONE), ValueError, "a matrix for each of the 2 generators"),
-    ],
-)
-def test_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        call()
+def test_refused() -> None:
+    small = HarmonicBasis(S2, 9)
+    with pytest.raises(ValueError, match="not known in closed form"):
+        HarmonicBasis(Implicit(lambda x: x, 3), 4)
+    with pytest.raises(ValueError, match=r"3 coordinates, and Permutations\(d=4\) acts"):
+        InvariantBasis(small, Permutations(4))
+    with pytest.raises(ValueError, match=r"points on Sphere\(d=3\) to .* received row 1"):
+        small.values(np.array([[0, 0, 1.0], [0, 0, 1.1]]))
+    with pytest.raises(SmoothnessError, match="equivariant under"):
+        EQUIVARIANT["sphere"].check_order(1, "the Laplacian")

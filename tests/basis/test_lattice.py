@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from daskspectral.basis import Arena, Block, FourierLattice
 from daskspectral.basis.prior import SpanBasis, WeighedLattice, prior_weights
 from daskspectral.forms import Atom, Field
-from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Polynomial, Radial
+from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Radial
 from tests.common import copied, named
 
 LATTICES = [
@@ -108,30 +108,17 @@ def test_frequencies_that_are_left_open_suit_the_rows(d: int, rows: int, m: int)
     assert FourierLattice(7).laid(d, None, None, rows).orders == (7,) * d
 
 
-def test_what_is_given_stays() -> None:
+def test_what_is_given_stays_and_what_cannot_work_is_refused() -> None:
     closed = FourierLattice(3, periods=[2.0, None])
     assert closed.laid(2, [None, (0, 1)], None).periods == closed.laid(2, None, (2.0, None)).periods == (2.0, None)
     with pytest.raises(ValueError, match=r"has the periods \(2.0, None\), and \(1.0, None\) are asked for"):
         closed.laid(2, None, (1.0, None))
-    with pytest.raises(ValueError, match="not known before it is fitted"):
-        _ = FourierLattice(3).size
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"m": (2, -1)}, "m is a whole number of 1 or more"),
-        ({"m": (1,) * 5}, "1 to 4 variables, and 5 are asked for.*Choose columns, or take a kernel at landmarks"),
-        ({"box": [(0, 1), (2, 1)]}, r"lower < upper for each column; one side is \(2, 1\)"),
-        ({"periods": [None, np.nan]}, "periods are positive numbers, or None; one is nan"),
-        ({"margin": np.nan}, "margin is a positive share"),
-        ({"method": "fft"}, "method must be 'matmul' or 'nufft'; it is 'fft'"),
-        ({"eps": 1e-16}, "eps, the precision"),
-    ],
-)
-def test_parameters_that_cannot_work(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FourierLattice(**options)
+    with pytest.raises(ValueError, match=r"1 to 4 variables, and 5 are asked for.*Choose columns, or take a kernel at"):
+        FourierLattice((1,) * 5)
+    with pytest.raises(ValueError, match=r"lower < upper for each column; one side is \(2, 1\)"):
+        FourierLattice(box=[(0, 1), (2, 1)])
+    with pytest.raises(ValueError, match="method must be 'matmul' or 'nufft'; it is 'fft'"):
+        FourierLattice(method="fft")  # type: ignore[arg-type]
 
 
 # priors: sum_k S_k^2 phi_k(x) phi_k(y) is the kernel over its value at 0, on a period that it does not feel
@@ -149,7 +136,6 @@ OWN = Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)])
         (Matern(2.5, 1.5), PLANE, 1e-4),
         (Matern(3.5, 1.3), SPACE, 2e-2),
         (Exponential(1.0), LINE, 2e-2),
-        (0.3 * Gaussian(1.0) + Matern(2.5, 1.0), LINE, 1e-7),
         (Gaussian(1.0) * Matern(2.5, 2.0) + Gaussian(1.0), LINE, 1e-7),
         (OWN + Gaussian(2.0), PLANE, 1e-8),
     ],
@@ -181,9 +167,8 @@ def test_weights_do_not_depend_on_the_unit(kernel: Any, scale: float, unit: floa
 
 
 def test_kernels_that_are_no_function_of_the_difference() -> None:
-    for kernel in (Polynomial(2), Gaussian(1.0) * Linear(), "auto"):
-        with pytest.raises(TypeError, match=r"prior of its coefficients, and a function of \|x - y\|"):
-            prior_weights(kernel, LINE)
+    with pytest.raises(TypeError, match=r"prior of its coefficients, and a function of \|x - y\|"):
+        prior_weights(Gaussian(1.0) * Linear(), LINE)
     with pytest.raises(ValueError, match=r"give the scale of Gaussian\(scale='median'\) as a number, or 'auto'"):
         prior_weights(Gaussian("median"), LINE)
 

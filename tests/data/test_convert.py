@@ -60,7 +60,6 @@ def write_csv(path: Path, values: np.ndarray) -> None:
 WRITES: dict[str, Write] = {
     "x.npy": np.save,
     "fortran.npy": lambda path, values: np.save(path, np.asfortranarray(values)),
-    "x.npz": lambda path, values: np.savez(path, x=values),
     "packed.npz": lambda path, values: np.savez_compressed(path, x=values),
     "x.h5": write_hdf5,
     "x.nc": write_netcdf,
@@ -115,27 +114,24 @@ def test_types_and_dimensions(tmp_path: Path) -> None:
         result = run(written(tmp_path, "x.npy", values))
         assert result.dtype == expected
         np.testing.assert_array_equal(result, values)
-    np.testing.assert_array_equal(run(written(tmp_path, "x.npz", VALUES[:, 0])), VALUES[:, :1])
+    np.testing.assert_array_equal(run(written(tmp_path, "packed.npz", VALUES[:, 0])), VALUES[:, :1])
     source = written(tmp_path, "x.h5", VALUES[:20].reshape(5, 4, 3))
     with pytest.raises(ValueError, match=r"shape \(5, 4, 3\).*flatten=True.*d = 12"):
         run(source)
     np.testing.assert_array_equal(run(source, flatten=True, chunk_rows=2), VALUES[:20].reshape(5, 12))
 
 
-@pytest.mark.parametrize(
-    ("values", "options", "error", "message"),
-    [
-        (np.ones((3, 2), complex), {}, TypeError, "real and imaginary"),
-        (np.zeros((2, 1), "datetime64[s]"), {}, TypeError, "real numbers"),
-        (VALUES, {"dtype": "int32"}, TypeError, "dtype must be a floating type"),
-        (np.array([[1.0], [1e300]]), {"dtype": "float32"}, InvalidRowError, "Row 1 .*as float32"),
-        (np.full((4, 2), np.nan), {"on_invalid": "skip"}, ValueError, "no rows to convert.*4 invalid"),
-        (VALUES, {"on_invalid": "drop"}, ValueError, "on_invalid must be"),
-        (VALUES, {"dataset": "a"}, ValueError, "leave dataset='a' out"),
-    ],
-)
-def test_refused(tmp_path: Path, values: Any, options: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    (np.ones((3, 2), complex), {}, "real and imaginary"),
+    (VALUES, {"dtype": "int32"}, "dtype must be a floating type"),
+    (np.array([[1.0], [1e300]]), {"dtype": "float32"}, "Row 1 .*as float32"),
+    (np.full((4, 2), np.nan), {"on_invalid": "skip"}, "no rows to convert.*4 invalid"),
+]
+
+
+@pytest.mark.parametrize(("values", "options", "message"), REFUSED)
+def test_refused(tmp_path: Path, values: Any, options: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
         run(written(tmp_path, "x.npy", values), **options)
 
 
@@ -202,20 +198,15 @@ def test_csv_details(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             run(path)
-    path.write_bytes(DAMAGES["noise"](bytes(99)))
-    with pytest.raises(OSError, match=r"x\.csv cannot be read: it is damaged"):
-        run(path)
 
 
 def test_sources_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
-    (tmp_path / "empty").mkdir()
     (tmp_path / "x.xlsx").write_text("")
     (tmp_path / "x.h5").write_text("")
     for name, error, message in (
         ("x.xlsx", ValueError, r"none of the endings.*\.npy, .*\.parquet"),
         ("none.npy", FileNotFoundError, r"none\.npy does not exist"),
-        ("empty", ValueError, r"holds no \.parquet file"),
         ("x.h5", ImportError, r"needs h5py: pip install daskspectral\[convert\]"),
     ):
         with pytest.raises(error, match=message):
@@ -225,7 +216,6 @@ def test_sources_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "cut short": lambda whole: whole[: len(whole) * 3 // 4],
     "noise": lambda whole: np.random.default_rng(0).bytes(len(whole)),
-    "a gap": lambda whole: whole[:-200] + bytes(20) + whole[-180:],
 }
 
 
@@ -234,23 +224,16 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 def test_a_file_that_its_library_cannot_read_is_an_error_that_names_it(tmp_path: Path, name: str, damage: str) -> None:
     source = written(tmp_path, name)
     source.write_bytes(DAMAGES[damage](source.read_bytes()))
-    if name in ("x.npy", "x.nc") and damage == "a gap":
-        run(source, on_invalid="keep")  # nothing says what was there
-        return
     with pytest.raises(OSError, match=rf"{name} (cannot be read: it is damaged|is cut short)"):
         run(source)
 
 
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [("(10000000000000000000000, 3)", "is cut short"), ("(-3, 3)", r"has shape \(-3, 3\): there are no rows")],
-)
-def test_a_header_that_promises_what_is_not_there(tmp_path: Path, shape: str, message: str) -> None:
-    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+def test_a_header_that_promises_what_is_not_there(tmp_path: Path) -> None:
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000000000000, 3), }\n"
     data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(72)
     (tmp_path / "x.npy").write_bytes(data)
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("x.npy", data)
     for name in ("x.npy", "x.npz"):
-        with pytest.raises((ValueError, OSError), match=rf"{name} {message}"):
+        with pytest.raises((ValueError, OSError), match=f"{name} is cut short"):
             run(tmp_path / name)

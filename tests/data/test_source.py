@@ -44,11 +44,6 @@ def located(path: Path, prefix: str = "") -> str:
     return f"{prefix}{path}/x.zarr"
 
 
-def in_group(path: Path) -> str:
-    zarr.open_group(path / "g.zarr", mode="w").create_group("deep").create_array("x", data=X, chunks=(300, D))
-    return f"{path}/g.zarr/deep/x"
-
-
 def remote(path: Path) -> str:
     url = f"memory://{path.name}/x.zarr"
     write(url)
@@ -63,19 +58,14 @@ def netcdf(path: Path, **options: Any) -> xr.DataArray:
 KINDS: dict[str, Callable[[Path], Any]] = {
     "numpy": lambda path: X,
     "fortran order": lambda path: np.asfortranarray(X),
-    "big-endian": lambda path: X.astype(">f8"),
     "memory-mapped": memmap,
     "list": lambda path: X.tolist(),
     "dask, uneven": lambda path: da.from_array(X, chunks=((1, 900, 99), (2, 1))),
     "dask, empty blocks": lambda path: da.concatenate([X[:0], da.from_array(X, chunks=400), da.from_array(X[:0])]),
-    "dask of zarr": lambda path: da.from_zarr(located(path)),
     "zarr": local,
     "zarr, sharded": lambda path: write(path / "x.zarr", chunks=(50, 1), shards=(200, D)),
-    "zarr 2": lambda path: write(path / "x.zarr", zarr_format=2),
     "file URL": lambda path: located(path, "file://"),
     "memory URL": remote,
-    "in a group": in_group,
-    "xarray": lambda path: xr.DataArray(X, dims=("row", "column")),
     "xarray, transposed": lambda path: xr.DataArray(X.T.copy(), dims=("column", "row")).T,
     "netcdf, chunked": lambda path: netcdf(path, chunks={}),
 }
@@ -107,9 +97,10 @@ def test_chunk_borders(tmp_path: Path) -> None:
     assert edges(da.from_array(X, chunks=((400, 600), D))) == [0, 400, N]
 
 
-def bad_group(path: Path) -> str:
-    in_group(path)
-    zarr.open_group(path / "g.zarr").create_array("top", data=X)
+def group(path: Path) -> str:
+    top = zarr.open_group(path / "g.zarr", mode="w")
+    top.create_array("top", data=X)
+    top.create_group("deep").create_array("x", data=X)
     return f"{path}/g.zarr"
 
 
@@ -119,19 +110,14 @@ def unknown_blocks(path: Path) -> da.Array:
 
 
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "no dimension, zarr": (lambda path: zarr.array(1.0), r"2 dimensions.* shape \(\)"),
     "one dimension": (lambda path: X[:, 0], r"shape \(1000,\)\. Reshape your data: a single column is X\."),
-    "no columns": (lambda path: X[:, :0], r"X is empty: 0 feature\(s\) \(shape=\(1000, 0\)\)"),
     "object": (lambda path: X.astype(str).astype(object), "X holds text, such as .*, and real numbers are"),
-    "complex": (lambda path: X + 0j, "X has dtype complex128; split real and imaginary parts"),
     "ragged": (lambda path: [[1, 2], [3]], "X cannot be made an array: .*inhomogeneous"),
     "list of arrays": (lambda path: [X, X[:9]], "X is a list of 2 arrays, .*call this for each of them"),
-    "number": (lambda path: 1.0, "X is a float; give a numpy, dask, zarr or xarray array, a data frame"),
     "unknown blocks": (unknown_blocks, r"blocks of unknown size; call X\.compute_chunk_sizes\(\) first"),
     "missing": (lambda path: path / "no.zarr", "no zarr array at .*no.zarr: the path does not exist"),
     "file": (lambda path: str(memmap(path).filename), r"is a file, .*`daskspectral convert \S*x.npy --out x.zarr`"),
-    "group": (bad_group, r"g.zarr is a zarr group, .* one of its arrays: \S*/g.zarr/deep/x, \S*/g.zarr/top$"),
-    "dataset": (lambda path: netcdf(path).to_dataset(), r"xarray.Dataset; give one of its variables, \['x'\]"),
+    "group": (group, r"g.zarr is a zarr group, .* one of its arrays: \S*/g.zarr/deep/x, \S*/g.zarr/top$"),
 }
 
 
@@ -142,17 +128,10 @@ def test_what_cannot_be_rows_is_refused(tmp_path: Path, kind: str) -> None:
         open_source(make(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (np.ones(9), "sample_weight has 9 rows and X has 1000"),
-        (np.array(1.0), "sample_weight has no rows, being one number, and X has 1000"),
-        (X, r"sample_weight must have one dimension, the rows; it has shape \(1000, 3\)"),
-    ],
-)
-def test_weights_go_with_the_rows(weights: Any, message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
-        open_source(X, weight=weights)
+def test_weights_go_with_the_rows() -> None:
+    for weights, message in ((np.ones(9), "has 9 rows and X has 1000"), (X, "must have one dimension, the rows")):
+        with pytest.raises(ValueError, match=f"sample_weight {message}"):
+            open_source(X, weight=weights)
 
 
 def test_fields_share_the_blocks_of_dask_ones(tmp_path: Path) -> None:
@@ -166,7 +145,7 @@ def test_fields_share_the_blocks_of_dask_ones(tmp_path: Path) -> None:
         open_source(located(tmp_path), weight=lazy)
 
 
-@pytest.mark.parametrize("columns", [[], [0, -3], [-4], [0.5], [True, False, True], ["a"], 1], ids=str)
+@pytest.mark.parametrize("columns", [[], [0, -3], [-4], [True, False, True], 1], ids=str)
 def test_columns(columns: Any) -> None:
     with pytest.raises(ValueError, match="columns must be a list of distinct numbers of the 3 columns of X, from 0"):
         open_source(X, columns=columns)
@@ -188,10 +167,9 @@ def test_a_store_that_is_another_one_when_it_is_read(tmp_path: Path) -> None:
         pickle.loads(reader).read(0, 10)
 
 
-@pytest.mark.parametrize("shards", [None, (600, 3)])
-def test_damaged_chunk_is_named(tmp_path: Path, shards: Any) -> None:
-    write(tmp_path / "x.zarr", shards=shards, compressors=[zarr.codecs.Crc32cCodec()])
-    file = tmp_path / "x.zarr" / "c" / ("1" if shards else "2") / "0"
+def test_damaged_chunk_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "x.zarr", shards=(600, 3), compressors=[zarr.codecs.Crc32cCodec()])
+    file = tmp_path / "x.zarr" / "c" / "1" / "0"
     content = bytearray(file.read_bytes())
     content[40] ^= 1
     file.write_bytes(content)

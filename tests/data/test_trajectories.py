@@ -68,8 +68,6 @@ def test_pairs_of_every_kind_of_array(lag: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(lazy["future"], future)
     one = open_trajectories(TRAJECTORIES[0].tolist(), lag)  # no list of several
     np.testing.assert_array_equal(read(one)["future"], TRAJECTORIES[0][lag:])
-    with pytest.raises(TypeError, match=r"X\[0\] is a zarr array and another one a dask array"):
-        open_trajectories([stored[0], da.from_array(TRAJECTORIES[1], chunks=5)], 1)
 
 
 @settings(max_examples=40)
@@ -88,19 +86,13 @@ def test_joined_rows_and_copies_of_some_of_them(spans: list[tuple[int, int]], da
     np.testing.assert_array_equal(joined.edges, np.cumsum([0, *(length for _, length in spans)]))
 
 
-@pytest.mark.parametrize(
-    ("x", "weight", "lag", "match"),
-    [
-        (TRAJECTORIES, None, 11, r"trajectory 1 has 11: .*; take a smaller lag, or leave this"),
-        (TRAJECTORIES[0], None, 40, r"40 rows and the trajectory X has 37: .*; take a smaller lag$"),
-        ([TRAJECTORIES[0], np.zeros((20, 3))], None, 1, r"X\[1\] has 3 columns and X.*that they share"),
-        (TRAJECTORIES, [np.ones(37)] * 2, 1, r"sample_weight is a list of 3 arrays.*got 2 of"),
-        (TRAJECTORIES, [np.ones(37)] * 3, 1, r"sample_weight\[1\] has 37 rows and X\[1\]"),
-    ],
-)
-def test_refused(x: Any, weight: Any, lag: int, match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        open_trajectories(x, lag, fields={"weight": weight})
+def test_refused() -> None:
+    with pytest.raises(ValueError, match=r"trajectory 1 has 11: .*; take a smaller lag, or leave this"):
+        open_trajectories(TRAJECTORIES, 11)
+    with pytest.raises(ValueError, match=r"X\[1\] has 3 columns and X.*that they share"):
+        open_trajectories([TRAJECTORIES[0], np.zeros((20, 3))], 1)
+    with pytest.raises(ValueError, match=r"sample_weight\[1\] has 37 rows and X\[1\]"):
+        open_trajectories(TRAJECTORIES, 1, fields={"weight": [np.ones(37)] * 3})
 
 
 class Nothing:

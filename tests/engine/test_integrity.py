@@ -6,43 +6,30 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import zarr
 
 import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader
-from tests.engine.common import N, X, blocks, model
+from tests.engine.common import N, X, model
 
 
 def test_a_missing_or_damaged_chunk_is_named(points: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chunk = points / "c" / "12" / "0"
-    whole = bytearray(chunk.read_bytes())
-    whole[len(whole) // 2] ^= 1
-    for damaged in (whole, whole[: len(whole) // 2]):
-        chunk.write_bytes(damaged)
-        with pytest.raises(OSError, match=r"points\.zarr cannot be decoded.*12") as caught:
-            model().fit(str(points))
-        assert any("rows" in note for note in caught.value.__notes__)
+    chunk.write_bytes(chunk.read_bytes()[:100])
+    with pytest.raises(OSError, match=r"points\.zarr cannot be decoded.*12") as caught:
+        model().fit(str(points))
+    assert any("rows" in note for note in caught.value.__notes__)
     chunk.unlink()
     monkeypatch.setattr(ZarrReader, "read", lambda *a: pytest.fail("read before the check"))
     with pytest.raises(OSError, match=r"chunk c/12/0 \(rows 12000 to 13000\) is missing, and 1 of 16 chunks"):
         model().fit(str(points))
-    chunk.write_bytes(b"")
-    with pytest.raises(OSError, match=r"chunk c/12/0 .* is empty"):
-        model().fit(str(points))
-
-
-def regressor() -> dsp.HermiteRegressor:
-    fitted = dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), n_landmarks=20, folds=None, alpha=1e-6, random_state=0)
-    return fitted.fit(X[:1000], X[:1000, 0])
 
 
 RUNS: dict[str, Callable[[str, str], object]] = {
     "fit": lambda points, out: model().fit(points),
     "update": lambda points, out: model().fit(X[:1000]).update(points),
     "transform": lambda points, out: model().fit(X[:1000]).transform(points, out=out),
-    "predict": lambda points, out: regressor().predict(points, out=out),
     "embed": lambda points, out: dsp.SDPEmbedding(9.0, method="lowrank", n_landmarks=10, tolerance=1e-1).fit(points),
 }
 
@@ -73,12 +60,3 @@ def test_appended_rows_alone_are_read(points: Path, monkeypatch: pytest.MonkeyPa
     fitted.update(str(points))
     assert min(seen) == N  # no file behind the others was touched
     assert fitted.moments_.count == N + 3000
-    whole = (np.concatenate([X, X[:3000] + 1]) - fitted.preparation_.mean) / fitted.preparation_.scale
-    apart = model(landmarks=np.asarray(fitted.basis_.parts[1].landmarks), exclude_landmarks=False).fit(whole)
-    np.testing.assert_allclose(fitted.moments_.mean("gram"), apart.moments_.mean("gram"), rtol=1e-9)
-
-
-def test_blocks_that_break_their_promise_are_an_error() -> None:
-    short = blocks(X[:3000], 100).map_blocks(lambda b: b[:50], dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(ValueError, match=r"block \(\d+, 0\) .* shape \(50, 2\), and its chunks promise \(100, 2\)"):
-        model(landmarks=X[:20]).fit(short)

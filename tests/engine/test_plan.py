@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import daskspectral as dsp
 from daskspectral.engine import Plan, plan_run
 from daskspectral.engine import memory as budget
 from daskspectral.engine import plan as module
 from daskspectral.engine.memory import Memory, check_memory
-from daskspectral.moments import block_rows
 from tests.engine.common import X, model
 
 chunk_lengths = st.lists(st.integers(0, 10**5), min_size=1, max_size=40).filter(lambda c: sum(c) > 0)
@@ -51,7 +49,7 @@ def test_large_chunks_are_split_evenly_or_stay_whole(lengths: list[int], flops: 
     rows = max(1, min(rows, module.TASK_BYTES / max(row_bytes, 1)))
     assert max(b - a for a, b in plan.ranges) <= 1.5 * rows + 1
     if n * flops < 2 * module.LEAST_FLOPS and n * row_bytes < module.TASK_BYTES:
-        assert len(plan.ranges) <= 2
+        assert len(plan.ranges) <= 4  # two, beside what a small chunk before them and one after them make
     for a, b in plan.ranges:  # a range is a union of whole chunks, or lies within one
         first, last = np.searchsorted(edges, [a, b])
         inside = np.searchsorted(edges, a, "right") == np.searchsorted(edges, b, "left")
@@ -82,14 +80,9 @@ def test_a_run_that_does_not_fit_is_refused_before_any_row_is_read() -> None:
                 call(x)
 
 
-def test_blocks_and_directions_count() -> None:
-    small = model().plan(da.zeros((2_000_000, 50), chunks=(10_000, 50))).memory
-    large = model().plan(da.zeros((2_000_000, 50), chunks=(1_000_000, 50))).memory
+def test_blocks_count() -> None:
+    small, large = (model().plan(da.zeros((2_000_000, 50), chunks=(c, 50))).memory for c in (10_000, 1_000_000))
     assert large.tasks > small.tasks + 1_000_000 * 50 * 8
-    slopes = model(operator=dsp.operators.TangentPropagation(), kernel=dsp.kernels.Gaussian(1.0))
-    one = slopes.plan(X, fields={"direction": X}).memory
-    five = slopes.plan(X, fields={"direction": np.ones((len(X), 5, 2))}).memory
-    assert five.tasks - one.tasks == one.threads * 4 * 21 * block_rows(21) * 8  # an array (p, c) for each further one
 
 
 def test_workers_with_too_little_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

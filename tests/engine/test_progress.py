@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.data.source import open_source
-from daskspectral.engine import Plan, Run
-from daskspectral.engine.sampling import Scan
-from tests.common import Scheduling
-from tests.engine.common import blocks, model, slow
+from tests.engine.common import model
 
 N = 3000
 X = np.random.default_rng(1).standard_normal((N, 2))
@@ -37,17 +33,5 @@ def test_the_bars_of_rows_that_are_skipped_of_pairs_and_of_a_resumed_run(bars: B
     model(operator=dsp.operators.Transfer(10)).fit([X[:1000], X[1000:]], progress=True)
     assert of(bars, "fit") == N - 20
     for _ in range(2):
-        fitted = model().fit(X, checkpoint=tmp_path / "run", checkpoint_every=0, progress=True)
+        model().fit(X, checkpoint=tmp_path / "run", checkpoint_every=0, progress=True)
         assert of(bars, "fit") == N
-    fitted.update(np.concatenate([X, X[:1000]]), progress=True)
-    assert of(bars, "fit") == 1000
-    fitted.transform(X, out=tmp_path / "out.zarr", progress=True)
-    assert of(bars, "transform") == N
-
-
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads 2", slow("processes 2"), slow("cluster")])
-def test_the_bar_is_full_on_any_scheduler(scheduler: str, bars: Bars, scheduling: Scheduling) -> None:
-    plan = Plan(tuple((i, i + 750) for i in range(0, N, 750)), epoch=2)
-    with scheduling(scheduler):
-        Run(open_source(blocks(X, 750)), plan, progress=True, description="scan").reduce(Scan())
-    assert of(bars, "scan") == N

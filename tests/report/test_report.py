@@ -11,10 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 import xarray as xr
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -26,7 +24,7 @@ from tests.report.common import MODELS, Page, model, rng, spectral, texts
 
 SPECTRAL = ["Spectrum", "Held out", "Eigenfunctions", "Landmarks", "Choice", "Rank and support", "Cost", "Provenance"]
 SECTIONS: dict[str, list[str]] = {
-    **dict.fromkeys(("plane", "moons", "line", "many"), SPECTRAL),
+    **dict.fromkeys(("plane", "moons", "line"), SPECTRAL),
     "cross": [*SPECTRAL[:2], "Left singular functions", "Right singular functions", *SPECTRAL[3:]],
     "transfer": [*SPECTRAL[:2], "Singular functions", *SPECTRAL[3:]],
     "lattice": [*SPECTRAL[:3], *SPECTRAL[4:]],
@@ -45,6 +43,7 @@ def test_every_kind_of_model_has_a_page_on_which_nothing_runs_or_loads(name: str
     estimator, X = model(name)
     for text in (report.render(estimator), report.render(estimator, X)):
         page = Page(text)
+        assert page.wrong == []
         assert [title for tag, title in page.headings if tag == "h2"] == SECTIONS[name]
         assert [type(estimator).__name__ in title for tag, title in page.headings if tag == "h1"] == [True]
         assert max(Counter(page.ids).values()) == 1, "ids are unlike one another"
@@ -71,17 +70,13 @@ def test_others_show_scikit_learns_diagram() -> None:
     fitted = model("plane")[0]
     assert "sk-" in clone(fitted)._repr_html_()
     assert "sk-" in make_pipeline(StandardScaler(), fitted)._repr_html_()
-    with sklearn.config_context(display="text"):
-        assert list(fitted._repr_mimebundle_()) == ["text/plain"]
 
 
 def test_the_page_says_the_numbers_of_the_model() -> None:
     estimator, X = model("moons")
     words = Page(report.render(estimator, X, about="moons.zarr", settings="command: fit\nseed: 7", saved="0.0.9")).words
     assert estimator.moments_.fingerprint in words
-    assert "2\u202f000" in words
     assert f"{estimator.choice_.chosen.score:.5g}" in words
-    assert "seed: 7" in words
     assert "daskspectral 0.0.9" in words
     for value, other in zip(estimator.eigenvalues_[1:], estimator.held_out_[1:], strict=True):
         assert f"{value:.6g}" in words
@@ -117,6 +112,7 @@ def test_names_from_the_data_are_text() -> None:
     ]
     for text in pages:
         page = Page(text)
+        assert page.wrong == []
         assert not {"script", "img"} & {tag for tag, _ in page.tags}
         assert not [a for _, attributes in page.tags for a in attributes if a.startswith("on")]
     assert all(EVIL in Page(text).words for text in pages[:2])
@@ -125,8 +121,6 @@ def test_names_from_the_data_are_text() -> None:
 def test_errors() -> None:
     with pytest.raises(TypeError, match="of a fitted estimator of daskspectral or of moments; got ndarray"):
         report.render(np.zeros(3))
-    with pytest.raises(NotFittedError):
-        report.render(dsp.SpectralDecomposition())
     with pytest.raises(ValueError, match="3 columns, the model was fitted on 2"):
         report.render(model("plane")[0], np.zeros((5, 3)))
 
@@ -150,8 +144,6 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.
         report.save(estimator, path, X, overwrite=True)
     assert path.read_bytes() == b"an older one"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(ValueError, match=r"a report's name must end in \.html, \.htm"):
-        report.save(dsp.SpectralDecomposition(), tmp_path / "report.pdf")
 
 
 def test_cross_draws_the_functions_of_both_views() -> None:
@@ -160,14 +152,6 @@ def test_cross_draws_the_functions_of_both_views() -> None:
     left, right = texts(page, "left-singular-functions"), texts(page, "right-singular-functions")
     assert "The first 3 that are not constant, over rows of the data: level lines" in left
     assert "The first 3 that are not constant, over rows of the second view: its values against the column" in right
-    assert "The second view has 60 of its own" in texts(page, "landmarks")
-    alone = report.render(estimator)
-    assert "over the landmarks" in texts(alone, "right-singular-functions")
-    assert "over the landmarks" in texts(report.render(estimator, x), "right-singular-functions")
-    with pytest.raises(ValueError, match="of 2 views of each row; 3 are given"):
-        report.render(estimator, (x, y, y))
-    with pytest.raises(ValueError, match="the second view has 2 columns, the model was fitted on 1"):
-        report.render(estimator, (x, x))
 
 
 def test_variances_that_shrink_on_rows_held_out_are_overfitted() -> None:
@@ -175,11 +159,8 @@ def test_variances_that_shrink_on_rows_held_out_are_overfitted() -> None:
     assert estimator.held_out_[0] < estimator.eigenvalues_[0]
     words = texts(report.render(estimator), "held-out")
     assert "fitted values are 16 % larger than the held-out ones: the functions follow accidents of the rows" in words
-    assert "0 of 4 differ by less than a tenth" in words
     assert ": the functions hold up on new rows" in texts(report.render(model("lattice")[0]), "held-out")
-    patterns = texts(report.render(estimator), "patterns")
-    assert "sst (degC)" in patterns
-    assert "lat (degrees_north)" in patterns
+    assert "sst (degC)" in texts(report.render(estimator), "patterns")
 
 
 def test_a_choice_at_an_edge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,18 +170,12 @@ def test_a_choice_at_an_edge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "The best scale is the last one that was tried: a better one may lie beyond" in report.render(estimator)
 
 
-def test_the_cost_counts_rows_read() -> None:
-    assert "rows read 1\u202f500" in " ".join(report.render(model("plane")[0]).replace("</dt><dd>", " ").split(" "))
-
-
 def test_a_penalty_at_an_end_is_told() -> None:
     curve = np.array([[1e-3, 1.0], [1e-2, 2.0], [1.0, 3.0]])
     (at_an_end,) = sections._penalties(curve, "loss", 1e-3)
     assert at_an_end.words == [
         "On rows left out the loss is 1 with the penalty 0.001, which was taken. It is the last one that was tried."
     ]
-    (inside,) = sections._penalties(curve, "loss", 1e-2)
-    assert inside.words == ["On rows left out the loss is 2 with the penalty 0.01, which was taken."]
 
 
 def test_each_panel_holds_its_own_function() -> None:

@@ -12,7 +12,6 @@ import pytest
 import daskspectral as dsp
 from daskspectral.data import readers
 from daskspectral.data.convert import convert
-from daskspectral.data.remote import connect
 from tests.stores.conftest import NOWHERE, Server, estimator, forget, put
 
 X = np.random.default_rng(0).standard_normal((60, 2))
@@ -31,7 +30,6 @@ def reading(url: str, options: dict[str, Any], model: dsp.SpectralDecomposition,
         lambda: estimator().fit(f"{url}.zarr", storage_options=options),
         lambda: estimator().fit(X, sample_weight=f"{url}.zarr", storage_options=options),
         lambda: model.transform(f"{url}.zarr", storage_options=options),
-        lambda: model.transform(f"{url}.zarr", out=folder / "e.zarr", storage_options=options),
         lambda: model.score(f"{url}.zarr", storage_options=options),
         lambda: dsp.load(f"{url}.zarr", storage_options=options),
         lambda: convert(f"{url}.csv", folder / "c.zarr", storage_options=options),
@@ -44,7 +42,6 @@ def writing(url: str, options: dict[str, Any], model: dsp.SpectralDecomposition,
         lambda: model.save(f"{url}.zarr", storage_options=options),
         lambda: estimator().fit(X, checkpoint=url, storage_options=options),
         lambda: model.transform(X, out=f"{url}.zarr", storage_options=options),
-        lambda: dsp.plot.save_eigenfunctions(model, X, f"{url}.png", storage_options=options),
     ]
 
 
@@ -92,7 +89,7 @@ def test_forbidden_keys(
     for name in ("closed/x.zarr/zarr.json", "closed/x.csv"):
         server.client.put_object(Bucket="data", Key=name, Body=b"1")
     given = server.options, model, tmp_path
-    calls = reading("s3://data/closed/x", *given) + reading("s3://data/half", *given)[:5]
+    calls = reading("s3://data/closed/x", *given) + reading("s3://data/half", *given)[:4]
     read = r"^s3://data/(closed|half).* may not be read with the credentials in the environment.*: ask the owner"
     assert_told(calls, PermissionError, read, server)
     calls = writing("s3://data/readonly/y", *given)
@@ -111,6 +108,3 @@ def test_other_objects_are_kept(server: Server, model: dsp.SpectralDecomposition
             estimator().fit(X, checkpoint=place, storage_options=server.options)
 
 
-def test_protocols_that_nobody_knows() -> None:
-    with pytest.raises(ValueError, match="s4:// is no protocol that fsspec knows"):
-        connect("s4://data/x.zarr")

@@ -54,7 +54,6 @@ LINES = [
     f"fit URL/x.zarr --out URL/m.zarr --checkpoint URL/run --plot URL/e.png {FIT}",
     "fit URL/x.zarr --config URL/m.zarr --out URL/again.zarr",
     f"plan fit URL/x.zarr {FIT}",
-    "merge URL/m.zarr --out URL/s.zarr",
     "update URL/m.zarr URL/y2.zarr --out URL/u.zarr",
     "transform URL/m.zarr URL/x.zarr --out URL/e.zarr",
     "score URL/m.zarr URL/x.zarr",
@@ -62,7 +61,7 @@ LINES = [
     "report URL/m.zarr --out URL/r.html",
     "regress URL/x.zarr URL/w.zarr --kernel gaussian:1 --landmarks 10 --out URL/h.zarr",
     "predict URL/h.zarr URL/x.zarr --out URL/q.zarr",
-    "info URL/s.zarr",
+    "info URL/u.zarr",
     "verify URL/e.zarr",
 ]
 
@@ -94,10 +93,6 @@ def test_every_command(server: Server, x: np.ndarray) -> None:
 
 
 def test_options_that_cannot_be_used() -> None:
-    for given, message in (
-        ("anon", "key=value is wanted"),
-        ("endpont_url=http://127.0.0.1:9", "endpont_url (did you mean endpoint_url?), which is not among"),
-        ("endpoint_url=nowhere", "an endpoint_url that is no URL"),
-    ):
+    for given, message in (("anon", "key=value is wanted"), ("endpont_url=http://127.0.0.1:9", "did you mean")):
         result = CliRunner().invoke(command, ["info", "s3://data/m.zarr", "--storage-option", given])
         assert message in " ".join(f"{result.output} {result.exception}".split())
