@@ -146,7 +146,7 @@ def _inverse(form: Array, penalty: Array) -> Callable[[Array], Array]:
     total = 0.5 * (form + form.T)
     total[np.diag_indices_from(total)] += penalty
     diagonal = np.diag(total)
-    scale = np.divide(1, np.sqrt(diagonal), out=np.zeros(len(total)), where=diagonal > 0)
+    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     total *= scale[:, None] * scale
     total[np.diag_indices_from(total)] = 1.0
     try:

@@ -289,6 +289,7 @@ class _Iteration:
         """The leading functions among the first columns of the basis, and the directions in which they changed."""
         basis, a_basis, b_basis = (array[:, :used] for array in (self.basis, self.a_basis, self.b_basis))
         a, b = basis.T @ a_basis, basis.T @ b_basis
+        a, b = 0.5 * (a + a.T), 0.5 * (b + b.T)
         while True:
             white = _white(self._sum(a, b))
             if white is not None:
@@ -333,7 +334,8 @@ class _Iteration:
         form = b_block - self.problem.mu * vectors
         n = self.problem.first.shape[1]
         reduced = np.zeros((n + self.wanted,) * 2)
-        reduced[n:, n:] = root @ (vectors.T @ form) @ root
+        inner = root.T @ (vectors.T @ form) @ root
+        reduced[n:, n:] = 0.5 * (inner + inner.T)
         functions = self.problem.functions(vectors @ root)
         theta, residuals = self.theta[part].copy(), self.residuals[part].copy()
         return IterativeSpan(functions, reduced, theta, residuals, self.t, self.sigma, history, tolerance)

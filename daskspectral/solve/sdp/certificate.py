@@ -89,7 +89,7 @@ def certify_lanczos(matrix: Any, y: Array, e: Array, d: Array, tolerance: float)
     pulled = product(q)
     inside = q.T @ pulled
     coupling = float(np.linalg.norm(pulled - q @ inside, 2))
-    own = 1 - float(np.linalg.eigvalsh(inside)[-1])
+    own = 1 - float(np.linalg.eigvalsh(0.5 * (inside + inside.T))[-1])
 
     def outside(v: Array) -> Array:
         v = v.reshape(-1, 1)
