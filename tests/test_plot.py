@@ -5,12 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 
 import daskspectral as dsp
 from daskspectral import plot
 from daskspectral.kernels import Gaussian
-from daskspectral.plot.style import Scale
 
 
 def fitted(x, *, kernel=None, operator=None, **options):
@@ -67,23 +65,6 @@ def test_mollweide_is_on_the_sphere_and_keeps_areas():
     share = 0.5 + (angle + np.sin(angle) * np.cos(angle)) / np.pi
     np.testing.assert_allclose(share, (1 + points[:, 0, 2]) / 2, atol=1e-12)
     np.testing.assert_allclose(np.abs(x).max(), 2, rtol=1e-3)
-
-
-def test_more_columns_are_drawn_in_the_first_two_functions():
-    x = np.random.default_rng(0).standard_normal((2000, 4))
-    estimator = fitted(x, kernel=Gaussian(3.0))
-    figure = plot.eigenfunctions(estimator, x, max_points=500)
-    assert titles(figure)[0].startswith(r"$\lambda_{3}")
-    assert len(figure.axes) == 3
-    drawn = figure.axes[0].collections[0]
-    assert len(drawn.get_offsets()) == 500
-    values = estimator.transform(x)
-    rows = [np.abs(values[:, 1:3] - place).sum(axis=1).argmin() for place in drawn.get_offsets()]
-    coloured = values[rows, 3]
-    scale = Scale.symmetric(max(1.0, np.quantile(np.abs(coloured), 0.95)))
-    assert [to_hex(c) for c in drawn.get_facecolors()] == scale.of(coloured)
-    assert figure.get_supxlabel() == "eigenfunction 1"
-    assert figure.get_supylabel() == "eigenfunction 2"
 
 
 def test_chosen_columns_and_standardised_ones_are_drawn_in_their_units():

@@ -141,23 +141,6 @@ def test_timescales_of_a_process_whose_one_is_known(rotation: Any) -> None:
         plot.timescales([fitted(np.random.default_rng(0).standard_normal((200, 1)))])
 
 
-def test_the_gram_matrix_falls_as_it_does(plane: Any) -> None:
-    x, model = plane
-    axes = plot.gram(model)
-    basis = model.basis_.values(x)
-    norms = np.linalg.norm(basis, axis=1)
-    values = np.linalg.svd(basis / norms[:, None], compute_uv=False) ** 2
-    drawn = next(line for line in axes.lines if len(line.get_ydata()) == len(values)).get_ydata()
-    large = drawn > 1e-8
-    np.testing.assert_allclose(drawn[large], (values / values[0])[large], rtol=1e-5)
-    rank = int(np.sum(drawn > 1e-10))
-    assert axes.get_title(loc="left").startswith(f"{rank} of {len(values)} above the cut 1e")
-    with pytest.raises(TypeError, match="got SDPEmbedding"):
-        plot.gram(dsp.SDPEmbedding())
-    with pytest.raises(ValueError, match="hold no right gram matrix"):
-        plot.gram(model, right=True)
-
-
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_landmarks_are_where_they_are(d: int) -> None:
     x = np.random.default_rng(0).standard_normal((600, d)) * np.arange(1, d + 1)
