@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +12,6 @@ import dask.array as da
 import numpy as np
 import pytest
 from dask.callbacks import Callback
-from dask.diagnostics import ProgressBar
 
 from daskspectral.data.source import open_source
 from daskspectral.engine import Run, plan_rows
@@ -109,16 +107,3 @@ def test_an_error_is_a_finish_too_and_callbacks_are_active_again_afterwards() ->
         assert seen.calls.count("start") == 2
     run_of().reduce(Sums())
     assert seen.calls.count("start") == 2
-
-
-def test_dasks_bar_rises_once_and_takes_the_place_of_our_own(
-    bars: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[float] = []
-    monkeypatch.setattr(ProgressBar, "_draw_bar", lambda bar, fraction, elapsed: drawn.append(fraction))
-    with ProgressBar(out=io.StringIO(), dt=0.0005):
-        run_of(progress=None).reduce(Sums())
-        assert drawn == sorted(drawn)
-        assert bars == []
-        run_of(progress=True).reduce(Sums())
-    assert len(bars) == 1

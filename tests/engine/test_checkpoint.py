@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral import devices
 from daskspectral.data.readers import ArrayReader, ZarrReader
-from daskspectral.devices import Device
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
@@ -113,14 +111,8 @@ def edit(epoch: Path) -> None:
     (epoch / "zarr.json").write_text(json.dumps(header))
 
 
-def hollow(epoch: Path) -> None:
-    shutil.rmtree(epoch)
-    epoch.mkdir()
-
-
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "edited": edit,
-    "hollow": hollow,
     "renamed": lambda epoch: epoch.rename(epoch.parent / "epoch-00000005"),
     "stray": lambda epoch: (epoch.parent / "epoch-99999999").mkdir(),
 }
@@ -165,14 +157,3 @@ def test_a_place_that_can_hold_no_checkpoint_is_refused(
     }.items():
         with pytest.raises(ValueError, match=message):
             fit(path, str(points))
-
-
-def test_a_run_goes_on_on_another_device_where_it_is_asked_to(
-    stand_in: Device, run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    estimator = model(kernel=dsp.kernels.Gaussian(1.0), penalty=1.0, spread=0.0, device="auto", folds=None)
-    first = estimator.fit(X, checkpoint=run).eigenvalues_
-    monkeypatch.setattr(devices, "_without_gpu", lambda: "it was taken out")
-    with pytest.raises(ValueError, match=r"is of another run: .*device.*cuda.*cpu.*by checkpoint_device='cuda'"):
-        estimator.fit(X, checkpoint=run)
-    np.testing.assert_array_equal(estimator.fit(X, checkpoint=run, checkpoint_device="cuda").eigenvalues_, first)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.basis import HarmonicBasis
 from daskspectral.errors import PointError
 from daskspectral.groups import Permutations
 from daskspectral.kernels import Gaussian
@@ -44,12 +42,3 @@ def test_an_off_manifold_row_is_named_by_its_number_in_the_data(kind: Any) -> No
     regressor = dsp.InvariantRegressor(Sphere(3), Permutations(3), smoothness=2.0, n_eigenfunctions=30)
     with named():  # after rows that are left out
         regressor.fit(kind(x), X[:, 0], on_invalid="skip")
-
-
-@pytest.mark.parametrize("row", [2, 2999])  # the last one as a future alone
-def test_an_off_manifold_row_of_a_trajectory(row: int) -> None:
-    estimator = dsp.SpectralDecomposition(dsp.operators.Transfer(3), basis=HarmonicBasis(Sphere(3), 3), n_components=2)
-    with named(row, " of trajectory 1") as caught:
-        estimator.fit([X[:3000], off(3000 + row)[3000:]])
-    copy = pickle.loads(pickle.dumps(caught.value))
-    assert (str(copy), copy.row) == (str(caught.value), row)

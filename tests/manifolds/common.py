@@ -9,7 +9,6 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.groups import Exchange
 from daskspectral.manifolds import (
     SO3,
     Circle,
@@ -73,11 +72,6 @@ def about_the_middle(rng: np.random.Generator) -> Isometry:
     return Isometry(a, 2.5 * (np.ones(3) - a.sum(axis=1)))
 
 
-def exchanged(rng: np.random.Generator) -> Isometry:
-    both = Isometry(scipy.linalg.block_diag(rotation(3, rng), rotation(3, rng)))
-    return Exchange(3).generators[0] @ both if rng.random() < 0.5 else both
-
-
 CASES = {
     "circle": Case(
         Circle(),
@@ -111,11 +105,5 @@ CASES = {
         lambda rng: Isometry(scipy.linalg.block_diag(rotation(3, rng), [[-1]]), [0, 0, 0, rng.uniform()]),
         lambda rng: KillingField(scipy.linalg.block_diag(whole(3, rng), 0.0), [0, 0, 0, 2 / np.pi]),
         6,
-    ),
-    "two spheres": Case(
-        Product(Sphere(3), Sphere(3)),
-        exchanged,
-        lambda rng: KillingField(scipy.linalg.block_diag(whole(3, rng), whole(3, rng))),
-        5,
     ),
 }

@@ -43,12 +43,10 @@ def test_with_a_kernel_it_is_kernel_pca() -> None:
     assert_close(found.eigenvalues_ * len(x), wanted.eigenvalues_, 1e-10)
 
 
-def test_weights_count_rows_and_standardising_makes_columns_alike() -> None:
+def test_weights_count_rows() -> None:
     x, w = correlated(300, 3), np.tile([1, 2, 3], 100)
     found = dsp.SpectralDecomposition(Covariance(), n_components=3).fit(x, sample_weight=w).eigenvalues_
     assert_close(found, np.linalg.eigvalsh(np.cov(x.T, fweights=w, bias=True))[::-1], 1e-10)
-    found = dsp.SpectralDecomposition(Covariance(), n_components=3, standardize=True).fit(x * [1, 10, 100]).eigenvalues_
-    assert_close(found, np.linalg.eigvalsh(np.corrcoef(x.T))[::-1], 1e-10)
 
 
 def test_the_score_is_the_variance_explained_about_the_means_of_the_fit() -> None:
@@ -57,19 +55,3 @@ def test_the_score_is_the_variance_explained_about_the_means_of_the_fit() -> Non
     assert_close(found.held_out_, found.eigenvalues_, 0.02)
     explained = np.mean(PCA(2).fit(x).transform(new) ** 2, axis=0).sum()
     assert found.score(new) == pytest.approx(explained, rel=1e-9)
-
-
-@pytest.mark.slow
-def test_intervals_cover_as_often_as_they_say() -> None:
-    """Two intervals of 95 % in each of 60 fits, which may depend: at least 41 of 60 fits would have both.
-
-    If they cover as they say, 60 fits of which each has both with a chance of 0.9 or more fail at 40 or fewer with a
-    chance of 8e-7, the binomial tail.
-    """
-    covered = 0
-    for seed in range(60):
-        x = np.random.default_rng(seed).standard_normal((1000, 3)) * [3, 2, 1]
-        found = dsp.SpectralDecomposition(Covariance(), n_components=2, random_state=0).fit(x)
-        low, high = found.eigenvalue_errors_.T
-        covered += bool(((low < [9, 4]) & (high > [9, 4])).all())
-    assert covered >= 41

@@ -114,14 +114,6 @@ def test_the_estimate_belongs_to_the_moments() -> None:
 def test_what_makes_no_density() -> None:
     with pytest.raises(ValueError, match="all rows of the sample are the same point"):
         estimate_density(np.ones((9, 2)), 1.0, np.random.default_rng(0))
-    density = Density(1.0, np.zeros((2, 1)), np.ones(2), np.ones(2), 1.0)
-    for changes, message in (
-        ({"counts": -density.counts}, "are positive"),
-        ({"heights": density.heights[1:]}, "they have shapes"),
-        ({"exponent": 2.0}, "density is the power"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            replace(density, **changes)
     for wrong in (-0.1, True):
         with pytest.raises(ValueError, match=r"density is the power .* from 0 .* to 1"):
             Laplacian(density=wrong)

@@ -38,10 +38,3 @@ def test_sums_of_values_and_slopes_are_those_of_a_loop() -> None:
     assert sums["observed"] == [N - 1]
     bare = operator.statistics({k: v for k, v in found.items() if k != "weight"})
     assert (bare["observed"], bare["weight_squares"].sum()) == ([N], N)
-
-
-def test_a_weight_of_slopes_decides_what_counts() -> None:
-    both, alone = Regression(gradients=True), Regression(gradients=True, values=False)
-    assert [both.numbers(c) for c in (0.0, 0.1)] == [(True, False), (True, True)]
-    assert [alone.numbers(c) for c in (0.0, 0.1)] == [(False, True)] * 2
-    assert Regression().numbers(1.0) == (True, False)

@@ -12,7 +12,7 @@ import pytest
 import zarr
 
 import daskspectral as dsp
-from daskspectral.basis import Block, FourierLattice
+from daskspectral.basis import Block
 from daskspectral.data import batches
 from daskspectral.devices import Device
 from daskspectral.engine.tasks import Shared
@@ -66,15 +66,11 @@ def test_blocks_are_large(points: Path, stand_in: Device, seen: Any, monkeypatch
     np.testing.assert_allclose(there.moments_.order, here.moments_.order, rtol=1e-10, atol=1e-8)
 
 
-@pytest.mark.parametrize("lattice", [False, True])
-def test_reading_ahead_changes_no_bit(
-    lattice: bool, points: Path, stand_in: Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    basis = FourierLattice(3, method="matmul") if lattice else None
-    ahead = estimator(3, basis=basis, device="cuda").fit(str(points))
+def test_reading_ahead_changes_no_bit(points: Path, stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead = estimator(3, device="cuda").fit(str(points))
     assert not [t for t in threading.enumerate() if t.name.startswith("daskspectral-reader")]
     monkeypatch.setattr(Shared, "reading", lambda self, batches: nullcontext(batches))
-    plain = estimator(3, basis=basis, device="cuda").fit(str(points))
+    plain = estimator(3, device="cuda").fit(str(points))
     for name, values in plain.moments_.arrays.items():
         np.testing.assert_array_equal(ahead.moments_.arrays[name], values)
     assert ahead.moments_.count == plain.moments_.count == ROWS
