@@ -1,0 +1,108 @@
+"""Faults that somebody met, each as it was met: none of them says so by itself."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import zarr
+
+import daskspectral as dsp
+from daskspectral.basis import FourierLattice
+from daskspectral.data.folder import Directory
+from daskspectral.data.lease import Lease
+from daskspectral.errors import TrustWarning
+from daskspectral.kernels import Gaussian, Matern
+from tests.common import assert_same_bits
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0, np.pi, (400, 3))
+
+
+def spectral(**options: Any) -> dsp.SpectralDecomposition:
+    given: dict[str, Any] = {"kernel": Gaussian(1.0), "n_landmarks": 10, "n_components": 3, "random_state": 0}
+    return dsp.SpectralDecomposition(**given | options)
+
+
+def test_a_lattice_has_fewer_functions_than_a_quarter_of_the_rows() -> None:
+    model = spectral(kernel=Matern(1.5, 2.0), basis=FourierLattice(), penalty=1.0).fit(X[:300, :2])
+    assert model.basis_.size == 49
+    np.testing.assert_allclose(model.eigenvalues_, [0, 1, 1], atol=0.3)
+
+
+def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
+    x = np.random.default_rng(0).laplace(size=(2000, 2))
+    model = spectral(kernel=Matern(1.5, 1.0), basis=FourierLattice(6), penalty=1.0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", TrustWarning)
+        model.fit(x)
+    assert not [w for w in told if "outliers" in str(w.message)]
+    x[::400] = 100.0
+    with pytest.warns(TrustWarning, match=r"0\.25 % of the rows are outliers of column 1: .* to 100, and"):
+        model.fit(x)
+
+
+def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_chunks_choose() -> None:
+    x = RNG.standard_normal((520, 3)).cumsum(axis=0)
+    components = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(x)
+    computed = components.transform(da.from_array(x, chunks=(2, 3)))
+    stored = da.from_array(np.asarray(computed), chunks=computed.chunks)
+    model = spectral(operator=dsp.operators.Transfer(1), kernel=Gaussian("auto"), n_landmarks=5, penalty=1.0)
+    one, other = (model.fit(z).moments_ for z in (computed, stored))
+    assert_same_bits(one, other)
+
+
+def test_columns_of_the_same_name_are_refused() -> None:
+    names = ["a", "b", "a"]
+    for same in (pd.DataFrame(X, columns=names), pa.table(list(X.T), names=names)):
+        for model in (spectral(), dsp.DiffusionMap(2.0)):
+            with pytest.raises(ValueError, match="several columns of X are named 'a', and names tell columns apart"):
+                model.fit(same)
+
+
+def test_points_whose_squares_overflow_are_invalid_rows() -> None:
+    points, model = X[:5].copy(), spectral().fit(X)
+    points[2, 1] = -1e160
+    with pytest.raises(dsp.InvalidRowError, match=r"row 2 .* X holds -1e\+160 in column 1, whose square overflows: "):
+        model.transform(points)
+    found = model.transform(points, on_invalid="skip")
+    assert np.isnan(found).all(axis=1).tolist() == [False, False, True, False, False]
+
+
+def test_a_lease_of_next_year_blocks_nobody(tmp_path: Path) -> None:
+    Lease.take(Directory(tmp_path), 20.0)
+    later = time.time() + 3e7
+    os.utime(tmp_path / ".lease", (later, later))
+    Lease.take(Directory(tmp_path), 20.0).release()
+
+
+def test_missing_chunks_that_are_meant_are_read_by_an_invariant_regressor(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(100, 3), fill_value=0.5)
+    (tmp_path / "x.zarr" / "c" / "0" / "0").unlink()
+    box = dsp.manifolds.PeriodicBox([0.0] * 3, [4.0] * 3)
+    model = dsp.InvariantRegressor(box, dsp.groups.Permutations(3), n_eigenfunctions=10)
+    assert np.isfinite(model.fit(tmp_path / "x.zarr", X.sum(axis=1), allow_missing=True).predict(X)).all()
+
+
+def test_trajectories_of_an_update_are_compared_one_by_one(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in "ab"]
+    arrays = [zarr.create_array(p, data=x, chunks=(50, 3)) for p, x in zip(paths, np.split(X[:300], 2), strict=True)]
+    model = spectral(operator=dsp.operators.Transfer(1), folds=None).fit(paths)
+    arrays[0][:] = X[150:300]
+    with pytest.raises(ValueError, match="X differs from what was measured in pairs 0 to "):
+        model.update([*paths, X[300:]])
+
+
+@pytest.mark.parametrize(("then", "now"), [(None, np.ones(400)), (np.ones(300), None)])
+def test_weights_of_a_part_of_the_rows_are_refused(then: Any, now: Any) -> None:
+    model = spectral().fit(X[:300], sample_weight=then)
+    with pytest.raises(ValueError, match=r"with(out)? sample_weight, and the update .* to both"):
+        model.update(X, sample_weight=now)
