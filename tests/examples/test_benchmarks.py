@@ -13,8 +13,6 @@ import scipy.stats
 from click.testing import CliRunner
 
 from daskspectral.engine.costs import TABLES, Costs
-from daskspectral.errors import RankWarning
-from daskspectral.kernels import Gaussian
 
 FOLDER = Path(__file__).parents[2] / "examples" / "benchmarks"
 SHARED = {"common", "fitting", "problems", "spectra"}
@@ -75,18 +73,6 @@ def test_beside_others_runs_what_is_installed(tmp_path):
 
 
 # -- fits ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_fit_with_its_time_and_warnings():
-    fitting = import_module("fitting")
-    x = np.random.default_rng(0).random((300, 1))
-    done = fitting.fit(x, kernel=Gaussian(5.0), landmarks=x[:20], n_components=15)
-    assert len(done.values) < 15
-    assert any(text.startswith(RankWarning.__name__) for text in done.said)
-    assert fitting.fit(x[:, :0], kernel=Gaussian(5.0)).said[0].startswith("ValueError")
-    texts = [fitting.first_words(RankWarning(f"{k} of {2.5 * k} functions, 1e-{k}")) for k in (3, 12)]
-    assert fitting.told(texts) == ["2 times RankWarning: # of # functions, # ..."]
-    assert fitting.parallel(pow, [(2, k) for k in range(5)], 1, "powers") == [1, 2, 4, 8, 16]
 
 
 @pytest.mark.parametrize(("factor", "within"), [(1.0, True), (0.5, False)])

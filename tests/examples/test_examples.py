@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from eofs.xarray import Eof
 
-from daskspectral import plot
 from daskspectral.groups import SpaceGroup
 
 FUNCTIONS = ["figure1_half_moons", "figure2_spherical_harmonics", "figure6_hermite"]
@@ -108,32 +107,6 @@ def test_a_short_training_finds_the_first_harmonics_and_goes_on_from_its_state(t
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "torsions", "positions", "mnist_features", "crystal_forces"])
-def test_a_folder_that_is_missing_is_made_before_any_work(name, tmp_path, monkeypatch):
-    def reached(path, overwrite):
-        raise InterruptedError(path)
-
-    monkeypatch.setattr(plot, "refuse_picture", reached)
-    example, folder = import_module(name), tmp_path / "new" / "folder"
-    with pytest.raises(InterruptedError):
-        example.main("mnist.npz" if name == "mnist_features" else 10_000, out=folder)
-    assert folder.is_dir()
-
-
-def test_files_that_do_not_fit_are_said(tmp_path):
-    images, pulsars = import_module("mnist_features"), import_module("pulsar_clusters")
-    for example, arrays, message in [
-        (images, {"X": np.zeros((4, 9), np.uint8)}, r"must hold the arrays X .*'y'.* missing"),
-        (images, {"X": np.zeros((4, 8), np.uint8), "y": np.zeros(4)}, r"X is \(4, 8\)"),
-        (images, {"X": np.zeros((4, 9)), "y": np.zeros(4)}, r"it is float64"),
-        (pulsars, {"X": np.zeros((4, 5)), "y": np.array([0, 1, 0, 1])}, "6 columns or more"),
-        (pulsars, {"X": np.zeros((4, 8)), "y": np.array([1, 2, 1, 2])}, "values 0 and 1"),
-    ]:
-        np.savez(tmp_path / "data.npz", **arrays)
-        with pytest.raises(ValueError, match=message):
-            example.main(tmp_path / "data.npz", out=tmp_path)
-
-
 def test_the_field_of_the_pacific_by_another_package():
     example = import_module("climate_field")
     field = example.open_field()
@@ -163,7 +136,7 @@ def slope(function, x, step):
 
 def test_forces_are_the_slopes_of_energies():
     rng = np.random.default_rng(0)
-    crystal, molecule, well = (import_module(name) for name in ("crystal_forces", "molecule", "double_well"))
+    crystal, molecule = import_module("crystal_forces"), import_module("molecule")
     x, step = rng.normal(scale=10, size=(40, 3)), 1e-5 * rng.normal(size=(40, 3))
     energy, force = crystal.energies_and_forces(x)
     change = slope(lambda x: crystal.energies_and_forces(x)[0], x, step)
@@ -176,28 +149,6 @@ def test_forces_are_the_slopes_of_energies():
     step = 1e-6 * rng.normal(size=x.shape)
     change = slope(molecule.morse, x, step)
     np.testing.assert_allclose(change, np.sum(molecule.slope(x) * step, axis=1), rtol=1e-6, atol=1e-15)
-    x = np.linspace(-2, 2, 9)
-    np.testing.assert_allclose(well.slope(x), well.energy(x + 1e-30j).imag / 1e-30, atol=1e-12)
-
-
-def test_the_dipole_turns_with_the_molecule():
-    example, rng = import_module("dipole"), np.random.default_rng(1)
-    x, turn = example.molecules(50, rng), np.linalg.qr(rng.standard_normal((3, 3)))[0]
-    y = example.dipole(x)
-    np.testing.assert_allclose(example.dipole(x @ np.kron(np.eye(2), turn).T), y @ turn.T, atol=1e-12)
-    np.testing.assert_allclose(example.dipole(x[:, [3, 4, 5, 0, 1, 2]]), y, atol=1e-12)
-
-
-def test_the_grid_of_the_double_well_finds_hermite_polynomials_in_one_well(monkeypatch):
-    example = import_module("double_well")  # V = x^2 / (2 beta): eigenvalues -k / beta, Hermite polynomials
-    monkeypatch.setattr(example, "energy", lambda x: x**2 / (2 * example.BETA))
-    monkeypatch.setattr(example, "EDGE", 9.0)
-    grid, values, functions, density = example.solve_on_grid()
-    np.testing.assert_allclose(values, -np.arange(6) / example.BETA, atol=1e-4)
-    middle = np.abs(grid) < 3
-    second = (grid[middle] ** 2 - 1) / np.sqrt(2)
-    np.testing.assert_allclose(np.abs(functions[middle, 2]), np.abs(second), atol=1e-3)
-    np.testing.assert_allclose(density, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), atol=1e-9)
 
 
 def test_the_grid_of_positions_has_the_eigenvalues_of_a_rectangle(monkeypatch):
