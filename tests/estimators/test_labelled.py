@@ -130,6 +130,13 @@ def test_results_are_groups_that_xarray_opens(tmp_path: Path) -> None:
     assert {"estimator", "parameters", "data_fingerprint", "daskspectral_version"} <= set(data.attrs)
 
 
+def test_refused_before_any_task() -> None:
+    with pytest.raises(ValueError, match="sample_dims='time' names dimensions and"):
+        spectral(sample_dims="time").fit(FLAT)
+    with pytest.raises(ValueError, match="latitude= weighs rows, and rows of"):
+        spectral(operator=Transfer(1)).fit([field()], sample_dims=("time", "lat"), latitude="lat")
+
+
 def test_labels_of_folds_lie_on_the_rows() -> None:
     halves = [field()[:70], field()[70:]]
     with pytest.raises(ValueError, match=r"folds\[1\] and X do not align"):

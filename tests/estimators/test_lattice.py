@@ -14,7 +14,6 @@ from daskspectral import operators as op
 from daskspectral.basis import FourierLattice
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.manifolds import PeriodicBox, Sphere
-from daskspectral.operators import Schroedinger
 from tests.estimators.lattice import ANGLES, LINE, NORMAL, RNG, SQUARE, STRETCHED, TURN, N, X, make
 
 
@@ -83,7 +82,6 @@ def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: ds
     [
         ({"basis": FourierLattice(8)}, r"frequencies up to \(5, 5\), .* asks for \(8, 8\)"),
         ({"basis": FourierLattice(5, margin=0.9)}, "these modes were measured with margin="),
-        ({"operator": Schroedinger()}, "the operator of this estimator is"),
     ],
 )
 def test_moments_that_cannot_be_solved_so(fitted: dsp.SpectralDecomposition, changes: Any, message: str) -> None:
