@@ -119,7 +119,6 @@ def test_saved_updated_cloned(tmp_path: Path) -> None:
 
 
 BAD: list[tuple[dict[str, Any], Any, str]] = [
-    ({"output": "tensor"}, Y, r"output must be 'trivial' or 'vector' or"),
     ({"output": [THIRD] * 5}, Y, r"the matrices do not represent"),
     ({"group": None}, Y, r"says how values change with a group: give the group"),
     ({}, Y[:, :2], r"y has 2 columns, .* of 3 components: give y of shape \(n, 3\)"),

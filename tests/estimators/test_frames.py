@@ -1,4 +1,4 @@
-"""Estimators among scikit-learn's tools: data frames in and out, names of columns, pipelines, searches, routing."""
+"""Estimators among scikit-learn's tools: data frames in and out, routing of weights, pipelines."""
 
 from __future__ import annotations
 
@@ -54,19 +54,6 @@ def test_a_frame_is_its_matrix(frame: Any) -> None:
     found, wanted = hermite().fit(frame, column), hermite().fit(X, Y)
     np.testing.assert_array_equal(found.predict(frame), wanted.predict(X))
     assert found.score(frame, pl.Series(Y)) == wanted.score(X, Y)
-
-
-def test_names_are_checked_and_forgotten() -> None:
-    model, longer = spectral().fit(FRAME), pd.concat([FRAME, FRAME])
-    for call, rows in ((model.transform, FRAME), (model.update, longer)):
-        with pytest.raises(ValueError, match=r"feature names should match.*\n.*must be in"):
-            call(rows[["b", "a", "c"]])
-    with pytest.raises(ValueError, match=r"unseen at fit time:\n- d\n.*now missing:\n-"):
-        model.score(FRAME.rename(columns={"c": "d"}))
-    with pytest.warns(UserWarning, match="X does not have valid feature names, but"):
-        model.transform(X)
-    assert model.update(longer).moments_.count == 300
-    assert not hasattr(model.fit(X), "feature_names_in_")
 
 
 def test_no_frame_of_rows_that_are_not_in_memory(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.kernels import Gaussian, Polynomial, Radial
-from tests.common import assert_close, assert_same_arrays, reference_arrays, written
-from tests.estimators.common import CONTAINERS, as_path
+from tests.common import assert_close, reference_arrays
+from tests.estimators.common import as_path
 
 Array = NDArray[Any]
 N = 300
@@ -109,22 +109,6 @@ def test_standardized_columns_follow_the_chain_rule() -> None:
 # -- containers, and what is kept --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["dask", "xarray, chunked"])
-def test_several_targets_from_every_container(kind: str, tmp_path: Path) -> None:
-    convert, out = CONTAINERS[kind]
-    x, y, t = (convert(tmp_path, name, a) for name, a in (("x", X), ("y", PAIR), ("t", PAIR_T)))
-    model, plain = (make(alpha=1e-3, folds=None).fit(*data) for data in ((x, y, t), (X, PAIR, PAIR_T)))
-    assert_same_arrays(model.moments_.arrays, plain.moments_.arrays)
-    np.testing.assert_array_equal(model.coef_, plain.coef_)
-    for find in (model.predict, model.predict_gradient):
-        assert isinstance(find(x), out)
-        assert_close(np.asarray(find(x)), find(X), 1e-9)
-        find(x, out=tmp_path / f"{find.__name__}.zarr")
-        assert_close(written(tmp_path / f"{find.__name__}.zarr"), find(X), 1e-9)
-    one = make(alpha=1e-3, folds=None).fit(X, PAIR[:, 1], PAIR_T[:, 1])
-    np.testing.assert_allclose(model.predict_gradient(X)[:, 1], one.predict_gradient(X), atol=1e-5)
-
-
 def test_moments_add_and_appended_rows_are_folded_in(fitted: dsp.HermiteRegressor) -> None:
     model = make(landmarks=fitted.basis_.landmarks, alpha=fitted.alpha_)  # the folds of the parts are others
     half, rest = (clone(model).fit(X[part], Y[part], T[part]) for part in (slice(200), slice(200, None)))
@@ -171,11 +155,3 @@ def test_invalid_rows(tmp_path: Path) -> None:
     for find in (skipped.predict, skipped.predict_gradient):
         found = np.isnan(np.asarray(find(x, on_invalid="skip"))).reshape(N, -1)
         np.testing.assert_array_equal(found, np.broadcast_to(broken[:, None], found.shape))
-
-
-def test_moments_of_something_else(fitted: dsp.HermiteRegressor) -> None:
-    moments = dsp.SpectralDecomposition(kernel=Gaussian(1.0), n_landmarks=20, n_components=3).fit(X).moments_
-    with pytest.raises(ValueError, match=r"these are moments of Laplacian\(.*measure them with HermiteRegressor.fit"):
-        make().fit_moments(moments)
-    with pytest.raises(ValueError, match="moments of different operators do not add"):
-        fitted.moments_ + make().fit(X, Y).moments_

@@ -15,10 +15,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 import daskspectral as dsp
 from daskspectral.cli.describing import describe
-from daskspectral.engine import Run
-from daskspectral.engine import plan as planning
 from daskspectral.errors import FitWarning
-from daskspectral.estimators import hermite
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.passes import pilot as pilots
 from tests.estimators.common import as_path
@@ -87,16 +84,6 @@ def test_gradients_count_by_their_weight() -> None:
 # -- the kernel --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "gradients"), [(1, False), (5, True), (6, False)])
-def test_few_rows(n: int, gradients: bool) -> None:
-    model = clone(AUTO).fit(X[:n], Y[:n], T[:n] if gradients else None)
-    assert (len(model.choice_) >= 12) == (n >= 6)
-    assert model.basis_.size == n
-    assert np.abs(model.predict(X)).max() < 3 * np.abs(Y).max()
-    if n >= 6:
-        assert model.moments_.folds.number == min(10, n)
-
-
 def test_degenerate_data() -> None:
     x = np.linspace(0, 1, 6)[:, None]
     line = clone(AUTO).fit(x, 2 * x[:, 0] - 1)
@@ -136,26 +123,6 @@ def test_parameters_give_the_same_bits(case: str, gradients: bool, tmp_path: Pat
     assert (loaded.cv_, loaded.cv_score_) == (model.cv_, model.cv_score_)
     np.testing.assert_array_equal(loaded.cv_curve_, model.cv_curve_)
     assert describe(loaded) == describe(model)
-
-
-def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "LEAST_FLOPS", 1e4)
-    monkeypatch.setattr(planning, "LEAST_TASKS", 20)
-    paths = as_path(tmp_path, "x", X), as_path(tmp_path, "y", Y)
-    model, reduce = clone(AUTO).set_params(n_landmarks=40), Run.reduce
-    whole = clone(model).fit(*paths)
-
-    def stopped(self: Run, *args: Any, **options: Any) -> Any:
-        return 1 / 0 if self.description == "fit" else reduce(self, *args, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Run, "reduce", stopped)
-        with pytest.raises(ZeroDivisionError):
-            clone(model).fit(*paths, checkpoint=tmp_path / "run", checkpoint_every=0)
-    monkeypatch.setattr(hermite, "decide_regression", lambda *args, **options: pytest.fail("it chose again"))
-    resumed = clone(model).fit(*paths, checkpoint=tmp_path / "run")
-    np.testing.assert_array_equal(resumed.coef_, whole.coef_)
-    assert str(resumed.choice_) == str(whole.choice_)
 
 
 def test_an_update_keeps_the_choice_and_chooses_the_penalty_again(fitted: dsp.HermiteRegressor) -> None:

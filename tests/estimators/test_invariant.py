@@ -17,11 +17,10 @@ from daskspectral import groups as gr
 from daskspectral.engine import Run
 from daskspectral.engine import plan as plan_module
 from daskspectral.manifolds import SO3, FlatTorus, Implicit, Manifold, PeriodicBox, Sphere
-from daskspectral.manifolds import Product as ProductManifold
 from daskspectral.passes import folds
 from daskspectral.passes.invariant import InvariantSpace
-from tests.common import assert_close, assert_same_arrays, written
-from tests.estimators.common import as_chunked, as_path
+from tests.common import assert_close
+from tests.estimators.common import as_path
 
 Array = NDArray[Any]
 SOLVERS = ("least_squares", "projection")
@@ -111,11 +110,6 @@ CASES: dict[str, tuple[Manifold, gr.Group | None]] = {
         gr.Generated([gr.Product(gr.Rotations(3), gr.SignFlips(2)), gr.Isometry(np.kron([[0, 1], [1, 0]], np.eye(2)))]),
     ),
     "rotations, conjugated": (SO3(), gr.Orthogonal([np.kron(TURN, TURN)])),
-    "charges": (Sphere(6), gr.PhaseRotations([1, 1, -2])),
-    "product with angles": (
-        ProductManifold(S2, PeriodicBox([0], [1])),
-        gr.Product(gr.SignFlips(3), gr.Translations([[0.25]])),
-    ),
 }
 
 
@@ -199,20 +193,6 @@ def test_levels_are_added_while_they_help() -> None:
 # -- containers, runs -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_several_targets_with_labels(solver: str, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"solver": solver, "alpha": 1e-4, "folds": None}
-    x, y, w = (as_chunked(tmp_path, name, a) for name, a in (("x", X), ("y", PAIR), ("w", 1 + X[:, 0] ** 2)))
-    model = make(**options).fit(x, y, sample_weight=w)
-    plain = make(**options).fit(X, PAIR, sample_weight=1 + X[:, 0] ** 2)
-    assert_same_arrays(model.moments_.arrays, plain.moments_.arrays)
-    values = model.predict(x)
-    assert_close(np.asarray(values), plain.predict(X))
-    assert (values.dims, values.name) == (("row", "j"), "prediction")
-    model.predict(x, out=tmp_path / "f.zarr")
-    assert_close(written(tmp_path / "f.zarr"), plain.predict(X))
-
-
 def test_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "LEAST_FLOPS", 1e2)
     monkeypatch.setattr(plan_module, "EPOCH", 4)
@@ -268,20 +248,6 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], str]] = [
 def test_bad_parameters_before_any_task(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(**changes).fit(X, Y)
-
-
-def test_invalid_rows(tmp_path: Path) -> None:
-    model = make(folds=None)  # rows of other numbers are in other folds
-    x = np.where(np.isin(np.arange(N), [317, 390])[:, None], np.nan, X)
-    stored = as_path(tmp_path, "x", x)
-    with pytest.raises(dsp.InvalidRowError, match=r"row 317 is the first .*X holds NaN in column 0"):
-        clone(model).fit(stored, Y)
-    skipped = clone(model).fit(stored, Y, on_invalid="skip")
-    without = clone(model).fit(*(np.delete(a, [317, 390], axis=0) for a in (X, Y)))
-    assert (skipped.moments_.skipped, skipped.moments_.count) == (2, N - 2)
-    np.testing.assert_allclose(skipped.predict(X), without.predict(X), rtol=1e-7)
-    values = np.asarray(skipped.predict(stored, on_invalid="skip"))
-    np.testing.assert_array_equal(np.flatnonzero(np.isnan(values)), [317, 390])
 
 
 def test_moments_of_something_else(fitted: dsp.InvariantRegressor) -> None:

@@ -56,12 +56,3 @@ def test_scikit_learn_on_the_same_functions_and_without_each_fold(tmp_path: Path
     assert model.held_out_.log_loss == pytest.approx(np.average(losses, weights=weights), abs=2e-3)  # loose descents
     assert model.score(X, stored) == np.mean(model.predict(X) == NAMES) > 0.8
     assert "classes     3, shares left" in describe(model)
-
-
-def test_plain_coordinates_and_a_penalty_that_is_chosen() -> None:
-    """Without a manifold columns lie in intervals; the penalty is the best of those that were compared."""
-    model = dsp.InvariantClassifier(cache="never", n_eigenfunctions=40).fit(X[:, :2], NAMES == "left")
-    curve = model.held_out_curve_
-    assert model.alpha_ == curve[np.argmin(curve[:, 1]), 0]
-    with pytest.warns(dsp.TrustWarning, match=r"1 of 2 rows .* beyond the end"):
-        model.predict_proba([[10.0, 0.5], [0.5, 0.5]])

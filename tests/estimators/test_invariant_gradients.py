@@ -1,14 +1,11 @@
-"""Gradients in an invariant regression: exact polynomials, finite differences, dense least squares, moments."""
+"""Gradients in an invariant regression: exact polynomials, finite differences, dense least squares."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
-import zarr
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -125,17 +122,3 @@ def test_least_squares_with_gradients_equals_dense_ridge() -> None:
     penalty = np.diag(np.sqrt(1e-3 * fitted.basis_.cumulative**1.5) * (fitted.basis_.cumulative > 1))
     a = np.linalg.lstsq(np.concatenate([*rows, penalty]), np.concatenate([*aims, np.zeros(len(penalty))]))[0]
     np.testing.assert_allclose(np.concatenate(fitted.coef_), u @ a, atol=1e-10)
-
-
-def test_folds_updates_checkpoints_and_files(tmp_path: Path) -> None:
-    """Rows appended, moments added, a run taken up, a model saved: the same as a fit of all at once."""
-    y, t = invariant(X) + X[:, 0], slopes(X)
-    whole = model(alpha=1e-4).fit(X, y, gradients=t)
-    half = model(alpha=1e-4).fit(X[:200], y[:200], t[:200]).update(X, y, t)
-    whole.save(tmp_path / "m.zarr")
-    zarr.save_array(tmp_path / "t.zarr", t)
-    lazy = model(alpha=1e-4).fit(X, da.from_array(y, chunks=70), gradients=str(tmp_path / "t.zarr"))
-    for other in (lazy, half, dsp.load(tmp_path / "m.zarr")):
-        np.testing.assert_allclose(other.predict_gradient(X), whole.predict_gradient(X), rtol=1e-9, atol=1e-10)
-    with pytest.raises(ValueError, match=r"the data are for Regression.*and the model was fitted on Regression"):
-        half.update(X, y)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -16,9 +14,7 @@ from daskspectral import operators as op
 from daskspectral.basis import FourierLattice
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.manifolds import PeriodicBox, Sphere
-from daskspectral.operators import Schroedinger
-from tests.common import assert_close, assert_same_bits
-from tests.estimators.lattice import ANGLES, LINE, NORMAL, RNG, SQUARE, STRETCHED, TURN, N, X, make, modes
+from tests.estimators.lattice import ANGLES, LINE, NORMAL, RNG, SQUARE, STRETCHED, TURN, N, X, make
 
 
 @pytest.fixture(scope="module")
@@ -74,34 +70,6 @@ def test_values_scale_with_the_unit_and_not_with_the_origin() -> None:
     assert_allclose(other.held_out_ * unit**2, plain.held_out_, rtol=1e-5, atol=1e-10)
 
 
-@pytest.mark.usefixtures("small_tasks")
-def test_chunks_the_order_of_rows_and_weights_change_rounding_only() -> None:
-    weight, basis = np.random.default_rng(1).integers(0, 3, len(X)), FourierLattice(4, box=[(-5, 5)] * 2)
-    wanted = modes(make(basis=basis).fit(np.repeat(X, weight, axis=0)).moments_)
-    blocks = da.from_array(X, chunks=(333, 1))
-    for x, w in ((blocks, weight), (X[::-1], weight[::-1])):
-        assert_close(modes(make(basis=basis).fit(x, sample_weight=w).moments_), wanted, 1e-13, dtype=complex)
-
-
-def test_a_period_for_some_columns() -> None:
-    x = np.column_stack([SQUARE[:, 0], SQUARE[:, 1], ANGLES[:, 0]])
-    model = make(columns=[2, 0], periods={2: 2 * np.pi}, kernel=Matern(1.5, 2.0)).fit(x)
-    assert model.basis_.box[0] is None
-    assert_allclose(model.eigenvalues_, [0, 1, 1, 1, 2], rtol=0.06, atol=1e-9)
-    assert_allclose(model.transform(x[:9]), model.transform(x[:9] + np.array([0, 0, 6 * np.pi])), atol=1e-7)
-
-
-def test_a_saved_model_is_the_model(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
-    fitted.save(tmp_path / "model.zarr")
-    found = dsp.load(tmp_path / "model.zarr")
-    assert (found.basis_, found.kernel_) == (fitted.basis_, fitted.kernel_)
-    assert_array_equal(found.transform(X), fitted.transform(X))
-    assert_same_bits(found.moments_, fitted.moments_)
-    again = found.fit_moments(found.moments_)
-    assert_array_equal(again.eigenvalues_, fitted.eigenvalues_)
-    assert_array_equal(again.held_out_, fitted.held_out_)
-
-
 @pytest.mark.parametrize("changes", [{"kernel": Gaussian("auto")}, {"solver": "cut"}, {"basis": None}])
 def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: dsp.SpectralDecomposition) -> None:
     found, wanted = make(**changes).fit_moments(fitted.moments_), make(**changes | {"basis": FourierLattice(5)}).fit(X)
@@ -114,17 +82,8 @@ def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: ds
     [
         ({"basis": FourierLattice(8)}, r"frequencies up to \(5, 5\), .* asks for \(8, 8\)"),
         ({"basis": FourierLattice(5, margin=0.9)}, "these modes were measured with margin="),
-        ({"operator": Schroedinger()}, "the operator of this estimator is"),
     ],
 )
 def test_moments_that_cannot_be_solved_so(fitted: dsp.SpectralDecomposition, changes: Any, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         make(**changes).fit_moments(fitted.moments_)
-
-
-def test_score_and_plan(fitted: dsp.SpectralDecomposition) -> None:
-    assert fitted.score(X) == pytest.approx(-fitted.eigenvalues_.sum(), rel=1e-6)
-    assert fitted.score(NORMAL[4000:9000]) == pytest.approx(-fitted.held_out_.sum(), rel=0.3)
-    assert fitted.variance_bound(X).count == len(X)
-    plan = make(basis=FourierLattice(15)).plan(da.zeros((10**9, 2), chunks=(10**6, 2), dtype="f4"))
-    assert plan.memory.peak - plan.memory.now < 500e6

@@ -10,9 +10,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import daskspectral as dsp
-from daskspectral.kernels import Gaussian
 from daskspectral.landmarks import METHODS
-from tests.common import assert_close, assert_same_moments
+from tests.common import assert_same_moments
 from tests.estimators.common import Array, N, X, make
 
 
@@ -27,38 +26,6 @@ def test_standardize_and_columns_are_manual_preprocessing() -> None:
     assert_same_moments(estimator.moments_, manual.moments_, 1e-11)
     embeddings = np.abs(estimator.transform(wide)), np.abs(manual.transform(z))
     assert_allclose(*embeddings, rtol=1e-6, atol=1e-7)
-
-
-def test_weight_two_is_the_row_twice() -> None:
-    weight = np.random.default_rng(1).integers(0, 3, N)
-    weighted = make(landmarks=X[:20]).fit(X, sample_weight=da.from_array(weight, chunks=77))
-    repeated = make(landmarks=X[:20]).fit(np.repeat(X, weight, axis=0))
-    assert_close(weighted.moments_.arrays["gram"], repeated.moments_.arrays["gram"], 1e-12)
-    assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=1e-7, atol=1e-9)
-    assert weighted.moments_.weight == repeated.moments_.weight == weight.sum()
-
-
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.WeightWarning")  # of weights in another unit
-def test_support_follows_the_weights() -> None:
-    """Whole weights count rows, also 0; the unit of weights that sum to less does not matter."""
-    rng = np.random.default_rng(0)
-    x, landmarks = rng.standard_normal((150, 2)), rng.standard_normal((30, 2))
-
-    def fit(x: Array, weight: Any = None) -> dsp.SpectralDecomposition:
-        with pytest.warns(dsp.RankWarning, match="min_support=10"):
-            return make(kernel=Gaussian(0.25), landmarks=landmarks, min_support=10.0).fit(x, sample_weight=weight)
-
-    plain, padded = fit(x), np.concatenate([x, rng.standard_normal((400, 2))])
-    counts, uneven = rng.integers(0, 4, 150), rng.uniform(0.1, 1, 150)
-    effective = uneven.sum() ** 2 / np.sum(uneven**2)
-    for model, other in [
-        (fit(x, counts), fit(np.repeat(x, counts, axis=0))),
-        (fit(padded, np.repeat([1.0, 0.0], [150, 400])), plain),
-        (fit(x, uneven / uneven.sum()), fit(x, uneven * effective / uneven.sum())),
-    ]:
-        assert_allclose(model.support_, other.support_, rtol=1e-9)
-        assert_allclose(model.eigenvalues_, other.eigenvalues_, rtol=1e-7, atol=1e-9)
-    assert fit(np.concatenate([x, x])).rank_ > plain.rank_
 
 
 def test_eigenfunctions_are_orthonormal_on_rows_that_are_no_landmarks() -> None:
@@ -99,10 +66,3 @@ def test_landmarks_do_not_depend_on_the_chunks(method: str) -> None:
     assert (wanted[:, None] == X).all(axis=2).any(axis=1).all()
     assert_array_equal(landmarks(da.from_array(X, chunks=111), np.random.default_rng(0)), wanted)
     assert not np.array_equal(landmarks(X, seed=1), wanted)
-
-
-def test_median_scale() -> None:
-    estimator = make(kernel=Gaussian("median")).fit(X)
-    scale = np.median(np.linalg.norm(X[:500, None] - X[None, 500:1000], axis=2))
-    assert estimator.kernel_.scale == pytest.approx(scale, rel=0.1)
-    assert estimator.kernel.scale == "median"

@@ -45,12 +45,6 @@ def test_save_and_load_bit_for_bit(variant: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).transform(x), estimator.transform(x))
 
 
-def test_moments_round_trip_and_add(tmp_path: Path, fitted: dsp.SpectralDecomposition) -> None:
-    moments = saved(fitted.moments_, tmp_path / "m.zarr")
-    assert_same_bits(moments, fitted.moments_)
-    np.testing.assert_array_equal(make().fit_moments(moments).coefficients_, fitted.coefficients_)
-
-
 def test_what_cannot_be_saved_or_loaded(tmp_path: Path) -> None:
     local = make(kernel=Radial(lambda s: np.exp(-s), [lambda s: -np.exp(-s)])).fit(X)
     for model, error, match in (

@@ -10,8 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.forms import form, inner
-from daskspectral.kernels import Exponential, Gaussian, Polynomial
+from daskspectral.kernels import Gaussian, Polynomial
 from tests.estimators.common import N, X, make
 
 LAZY = da.from_array(X, chunks=(500, 3))
@@ -51,22 +50,6 @@ BAD_PARAMETERS: list[tuple[dict[str, Any], str]] = [
 def test_bad_parameters_before_any_task(changes: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         make(**({"standardize": True} | changes)).fit(X)
-
-
-@pytest.mark.usefixtures("no_tasks")
-def test_kernel_that_is_not_smooth_enough() -> None:
-    hessian = form(lambda f, g, x: inner(dsp.partial(f, 2, 0, 0), dsp.partial(g, 2, 0, 0)))
-    with pytest.raises(dsp.SmoothnessError, match="derivatives of order 2, and the kernel"):
-        make(kernel=Exponential(1.0), operator=dsp.operators.SymmetricForm(hessian)).fit(X)
-
-
-def test_weights_that_weigh_nothing() -> None:
-    with pytest.raises(ValueError, match="the total sample weight is 0; some row"):
-        make(standardize=True).fit(X, sample_weight=np.zeros(N))
-    weight = np.ones(N)
-    weight[[500, 40]] = -2
-    with pytest.raises(dsp.InvalidRowError, match=r"row 40 is the first .*the sample weight is"):
-        make().fit(X, sample_weight=weight)
 
 
 def test_numbers_that_overflow(fitted: dsp.SpectralDecomposition) -> None:

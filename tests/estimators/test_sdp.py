@@ -1,4 +1,4 @@
-"""SDPEmbedding: reference solutions, containers, extension, checkpoints, and what it refuses.
+"""SDPEmbedding: reference solutions, extension, checkpoints, and what it refuses.
 
 `sdp_small.npz`, by independent code: for wine E (178, 2) of the optimum at several bandwidths.
 """
@@ -13,7 +13,6 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-import xarray as xr
 import zarr
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -23,7 +22,7 @@ import daskspectral as dsp
 from daskspectral.errors import InvalidRowError
 from daskspectral.passes import embedding as embedding_passes
 from daskspectral.passes.embedding import Passes
-from tests.common import reference_arrays, written
+from tests.common import reference_arrays
 from tests.estimators.moons import abar_of, gap_of, gaussian, gram_error, moons, wine
 
 Array = NDArray[np.floating[Any]]
@@ -115,24 +114,6 @@ def test_a_run_that_ends_early_is_not_called_optimal(method: str, passes: int) -
 # -- what changes nothing ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_container_decides_nothing(method: str, tmp_path: Path) -> None:
-    stored = zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(50, 2))
-    lazy, labelled = da.from_array(X, chunks=(50, 1)), xr.DataArray(X, dims=("point", "coordinate"))
-    plain = make(method=method).fit(X)
-    e = np.asarray(plain.embedding_)
-    for x in (stored, lazy, labelled):
-        found = make(method=method).fit(x)
-        np.testing.assert_allclose(np.asarray(found.embedding_), e, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(found.objective_, plain.objective_, rtol=1e-12)
-        after = plain.transform(x)
-        assert isinstance(after, xr.DataArray if x is labelled else da.Array)
-        np.testing.assert_allclose(np.asarray(after), e, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(plain.transform(labelled).eigenvalue, plain.spectrum_)
-    plain.transform(stored, out=tmp_path / "e.zarr")
-    np.testing.assert_allclose(written(tmp_path / "e.zarr"), e, rtol=0, atol=1e-9)
-
-
 def test_a_seed_gives_the_same_bits_on_any_scheduler() -> None:
     def fit(**changes: Any) -> dsp.SDPEmbedding:
         return make(cache="never", **changes).fit(da.from_array(X, chunks=(60, 2)))
@@ -145,16 +126,6 @@ def test_a_seed_gives_the_same_bits_on_any_scheduler() -> None:
     np.testing.assert_allclose(other.embedding_, exact.embedding_, rtol=0, atol=1e-6)
     e = exact.embedding_
     assert (e[np.abs(e).argmax(axis=0), np.arange(exact.rank_)] > 0).all()
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_embedding_is_one_of_distances(method: str) -> None:
-    """Units that are standardised change nothing, nor columns left out, nor a reflection of the points."""
-    one = make(method=method, landmarks=make().fit(X).extension_.points).fit(X)
-    raw = np.column_stack([3 * X[:, 1] + 7, np.full(160, 5.0), 0.1 * X[:, 0]])
-    scaled = make(method=method, columns=[2, 0], standardize=True).fit(raw)
-    np.testing.assert_allclose(scaled.objective_, one.objective_, rtol=1e-9 if method == "exact" else 1e-3)
-    np.testing.assert_allclose(scaled.transform(raw), np.asarray(scaled.embedding_), rtol=0, atol=1e-9)
 
 
 # -- bounds, missing rows, saving --------------------------------------------------------------------------------------
@@ -307,10 +278,3 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_parameters_that_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         make(**({"bandwidth": 0.7} | changes)).fit(X)
-
-
-def test_two_points_at_landmarks() -> None:
-    """Half of two landmarks is one, of which no column is left."""
-    model = dsp.SDPEmbedding(1.0, method="lowrank", n_landmarks=2, random_state=0).fit(np.array([[0.0], [0.33]]))
-    assert model.certificate_.optimal
-    assert model.embedding_[0] == pytest.approx(-model.embedding_[1])

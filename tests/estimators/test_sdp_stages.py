@@ -100,8 +100,6 @@ def test_methods_that_auto_takes(monkeypatch: pytest.MonkeyPatch, recwarn: pytes
 def test_a_wrong_gram_matrix_does_not_read_as_a_clean_answer() -> None:
     with pytest.warns(TrustWarning, match=r"at 38 landmarks the Gram matrix of the embedding is off by about \d+"):
         make(0.5, "lowrank", n_landmarks=38).fit(moons(400))
-    with pytest.warns(TrustWarning, match="more than accuracy=1e-12"):
-        make(0.7, "lowrank", n_landmarks=100, accuracy=1e-12).fit(moons(400))
 
 
 def test_the_sparse_kernel_is_the_kernel_without_small_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

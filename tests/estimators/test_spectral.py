@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
@@ -14,7 +13,7 @@ import xarray as xr
 import daskspectral as dsp
 from daskspectral.basis import LandmarkBasis
 from daskspectral.kernels import Gaussian
-from tests.common import assert_same_bits, assert_same_moments, written
+from tests.common import assert_same_moments, written
 from tests.estimators.common import CONTAINERS, Array, N, X, as_chunked, as_dask, as_numpy, as_path, as_xarray, make
 
 
@@ -84,13 +83,3 @@ def test_invalid_rows(convert: Any, tmp_path: Path, fitted: dsp.SpectralDecompos
     without = make(landmarks=X[:20]).fit(np.delete(BROKEN, [1717, 1718], axis=0))
     assert skipped.moments_.skipped == 2
     np.testing.assert_allclose(skipped.moments_.arrays["gram"], without.moments_.arrays["gram"], rtol=1e-12)
-
-
-@pytest.mark.usefixtures("small_tasks")
-def test_same_chunks_same_bits_and_signs() -> None:
-    models = []
-    for scheduler, chunk in (("threads", 701), ("synchronous", 701), ("synchronous", N)):
-        with dask.config.set(scheduler=scheduler, num_workers=3):
-            models.append(make(n_landmarks=50, n_components=8).fit(da.from_array(X, chunks=chunk)))
-    assert_same_bits(models[0].moments_, models[1].moments_)
-    assert (np.sum(models[0].transform(X) * models[2].transform(X), axis=0) > 0).all()

@@ -49,16 +49,6 @@ def test_regression_maps_are_those_of_least_squares() -> None:
     np.testing.assert_array_equal(found.eigenfunction, scores)
 
 
-def test_the_spectrum_is_all_there(tmp_path: Any) -> None:
-    model = fitted(field())
-    found = model.set_output(transform="pandas").to_xarray()
-    np.testing.assert_array_equal(found.eigenvalue, model.eigenvalues_)
-    np.testing.assert_array_equal(found.eigenvalue_lower, model.eigenvalue_errors_[:, 0])
-    assert found.trusted.sum() == model.trusted_
-    assert found.coefficients.dims == ("basis_function", "component")
-    found.to_netcdf(tmp_path / "model.nc", engine="h5netcdf")
-
-
 def test_fields_come_back_lazily_and_from_files(tmp_path: Any) -> None:
     """In all components: the field itself; land stays empty."""
     data = field()

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 import daskspectral as dsp
-from daskspectral.basis import LandmarkBasis, MonomialBasis
+from daskspectral.basis import MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Transfer
-from tests.common import assert_close
 
 Array = NDArray[Any]
 STEP = 0.5
@@ -88,14 +87,6 @@ def test_eigenvalues_of_a_rotation_are_complex() -> None:
 # -- how the rows are read ---------------------------------------------------------------------------------------------
 
 
-PATHS = [ornstein_uhlenbeck(n, 2, n) for n in (100, 98, 57)]
-WEIGHT = [np.random.default_rng(i).integers(0, 3, len(a)).astype(float) for i, a in enumerate(PATHS)]
-BASIS = LandmarkBasis(Gaussian(1.0), np.random.default_rng(1).standard_normal((6, 2)))
-
-
-def make(**changes: Any) -> dsp.SpectralDecomposition:
-    defaults = {"kernel": Gaussian(1.0), "landmarks": BASIS.landmarks, "n_components": 4, "min_support": 0.0}
-    return dsp.SpectralDecomposition(Transfer(5), **(defaults | changes))
 
 
 def test_landmarks_are_rows_that_begin_a_pair() -> None:
@@ -104,28 +95,3 @@ def test_landmarks_are_rows_that_begin_a_pair() -> None:
     landmarks = model.fit(short).basis_.landmarks
     assert sorted(landmarks[:, 0].tolist()) == sorted(100.0 * i + t for i in range(30) for t in (0, 1))
     assert model.moments_.count == 60  # no derivative sees a landmark at itself
-
-
-def test_appended_rows_are_folded_in() -> None:
-    model = make().fit([PATHS[0], PATHS[1][:60]], sample_weight=[WEIGHT[0], WEIGHT[1][:60]])
-    model.update(PATHS, sample_weight=WEIGHT)  # more of the second, and a third
-    whole = make().fit(PATHS, sample_weight=WEIGHT)
-    assert (model.moments_.count, model.moments_.rows) == (whole.moments_.count, whole.moments_.rows)
-    assert_close(model.moments_.arrays["form"], whole.moments_.arrays["form"], 1e-11)
-    with pytest.raises(ValueError, match="X has 240 pairs of rows 5 apart, and the"):
-        model.update(PATHS)
-
-
-def test_an_invalid_row_of_a_trajectory() -> None:
-    broken = [a.copy() for a in PATHS]
-    broken[1][70] = np.nan
-    with pytest.raises(dsp.InvalidRowError, match="row 70 of trajectory 1 cannot be used"):
-        make(standardize=True).fit(broken)
-    assert make().fit(broken, on_invalid="skip").moments_.skipped == 2
-
-
-def test_refused() -> None:
-    with pytest.raises(ValueError, match="the lag is 5 rows and trajectory 1 has 5"):
-        make().plan([PATHS[0], PATHS[1][:5]])
-    with pytest.raises(ValueError, match=r"X is a list of \d arrays, such as"):
-        make().fit(PATHS).transform(PATHS)

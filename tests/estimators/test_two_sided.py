@@ -1,4 +1,4 @@
-"""SpectralDecomposition between two views, with fields, and with bases of the user's."""
+"""SpectralDecomposition between two views, and with bases of the user's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.linalg
@@ -82,34 +81,6 @@ def test_columns_and_standardization_of_each_side() -> None:
     assert_allclose(model.transform_right(Y), manual.transform_right(z[1]), rtol=1e-6, atol=1e-8)
 
 
-def test_invalid_rows_of_either_side() -> None:
-    x, y = X.copy(), Y.copy()
-    x[700, 1], y[300, 2] = np.nan, np.inf
-    for options in ({"standardize": True}, {"landmarks": X[:5], "right_landmarks": Y[:5]}):
-        with pytest.raises(dsp.InvalidRowError, match=r"row 300 is the first .*: y holds inf in"):
-            make(**options).fit((x, y))
-    model = make(landmarks=X[:5], right_landmarks=Y[:5], min_support=0.0).fit((x, y), on_invalid="skip")
-    assert (model.moments_.skipped, model.moments_.count) == (2, N - 2)
-    with pytest.raises(dsp.InvalidRowError, match="row 300"):
-        model.transform_right(y)
-
-
-@pytest.mark.usefixtures("small_tasks")
-def test_fields_of_any_kind_and_shape() -> None:
-    options = {"landmarks": X[:9], "constant": False, "min_support": 0.0}
-    centred = X[None] - X[:9, None]
-    phi = np.exp(-(centred**2).sum(axis=2) / 4.5)
-    slope = -centred / 2.25 * phi[..., None]
-    factor = RNG.standard_normal((3, 2))[None] * (1 + X[:, 0] ** 2)[:, None, None]  # (n, d, m)
-    lazy = {"diffusion": da.from_array(factor, chunks=300)}
-    model = make(op.AnisotropicDiffusion(factored=True), **options).fit(X, fields=lazy, sample_weight=WEIGHT)
-    along = np.einsum("ika,kam->ikm", slope, factor)
-    assert_close(model.moments_.arrays["form"], np.einsum("ikm,jkm,k->ij", along, along, WEIGHT), 1e-9)
-    factor[5, 1, 0] = np.nan
-    with pytest.raises(dsp.InvalidRowError, match=r"row 5 is the first .*: diffusion holds NaN"):
-        model.fit(X, fields={"diffusion": factor})
-
-
 # -- bases of the user -------------------------------------------------------------------------------------------------
 
 
@@ -144,14 +115,6 @@ def test_saved_and_loaded_bit_for_bit(name: str, tmp_path: Path) -> None:
     if operator.solver.two_sided:
         assert_array_equal(again.transform_right(Y), model.transform_right(Y))
     assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
-
-
-def test_appended_pairs_are_folded_in() -> None:
-    options = {"landmarks": X[:9], "right_landmarks": Y[:9], "min_support": 0.0}
-    model, whole = make(**options).fit((X[:900], Y[:900])), make(**options).fit((X, Y))
-    with pytest.raises(ValueError, match=r"y differs .* in rows 0 to 900"):
-        model.update((X, Y + 1))
-    assert_allclose(model.update((X, Y)).singular_values_, whole.singular_values_, rtol=1e-8)
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------

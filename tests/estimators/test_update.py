@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import zlib
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
@@ -16,7 +14,7 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader
-from tests.common import Scheduling, assert_close
+from tests.common import assert_close
 
 X = np.random.default_rng(0).standard_normal((6000, 2))
 Y, SLOPES = np.sin(X[:, 0]), np.cos(X)
@@ -30,14 +28,6 @@ def spectral(operator: Any = None, **options: Any) -> dsp.SpectralDecomposition:
 
 def hermite(**options: Any) -> dsp.HermiteRegressor:
     return dsp.HermiteRegressor(GAUSSIAN, landmarks=X[:20], n_landmarks=20, alpha=1e-3, **options)
-
-
-def test_rows_appended_in_another_container_are_those_of_the_same_array() -> None:
-    whole = spectral().fit(X).moments_
-    for container in (da.from_array(X, chunks=(1500, 2)), X.tolist()):
-        grown = spectral().fit(X[:300]).update(X[:4500]).update(container)
-        assert grown.moments_.rows == grown.moments_.count == len(X)
-        assert_close(grown.moments_.arrays, whole.arrays, 1e-12, dtype=None)
 
 
 def stored(path: Path, x: np.ndarray = X[:5500]) -> zarr.Array[Any]:
@@ -121,28 +111,6 @@ def test_only_what_may_have_changed_is_read_again(
     reads.clear()
     model.update(str(tmp_path / "copy.zarr"), Y)
     assert reads == {("copy.zarr", k) for k in range(6)}
-
-
-def test_rows_that_were_left_out_are_compared_too(small_tasks: None) -> None:
-    """Of a task too in which no row is valid."""
-    x = X.copy()
-    x[:2000] = np.nan
-    model = spectral().fit(x[:5000], on_invalid="skip")
-    with pytest.raises(ValueError, match=r"rows 0 to"):
-        model.update(X, on_invalid="skip")
-    assert model.update(x, on_invalid="skip").moments_.count == 4000
-
-
-def test_digests_are_sums_of_the_rows(
-    tmp_path: Path, scheduling: Scheduling, small_tasks: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of tasks too that are dealt to the folds in turn, whose sums are not added in the order of the rows."""
-    monkeypatch.setattr("daskspectral.engine.plan.LEAST_TASKS", 150)
-    stored(tmp_path / "x.zarr")
-    with scheduling("threads 3"):
-        found = spectral().fit(str(tmp_path / "x.zarr")).moments_.digests
-    assert (len(found.ranges) > 100, found.ranges[-1][1]) == (True, 5500)
-    assert found.table[:, 1].tolist() == [zlib.crc32(X[a:b]) + 1 for a, b in found.ranges]
 
 
 def test_moments_of_several_arrays(tmp_path: Path) -> None:
