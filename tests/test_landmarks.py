@@ -111,16 +111,6 @@ def test_scores_with_the_whole_sample_as_pilot_are_exact() -> None:
     assert np.array_equal(score, landmarks.leverage_scores(x, p, np.random.default_rng(1), gaussian))
 
 
-def test_leverage_draws_in_proportion_to_the_scores() -> None:
-    x = np.array([[1.0], [2.0], [3.0], [0.0]])
-    score = landmarks.leverage_scores(x, 1, np.random.default_rng(0), linear)
-    rng = np.random.default_rng(0)
-    first = np.bincount([landmarks.leverage(x, 1, rng, linear)[0] for _ in range(4000)], minlength=4) / 4000
-    assert score / score.sum() == pytest.approx(np.array([1, 4, 9, 0]) / 14, abs=1e-9)
-    assert np.abs(first - score / score.sum()).max() < 0.04
-    assert sorted(landmarks.leverage(x, 4, rng, linear).tolist()) == [0, 1, 2]  # a score of 0 is never drawn
-
-
 @settings(max_examples=25)
 @given(m=st.integers(2, 40), d=st.integers(1, 4), seed=st.integers(0, 1000))
 def test_median_distance_against_the_double_loop(m: int, d: int, seed: int) -> None:

@@ -139,19 +139,3 @@ def test_timescales_of_a_process_whose_one_is_known(rotation: Any) -> None:
         plot.timescales([])
     with pytest.raises(ValueError, match=r"are of Transfer\(lag\); the operator is"):
         plot.timescales([fitted(np.random.default_rng(0).standard_normal((200, 1)))])
-
-
-@pytest.mark.parametrize("d", [1, 2, 5])
-def test_landmarks_are_where_they_are(d: int) -> None:
-    x = np.random.default_rng(0).standard_normal((600, d)) * np.arange(1, d + 1)
-    model = fitted(x, standardize=True, landmarks=x[:30], n_landmarks=30)
-    axes = plot.landmarks(model, x)
-    if d == 1:
-        places = np.array([segment[0, 0] for c in axes.collections for segment in getattr(c, "get_segments", list)()])
-        np.testing.assert_allclose(places, x[:30, 0])
-    else:
-        np.testing.assert_allclose(axes.collections[-1].get_offsets(), x[:30, d - 2 :])
-        np.testing.assert_allclose(axes.collections[0].get_offsets(), x[:, d - 2 :])
-    bare = dsp.SpectralDecomposition(basis=dsp.basis.MonomialBasis(d, 1), n_components=1).fit(x)
-    with pytest.raises(ValueError, match="has no landmarks: its basis is"):
-        plot.landmarks(bare)

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 Operations = Sequence[tuple[Array, Array]]
 of = PeriodicCell.from_parameters
 CUBE, HEXAGON = of(2, 2, 2), PeriodicCell.hexagonal(1.5)
-SIXTH, THIRD, MIRROR = [[1, -1], [1, 0]], [[0, -1], [1, -1]], [[0, -1], [-1, 0]]
+SIXTH, MIRROR = [[1, -1], [1, 0]], [[0, -1], [-1, 0]]
 PLANE_GROUPS: dict[str, tuple[PeriodicCell, list[tuple[Any, Any]], int]] = {
     "p6m": (HEXAGON, [(SIXTH, [0, 0]), (MIRROR, [0, 0])], 12),
     "p4g": (PeriodicCell(2 * np.eye(2)), [([[0, -1], [1, 0]], [0, 0]), ([[-1, 0], [0, 1]], [0.5, 0.5])], 8),

@@ -27,7 +27,7 @@ from daskspectral.manifolds import (
 from tests.manifolds.common import TURN
 
 Array = NDArray[Any]
-BOX, CELL, S, C = PeriodicBox([0, 0], [1, 1]), PeriodicCell.hexagonal(1.0), Sphere(3), Circle()
+CELL, S, C = PeriodicCell.hexagonal(1.0), Sphere(3), Circle()
 
 
 def radial(x: Array) -> Array:

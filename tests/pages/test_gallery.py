@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 LARGEST = 150_000  # bytes of a picture
 
 
