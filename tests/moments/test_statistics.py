@@ -115,7 +115,7 @@ def test_how_a_form_spreads_over_the_rows(own: Any) -> None:
     """By the matrix of each row."""
     basis = MonomialBasis(2, 2)
     span, functions, values = RNG.standard_normal((6, 3)), RNG.standard_normal((6, 2)), np.array([0.5, -2.0])
-    span = 0.1 * span + np.array([[0, 1, 1, 0, 0, 0], [0, 1, -1, 0, 0, 0], [0] * 6]).T  # x + y and x - y
+    span = 0.01 * span + np.array([[0, 1, 1, 0, 0, 0], [0, 1, -1, 0, 0, 0], [0] * 6]).T  # x + y and x - y
     rows = {**ROWS, "weigh": X[:, 0] ** 2}
     spread = FormSpread(Measure(basis, basis, {"form": own, "gram": gram}, rows=64), span, functions, values)
     found = spread([{k: v[:70] for k, v in rows.items()}, {k: v[70:] for k, v in rows.items()}])

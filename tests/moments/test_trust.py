@@ -138,12 +138,12 @@ def test_a_low_rank_that_decides_the_values() -> None:
     assert solved(np.arange(3.0), moments=moments, posed=problem, rank=14).low_rank() == ""  # fewer than wanted
     dot = moments_of(LandmarkBasis(Polynomial(2), X[:60]), {"x": X}, FOLD)
     assert solved(moments=dot, posed=posed(dot, 4, 1.0), rank=6).low_rank() == ""
-    form, gram = np.zeros((9, 9)), np.eye(9)  # eight functions beside a constant: the last two directions are left out
-    gram[1:, 1:] = np.exp(-((np.arange(8.0)[:, None] - np.arange(8)) ** 2) / 2)
-    form[1:, 1:] = (half := RNG.standard_normal((8, 8))) @ half.T
-    values, vectors = np.linalg.eigh(gram[1:, 1:])
+    form, gram = np.zeros((10, 10)), np.diag([1.0] + [0.0] * 9)  # eight functions beside a constant and what is not seen
+    gram[1:9, 1:9] = np.exp(-((np.arange(8.0)[:, None] - np.arange(8)) ** 2) / 2)
+    form[1:9, 1:9] = (half := RNG.standard_normal((8, 8))) @ half.T
+    values, vectors = np.linalg.eigh(gram[1:9, 1:9])
     white = vectors[:, ::-1] / np.sqrt(values[::-1])
-    whole, part = (np.linalg.eigvalsh(w.T @ form[1:, 1:] @ w) for w in (white, white[:, :6]))
+    whole, part = (np.linalg.eigvalsh(w.T @ form[1:9, 1:9] @ w) for w in (white, white[:, :6]))  # three quarters
     for count in (4, 9):
         change = np.median(np.append(part, [np.inf] * 2)[: count - 1] / whole[: count - 1] - 1)
         assert trust._change_by_rank(form, gram, count, 1e-12) == pytest.approx(change)
