@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import Principal, Problem
+from daskspectral.solve.principal import _root
 from tests.solve.common import gaussian, positive, spd
 
 
@@ -57,3 +58,11 @@ def test_functions_of_norm_0_alone_are_refused() -> None:
     for norm in (None, np.zeros((2, 2))):
         with pytest.raises(ValueError, match="the norm of every function is 0"):
             Principal().solve(Problem(np.eye(2), np.eye(2), 1, 1e-10, norm=norm))
+
+
+def test_functions_of_a_norm_that_is_rounding() -> None:
+    """Below 1e-12 of the largest at unit diagonal."""
+    q = scipy.linalg.hadamard(4) / 2
+    for least, rank in ((2e-12, 3), (6e-12, 4)):
+        root = _root(q * [3.6, 0.2, 0.2, least] @ q.T)
+        assert root.shape == (4, rank)
