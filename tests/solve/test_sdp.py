@@ -343,8 +343,7 @@ def test_the_low_rank_gap_is_a_bound_at_every_point(columns: int, passes: int, s
     np.testing.assert_allclose(again.gap, found.gap, rtol=1e-8, atol=1e-11)
     assert last.objective + found.gap >= best * (1 - 1e-10)
     assert found.optimal == (found.gap <= 1e-9 * last.objective)
-    if not found.optimal:
-        np.testing.assert_allclose(square @ found.direction, largest * found.direction, atol=1e-8 * largest)
+    assert found.optimal or np.allclose(square @ found.direction, largest * found.direction, rtol=1e-4, atol=1e-8)
 
 
 def test_lanczos_proves_what_is_optimal_and_is_not_deceived() -> None:
@@ -372,16 +371,14 @@ def test_lanczos_proves_what_is_optimal_and_is_not_deceived() -> None:
 def test_the_bound_from_any_vector(monkeypatch: pytest.MonkeyPatch) -> None:
     """That of the blocks, with the residual of a vector that is far from all eigenvectors."""
     one, rng = case(60, 0.5), np.random.default_rng(3)
-    v, y, root = rng.standard_normal(60), rng.uniform(0.1, 2, 60), one.embedding(one.draw(2))
-    v /= np.linalg.norm(v)
+    v, y, e = directions(rng.standard_normal((1, 60)))[0], rng.uniform(0.1, 2, 60), one.embedding(one.draw(2))
     monkeypatch.setattr(sdp.certificate, "eigsh", lambda *given, **options: (None, v[:, None]))
-    found = certify_lanczos(one.abar, y, root, one.d, 1e-8)
-    m, (q, _) = one.abar / np.sqrt(np.outer(y, y)), np.linalg.qr(np.sqrt(y)[:, None] * root)
+    m, q = one.abar / np.sqrt(np.outer(y, y)), np.linalg.qr(np.sqrt(y)[:, None] * e)[0]
     p = np.eye(60) - q @ q.T
-    theta, rho = v @ p @ m @ p @ v, np.linalg.norm(p @ m @ p @ v - (v @ p @ m @ p @ v) * v)
-    a, c = 1 - np.linalg.eigvalsh(q.T @ m @ q)[-1], np.linalg.norm(p @ m @ q, 2)
-    least = np.linalg.eigvalsh([[a, -c], [-c, 1 - theta - rho]])[0]
-    assert found.least_eigenvalue == pytest.approx(y.max() * min(0, least), rel=1e-9)
+    w, c = p @ m @ p @ v, np.linalg.norm(p @ m @ q, 2)
+    blocks = [[1 - np.linalg.eigvalsh(q.T @ m @ q)[-1], -c], [-c, 1 - v @ w - np.linalg.norm(w - (v @ w) * v)]]
+    found = certify_lanczos(one.abar, y, e, one.d, 1e-8).least_eigenvalue
+    assert found == pytest.approx(y.max() * min(0, np.linalg.eigvalsh(blocks)[0]), rel=1e-9)
 
 
 # -- stages ------------------------------------------------------------------------------------------------------------
