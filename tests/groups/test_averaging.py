@@ -153,6 +153,8 @@ def test_what_turns_vectors_alike_is_found_with_its_signs(k: int, size: int, see
     assert found is not None
     np.testing.assert_allclose(found[0], sign * mixing, atol=1e-12)
     np.testing.assert_allclose(found[1], sign * turn, atol=1e-12)
+    for part in by_vectors(np.kron(np.eye(k), -np.eye(size)), size) or ():
+        assert not np.signbit(part[part == 0]).any()  # no -0 is shown
     assert k == 1 or by_vectors(np.linalg.qr(rng.standard_normal((k * size, k * size)))[0], size) is None
 
 

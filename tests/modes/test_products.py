@@ -74,10 +74,11 @@ def test_a_product_is_that_of_the_matrix_of_any_form(data: Any, d: int, seed: in
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_gradients_by_quadratic_forms(symmetric: bool) -> None:
     """Terms of first derivatives that are symmetric take two transforms back; a term given twice counts twice."""
-    lattice, x, fields = problem(2)
-    entries: Any = [(2.0, (1, 0), (1, 0)), (0.7, (1, 0), (0, 1)), (0.7 if symmetric else 0.2, (0, 1), (1, 0))]
+    lattice, x, fields = problem(3)
+    a, b, c = (1, 0, 0), (0, 1, 0), (0, 0, 1)
+    entries: Any = [(2.0, a, a), (0.7, a, b), (0.7 if symmetric else 0.2, b, a), (-0.4, c, c)]
     terms = [ModeTerm(factor, V, left, right) for factor, left, right in [*entries, *entries]]
-    assert Quadratic.half(terms[:3]).is_symmetric is symmetric
+    assert Quadratic.half(terms[:4]).is_symmetric is symmetric
     product = FormProduct(lattice, terms, all_modes(lattice, terms, x, fields))
     matrix = dense(lattice, terms, x, fields)
     vectors = np.random.default_rng(0).standard_normal((lattice.size, 3))

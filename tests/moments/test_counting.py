@@ -42,6 +42,7 @@ CASES: dict[str, tuple[Any, float, str]] = {
     "uneven, of mean 1": (UNEVEN / UNEVEN.mean(), N, r"have mean 1.* multiply them by 0\.0"),
     "uneven, of mean 1.00001": (1.00001 * UNEVEN / UNEVEN.mean(), 1.00001 * N, ""),
     "uneven, said to be relative": (UNEVEN / UNEVEN.sum() * kish(UNEVEN), kish(UNEVEN), ""),
+    "just four times as many": (4 * (np.arange(N) % 4 == 0), N, ""),
     "four times as many": (4.01 * HALF[::-1] / 2, 401, ""),
 }
 

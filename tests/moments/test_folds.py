@@ -106,7 +106,7 @@ def test_coincidence_is_equality_of_whole_points(d: int, p: int, seed: int, whol
 
 def test_the_table_of_hashes() -> None:
     """Of the column in which most landmarks differ; zero has no sign."""
-    test = Coincidence(np.array([[0.0, 1.0], [0.0, -1.0]]))
+    test = Coincidence(np.array([[0.0, 1.0], [-0.0, -1.0]]))
     assert test(np.array([[-0.0, 1.0], [0.0, -2.0], [0.0, -1.0]])).tolist() == [True, False, True]
     assert test.column == 1
     hashes = _hashes(np.random.default_rng(0).standard_normal(4000))

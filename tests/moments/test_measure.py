@@ -92,6 +92,7 @@ def test_several_measures_in_one_pass() -> None:
         phi = PHI[:, :700][:, fold == k]
         for name in ("one", "other"):
             np.testing.assert_allclose(found[f"{name}/{k}/gram"], phi @ phi.T, rtol=1e-9)
+    assert (MeasureMany({"one": measure()})([{"x": X}])["one/gram"] == measure()([{"x": X}])["gram"]).all()
 
 
 def test_a_flag_that_blas_sets_for_finite_products_is_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:

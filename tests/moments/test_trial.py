@@ -199,9 +199,12 @@ def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None
 
 def test_few_rows_beyond_a_gap_make_a_flat_function() -> None:
     near = {"x": np.vstack([np.random.default_rng(0).uniform(-1.4, -0.5, (N - 3, 2)), [[1.3, 1.3]] * 3])}
-    for rows, wanted in ((ROWS, False), (near, True)):
-        found = PriorSearch(moments_of(LATTICE, rows, FOLD), Laplacian(), (Gaussian(0.5),), (1e-3,), 3, each)
-        assert found._rests_on_few(Prior(0, 1.0, 1e-3), 0.5) is wanted
+    # a row a fold, and rows set aside, which count as well
+    one, rest = (moments_of(LATTICE, {"x": ROWS["x"][own]}, FOLD[own]) for own in (np.arange(N) < 10, np.arange(N) > 9))
+    few = moments_of(LATTICE, near, FOLD)
+    for there, aside, least, wanted in ((one, rest.folds, 20.0, False), (few, None, 0.5, True)):
+        found = PriorSearch(there, Laplacian(), (Gaussian(0.5),), (1e-3,), 3, each, aside)
+        assert found._rests_on_few(Prior(0, 1.0, 1e-3), least) is wanted
 
 
 def test_where_nothing_can_be_compared() -> None:

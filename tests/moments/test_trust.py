@@ -138,6 +138,15 @@ def test_a_low_rank_that_decides_the_values() -> None:
     assert solved(np.arange(3.0), moments=moments, posed=problem, rank=14).low_rank() == ""  # fewer than wanted
     dot = moments_of(LandmarkBasis(Polynomial(2), X[:60]), {"x": X}, FOLD)
     assert solved(moments=dot, posed=posed(dot, 4, 1.0), rank=6).low_rank() == ""
+    form, gram = np.zeros((10, 10)), np.diag([1.0] + [0.0] * 9)  # eight functions, a constant, one that is 0
+    gram[1:9, 1:9] = np.exp(-((np.arange(8.0)[:, None] - np.arange(8)) ** 2) / 2)
+    form[1:9, 1:9] = (half := RNG.standard_normal((8, 8))) @ half.T
+    values, vectors = np.linalg.eigh(gram[1:9, 1:9])
+    white = (vectors / np.sqrt(values))[:, ::-1]
+    whole, part = (np.linalg.eigvalsh(w.T @ form[1:9, 1:9] @ w) for w in (white, white[:, :6]))  # three quarters
+    for count, known in ((4, part[:3]), (9, np.append(part, [np.inf] * 2))):
+        wanted = np.median(known / whole[: count - 1]) - 1
+        assert trust._change_by_rank(form, gram, count, 1e-12) == pytest.approx(wanted)
 
 
 def test_the_order_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +169,7 @@ def test_the_order_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_how_held_out_values_exceed_the_fitted_ones() -> None:
-    values, held_out = np.array([0.0, 1.0, 2.0, 4.0, 5.0]), np.array([0.001, 1.2, 2.2, 4.0, np.nan])
+    values, held_out = np.array([0.0, 0.0075, 2.0, 4.0, 5.0]), np.array([0.001, 0.009, 2.2, 4.0, np.nan])
     assert excess(values, held_out, maximised=False) == pytest.approx(1.1)
     assert excess(-values, -held_out, maximised=True) == pytest.approx(1 / 1.1)
     assert np.isnan(excess(np.zeros(2), np.zeros(2), maximised=True))

@@ -121,7 +121,7 @@ def test_the_penalty_of_least_error_on_folds(noise: float) -> None:
         least = alphas[at]
     for start in (None, 1e-6, 10.0):
         assert best_on_folds(observed, SHARES, PENALTY, start) == pytest.approx(least, rel=1e-9)
-    assert _bounds(observed, np.zeros(9)) == (1, 1)  # any is as good
+    assert _bounds(observed, np.zeros(9)) == _bounds([leading(observed[1], 1)], PENALTY) == (1, 1)  # any is as good
     assert best_on_folds(observed, SHARES, np.zeros(9), None) == 1
 
 

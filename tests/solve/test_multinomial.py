@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 import scipy.special
 
-from daskspectral.solve.multinomial import ClassMeans, Descent, probabilities
+from daskspectral.solve.multinomial import ClassMeans, Descent, FixedHessian, probabilities
 from tests.solve.common import Array, inverse_hessian
 
 Evaluate = Callable[[Array], tuple[float, Array]]
@@ -72,6 +72,14 @@ def test_the_minimum_is_that_of_a_general_solver(seed: int, classes: int, alpha:
     np.testing.assert_allclose(descent.best.sum(axis=1), 0, atol=1e-10)
     other = scipy.optimize.minimize(objective, np.zeros(4 * classes), jac=True, method="BFGS", options={"gtol": 1e-9})
     assert values[-1] <= other.fun + 1e-10
+
+
+def test_a_step_has_to_lower_the_objective_by_a_share_of_what_it_promises() -> None:
+    for share, enough in ((0.9, False), (1.1, True)):
+        descent = Descent(FixedHessian((np.eye(1), False), np.zeros(1)), np.ones((1, 1)), 1e-9)
+        for loss in (1.0, 1.0 - share * 1e-4 * 4):  # of the gradient's square
+            descent.receive(loss, np.full((1, 1), 2.0))
+        assert descent.done is not enough
 
 
 def test_intercept_bound_and_largest_penalty() -> None:

@@ -48,8 +48,8 @@ def test_combinations_that_are_no_functions_and_values_below_the_cut_are_left_ou
     form, q = np.diag([4.0, 1.0, 1.5e-3, 0.5e-3]), scipy.linalg.hadamard(4) / 2
     assert Principal().solve(Problem(form, form, 9, 2.5e-4, norm=np.eye(4))).rank == 3
     assert Principal().solve(Problem(form, form, 9, 0.25, norm=np.eye(4))).rank == 1  # those above the cut
-    for least, rank in ((1.5e-12, 4), (0.7e-12, 3)):
-        norm = q * [1.0, 1.0, 1.0, least] @ q.T
+    for least, rank in ((6e-12, 4), (2e-12, 3)):  # beside 1e-12 of the largest
+        norm = q * [3.6, 0.2, 0.2, least] @ q.T
         assert Principal().solve(Problem(np.eye(4), np.eye(4), 9, 0.0, norm=norm)).rank == rank
 
 

@@ -333,7 +333,8 @@ def test_the_low_rank_gap_is_a_bound_at_every_point(columns: int, passes: int, s
     found = one.problem.certify(last.point, 1e-9)
     e, y = one.embedding(last.point), np.linalg.norm(one.f @ last.point, axis=1) / np.sqrt(one.d)
     assert last.objective <= np.sum((one.f.T @ e) ** 2) * (1 + 1e-12)
-    largest = np.linalg.eigvalsh(one.f.T / y @ one.f)[-1]
+    square = one.f.T / y @ one.f
+    largest = np.linalg.eigvalsh(square)[-1]
     scale_of_y = one.d @ y / np.sum(one.problem.frame.projected(last.point) ** 2)
     expected = min(0.0, scale_of_y - largest) * y.max()
     assert found.least_eigenvalue == pytest.approx(expected, rel=1e-8, abs=1e-10)
@@ -342,6 +343,7 @@ def test_the_low_rank_gap_is_a_bound_at_every_point(columns: int, passes: int, s
     np.testing.assert_allclose(again.gap, found.gap, rtol=1e-8, atol=1e-11)
     assert last.objective + found.gap >= best * (1 - 1e-10)
     assert found.optimal == (found.gap <= 1e-9 * last.objective)
+    assert found.optimal or np.allclose(square @ found.direction, largest * found.direction, rtol=1e-4, atol=1e-8)
 
 
 def test_lanczos_proves_what_is_optimal_and_is_not_deceived() -> None:
@@ -364,6 +366,19 @@ def test_lanczos_proves_what_is_optimal_and_is_not_deceived() -> None:
     found = certify_lanczos(0.01 * one.abar, y, e, one.d, 1e-8)
     assert found.least_eigenvalue <= np.linalg.eigvalsh(np.diag(y) - 0.01 * one.abar)[0]
     assert not found.optimal
+
+
+def test_the_bound_from_any_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the blocks, with the residual of a vector that is far from all eigenvectors."""
+    one, rng = case(60, 0.5), np.random.default_rng(3)
+    v, y, e = directions(rng.standard_normal((1, 60)))[0], rng.uniform(0.1, 2, 60), one.embedding(one.draw(2))
+    monkeypatch.setattr(sdp.certificate, "eigsh", lambda *given, **options: (None, v[:, None]))
+    m, q = one.abar / np.sqrt(np.outer(y, y)), np.linalg.qr(np.sqrt(y)[:, None] * e)[0]
+    p = np.eye(60) - q @ q.T
+    w, c = p @ m @ p @ v, np.linalg.norm(p @ m @ q, 2)
+    blocks = [[1 - np.linalg.eigvalsh(q.T @ m @ q)[-1], -c], [-c, 1 - v @ w - np.linalg.norm(w - (v @ w) * v)]]
+    found = certify_lanczos(one.abar, y, e, one.d, 1e-8).least_eigenvalue
+    assert found == pytest.approx(y.max() * min(0, np.linalg.eigvalsh(blocks)[0]), rel=1e-9)
 
 
 # -- stages ------------------------------------------------------------------------------------------------------------
