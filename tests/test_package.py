@@ -69,13 +69,6 @@ def test_every_public_class_and_function_has_an_example(name: str) -> None:
     assert {key for key in lacking if key != "parse" and not key.endswith("_state")} == set()
 
 
-def test_unknown_names() -> None:
-    with pytest.raises(AttributeError, match="module 'daskspectral' has no attribute 'Spectral'"):
-        dsp.Spectral  # noqa: B018
-    with pytest.raises(ImportError, match="cannot import name 'spectral'"):
-        from daskspectral import spectral  # type: ignore[attr-defined]  # noqa: F401
-
-
 def test_the_top_level_holds_what_belongs_there() -> None:
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import daskspectral as dsp
 from daskspectral.kernels import Gaussian
-from daskspectral.operators import Laplacian, Transfer
+from daskspectral.operators import Transfer
 from daskspectral.plot.style import SEQUENTIAL, SERIES
 
 plot = dsp.plot
@@ -75,35 +75,6 @@ def test_held_out_values_lie_against_those_of_the_fit(plane: Any) -> None:
     np.testing.assert_array_equal(np.sort(drawn[:, 1]), np.sort(model.held_out_))
     with pytest.raises(ValueError, match=r"no values on rows held out: .*no error bars"):
         plot.held_out(fitted(np.random.default_rng(0).standard_normal((300, 1)), folds=None))
-
-
-def test_an_eigenfunction_has_axes_units_and_a_colour_bar(plane: Any) -> None:
-    import xarray as xr
-
-    x, _ = plane
-    data = xr.Dataset(
-        {name: ("row", x[:, i], {"units": unit}) for i, (name, unit) in enumerate([("t", "K"), ("p", "Pa")])}
-    )
-    axes = plot.eigenfunction(fitted(data), data, 2)
-    assert axes.get_xlabel() == "t (K)"
-    assert axes.get_ylabel() == "p (Pa)"
-    bar = plot.figure_of(axes).axes[-1]
-    assert bar.get_ylabel() == "eigenfunction 2"
-    assert len(plot.figure_of(plot.eigenfunction(fitted(data), data, 2, colour_bar=False)).axes) == 1
-
-
-def test_a_sphere_takes_axes_of_its_projection() -> None:
-    x = np.random.default_rng(0).standard_normal((800, 3))
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    model = fitted(x, Laplacian(dsp.manifolds.Sphere(3)))
-    axes = axes_in("mollweide")
-    assert plot.eigenfunction(model, x, 1, ax=axes) is axes
-    assert plot.landmarks(model, x).name == "mollweide"
-    with pytest.raises(ValueError, match="'rectilinear', and 'mollweide' is wanted"):
-        plot.eigenfunction(model, x, 1, ax=axes_in())
-    # the drawn function has the sign of the evaluated one where it is drawn
-    contours = next(c for c in axes.collections if type(c).__name__ == "QuadContourSet")
-    assert len(contours.get_paths()) > 3
 
 
 def test_an_embedding_is_coloured_by_any_variable() -> None:

@@ -133,7 +133,8 @@ class Measurement:
             self._pairings.update(dict.fromkeys((side, pairing) for pairing in functional.pairings))
             self._atoms[side].update(dict.fromkeys(pairing.atom for pairing in functional.pairings))
         dtype = np.dtype(measure.dtype)
-        self._narrow, self._exponent = dtype != np.float64, 0
+        self._narrow = dtype != np.float64
+        self._exponent: int | None = None
         self._contractions = {
             (a, b): self._bases[a].contraction(self._bases[b], tuple(wanted), dtype, arena)
             for (a, b), wanted in products.items()
@@ -169,7 +170,7 @@ class Measurement:
         """The block with the roots of its weights in units of 2^exponent, where float32 would not hold them."""
         if not self._narrow or block.scale is None:
             return block
-        if not self._exponent and block.scale.any():
+        if self._exponent is None and block.scale.any():  # once: what was added before is in its unit
             exponent = math.frexp(block.scale.max())[1]
             self._exponent = exponent if abs(exponent) > MODERATE else 0
         return replace(block, scale=np.ldexp(block.scale, -self._exponent)) if self._exponent else block
