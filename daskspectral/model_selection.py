@@ -36,7 +36,7 @@ The scale of a kernel, chosen for a trajectory of 3000 rows:
 ...     x[t] = 0.8 * x[t - 1] + 0.6 * noise[t]
 >>> model = dsp.SpectralDecomposition(dsp.operators.Transfer(1), dsp.kernels.Gaussian(1.0), n_components=3)
 >>> model = model.set_params(n_landmarks=50, min_support=0.0, random_state=0)
->>> search = GridSearchCV(model, {"kernel__scale": [0.02, 1.0]}, cv=BlockFold(5, gap=20)).fit(Trajectory(x))
+>>> search = GridSearchCV(model, {"kernel__scale": [0.1, 1.0]}, cv=BlockFold(5, gap=20)).fit(Trajectory(x))
 >>> search.best_params_
 {'kernel__scale': 1.0}
 """
