@@ -19,7 +19,6 @@ ROOT = Path(__file__).parents[1]
 LANGUAGES = ("sh", "python", "text")  # a block of `text` cannot run here: it needs a cluster, say
 INSTALL = 'python3.11 -m venv .venv && . .venv/bin/activate && pip install ".[plot]" &&\n'
 TESTS = 'python3.11 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/python -m pytest -n 2\n'
-PATIENCE = 300.0  # seconds for a shell block, on a busy machine
 
 
 class Block(NamedTuple):
@@ -51,7 +50,7 @@ def run_shell(block: Block, folder: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=300,  # on a busy machine
     )
     said = f"README.md:{block.line} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
     assert done.returncode == 0, said
@@ -91,13 +90,11 @@ def test_the_readme_runs_from_top_to_bottom(folder: Path) -> None:
 def test_every_block_of_the_readme_is_of_a_known_language() -> None:
     assert {b.language for b in blocks()} <= set(LANGUAGES)
     assert [b.language for b in blocks()][:2] == ["sh", "sh"]
-    assert "python" in {b.language for b in blocks()}
 
 
 def test_installation_and_tests_are_one_command_each() -> None:
     first, second = blocks()[:2]
     assert first.code.startswith(INSTALL)
-    assert "daskspectral fit" in runnable(first.code)
     assert second.code == TESTS
     left = "".join(runnable(b.code) for b in blocks() if b.language == "sh")
     assert "pip" not in left, "an installation that the test does not know"
