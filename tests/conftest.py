@@ -20,9 +20,10 @@ from tests.browser import browser, running_browser  # noqa: F401 (fixtures)
 from tests.common import Scheduling, local_cluster
 from tests.stand_in import gotten, stand_in  # noqa: F401 (fixtures)
 
-# nothing that a test finds depends on how fast the machine is
-hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("untimed")
+# nothing that a test finds depends on how fast the machine is, or on chance
+UNHURRIED = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=UNHURRIED)
+hypothesis.settings.load_profile("steady")
 
 
 SLOW = {"browser", "client", "cluster", "running_browser", "server"}

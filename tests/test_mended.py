@@ -78,10 +78,11 @@ def test_points_whose_squares_overflow_are_invalid_rows() -> None:
 
 
 def test_a_lease_of_next_year_blocks_nobody(tmp_path: Path) -> None:
-    Lease.take(Directory(tmp_path), 20.0)
+    mine = Lease.take(Directory(tmp_path), 20.0)
     later = time.time() + 3e7
     os.utime(tmp_path / ".lease", (later, later))
     Lease.take(Directory(tmp_path), 20.0).release()
+    mine.release()
 
 
 def test_missing_chunks_that_are_meant_are_read_by_an_invariant_regressor(tmp_path: Path) -> None:
