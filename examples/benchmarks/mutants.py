@@ -44,7 +44,7 @@ ROOMS = {
 SIGNS = {ast.Add: "-", ast.Sub: "+"}
 FACTORS = {ast.Mult: "/", ast.Div: "*"}
 COMPARISONS = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
-SECONDS = 300.0  # of one mutant: an endless loop is caught
+SECONDS = 60.0  # of one mutant: an endless loop is caught, and no room may take longer
 SERVER = multiprocessing.get_context("forkserver")  # which imports what a room's tests stand on once
 PRELOADED = ["dask.array", "distributed", "hypothesis.extra.numpy", "numpy", "pytest", "scipy.stats", "xarray", "zarr"]
 PYTEST = ["-x", "-q", "--assert=plain", "-p", "no:cacheprovider"]

@@ -73,6 +73,15 @@ def test_options_reach_the_estimator() -> None:
     np.testing.assert_array_equal(model.eigenvalues_, again.eigenvalues_)
 
 
+def test_convert_and_samples() -> None:
+    np.save("x.npy", np.random.default_rng(0).standard_normal((50, 3)).astype("float32"))
+    assert "x.zarr: 50 rows, 2 columns" in done("convert x.npy --columns 2,0 --out x.zarr")
+    np.testing.assert_array_equal(zarr.open_array("x.zarr", mode="r")[:], np.load("x.npy")[:, [2, 0]])
+    done("sample gaussian --n 1_000 --dimension 4 --dtype float32 --out g.zarr")
+    sample = zarr.open_array("g.zarr", mode="r")
+    assert (sample.shape, sample.dtype) == ((1000, 4), np.float32)
+
+
 def test_invalid_rows() -> None:
     x = np.random.default_rng(0).standard_normal((400, 2))
     x[[250, 17, 301], 1] = np.nan
@@ -86,6 +95,9 @@ def test_invalid_rows() -> None:
     assert not Path("e.zarr").exists()
     done("transform model.zarr points.zarr --on-invalid skip --out e.zarr")
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(written("e.zarr")).all(axis=1)), [17, 250, 301])
+    done(f"{FIT} --columns 0 --overwrite --out model.zarr")  # columns that are not read need not be valid
+    done("transform model.zarr points.zarr --overwrite --out e.zarr")
+    assert np.isfinite(written("e.zarr")).all()
 
 
 def test_what_is_no_result_is_never_replaced() -> None:
@@ -101,6 +113,9 @@ def test_what_is_no_result_is_never_replaced() -> None:
                 done(f"{job} --out {precious} --overwrite")
     with pytest.raises(FileExistsError, match=r"e\.png exists"):
         done(f"{FIT} --out other.zarr --plot e.png")
+    for place in ("points.zarr", "./points.zarr"):
+        with pytest.raises(ValueError, match="would replace the input"):
+            done(f"{FIT} --out {place} --overwrite")
     assert everything() == before
 
 

@@ -20,39 +20,59 @@ INVARIANT = "invariant sphere.zarr y.zarr --out o.zarr"
 ERRORS = {  # exit code 1: what is there does not do
     "fit g.zarr --out o.zarr": "g.zarr is a zarr group, .* name one of its arrays: g.zarr/a, g.zarr/b",
     "fit x.npy --out o.zarr": "x.npy is a file, .*`daskspectral convert x.npy --out x.zarr`",
+    "fit points.zarr --out no/o.zarr": "no, the directory for o.zarr, is missing",
     f"{FIT} --kernel rbf": "there is no kernel 'rbf'; the kernels are gaussian:scale, exp",
     f"{FIT} --kernel gaussian{'+gaussian' * 20_000}": "a kernel has at most 100 terms; got 20001: leave some out",
+    f"{FIT} --periods 0:-1": "a period is a positive number",
+    f"{FIT} --plot e.bmp": r"must end in \.png",
     "transform points.zarr points.zarr --out o.zarr": "points.zarr is an array, not a model or moments",
+    "transform no.zarr points.zarr --out o.zarr": "there is no saved model at no.zarr",
     "transform r.zarr points.zarr --out o.zarr": "HermiteRegressor, which predicts: `daskspectral predict r.zarr po",
+    "transform moments.zarr points.zarr --out o.zarr": "holds moments, not a model",
     "predict d.zarr points.zarr --out o.zarr": "DiffusionMap, .* no regressor: `daskspectral transform d.zarr points",
+    "convert no.npy --out o.zarr": "no.npy does not exist",
+    "sample gaussian --n -5 --out o.zarr": "n must be at least 1 row, not -5",
     "update d.zarr points.zarr --out o.zarr": "DiffusionMap, which cannot be updated",
     f"{EMBED} --embedding points.zarr --overwrite": "would replace the input",
+    f"{EMBED} --embedding d.zarr": "d.zarr exists",
     f"{INVARIANT} --manifold sphere --group all": "no group 'all'; the groups are p",
+    "invariant points.zarr y.zarr --coordinates r.zarr --out o.zarr": "r.zarr holds HermiteRegressor, and a model of",
     "plot r.zarr --out o.png": "pictures are drawn of a fitted SpectralDecomposition",
     "report m.zarr --out o.pdf": "a report's name must end in .html, .htm",
     "score d.zarr points.zarr": "d.zarr holds DiffusionMap, which has no score",
+    "score m.zarr few.zarr": "a score of 2 functions needs more than 2 rows, and X has 1 rows",
     "verify no.zarr": "there is no store at no.zarr",
     "info m.zarr --log-file no/run.log": "--log-file no/run.log cannot be written: No such file",
     f"{FIT} --scheduler tcp://127.0.0.1:9 --connect-timeout 0.2": "no dask scheduler answers at tcp://127.0.0.1:9",
 }
 USAGE = {  # exit code 2: the line itself does not do
+    "paint": "No such command 'paint'",
     "transfom points.zarr": "No such command 'transfom'. Did you mean 'transform'?",
     f"{FIT} --landmark-metod uniform": "--landmark-method",
     f"{FIT} --landmarks 1.5": "'1.5' is not a whole number",
     f"{FIT} --columns 0,x": "'0,x' is not a list of column numbers such as 0,2,5 or 0:8",
     f"{FIT} --columns 0:400000000": "'0:400000000' has more than 100000 column numbers",
     f"{FIT} --lattice 0": "m is a whole number of 1 or more",
+    f"{FIT} --network 0": "hidden of a NeuralBasis is a whole number of 1 or more",
     f"{FIT} --network 8 --lattice 4": "--network and --lattice are two bases",
     f"{EMBED} --time 2": "--time is for --map diffusion",
     f"{EMBED} --map diffusion --method sparse": "--method sparse and --landmarks auto are for",
     f"{EMBED} --map diffusion --checkpoint c": "--checkpoint is for --map sdp",
     f"{EMBED} --embedding o.zarr/e": "need places of their own",
+    "embed points.zarr --bandwidth wide --out o.zarr": "'wide' is not a number, nor one of auto, median, local",
     f"{REGRESS} --gradient-weight 2": "--gradient-weight is for --gradients",
     f"{INVARIANT} --manifold sphere --alpha 1 --solver projection": "for --solver least-squares",
+    f"{INVARIANT} --coordinates w.zarr --group cyclic": "leave --manifold and --group",
+    "jacobi sphere.zarr --masses 16,H,1 --out o.zarr": "--masses are numbers, such as 16,1,1; got 16,H,1",
+    "transform d.zarr points.zarr --right --out o.zarr": "d.zarr holds DiffusionMap",
     "transform m.zarr points.zarr --on-uncovered nan --out o.zarr": "--on-uncovered is for models of",
+    "predict c.zarr sphere.zarr --gradient --out o.zarr": "--gradient is for regressors, and c.zarr is none",
     "score m.zarr points.zarr --targets y.zarr": "--targets is for regressors and classifiers, and m.zarr",
     "plot m.zarr --kind functions --out o.png": "--kind functions needs POINTS",
     "plan": "COMMAND is missing",
+    "plan embed points.zarr": "'embed' is not one of 'fit', 'regress', 'invariant'",
+    "plan --calibrate --workers 3": "--calibrate plans nothing",
+    "report c.zarr --view y.zarr --out o.html": "--view goes with POINTS",
     "fit points.zarr --out o.zarr --config no.yaml": "no.yaml cannot be read: No such file or directory",
     "fit --config points.zarr --out o.zarr": "points.zarr does not say with which options it was made",
 }
@@ -65,15 +85,18 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         here.chdir(tmp_path_factory.mktemp("errors"))
         rng = np.random.default_rng(0)
         x, sphere = rng.standard_normal((60, 2)), dsp.manifolds.Sphere(3).sample(60, rng)
-        store(points=x, y=x[:, 0], sphere=sphere, ones=np.ones(60))
+        store(points=x, y=x[:, 0], sphere=sphere, ones=np.ones(60), few=x[:1])
         for name in "ab":
             zarr.open_group("g.zarr", mode="a").create_array(name, data=x)
         np.save("x.npy", x)
         settings = {"n_landmarks": 20, "n_components": 2, "folds": None, "random_state": 0}
         model = dsp.SpectralDecomposition(kernel=dsp.kernels.Gaussian(1.0), **settings).fit(x)
         model.save("m.zarr")
+        dsp.save(model.moments_, "moments.zarr")
         dsp.DiffusionMap(1.0, random_state=0).fit(x).save("d.zarr")
         dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), n_landmarks=20, alpha=0.1).fit(x, x[:, 0]).save("r.zarr")
+        classes = dsp.InvariantClassifier(dsp.manifolds.Sphere(3), n_eigenfunctions=4, alpha=0.1)
+        classes.fit(sphere, (sphere[:, 0] > 0).astype(int)).save("c.zarr")
         yield
 
 

@@ -13,6 +13,8 @@ import zarr
 
 from daskspectral.cli import main
 from daskspectral.cli.terminal import Formatter
+from daskspectral.data.writer import progress_bar
+from daskspectral.engine.progress import Progress
 
 FAULT = "(this is a fault of daskspectral; --debug shows where)"
 # as an object store's package would define it
@@ -20,6 +22,8 @@ NO_CREDENTIALS = type("NoCredentialsError", (Exception,), {"__module__": "botoco
 ERRORS = {
     f"AssertionError {FAULT}": AssertionError(),
     f"OverflowError: too large {FAULT}": OverflowError("too\n  large"),
+    f"RecursionError: too deep {FAULT}": RecursionError("too deep"),
+    f"NotImplementedError {FAULT}": NotImplementedError(),
     "the object store cannot be used: NoCredentialsError: none": NO_CREDENTIALS("none"),
     "the disk is full": OSError("the disk is full"),
     "there is not enough memory": MemoryError(),
@@ -42,8 +46,13 @@ def test_an_error_is_one_line(line: str, monkeypatch: pytest.MonkeyPatch, capsys
     assert capsys.readouterr() == ("", f"Error: {line}\n")
 
 
-def test_debug_shows_where(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    failed("--debug info m.zarr", ValueError("too few"), monkeypatch)
+@pytest.mark.parametrize("by_variable", [False, True])
+def test_debug_shows_where(
+    by_variable: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if by_variable:
+        monkeypatch.setenv("DASKSPECTRAL_DEBUG", "1")
+    failed("info m.zarr" if by_variable else "--debug info m.zarr", ValueError("too few"), monkeypatch)
     err = capsys.readouterr().err
     assert err.startswith("Traceback (most recent call last):")
     assert "in fail" in err
@@ -91,3 +100,12 @@ def test_names_are_printed_without_control_characters(
 )
 def test_logs_have_no_control_characters_and_no_credentials(text: str, shown: str) -> None:
     assert Formatter().format(logging.makeLogRecord({"msg": "%s", "args": (text,)})) == shown
+
+
+def test_progress_bars_have_no_control_characters() -> None:
+    with progress_bar(9, f"{EVIL} to x", True) as bar:
+        assert bar.desc.startswith(f"{SHOWN} to x")
+    with Progress(9, EVIL, True) as shown:
+        shown.advance(1, loss=EVIL)
+        assert shown._bar.desc.startswith(SHOWN)
+        assert shown._bar.postfix == f"loss={SHOWN}"

@@ -1,4 +1,4 @@
-"""`report`, `score`, `verify` and `plan`: what is there is looked at, and left as it is."""
+"""`plot`, `report`, `score`, `verify` and `plan`: what is there is looked at, and left as it is."""
 
 from __future__ import annotations
 
@@ -41,20 +41,41 @@ def test_a_score(model: dsp.SpectralDecomposition) -> None:
     assert table.splitlines()[:4] == head
     np.testing.assert_allclose(numbers(table)[:, 1], model.eigenvalues_, rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(numbers(table)[:, 2].sum(), -model.score(NEW), rtol=1e-5)
+    store(20, far=NEW[:20] + 100)
+    with pytest.warns(dsp.RankWarning, match="3 of 4 functions vanish on the 20 rows of the score"):
+        table = done("score m.zarr far.zarr")
+    assert table.startswith("score       -inf\nrows        20\n")
+    assert np.isnan(numbers(table)[1:, 2]).all()
 
 
-def test_a_score_of_a_regressor(model: dsp.SpectralDecomposition) -> None:
+def test_a_score_of_a_transfer_operator_and_of_a_regressor(model: dsp.SpectralDecomposition) -> None:
+    done(f"{FIT} --operator transfer --lag 1 --constant --out t.zarr")
+    table, transfer = done("score t.zarr new.zarr"), dsp.load("t.zarr")
+    assert table.startswith(f"score       {transfer.score(NEW):.6g}\nrows        599\n")
+    np.testing.assert_allclose(np.sum(numbers(table)[:, 2] ** 2), transfer.score(NEW), rtol=1e-5)
     done("regress new.zarr y.zarr --kernel gaussian:1 --landmarks 20 --alpha 1e-6 --out r.zarr")
     found = done("score r.zarr new.zarr --targets y.zarr --weights weights.zarr")
     score = dsp.load("r.zarr").score(NEW, np.sin(NEW[:, 0]), zarr.open_array("weights.zarr")[:])
     assert found == f"score       {score:.6g}\n"
 
 
+def test_pictures(model: dsp.SpectralDecomposition) -> None:
+    for words, ending, beginning in (("old.zarr", "png", b"\x89PNG"), ("", "svg", b"<?xml"), ("", "pdf", b"%PDF")):
+        assert done(f"plot m.zarr {words} --out f.{ending}") == f"picture: f.{ending}\n"
+        assert Path(f"f.{ending}").read_bytes().startswith(beginning)
+
+
+def words_of(path: str) -> str:
+    return Page(Path(path).read_text(encoding="utf-8")).words
+
+
 def test_a_page_with_the_settings_kept_beside_the_model(model: dsp.SpectralDecomposition) -> None:
     assert done("report m.zarr old.zarr --out report.html") == "report: report.html\n"
-    words = Page(Path("report.html").read_text(encoding="utf-8")).words
     for text in ("m.zarr", "landmarks: 20", "over rows of the data", f"daskspectral {dsp.__version__}"):
-        assert text in words
+        assert text in words_of("report.html")
+    dsp.save(model.moments_, "moments.zarr")
+    assert facts("report moments.zarr --trust nobody.Kernel --out moments.htm") == {"report": "moments.htm"}
+    assert "No settings are kept beside it" in words_of("moments.htm")
 
 
 def verified(line: str) -> tuple[int, dict[str, Any]]:
@@ -75,6 +96,9 @@ def test_verify_counts_what_columns_hold() -> None:
         assert (column["least"], column["greatest"]) == (valid.min(), valid.max())
         assert column["mean"] == pytest.approx(valid.mean(), rel=1e-12)
         assert column["histogram"] == np.histogram(valid, 24)[0].tolist()
+    text = done("verify points.zarr")
+    assert text.splitlines()[-1] == "whole"
+    assert "█" in text
 
 
 def test_verify_tells_of_every_kind_of_damage(model: dsp.SpectralDecomposition) -> None:
@@ -94,6 +118,21 @@ def test_verify_tells_of_every_kind_of_damage(model: dsp.SpectralDecomposition) 
     code, found = verified("m.zarr")
     assert code == 1
     assert f"its array {name} is not what was saved" in found["damage"][0]
+    Path("new.zarr/zarr.json").write_text("{")
+    with pytest.raises(OSError, match="is damaged, and no zarr metadata can be read"):
+        done("verify new.zarr")
+
+
+def test_a_plan_is_that_of_the_fit_and_writes_nothing(model: dsp.SpectralDecomposition) -> None:
+    before = everything()
+    found = facts(f"plan {FIT}")
+    plan = model.plan("old.zarr")
+    assert (found["rows"], found["tasks"]) == (600, len(plan.ranges.ranges))
+    assert found["memory"]["sums"] == plan.memory.sums
+    assert found == facts(f"{FIT} --plan") | {"memory": found["memory"]}
+    for line in ("regress new.zarr y.zarr --kernel gaussian:1 --landmarks 20", "invariant new.zarr y.zarr"):
+        assert done(f"plan {line}").startswith("plan: ")
+    assert everything() == before
 
 
 def test_costs_of_a_machine(model: dsp.SpectralDecomposition, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ QUARTIC = (SPHERE**4).sum(axis=1)
 
 @pytest.fixture(autouse=True)
 def arrays(folder: Path) -> None:
-    store(arc=ARC, plane=PLANE, values=VALUES, slopes=SLOPES, sphere=SPHERE, quartic=QUARTIC)
+    store(arc=ARC, plane=PLANE, values=VALUES, slopes=SLOPES, sphere=SPHERE, quartic=QUARTIC, cubic=4 * SPHERE**3)
 
 
 def test_the_semidefinite_embedding() -> None:
@@ -42,6 +43,12 @@ def test_the_semidefinite_embedding() -> None:
     assert told == f"{described}model: m.zarr\nembedding: e.zarr, 120 rows, {model.rank_} components\n"
     for line in ("method      exact, all 120 points", "columns 0, 1 of 3", "proved optimal to 1e-06"):
         assert line in described
+    done("transform m.zarr arc.zarr --out t.zarr")
+    np.testing.assert_array_equal(written("t.zarr"), written("e.zarr"))
+    line = "embed arc.zarr --bandwidth 0.5 --method lowrank --landmarks 40 --max-passes 2 --checkpoint c --overwrite"
+    for _ in range(2):  # the second goes on where the first stopped
+        with pytest.warns(match="not proved optimal"):
+            assert "of the objective, not proved optimal to 1e-10" in done(f"{line} --out l.zarr")
 
 
 def test_a_diffusion_map() -> None:
@@ -50,6 +57,8 @@ def test_a_diffusion_map() -> None:
     again = dsp.DiffusionMap("local", n_components=3, time=2, alpha=1, random_state=0).fit(ARC)
     np.testing.assert_allclose(written("e.zarr"), again.embedding_, rtol=0, atol=1e-10)
     assert f"method      exact, all 120 points\nbandwidth   {again.bandwidth_:g}, local\n" in described
+    done("graph arc.zarr --landmarks 20 --components 3 --out g.zarr")
+    assert "neighbours  all pairs" in done("info g.zarr")
 
 
 def test_regression_on_values_and_gradients() -> None:
@@ -86,12 +95,19 @@ def test_invariant_regression() -> None:
     np.testing.assert_allclose(written("p.zarr").ravel(), QUARTIC, rtol=0, atol=1e-10)  # in their span
     degrees = np.array([line.split() for line in told.splitlines()[-8:-1]], dtype=float)
     np.testing.assert_array_equal(degrees[:, 1:3], [[k * (k + 1), 2 * k + 1] for k in range(7)])
+    told = done(f"{line} --gradients cubic.zarr --gradient-weight 0.5 --functions 100 --out g.zarr")
+    assert re.search(r"held out    1 \+- \S+ of values and gradients explained, squared error ", told)
+    done("predict g.zarr sphere.zarr --gradient --out s.zarr")
+    normal = SPHERE * np.sum(4 * SPHERE**4, axis=1, keepdims=True)
+    np.testing.assert_allclose(written("s.zarr").reshape(300, 3), 4 * SPHERE**3 - normal, atol=1e-4)
 
 
-def test_lattices_networks_and_periods(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lattices_networks_densities_and_periods(monkeypatch: pytest.MonkeyPatch) -> None:
     told = done("fit plane.zarr --lattice 4,3 --periods 0:6.25 --components 3 --penalty 1 --out m.zarr")
     assert "a lattice of Fourier functions" in told
     assert (dsp.load("m.zarr").basis_.orders, dsp.load("m.zarr").basis_.periods) == ((4, 3), (6.25, None))
+    fit = "fit plane.zarr --kernel gaussian:1 --landmarks 20 --periods 0:6.25 --density 1 --out d.zarr"
+    assert re.search(r"density     \d+ centres, bandwidth ", done(fit))
     pytest.importorskip("jax")
     defaults: Any = NeuralBasis.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "steps", 40)
@@ -102,18 +118,20 @@ def test_lattices_networks_and_periods(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of few rows
 def test_a_labelled_field_is_that_of_python() -> None:
-    """A NetCDF file gives the model of the Python interface; land stays empty in what comes out."""
+    """A NetCDF file and a zarr group give the model of the Python interface; land stays empty in what comes out."""
     coords = {"lat": [-60.0, -20.0, 20.0, 60.0], "lon": [0.0, 90.0, 180.0]}
     field = xr.DataArray(RNG.standard_normal((150, 4, 3)), coords, ("time", "lat", "lon"), name="t")
     field[:, 3, 0] = np.nan
     field.to_netcdf("t.nc", engine="h5netcdf")
+    field.to_dataset().to_zarr("t.zarr", zarr_format=2)
     options: dict[str, Any] = {"sample_dims": ("time",), "latitude": "lat", "n_components": 3, "random_state": 0}
     wanted = dsp.SpectralDecomposition(dsp.operators.Covariance(), **options).fit(field, on_invalid="skip")
-    line = "fit t.nc --operator covariance --sample-dims time --latitude lat --on-invalid skip --components 3"
-    done(f"{line} --out m.zarr")
-    np.testing.assert_array_equal(dsp.load("m.zarr").eigenvalues_, wanted.eigenvalues_)
-    done("transform m.zarr t.nc --out f.zarr")
-    functions = xr.open_zarr("f.zarr")["eigenfunction"]
-    assert functions.dims == ("time", "component")
-    np.testing.assert_allclose(functions, wanted.transform(field), rtol=1e-12)
+    for source in ("t.nc", "t.zarr"):
+        line = f"fit {source} --operator covariance --sample-dims time --latitude lat --on-invalid skip --components 3"
+        done(f"{line} --out m.zarr --overwrite")
+        np.testing.assert_array_equal(dsp.load("m.zarr").eigenvalues_, wanted.eigenvalues_)
+        done(f"transform m.zarr {source} --out f.zarr --overwrite")
+        functions = xr.open_zarr("f.zarr")["eigenfunction"]
+        assert functions.dims == ("time", "component")
+        np.testing.assert_allclose(functions, wanted.transform(field), rtol=1e-12)
     assert "'latitude'" in str(call("fit t.nc --latitude latitude --on-invalid skip --out n.zarr").exception)

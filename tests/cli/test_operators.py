@@ -75,12 +75,18 @@ def test_every_named_operator_is_tried() -> None:
 REFUSED = {
     "schrodinger": "no operator 'schrodinger' (did you mean schroedinger?)",
     "schroedinger": "--operator schroedinger needs --potential, an array with a row for each row",
+    "generator --drift b.zarr": "--operator generator needs --diffusion",
     "laplacian --potential v.zarr": "laplacian does not read; it reads none",
     "schroedinger --potential v.zarr --field potential=v.zarr": "the field potential is given twice",
     "cross --view y.zarr --density 1": "--density is for the operator laplacian; cross does not",
+    "laplacian --coefficient 1:1=2": "--coefficient is for the operator differential; laplacian do",
+    "anisotropic --diffusion 2.0": "--operator anisotropic needs --diffusion, an array",
     "differential --coefficient 1,0=2": "a coefficient is written ALPHA:BETA=C",
     "differential --coefficient 1,0:1,0=w": "--operator differential needs --field w=PATH",
+    "transfer": "--operator transfer needs --lag",
     "transfer:2 --lag 3": "the lag is given twice",
+    "cross": "--operator cross takes 1 --view, of the points y; 0 given",
+    "laplacian --view y.zarr": "--operator laplacian takes no --view; 1 given",
     "augmentation": "--operator augmentation needs --view, once for each",
     "schroedinger --field potential": "'potential' is no field with its array, such as drift=b.zarr",
 }

@@ -1,4 +1,4 @@
-"""Outputs that cannot be written are refused before the inputs of a command are so much as opened."""
+"""Outputs that cannot be written are refused by every command before its inputs are so much as opened."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ LINES = [  # the inputs do not exist: an error about them would come too late
     "merge no.zarr no2.zarr --out OUT",
     "embed no.zarr --bandwidth 1 --out OUT",
     "embed no.zarr --bandwidth 1 --out m.zarr --embedding OUT",
+    "embed no.zarr --bandwidth 1 --method lowrank --out m.zarr --checkpoint OUT",
     "regress no.zarr no.zarr --out OUT",
     "invariant no.zarr no.zarr --manifold sphere --out OUT",
+    "invariant no.zarr no.zarr --manifold sphere --out m.zarr --checkpoint OUT",
+    "classify no.zarr no.zarr --manifold sphere --out OUT",
     "transform no.zarr no.zarr --out OUT",
+    "predict no.zarr no.zarr --out OUT",
     "sample gaussian --n 100 --out OUT",
     "convert no.npy --out OUT",
 ]

@@ -1,4 +1,4 @@
-"""Signals leave nothing behind; schedulers that do not answer are one line."""
+"""Signals leave nothing behind; schedulers that do not answer are one line; a running cluster gives the same bits."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+from distributed import LocalCluster
 
 import daskspectral as dsp
 from tests.cli.common import done, everything, store
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.slow]
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4 --allow-missing"
 INTERRUPTED = """
 import signal, sys, time
-import daskspectral.cli, daskspectral.data.batches, daskspectral.data.samples
+import daskspectral.cli, daskspectral.data.batches, daskspectral.data.convert, daskspectral.data.samples
 
 def slow(owner, name):
     function = getattr(owner, name)
@@ -37,17 +38,21 @@ def slow(owner, name):
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job ignores
 slow(daskspectral.data.batches.Batches, "_clean")
 slow(daskspectral.data.samples.Sample, "draw")
+slow(daskspectral.data.convert._Rows, "_valid")
 daskspectral.cli.main(sys.argv[1:])
 """
 JOBS = {
+    f"{FIT} --out out.zarr": "SIGINT",
     f"{FIT} --standardize --out model.zarr --overwrite": "SIGTERM",
     "transform model.zarr points.zarr --allow-missing --out out.zarr": "SIGHUP",
     "sample gaussian --n 1e6 --chunk-rows 500 --out out.zarr": "SIGINT",
+    "convert x.npy --chunk-rows 50 --out out.zarr": "SIGTERM",
 }
 
 
 @pytest.mark.parametrize(("line", "name"), JOBS.items())
 def test_signals(line: str, name: str) -> None:
+    np.save("x.npy", np.zeros((5000, 2)))
     zarr.create_array("points.zarr", shape=(400_000, 2), chunks=(20_000, 2), dtype="float32", fill_value=0.5)
     x = np.random.default_rng(0).random((100, 2))
     dsp.SpectralDecomposition(n_landmarks=20, n_components=2, folds=None).fit(x).save("model.zarr")
@@ -76,6 +81,13 @@ with raise_on_signals(signal.SIGHUP, signal.SIGTERM):
 print("lives")
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"lives\n"
+
+
+def test_a_running_cluster(cluster: LocalCluster) -> None:
+    store(points=np.random.default_rng(0).standard_normal((400, 2)))
+    done(f"{FIT} --out threads.zarr")
+    done(f"{FIT} --out cluster.zarr --scheduler {cluster.scheduler_address}")
+    np.testing.assert_array_equal(dsp.load("cluster.zarr").eigenvalues_, dsp.load("threads.zarr").eigenvalues_)
 
 
 def test_a_cluster_without_workers() -> None:

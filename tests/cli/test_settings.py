@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -82,6 +83,11 @@ def test_what_was_read_is_told_and_is_to_be_given_anew() -> None:
     told = "m.zarr was made with POINTS points.zarr --drift d.zarr --folds labels.zarr --weights w.zarr: what a"
     refused("fit --config m.zarr --out o.zarr", told)
     refused("fit points.zarr --weights w.zarr --folds 5 --config m.zarr --out o.zarr", "made with --drift d.zarr:")
+    kept = yaml.safe_load(settings.kept("m.zarr") or "")
+    del kept["daskspectral"]
+    Path("own.yaml").write_text(yaml.safe_dump(kept))
+    done("fit --config own.yaml --out o.zarr")  # a file of one's own gives paths, too
+    same("m.zarr", "o.zarr")
 
 
 def test_every_parameter_is_of_one_kind() -> None:
@@ -128,13 +134,17 @@ NOT_TAKEN = {  # of a result the same command goes on as if this were not there
 }
 REFUSED = {
     "a path": ("points: /etc/passwd\nmodel: http://ADDRESS/x.zarr", "SOURCE was made with "),
+    "escapes in a key": ('"\\e]0;title\\a": 1', "which is no option of `transform`"),
+    "another key": ("config: other.yaml", "which is no option"),
     "another command": ("command: {a: b}", "is for `daskspectral {'a': 'b'}`"),
     "wrong kind": ("right: 3", "right of SOURCE is true or false; got 3"),
     "a word": ('on-invalid: "\\e[2J"', "is not one of 'raise', 'skip'"),
     "a tag": (f"on-invalid: {TAG}", "SOURCE is no YAML of settings: could not determine a constructor"),
     "deep lists": (f"on-invalid: {'[' * 20000}", "SOURCE is no YAML of settings: settings are no deeper than"),
     "references": (BOMB, "SOURCE is no YAML of settings: settings are no deeper than"),
+    "itself": ("on-invalid: &a [*a]", "SOURCE is no YAML of settings"),
     "long": ("on-invalid: " + "x" * 100_000, "SOURCE has settings of more than 100000 characters"),
+    "no text": ("on-invalid: \x00", "SOURCE is no YAML of settings: unacceptable character"),
 }
 
 
@@ -183,6 +193,7 @@ WRONG = {
     "command: embed": "run.yaml is for `daskspectral embed`, not for `fit`",
     "- 5": "run.yaml holds no options: lines such as `landmarks: 500` are wanted",
     "kernel: true": "kernel of run.yaml is True, and no flag",
+    "landmarks: many": "'many' is not a number",
     "a pipe": "run.yaml is no regular file but a pipe",
 }
 
@@ -213,3 +224,16 @@ def test_json_has_the_numbers_of_the_model(points: np.ndarray) -> None:
     found = facts(f"{transfer} --out t.zarr")
     assert np.shape(found["eigenvalues"]) == (4, 2)  # real and imaginary parts
     assert {value for pair in found["held_out"] for value in np.ravel(pair)} == {None}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of few rows
+def test_json_of_models_is_data() -> None:
+    """Numbers under the public names of attributes, and no text that Python prints of an array."""
+    sdp = facts("embed points.zarr --bandwidth 3 --landmarks 20 --out s.zarr")
+    assert sdp["certificate"]["gap"] == dsp.load("s.zarr").certificate_.gap
+    classes = facts("classify points.zarr labels.zarr --functions 9 --alpha 0.1 --out c.zarr")
+    assert classes["classes"] == [0, 1, 2, 3]
+    assert classes["held_out"]["accuracy"] == dsp.load("c.zarr").held_out_.accuracy
+    regression = facts("regress points.zarr v.zarr --kernel gaussian:1 --landmarks 9 --alpha 0.1 --out r.zarr")
+    text = json.dumps([sdp, classes, regression])
+    assert not any(word in text for word in ('"_', "array(", "HeldOut(", "Certificate("))

@@ -54,7 +54,7 @@ def test_ends_are_shown_where_an_interval_is_lopsided() -> None:
     assert [row[2] for row in table(describe(model))[1]] == ["0", "0.1", "-0.1 +0.5", "0", "-1 +0.5", "-"]
 
 
-def test_details_have_ranks_residuals_and_support(folder: object) -> None:
+def test_details_have_ranks_residuals_support_and_candidates(folder: object) -> None:
     store(500, points=RNG.standard_normal((600, 2)))
     text = done("fit points.zarr --components 4 --landmarks 60 --out model.zarr")
     model = dsp.load("model.zarr")
@@ -69,11 +69,21 @@ def test_details_have_ranks_residuals_and_support(folder: object) -> None:
     titles, rows = table(details)
     assert titles[-1] == "residual"
     np.testing.assert_allclose([float(row[-1]) for row in rows], model.residuals_, rtol=0.06, atol=1e-15)
+    candidates = details[details.index("candidate ") :].splitlines()[1:]
+    assert len(candidates) == len(model.choice_)
+    assert candidates[0].endswith("best")
+    for word in ("rank ", "residual", "candidate "):
+        assert word not in text
 
 
-def test_without_error_bars_a_line_says_why() -> None:
+def test_without_error_bars_or_a_choice_a_line_says_why() -> None:
     few = describe(fitted(RNG.random((80, 1)), n_components=3))
     assert table(few)[0] == ["i", "eigenvalue"]
     assert few.splitlines()[-1] == "no error bars from 80 rows: 100 at least are needed"
+    given = fitted(RNG.random((500, 1)), n_components=3, folds=None)
+    assert describe(given).splitlines()[-1] == "no error bars without folds"
+    model = dsp.SpectralDecomposition(n_components=3, random_state=0).fit(RNG.random((30, 1)))
+    why = "nothing was compared: 30 rows are too few, 40 at least are needed"
+    assert describe(model, details=True).splitlines()[-1] == why
     with pytest.raises(TypeError, match="a fitted model or moments are wanted, not int"):
         describe(3)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.data.containers import as_reader
+from daskspectral.data.source import open_source
 
 RNG = np.random.default_rng(7)
 X = RNG.standard_normal((600, 2))
@@ -103,6 +104,15 @@ def test_dask_blocks_that_break_their_promise_are_named(kind: str, tmp_path: Pat
     for act in (estimator().fit, lambda x: fitted.transform(x, out=f"{tmp_path}/out.zarr")):
         with pytest.raises((ValueError, TypeError), match=rf"block \(2, 0\) of the dask array X \(rows 260.*{message}"):
             act(third_block(change))
+
+
+def test_dask_blocks_of_another_real_type_keep_their_values() -> None:
+    whole = np.round(100 * X)
+    blocks = da.from_array(whole, chunks=(130, 2)).map_blocks(
+        lambda b, block_id: b.astype("int32") if block_id[0] == 0 else b + 0.25, **PROMISE
+    )
+    whole[130:] += 0.25
+    np.testing.assert_array_equal(open_source(blocks).readers["x"].read(0, 600), whole)
 
 
 def forbidden(part: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,11 +135,18 @@ def test_refused(tmp_path: Path, values: Any, options: Any, message: str) -> Non
         run(written(tmp_path, "x.npy", values), **options)
 
 
-def test_array_that_reads_back_differently_never_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("damage", ["changed", "missing"])
+def test_array_that_reads_back_differently_never_appears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
     read_back = convert_module._read_back
 
     def after_damage(array: Any, checksum: int, path: Path) -> None:
-        array[7, 1] = 0.0
+        (chunk,) = tmp_path.glob(".x.zarr.*.partial/new/c/1/0")
+        if damage == "missing":
+            chunk.unlink()
+        else:
+            array[7, 1] = 0.0
         read_back(array, checksum, path)
 
     monkeypatch.setattr(convert_module, "_read_back", after_damage)
@@ -218,3 +226,14 @@ def test_a_file_that_its_library_cannot_read_is_an_error_that_names_it(tmp_path:
     source.write_bytes(DAMAGES[damage](source.read_bytes()))
     with pytest.raises(OSError, match=rf"{name} (cannot be read: it is damaged|is cut short)"):
         run(source)
+
+
+def test_a_header_that_promises_what_is_not_there(tmp_path: Path) -> None:
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000000000000, 3), }\n"
+    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(72)
+    (tmp_path / "x.npy").write_bytes(data)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", data)
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises((ValueError, OSError), match=f"{name} is cut short"):
+            run(tmp_path / name)

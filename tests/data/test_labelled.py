@@ -235,3 +235,12 @@ def test_columns_are_those_of_the_fit_to_rounding_and_where_they_are_missing() -
     for other in (x.isel(z=[0, 4, 2, 3, 1, *range(5, 12)]), x.assign_coords(lat=("z", np.append(places[:-1], 0)))):
         with pytest.raises(ValueError, match="X has other columns than the fit: along 'lat' they are"):
             lay_out(other, layout=laid.layout)
+
+
+def test_weights_of_rows_in_another_order_are_refused() -> None:
+    x = field().stack(z=("time", "lon")).transpose("z", "lat").reset_index("z")
+    weight = xr.DataArray(np.arange(28.0), dims="z", coords={"time": x.time, "lon": x.lon})
+    laid = laid_out(x, sample_dims="z")
+    np.testing.assert_array_equal(lay_out_field(weight, laid.rows, "weight")[0], np.arange(28.0))
+    with pytest.raises(ValueError, match=r"weight and X do not align: their rows have no index, and 'time' is"):
+        lay_out_field(weight[::-1], laid.rows, "weight")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import zarr
 from scipy.integrate import quad
+from scipy.stats import kstest
 
 from daskspectral.data.distributions import OU_STEP, SAMPLES
 from daskspectral.data.samples import write_sample
@@ -63,6 +64,16 @@ def test_means_and_covariances(name: str) -> None:
         np.testing.assert_allclose(np.linalg.norm(draw(name, d), axis=1), 1, rtol=1e-14)
 
 
+def test_torus_surface_is_uniform_in_area() -> None:
+    """The area up to the tube's angle t is proportional to the integral of 2 + cos."""
+    x, y, z = draw("torus-surface").T
+    radius = np.hypot(x, y)
+    np.testing.assert_allclose((radius - 2) ** 2 + z**2, 1, rtol=1e-12)
+    tube, around = np.arctan2(z, radius - 2), np.arctan2(y, x)
+    assert kstest(tube, lambda t: (t + math.pi + np.sin(t) / 2) / (2 * math.pi)).pvalue > 1e-4
+    assert kstest(around, lambda t: (t + math.pi) / (2 * math.pi)).pvalue > 1e-4
+
+
 def test_double_well() -> None:
     x = draw("double-well")[:, 0]
     mass = [quad(lambda t, k=k: t**k * math.exp(-4 * (t * t - 1) ** 2), -3, 3)[0] for k in range(5)]
@@ -98,4 +109,6 @@ def test_chunk_i_is_drawn_from_seed_and_i(tmp_path: Path) -> None:
 def test_wrong_values_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no sample 'moon'.*two-moons, sphere, circle"):
         write_sample("moon", tmp_path / "x.zarr", 5, progress=False)
+    with pytest.raises(ValueError, match="a multiple of 2 and at least 2, not 3"):
+        write_sample("torus", tmp_path / "x.zarr", 5, dimension=3, progress=False)
     assert os.listdir(tmp_path) == []

@@ -57,6 +57,7 @@ def netcdf(path: Path, **options: Any) -> xr.DataArray:
 
 KINDS: dict[str, Callable[[Path], Any]] = {
     "numpy": lambda path: X,
+    "fortran order": lambda path: np.asfortranarray(X),
     "memory-mapped": memmap,
     "list": lambda path: X.tolist(),
     "dask, uneven": lambda path: da.from_array(X, chunks=((1, 900, 99), (2, 1))),
@@ -111,6 +112,7 @@ def unknown_blocks(path: Path) -> da.Array:
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "one dimension": (lambda path: X[:, 0], r"shape \(1000,\)\. Reshape your data: a single column is X\."),
     "object": (lambda path: X.astype(str).astype(object), "X holds text, such as .*, and real numbers are"),
+    "ragged": (lambda path: [[1, 2], [3]], "X cannot be made an array: .*inhomogeneous"),
     "list of arrays": (lambda path: [X, X[:9]], "X is a list of 2 arrays, .*call this for each of them"),
     "unknown blocks": (unknown_blocks, r"blocks of unknown size; call X\.compute_chunk_sizes\(\) first"),
     "missing": (lambda path: path / "no.zarr", "no zarr array at .*no.zarr: the path does not exist"),
@@ -124,6 +126,12 @@ def test_what_cannot_be_rows_is_refused(tmp_path: Path, kind: str) -> None:
     make, message = BAD[kind]
     with pytest.raises((ValueError, TypeError, FileNotFoundError), match=message):
         open_source(make(tmp_path))
+
+
+def test_weights_go_with_the_rows() -> None:
+    for weights, message in ((np.ones(9), "has 9 rows and X has 1000"), (X, "must have one dimension, the rows")):
+        with pytest.raises(ValueError, match=f"sample_weight {message}"):
+            open_source(X, weight=weights)
 
 
 def test_fields_share_the_blocks_of_dask_ones(tmp_path: Path) -> None:
@@ -157,6 +165,19 @@ def test_a_store_that_is_another_one_when_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "x.zarr").rename(tmp_path / "away.zarr")
     with pytest.raises(FileNotFoundError, match=rf"x.zarr is not visible to this process \(pid {os.getpid()}"):
         pickle.loads(reader).read(0, 10)
+
+
+def test_damaged_chunk_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "x.zarr", shards=(600, 3), compressors=[zarr.codecs.Crc32cCodec()])
+    file = tmp_path / "x.zarr" / "c" / "1" / "0"
+    content = bytearray(file.read_bytes())
+    content[40] ^= 1
+    file.write_bytes(content)
+    reader = zarr_reader(open_zarr(tmp_path / "x.zarr"), "x.zarr")
+    np.testing.assert_array_equal(reader.read(0, 600), X[:600])
+    where = r"chunk 2 along the rows \(rows 600 to 900\)"
+    with pytest.raises(OSError, match=rf"x.zarr cannot be decoded in {where}: .*The store is damaged there"):
+        reader.read(0, N)
 
 
 def test_outputs_do_not_replace_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

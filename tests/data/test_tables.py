@@ -44,6 +44,10 @@ def test_entries_are_the_numbers_of_the_frame(rows: list[list[Any]], kind: str) 
     assert found.flags.c_contiguous
 
 
+def test_single_precision_stays() -> None:
+    assert matrix(pl.DataFrame({"a": [1.5, 2.0]}, schema={"a": pl.Float32}), "X").dtype == np.float32
+
+
 REFUSED = {
     "text": (["a", "b"], "holds text, such as 'a', and real numbers are wanted"),
     "dates": ([datetime.datetime(2020, 1, 1)] * 2, "holds dates or times"),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.data.batches import Batches, Rows
+from daskspectral.data.integrity import Snapshot
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.source import Source
 from daskspectral.data.trajectories import JoinedReader, open_trajectories
@@ -123,3 +124,17 @@ def test_an_invalid_row_has_its_true_number(trajectory: int, row: int, as_kind: 
     assert (total.skipped, total.count) == (pairs_lost, source.n - pairs_lost)
     with pytest.raises(dsp.InvalidRowError, match=match):
         draw_rows(source, source.n, np.random.default_rng(0))
+
+
+def test_a_store_that_changes_is_noticed(tmp_path: Path) -> None:
+    arrays = in_zarr(tmp_path, chunk=20)
+    store = Snapshot(open_trajectories(arrays, 4))
+    store.check_unchanged()
+    zarr.open_array(tmp_path / "1.zarr", mode="r+")[3] = 7.0
+    with pytest.raises(OSError, match=r"1.zarr changed during the run"):
+        store.check_unchanged()
+    (tmp_path / "2.zarr" / "c" / "1" / "0").unlink()
+    with pytest.raises(OSError, match=r"2.zarr is not whole: chunk c/1/0 \(rows 20 to 40\) is missing"):
+        Snapshot(open_trajectories(arrays, 4))
+    one, other, again = (Snapshot(open_trajectories(TRAJECTORIES, lag)).identity for lag in (1, 2, 1))
+    assert one == again != other

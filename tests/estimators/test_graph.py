@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dask.array as da
 import numpy as np
 import pytest
 import zarr
@@ -39,3 +40,14 @@ def test_against_the_matrix_of_all_pairs(
     assert model.eigenvalues_[:2].sum() == pytest.approx(1)
     model.save(tmp_path / "graph.zarr")
     np.testing.assert_array_equal(dsp.load(tmp_path / "graph.zarr").transform(X), model.transform(X))
+
+
+def test_weights_invalid_rows_and_what_is_refused() -> None:
+    model = dsp.GraphLaplacian(Gaussian(0.5), Gaussian(1.0), landmarks=X[:9], n_landmarks=9, n_components=4)
+    mass = np.random.default_rng(1).integers(0, 4, N)
+    weighted = model.fit(X, sample_weight=mass).form_
+    assert_close(weighted, model.fit(np.repeat(X, mass, axis=0)).form_)
+    broken = np.concatenate([X, [[np.nan, 0, 0]]])
+    assert_close(model.fit(broken, on_invalid="skip").form_, model.fit(X).form_)
+    with pytest.raises(TypeError, match="cannot read one another's blocks: write X by"):
+        model.fit(da.from_array(X))
