@@ -1,6 +1,8 @@
 """Problems with known spectra, shared by the benchmarks: a sampler and exact eigenvalues for each.
 
-`FIRST_FIT` holds the twelve distributions of `first_fit.py`, `SUBMANIFOLDS` the four of `submanifolds.py`. Eigenvalues
+`FIRST_FIT` holds the twelve distributions of `first_fit.py`, `SUBMANIFOLDS` the four of `submanifolds.py`, `HARD` more,
+written down before the automatic choice was tuned on any: narrow gaps, clusters that barely touch, columns that say
+nothing, scales far apart, copies, thin curves, heavy tails, many dimensions. Eigenvalues
 are of -div(rho grad f) = lambda rho f, along the submanifold where the rows lie on one; `spectra.py` computes them.
 
 Where the rows of the twelve have noise their density is one of the whole space, and its spectrum is the reference: S^2
@@ -22,6 +24,8 @@ from scipy.signal import lfilter
 from daskspectral.data.distributions import SAMPLES
 
 Array = np.ndarray
+Points = Callable[[int, np.random.Generator], Array]
+Spectrum = Callable[[int], Array]
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,11 @@ def rotated(points: Callable[[int, np.random.Generator], Array], d: int) -> Call
     return draw
 
 
+def turned(part: tuple[Points, Spectrum], d: int) -> tuple[Points, Spectrum]:
+    """A part of a problem in d dimensions, in an orientation that the generator draws."""
+    return rotated(part[0], d), part[1]
+
+
 def blurred(problem: Problem, noise: float) -> Problem:
     """The same problem with normal noise in every coordinate; the eigenvalues stay those of the submanifold."""
 
@@ -162,6 +171,142 @@ SUBMANIFOLDS = by_name(
     Problem("S^4 in R^5", sample("sphere", 5), lambda k: spectra.sphere(5, k), even=True),
     Problem("torus in R^4", sample("torus", 4), lambda k: spectra.torus((1.0, 1.0), k), even=True),
     Problem("circle in R^10", rotated(around, 10), lambda k: spectra.circles((1.0,), k), even=True),
+)
+
+
+def beside(*parts: tuple[Points, Spectrum]) -> tuple[Points, Spectrum]:
+    """Independent columns, each with its rows and its spectrum: those of the product."""
+
+    def draw(n: int, rng: np.random.Generator) -> Array:
+        return np.hstack([points(n, rng) for points, _ in parts])
+
+    return draw, lambda count: spectra.sums([spectrum(count) for _, spectrum in parts], count)
+
+
+def uniform(side: float) -> tuple[Points, Spectrum]:
+    return lambda n, rng: side * rng.random((n, 1)), lambda count: spectra.box((side,), count)
+
+
+def normal(d: int, scale: float = 1.0) -> tuple[Points, Spectrum]:
+    return lambda n, rng: scale * rng.standard_normal((n, d)), lambda count: spectra.normal(d, count) / scale**2
+
+
+def normals(means: tuple[float, ...], shares: tuple[float, ...], widths: tuple[float, ...]) -> tuple[Points, Spectrum]:
+    def draw(n: int, rng: np.random.Generator) -> Array:
+        k = rng.choice(len(means), n, p=shares)
+        return (np.array(means)[k] + np.array(widths)[k] * rng.standard_normal(n))[:, None]
+
+    return draw, lambda count: spectra.normals(means, shares, widths, count)
+
+
+def on_line(density: Callable[[Array], Array], end: float) -> Points:
+    """Rows of a density of at most 1 on [-end, end]."""
+    return lambda n, rng: rejected(n, lambda m: rng.uniform(-end, end, (m, 1)), lambda x: density(x[:, 0]), rng)
+
+
+def repeated(times: int, points: Points) -> Points:
+    """Every row several times, in another order."""
+    return lambda n, rng: rng.permutation(np.repeat(points(-(-n // times), rng), times, axis=0)[:n])
+
+
+def of_radius(d: int, low: float, angle: float, n: int, rng: np.random.Generator) -> Array:
+    """Uniform by volume between radii low and 1, within the first `angle` of the plane where d is 2."""
+    radius = (low**d + (1 - low**d) * rng.random((n, 1))) ** (1 / d)
+    if d == 2:
+        turn = angle * rng.random(n)
+        return radius * np.column_stack([np.cos(turn), np.sin(turn)])
+    x = rng.standard_normal((n, d))
+    return radius * x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def in_sector(low: float, angle: float) -> tuple[Points, Spectrum]:
+    return lambda n, rng: of_radius(2, low, angle, n, rng), lambda k: spectra.sector((low, 1), angle, k)
+
+
+def in_triangle(n: int, rng: np.random.Generator) -> Array:
+    u, v = np.sort(rng.random((2, n)), axis=0)
+    return np.column_stack([v - u, u]) @ np.array([[1.0, 0.0], [0.5, np.sqrt(0.75)]])
+
+
+def half_sphere(n: int, rng: np.random.Generator) -> Array:
+    x = SAMPLES["sphere"].draw(n, 3, 0.0, rng)
+    return np.column_stack([x[:, :2], np.abs(x[:, 2])])
+
+
+def tilted_sphere(n: int, rng: np.random.Generator) -> Array:
+    return rejected(
+        n, lambda m: SAMPLES["sphere"].draw(m, 3, 0.0, rng), lambda x: np.exp(TILT * (x[:, 2] - 1)), rng
+    )
+
+
+def ring_surface(n: int, rng: np.random.Generator) -> Array:
+    """The surface of a ring, uniform by area."""
+    turns = rejected(
+        n,
+        lambda m: rng.uniform(0, 2 * np.pi, (m, 2)),
+        lambda t: (1 + TUBE * np.cos(t[:, 0])) / (1 + TUBE),
+        rng,
+    )
+    radius = 1 + TUBE * np.cos(turns[:, 0])
+    return np.column_stack([radius * np.cos(turns[:, 1]), radius * np.sin(turns[:, 1]), TUBE * np.sin(turns[:, 0])])
+
+
+def steep(n: int, rng: np.random.Generator) -> Array:
+    """The density exp(4 x) on [0, 1]."""
+    return np.log1p(rng.random((n, 1)) * np.expm1(4.0)) / 4.0
+
+
+def radii_torus(n: int, rng: np.random.Generator) -> Array:
+    return np.hstack([around(n, rng), 3 * around(n, rng)])
+
+
+def knot(n: int, rng: np.random.Generator) -> Array:
+    """A trefoil, uniform by arc length."""
+    t = np.linspace(0, 2 * np.pi, 20_001)
+    curve = np.column_stack([np.sin(t) + 2 * np.sin(2 * t), np.cos(t) - 2 * np.cos(2 * t), -np.sin(3 * t)])
+    length = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(curve, axis=0), axis=1)))
+    at = rng.random(n) * length[-1]
+    return np.column_stack([np.interp(at, length, column) for column in curve.T])
+
+
+def knot_radius() -> float:
+    """Of the circle that is as long as the trefoil."""
+    t = np.linspace(0, 2 * np.pi, 200_001)
+    slopes = [np.cos(t) + 4 * np.cos(2 * t), -np.sin(t) + 4 * np.sin(2 * t), -3 * np.cos(3 * t)]
+    return float(np.sqrt(np.sum(np.square(slopes), axis=0))[:-1].mean())
+
+
+TILT, TUBE, POWER, HEIGHT = 2.0, 0.4, 1.2, 3.0
+SIX_APART = normals((-3, 3), (0.5, 0.5), (1, 1))
+WELL = on_line(lambda x: np.exp(-HEIGHT * (x**2 - 1) ** 2), 3.0), lambda k: spectra.double_well(HEIGHT, k)
+TAILS = on_line(lambda x: np.exp(-(np.abs(x) ** POWER)), 120 ** (1 / POWER)), lambda k: spectra.stretched(POWER, k)
+
+HARD = by_name(
+    Problem("gap", *in_sector(0.7, 6.2), even=True),
+    Problem("quarter", *in_sector(0.5, 1.6), even=True),
+    Problem("six-apart", *beside(SIX_APART, normal(1))),
+    Problem("rare-cluster", *beside(normals((0, 5), (0.96, 0.04), (1, 0.7)), normal(1))),
+    Problem("three-clusters", *beside(normals((-4, 0, 4), (0.5, 0.3, 0.2), (1, 0.8, 0.9)), normal(2, 0.8))),
+    Problem("double-well", *beside(WELL, normal(2, 0.4))),
+    Problem("2-of-30", *beside(uniform(6), uniform(5), normal(28))),
+    Problem("2-of-8, rotated", *turned(beside(uniform(6), uniform(5), normal(6)), 8)),
+    Problem("1-to-100", *beside(uniform(1), uniform(0.01)), even=True),
+    Problem("1-to-4-to-10", *beside(uniform(10), uniform(4), uniform(1)), even=True),
+    Problem("square, twice", repeated(2, cube(2)), lambda k: spectra.box((1.0, 1.0), k), even=True),
+    Problem("square, five times", repeated(5, cube(2)), lambda k: spectra.box((1.0, 1.0), k), even=True),
+    Problem("knot", knot, lambda k: spectra.circles((knot_radius(),), k), even=True),
+    Problem("cylinder", *beside((around, lambda k: spectra.circles((1.0,), k)), uniform(0.3)), even=True),
+    Problem("heavy-tails", *beside(TAILS, normal(1))),
+    Problem("steep", *beside((steep, lambda k: spectra.steep(4.0, k)), uniform(1))),
+    Problem("disk", lambda n, rng: of_radius(2, 0, 2 * np.pi, n, rng), spectra.disk, even=True),
+    Problem("disk in R^10", rotated(lambda n, rng: of_radius(2, 0, 2 * np.pi, n, rng), 10), spectra.disk, even=True),
+    Problem("ball", lambda n, rng: of_radius(3, 0, 0, n, rng), spectra.ball, even=True),
+    Problem("triangle", in_triangle, spectra.triangle, even=True),
+    Problem("half-sphere", half_sphere, spectra.half_sphere, even=True),
+    Problem("tilted-sphere", tilted_sphere, lambda k: spectra.tilted_sphere(TILT, k)),
+    Problem("ring-surface", ring_surface, lambda k: spectra.ring_surface(TUBE, k), even=True),
+    Problem("torus, 1 to 3", *turned((radii_torus, lambda k: spectra.torus((1.0, 3.0), k)), 12), even=True),
+    Problem("cube-5", cube(5), lambda k: spectra.box((1.0,) * 5, k), even=True),
 )
 
 CIRCLE = Problem("circle", around, lambda k: spectra.circles((1.0,), k), even=True)

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
+import scipy.special
 from numpy.polynomial.hermite_e import hermegauss, hermevander
 from numpy.polynomial.legendre import legder, leggauss, legval, legvander
 
@@ -73,6 +74,32 @@ def torus(radii: tuple[float, ...], count: int) -> Array:
     return sums([circles((r,), count) for r in radii], count)
 
 
+def disk(count: int) -> Array:
+    """Uniform in the unit disk: squares of the zeros of J_m', twice for m > 0."""
+    waves = [np.append([0.0] * (m == 0), scipy.special.jnp_zeros(m, count)) for m in range(count)]
+    return np.sort(np.concatenate([np.repeat(z**2, 1 if m == 0 else 2) for m, z in enumerate(waves)]))[:count]
+
+
+def ball(count: int) -> Array:
+    """Uniform in the unit ball of R^3: f = R(r) Y_l, 2 l + 1 times."""
+    found: list[float] = []
+    for degree in range(count):
+        radial = in_cells((0, 1), np.square, count, potential=lambda r, m=degree * (degree + 1): m + 0 * r)
+        found += [value for value in radial for _ in range(2 * degree + 1)]
+    return grounded(np.sort(found)[:count])
+
+
+def triangle(count: int) -> Array:
+    """Uniform in the equilateral triangle of side 1: 16 pi^2 / 9 (m^2 + m n + n^2) for m, n from 0 on (Lame)."""
+    m, n = np.indices((count, count))
+    return np.sort((16 * np.pi**2 / 9 * (m**2 + m * n + n**2)).ravel())[:count]
+
+
+def half_sphere(count: int) -> Array:
+    """Uniform on the half of S^2 above its equator: l (l + 1), l + 1 times."""
+    return repeated(lambda s: s * (s + 1.0), lambda s: s + 1, count)
+
+
 # -- one dimension ---------------------------------------------------------------------------------------------------
 
 
@@ -104,6 +131,78 @@ def annulus(count: int) -> Array:
         )
         found.append(radial[:count])
     return np.sort(np.concatenate(found))[:count]
+
+
+def normals(means: tuple[float, ...], shares: tuple[float, ...], widths: tuple[float, ...], count: int) -> Array:
+    """A mixture of normal densities on the line."""
+
+    def density(x: Array) -> Array:
+        each = [w / s * np.exp(-(((x - m) / s) ** 2) / 2) for m, w, s in zip(means, shares, widths, strict=True)]
+        return np.sum(each, axis=0)
+
+    wide = 12 * max(widths)
+    return grounded(in_cells((min(means) - wide, max(means) + wide), density, count))
+
+
+def stretched(power: float, count: int) -> Array:
+    """The density exp(-|x|^power) on the line."""
+    end = 120.0 ** (1 / power)
+    return grounded(in_cells((-end, end), lambda x: np.exp(-(np.abs(x) ** power)), count))
+
+
+def double_well(height: float, count: int) -> Array:
+    """The density exp(-height (x^2 - 1)^2) on the line."""
+    return grounded(in_cells((-3, 3), lambda x: np.exp(-height * (x**2 - 1) ** 2), count))
+
+
+def steep(rate: float, count: int) -> Array:
+    """The density exp(rate x) on [0, 1]: 0, and rate^2 / 4 + (k pi)^2."""
+    return np.append(0.0, rate**2 / 4 + (np.pi * np.arange(1, count)) ** 2)
+
+
+def sector(radii: tuple[float, float], angle: float, count: int) -> Array:
+    """Uniform in a sector of an annulus: R(r) cos(k pi t / angle), and R with the potential (k pi / angle)^2 / r."""
+    found = [
+        in_cells(radii, lambda r: r, count, potential=lambda r, m=(k * np.pi / angle) ** 2: m / r) for k in range(count)
+    ]
+    return grounded(np.sort(np.concatenate(found))[:count])
+
+
+def tilted_sphere(tilt: float, count: int) -> Array:
+    """The density exp(tilt z) on S^2: f = (1 - z^2)^(m/2) F(z) with cos or sin of m angle, twice for m > 0.
+
+    With p = exp(tilt z) (1 - z^2)^m, -((1 - z^2) p F')' + m (m + 1 + tilt z) p F = lambda p F.
+    """
+    found: list[float] = []
+    for m in range(count):
+
+        def weight(z: Array, m: int = m) -> Array:
+            return np.exp(tilt * z) * (1 - z**2) ** m
+
+        values = in_cells(
+            (-1, 1),
+            weight,
+            count,
+            lambda z, weight=weight: (1 - z**2) * weight(z),
+            lambda z, m=m, weight=weight: m * (m + 1 + tilt * z) * weight(z),
+        )
+        found += [value for value in values for _ in range(1 if m == 0 else 2)]
+    return grounded(np.sort(found)[:count])
+
+
+def ring_surface(tube: float, count: int) -> Array:
+    """The surface of a ring of radius 1 about its axis, and of this tube: f = F(t) with cos or sin of m angle."""
+    t = np.linspace(0, 2 * np.pi, 512, endpoint=False)
+    waves = np.arange(1, count + 20)[:, None]
+    values = np.vstack([np.ones((1, len(t))), np.cos(waves * t), np.sin(waves * t)])
+    slopes = np.vstack([np.zeros((1, len(t))), -waves * np.sin(waves * t), waves * np.cos(waves * t)])
+    weight = 1 + tube * np.cos(t)
+    found: list[float] = []
+    for m in range(count):
+        form = slopes * (weight / tube**2) @ slopes.T + values * (m**2 / weight) @ values.T
+        lowest = scipy.linalg.eigh(form, values * weight @ values.T, eigvals_only=True)[:count]
+        found += [value for value in lowest for _ in range(1 if m == 0 else 2)]
+    return grounded(np.sort(found)[:count])
 
 
 def noisy_sphere(noise: float, count: int) -> Array:
@@ -139,6 +238,26 @@ def sturm_liouville(
     if potential is not None:
         form += values * (weights * potential(x)) @ values.T
     return ritz(form, values * (weights * weight(x)) @ values.T)
+
+
+def in_cells(
+    ends: tuple[float, float],
+    weight: Function,
+    count: int,
+    stiffness: Function | None = None,
+    potential: Function | None = None,
+) -> Array:
+    """The lowest of the same by 20 000 finite volumes, for weights of any range (errors of 1e-5 and less)."""
+    edges = np.linspace(*ends, 20_001)
+    x, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
+    root = np.sqrt(weight(x)) * width
+    flux = np.concatenate([[0.0], (stiffness or weight)(edges[1:-1]), [0.0]])
+    diagonal = (flux[1:] + flux[:-1]) / root**2
+    if potential is not None:
+        diagonal += potential(x) / weight(x)
+    beside = -flux[1:-1] / (root[1:] * root[:-1])
+    values = scipy.linalg.eigh_tridiagonal(diagonal, beside, eigvals_only=True, select="i", select_range=(0, count - 1))
+    return np.where(np.abs(values) < 1e-6, 0.0, values)
 
 
 # -- two dimensions --------------------------------------------------------------------------------------------------
