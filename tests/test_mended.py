@@ -81,7 +81,10 @@ def test_a_lease_of_next_year_blocks_nobody(tmp_path: Path) -> None:
     mine = Lease.take(Directory(tmp_path), 20.0)
     later = time.time() + 3e7
     os.utime(tmp_path / ".lease", (later, later))
-    Lease.take(Directory(tmp_path), 20.0).release()
+    taken = Lease.take(Directory(tmp_path), 20.0)
+    assert taken.is_held
+    assert not mine.is_held
+    taken.release()
     mine.release()
 
 
