@@ -49,9 +49,10 @@ How to test it. `pytest` runs the fast tests, `pytest -m slow` the others: clust
 of objects, killed processes, statistics over many seeds, examples at size. What asks for the fixtures `cluster`,
 `browser` or `server` is slow by itself (`tests/conftest.py`). Each room has its tests in the folder of its name, which
 run alone in less than a minute (`estimators` in two): `pytest tests/moments` for `moments`, with
-`tests/passes/test_folds.py` for the folds. Those of `kernels`, `forms`, `moments`, `solve`, `modes` and `groups`, where numbers are decided, are held against
-mutants: `python examples/benchmarks/mutants.py --seed 1 --count 40 --rooms solve` changes a sign, a factor, a
-comparison, an index, drops a term or a transpose, and names what no test of the room noticed.
+`tests/passes/test_folds.py` for the folds. Those of `kernels`, `forms`, `moments`, `solve`, `modes` and `groups`, where
+numbers are decided, are held against mutants: `python examples/benchmarks/mutants.py --seed 1 --count 40 --rooms solve`
+changes a sign, a factor, a comparison, an index, drops a term or a transpose, and names what no test of the room
+noticed.
 """
 
 from __future__ import annotations

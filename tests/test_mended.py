@@ -110,3 +110,8 @@ def test_weights_of_a_part_of_the_rows_are_refused(then: Any, now: Any) -> None:
     model = spectral().fit(X[:300], sample_weight=then)
     with pytest.raises(ValueError, match=r"with(out)? sample_weight, and the update .* to both"):
         model.update(X, sample_weight=now)
+
+
+def test_a_lattice_refuses_columns_of_very_different_widths() -> None:
+    with pytest.raises(ValueError, match="column 0"):
+        spectral(basis=FourierLattice(4), penalty=1.0).fit(X[:, :2] * [1e-9, 1.0])
