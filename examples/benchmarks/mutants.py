@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
@@ -41,9 +41,17 @@ ROOMS = {
     "groups": (["groups"], ["tests/groups"]),
 }
 """Rooms whose numbers users see: their files in the package, and their tests."""
-SIGNS = {ast.Add: "-", ast.Sub: "+"}
-FACTORS = {ast.Mult: "/", ast.Div: "*"}
-COMPARISONS = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
+OTHERS = {ast.Add: ("sign", "-"), ast.Sub: ("sign", "+"), ast.Mult: ("factor", "/"), ast.Div: ("factor", "*")}
+COMPARISONS = {
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+}
+SPOKEN = {ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
+TURNING = ("swapaxes", "transpose")
 SECONDS = 60.0  # of one mutant: an endless loop is caught, and no room may take longer
 SERVER = multiprocessing.get_context("forkserver")  # which imports what a room's tests stand on once
 PRELOADED = ["dask.array", "distributed", "hypothesis.extra.numpy", "numpy", "pytest", "scipy.stats", "xarray", "zarr"]
@@ -52,7 +60,7 @@ PYTEST = ["-x", "-q", "--assert=plain", "-p", "no:cacheprovider"]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed expression: where it stands, and its text before and after."""
+    """One changed expression or assignment: where it stands, and its text before and after."""
 
     room: str
     file: str
@@ -71,7 +79,7 @@ def mutants_of(room: str, path: Path) -> Iterator[Mutant]:
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
 
-    def place(node: ast.expr) -> tuple[int, int]:
+    def place(node: ast.expr | ast.AugAssign) -> tuple[int, int]:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
@@ -82,34 +90,43 @@ def mutants_of(room: str, path: Path) -> Iterator[Mutant]:
         text = source[start:end].decode()
         for kind, after in _changes(node, lambda part: source[slice(*place(part))].decode()):
             file = str(path.relative_to(ROOT))
-            yield Mutant(room, file, node.lineno, kind, start, end, text, f"({after})")
+            after = f"({after})" if isinstance(node, ast.expr) else after
+            yield Mutant(room, file, node.lineno, kind, start, end, text, after)
 
 
-def _numbers(tree: ast.AST) -> Iterator[ast.expr]:
-    """Expressions outside of annotations, messages and what is raised."""
+def _numbers(tree: ast.AST) -> Iterator[ast.expr | ast.AugAssign]:
+    """Expressions and `+=` outside of annotations, messages and what is raised."""
     for field, value in ast.iter_fields(tree):
         if field in ("annotation", "returns", "decorator_list") or isinstance(tree, (ast.Raise, ast.JoinedStr)):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.expr):
+            if isinstance(child, (ast.expr, ast.AugAssign)):
                 yield child
             if isinstance(child, ast.AST):
                 yield from _numbers(child)
 
 
-def _changes(node: ast.expr, text: object) -> Iterator[tuple[str, str]]:
-    """The kinds of change of an expression, and what it becomes."""
-    assert callable(text)
+def _changes(node: ast.expr | ast.AugAssign, text: Callable[[ast.expr], str]) -> Iterator[tuple[str, str]]:
+    """The kinds of change of an expression or assignment, and what it becomes."""
     match node:
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right) if not _is_text(node):
-            yield "sign", f"{text(left)} {SIGNS[type(op)]} ({text(right)})"
-            yield "dropped term", text(left)
-        case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as op, right=right) if not _is_text(node):
-            yield "factor", f"{text(left)} {FACTORS[type(op)]} ({text(right)})"
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OTHERS and not _is_text(node):
+            kind, other = OTHERS[type(op)]
+            yield kind, f"{text(left)} {other} ({text(right)})"
+            if kind == "sign":
+                yield "dropped term", text(left)
+        case ast.AugAssign(target=target, op=op, value=value) if type(op) in OTHERS and _no_list(value):
+            kind, other = OTHERS[type(op)]
+            yield kind, f"{text(target)} {other}= ({text(value)})"
+            yield "dropped term", "pass"
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             yield "sign", text(operand)
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
-            yield "comparison", f"{text(left)} {COMPARISONS[type(op)]} {text(right)}"
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            for i in range(len(ops)):
+                if type(ops[i]) in COMPARISONS:
+                    words = [COMPARISONS.get(type(op), (SPOKEN.get(type(op)), ""))[0] for op in ops]
+                    words[i] = COMPARISONS[type(ops[i])][1]
+                    parts = zip(words, comparators, strict=True)
+                    yield "comparison", f"{text(left)} " + " ".join(f"{word} {text(part)}" for word, part in parts)
         case ast.Constant(value=bool()):
             return
         case ast.Constant(value=int() as number):
@@ -117,6 +134,10 @@ def _changes(node: ast.expr, text: object) -> Iterator[tuple[str, str]]:
         case ast.Constant(value=float() as number):
             yield "factor", repr(2 * number if number else 1.0)
         case ast.Attribute(value=value, attr="T"):
+            yield "transpose", text(value)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[value, *_]) if name in TURNING:
+            yield "transpose", text(value)
+        case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in TURNING:
             yield "transpose", text(value)
 
 
@@ -126,6 +147,10 @@ def _is_text(node: ast.BinOp) -> bool:
         isinstance(side, (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple)) and _no_number(side)
         for side in (node.left, node.right)
     )
+
+
+def _no_list(side: ast.expr) -> bool:
+    return not isinstance(side, (ast.List, ast.Tuple, ast.ListComp, ast.JoinedStr))
 
 
 def _no_number(side: ast.expr) -> bool:
