@@ -8,8 +8,6 @@ Debian's chromium, driven by playwright. `tests/conftest.py` makes the fixture k
         assert (view.errors, view.foreign, view.overflowing()) == ([], [], [])
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field

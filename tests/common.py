@@ -1,7 +1,5 @@
 """What several tests call: comparisons, clusters, reference arrays."""
 
-from __future__ import annotations
-
 import gc
 import re
 import warnings

@@ -1,7 +1,5 @@
 """What several tests stand on: a cluster, schedulers by their names, plans of many tasks or of none."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +20,9 @@ from tests.stand_in import gotten, stand_in  # noqa: F401 (fixtures)
 
 # nothing that a test finds depends on how fast the machine is, or on chance
 UNHURRIED = [hypothesis.HealthCheck.too_slow]
-hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=UNHURRIED)
+hypothesis.settings.register_profile(
+    "steady", max_examples=30, deadline=None, derandomize=True, suppress_health_check=UNHURRIED
+)
 hypothesis.settings.load_profile("steady")
 
 

@@ -1,7 +1,5 @@
 """An operator, a kernel, a basis, a solver and an estimator of a user's own, each in a file of its own."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Data sets of any size: the same numbers in memory, lazily and on disk, and their distributions."""
 
-from __future__ import annotations
-
 from functools import partial
 from inspect import signature
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Data of others: nothing that a file says is executed, and none of it hangs or takes the memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

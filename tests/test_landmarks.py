@@ -1,10 +1,8 @@
 """Landmarks against brute force: dense Schur complements, dense leverage scores, plain loops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -34,7 +32,6 @@ def choose(method: str, x: Array, p: int, seed: int = 0) -> NDArray[np.intp]:
 
 
 @pytest.mark.parametrize("method", landmarks.METHODS)
-@settings(max_examples=20)
 @given(m=st.integers(1, 30), d=st.integers(1, 4), fraction=st.floats(0.01, 1), seed=st.integers(0, 1000))
 def test_distinct_indices_fixed_by_the_seed(method: str, m: int, d: int, fraction: float, seed: int) -> None:
     p = max(1, int(fraction * m))
@@ -60,7 +57,6 @@ def test_kmeans_plus_plus_draws_by_squared_distance() -> None:
     assert np.abs(pairs / 6000 - square / square.sum(axis=1, keepdims=True) / 3).max() < 0.03
 
 
-@settings(max_examples=30)
 @given(m=st.integers(1, 25), d=st.integers(1, 3), seed=st.integers(0, 1000))
 def test_farthest_point_against_brute_force(m: int, d: int, seed: int) -> None:
     x = np.random.default_rng(seed).integers(-3, 4, (m, d)).astype(float)  # integers: exact ties and duplicates
@@ -111,7 +107,6 @@ def test_scores_with_the_whole_sample_as_pilot_are_exact() -> None:
     assert np.array_equal(score, landmarks.leverage_scores(x, p, np.random.default_rng(1), gaussian))
 
 
-@settings(max_examples=25)
 @given(m=st.integers(2, 40), d=st.integers(1, 4), seed=st.integers(0, 1000))
 def test_median_distance_against_the_double_loop(m: int, d: int, seed: int) -> None:
     x = points(m, d, seed)

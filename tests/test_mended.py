@@ -1,7 +1,5 @@
 """Faults that somebody met, each as it was met: none of them says so by itself."""
 
-from __future__ import annotations
-
 import os
 import time
 import warnings

@@ -1,7 +1,5 @@
 """Scores in scikit-learn's hands: splitters of trajectories, data that are cut, grid searches that choose well."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 import sklearn
 import zarr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -58,7 +56,6 @@ def routed() -> Iterator[None]:
 # -- splitters ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
 @given(st.integers(2, 60), st.integers(2, 6), st.integers(0, 8))
 def test_blocks_are_tested_once_and_their_neighbours_left_out(n: int, splits: int, gap: int) -> None:
     if splits > n:
@@ -100,7 +97,6 @@ def test_bad_input(call: Any, message: str) -> None:
 # -- trajectories ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
 @given(st.lists(st.integers(0, 30), min_size=1, unique=True).map(sorted), st.integers(1, 4))
 def test_no_pair_crosses_a_cut(rows: list[int], lag: int) -> None:
     x = np.arange(31.0)[:, None]

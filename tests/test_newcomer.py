@@ -1,7 +1,5 @@
 """A newcomer's path, in an empty folder and an environment made for it: install, sample, fit, plot, load, transform."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,6 @@
-"""The package's face: lazy, small, and the same for everyone."""
+"""The package's face: lazy, small, the same for everyone; what `help` teaches, which pytest runs."""
 
-from __future__ import annotations
-
+import doctest
 import importlib
 import inspect
 import subprocess
@@ -11,6 +10,11 @@ from pathlib import Path
 import pytest
 
 import daskspectral as dsp
+from daskspectral.basis import Basis
+from daskspectral.groups import Group
+from daskspectral.kernels import Kernel
+from daskspectral.manifolds import Manifold
+from daskspectral.operators import Operator
 
 HEAVY = ("sklearn", "matplotlib", "distributed", "dask", "zarr", "xarray", "pandas", "fsspec", "tqdm", "scipy", "numpy")
 
@@ -77,3 +81,29 @@ def test_the_top_level_holds_what_belongs_there() -> None:
     top = {Path(line).parts[0] for line in listed.stdout.splitlines()}
     allowed = {"pyproject.toml", "README.md", "daskspectral", "tests", "deploy", "examples", "LICENSE", "CHANGELOG.md"}
     assert {name for name in top if not name.startswith(".")} <= allowed
+
+
+OFFERED = {"kernels": Kernel, "manifolds": Manifold, "groups": Group, "basis": Basis, "operators": Operator}
+MODULES = [
+    *OFFERED,
+    "forms",
+    "landmarks",
+    "moments.moments",
+    "testing",
+    *(f"testing.{k}" for k in ("basis", "form", "kernel")),
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_shows_examples(name: str) -> None:
+    module = importlib.import_module(f"daskspectral.{name}")
+    assert any(test.examples for test in doctest.DocTestFinder().find(module)), f"daskspectral.{name} has no example"
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_the_table_of_a_package_names_every_class_that_it_offers(name: str) -> None:
+    module = importlib.import_module(f"daskspectral.{name}")
+    classes = [getattr(module, k) for k in module.__all__]
+    offered = {c.__name__ for c in classes if inspect.isclass(c) and issubclass(c, OFFERED[name])}
+    missing = {k for k in offered if not inspect.isabstract(getattr(module, k)) and k not in (module.__doc__ or "")}
+    assert not missing

@@ -123,9 +123,7 @@ def test_choice_has_a_line_for_each_kernel_and_spread():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [*lines, "taken"]
 
 
-@pytest.mark.parametrize(
-    ("suffix", "magic"), [(".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")]
-)
+@pytest.mark.parametrize(("suffix", "magic"), [(".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")])
 def test_saved_in_the_format_of_the_ending(suffix, magic, plane, tmp_path):
     x, estimator = plane
     path = tmp_path / f"picture{suffix}"

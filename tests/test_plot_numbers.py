@@ -1,7 +1,5 @@
 """Pictures that fill one pair of axes: what is drawn is what was computed, into the axes that were given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

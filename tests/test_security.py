@@ -1,7 +1,5 @@
 """A file executes nothing: it names daskspectral's own classes, and those that the caller trusts by name."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """The whole way once, small: what any supported set of dependencies must manage, the lowest and the newest alike."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A state is written whole or not at all, comes back bit for bit, and says so when it cannot."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -11,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -66,7 +64,6 @@ states = st.recursive(
 )
 
 
-@settings(max_examples=25)
 @given(st.dictionaries(names, states, max_size=3))
 def test_round_trip_of_anything(tmp_path_factory: pytest.TempPathFactory, state: dict[str, Any]) -> None:
     path = tmp_path_factory.mktemp("state") / "m.zarr"
@@ -163,12 +160,8 @@ def test_a_model_replaced_at_every_attempt_is_an_error_that_says_so(
 
 
 @pytest.mark.slow  # processes are killed
-@pytest.mark.parametrize(
-    ("steps", "then"), [(0, "load"), (1, "load"), (1, "save"), (1, "refuse"), (2, "load")]
-)
-def test_a_model_whose_writer_is_killed_between_two_renames_is_found(
-    then: str, steps: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("steps", "then"), [(0, "load"), (1, "load"), (1, "save"), (1, "refuse"), (2, "load")])
+def test_a_model_whose_writer_is_killed_between_two_renames_is_found(then: str, steps: int, tmp_path: Path) -> None:
     path = tmp_path / "m.zarr"
     write_state(path, "k", {"version": "old"})
     pid = os.fork()

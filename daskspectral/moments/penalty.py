@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
 from daskspectral.operators import Operator
+from daskspectral.solve.dense import symmetric_part
 
 Array = NDArray[np.floating[Any]]
 ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
@@ -32,7 +33,7 @@ def roughness(operator: Operator, basis: Basis, energy: Array, root: Array) -> f
 
 def inverse_norm(norm: Array, dtype: str = "float64") -> Array:
     """R (p, r) with R R^T = K^+ for the norm K (p, p), on directions where sums of the `dtype` are not all rounding."""
-    values, vectors = scipy.linalg.eigh(0.5 * (norm + norm.T))
+    values, vectors = scipy.linalg.eigh(symmetric_part(norm))
     kept = values > CUTS[dtype] * values[-1]
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 

@@ -28,6 +28,18 @@ def solving_on(device: Device) -> Iterator[None]:
         _device.reset(token)
 
 
+def symmetric_part(matrix: Array) -> NDArray[Any]:
+    """(M + Mᵀ)/2 of a matrix (p, p) that is symmetric but for rounding.
+
+    Examples
+    --------
+    >>> symmetric_part(np.array([[1.0, 2.0], [4.0, 3.0]]))
+    array([[1., 3.],
+           [3., 3.]])
+    """
+    return 0.5 * (matrix + matrix.T)
+
+
 def eigh(matrix: Array) -> tuple[Array, Array]:
     """All eigenvalues (p,) of a symmetric matrix (p, p), ascending, with their eigenvectors (p, p).
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.folded import FoldSums, best_penalty
 from daskspectral.solve.ridge import LEAST_FREE, ROBUST, Observed, solve_ridge
 
@@ -143,7 +144,7 @@ def _missed(form: Array, target: Array, squares: Array, a: Array) -> float:
 
 def _inverse(form: Array, penalty: Array) -> Callable[[Array], Array]:
     """(form + diag(penalty))^(-1), but for directions of no more than rounding."""
-    total = 0.5 * (form + form.T)
+    total = symmetric_part(form)
     total[np.diag_indices_from(total)] += penalty
     diagonal = np.diag(total)
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)

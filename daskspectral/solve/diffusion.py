@@ -22,6 +22,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from daskspectral.kernels import Kernel
 from daskspectral.registry import Registered
+from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.whiten import whiten
 
 Array = NDArray[np.floating[Any]]
@@ -128,7 +129,7 @@ def exact_map(
     trivial = np.sqrt(m / mass)
     if isinstance(product, np.ndarray) and n <= DENSE:
         deflated = scale[:, None] * product * scale - np.outer(trivial, trivial)
-        values, vectors = scipy.linalg.eigh(0.5 * (deflated + deflated.T))
+        values, vectors = scipy.linalg.eigh(symmetric_part(deflated))
     else:
 
         def apply(vector: Array) -> Array:
@@ -208,7 +209,7 @@ def landmark_map(
     sigma = functions.second
     mass = float(sigma @ sigma)
     deflated = _projected(_projected(gram, sigma).T, sigma)
-    values, vectors = scipy.linalg.eigh(0.5 * (deflated + deflated.T))
+    values, vectors = scipy.linalg.eigh(symmetric_part(deflated))
     leading, found = _leading(values, vectors, count)
     weights = _projected(found, sigma) * leading ** (time - 0.5)
     return leading, replace(functions, weights=weights, mass=None if symmetric else mass)

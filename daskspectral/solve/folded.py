@@ -10,6 +10,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.dense import symmetric_part
+
 Array = NDArray[np.floating[Any]]
 ROUNDING = 1e-16  # of the largest eigenvalue
 
@@ -107,11 +109,11 @@ def best_penalty(alphas: Array, errors: Array) -> float:
 
 def _orthonormal(penalty: Array, cut: float) -> Array:
     """S (p, r) with S.T K S = 1, from the eigenvalues of K above `cut` times the largest."""
-    values, vectors = scipy.linalg.eigh(0.5 * (penalty + penalty.T), driver="evd")
+    values, vectors = scipy.linalg.eigh(symmetric_part(penalty), driver="evd")
     kept = values > cut * values[-1]
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 
 def _between(s: Array, form: Array) -> Array:
     product = s.T @ form @ s
-    return np.asarray(0.5 * (product + product.T))
+    return symmetric_part(product)

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.signs import fix_signs
 from daskspectral.solve.solver import Spectrum
 from daskspectral.solve.whiten import Whitening
@@ -289,7 +290,7 @@ class _Iteration:
         """The leading functions among the first columns of the basis, and the directions in which they changed."""
         basis, a_basis, b_basis = (array[:, :used] for array in (self.basis, self.a_basis, self.b_basis))
         a, b = basis.T @ a_basis, basis.T @ b_basis
-        a, b = 0.5 * (a + a.T), 0.5 * (b + b.T)
+        a, b = symmetric_part(a), symmetric_part(b)
         while True:
             white = _white(self._sum(a, b))
             if white is not None:
@@ -335,7 +336,7 @@ class _Iteration:
         n = self.problem.first.shape[1]
         reduced = np.zeros((n + self.wanted,) * 2)
         inner = root.T @ (vectors.T @ form) @ root
-        reduced[n:, n:] = 0.5 * (inner + inner.T)
+        reduced[n:, n:] = symmetric_part(inner)
         functions = self.problem.functions(vectors @ root)
         theta, residuals = self.theta[part].copy(), self.residuals[part].copy()
         return IterativeSpan(functions, reduced, theta, residuals, self.t, self.sigma, history, tolerance)

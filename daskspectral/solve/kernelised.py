@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from daskspectral.kernels import Kernel
 from daskspectral.kernels.base import MultiIndex, ParameterKernel
+from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.factored import RANK, ascend
 from daskspectral.solve.signs import fix_signs
 
@@ -62,7 +63,7 @@ class KernelisedProblem:
         """
         counts = np.ones(len(d)) if counts is None else np.asarray(counts, dtype=float)
         weights = np.sqrt(counts)
-        values, vectors = scipy.linalg.eigh(0.5 * (gram + gram.T) * np.outer(weights, weights))
+        values, vectors = scipy.linalg.eigh(symmetric_part(gram) * np.outer(weights, weights))
         if values[0] < -1e-8 * max(values[-1], 0.0) or not values[-1] > 0:
             raise ValueError(
                 f"expected a positive semi-definite kernel, received eigenvalues from {values[0]:.3g} to "
@@ -259,7 +260,7 @@ class _System:
 
 
 def _symmetric(matrix: Array) -> Array:
-    return np.asarray(0.5 * (matrix + matrix.T))
+    return symmetric_part(matrix)
 
 
 def _judged(
@@ -330,7 +331,7 @@ class LearnedKernel(ParameterKernel):
     ) -> tuple[Array, LearnedKernel]:
         """The eigenvalues of B' (r,), descending, and the kernel of the solution, from the distinct points (m, d)."""
         outer = problem.roots[:, None] * solution.inner * problem.roots
-        values, vectors = scipy.linalg.eigh(0.5 * (outer + outer.T))
+        values, vectors = scipy.linalg.eigh(symmetric_part(outer))
         values, vectors = values[::-1], vectors[:, ::-1]
         rank = int(np.count_nonzero(values > RANK_CUT * values[0]))
         weights = np.sqrt(problem.counts)[:, None]

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.solve.dense import eigh
+from daskspectral.solve.dense import eigh, symmetric_part
 from daskspectral.solve.signs import fix_signs
 from daskspectral.solve.whiten import Whitening, whiten
 
@@ -111,7 +111,7 @@ class Pencil:
         """The leading functions of the data that the pencil is of."""
         first, shift, a = _deflated(gram, self.null, self.cut)
         whitened = self.root.matrix.T @ a @ self.root.matrix
-        theta, vectors = eigh(0.5 * (whitened + whitened.T))
+        theta, vectors = eigh(symmetric_part(whitened))
         found = self._whitening(first, shift, a, theta[::-1], self.root.matrix @ vectors[:, ::-1])
         return replace(found, coordinates=self.white.T @ gram @ found.matrix)
 
@@ -125,12 +125,12 @@ class Pencil:
         wanted = (max(0, size - ritz_size(self.count)), size - 1)
         try:
             theta, vectors = scipy.linalg.eigh(
-                0.5 * (inner + inner.T), 0.5 * (outer + outer.T), subset_by_index=wanted, driver="gvx"
+                symmetric_part(inner), symmetric_part(outer), subset_by_index=wanted, driver="gvx"
             )
         except scipy.linalg.LinAlgError:  # directions that this part does not see, and no penalty holds
             inverse = inverse_root(outer, PART_ROUNDING).matrix
             whitened = inverse.T @ inner @ inverse
-            theta, vectors = scipy.linalg.eigh(0.5 * (whitened + whitened.T))
+            theta, vectors = scipy.linalg.eigh(symmetric_part(whitened))
             vectors = inverse @ vectors
         return self._whitening(first, shift, a, theta[::-1], w @ vectors[:, ::-1])
 
@@ -160,7 +160,7 @@ def _last_value(energy: Array, white: Array, count: int) -> float:
     k = min(count, len(reduced)) - 1
     if k < 0:
         return 0.0
-    return float(scipy.linalg.eigh(0.5 * (reduced + reduced.T), eigvals_only=True, subset_by_index=(k, k))[0])
+    return float(scipy.linalg.eigh(symmetric_part(reduced), eigvals_only=True, subset_by_index=(k, k))[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ def inverse_root(matrix: Array, rounding: float, squares: Array | None = None) -
     if not len(scaled):
         return InverseRoot(np.zeros((0, 0)), squares, 0.0, 0.0, rounding)
     rounding *= max(1.0, float((squares * scale**2)[diagonal > 0].max(initial=0.0)))
-    values, vectors = eigh(0.5 * (scaled + scaled.T))
+    values, vectors = eigh(symmetric_part(scaled))
     kept = values > rounding
     fix_signs(vectors)
     least = -1.0 if (diagonal < 0).any() else float(values[0])
@@ -209,7 +209,7 @@ def orthonormal(span: Array, gram: Array) -> Array:
     if not span.shape[1]:
         return span
     inner = span.T @ gram @ span
-    values, vectors = eigh(0.5 * (inner + inner.T))
+    values, vectors = eigh(symmetric_part(inner))
     kept = values > 1e-8 * values[-1]
     fix_signs(vectors)
     # the leading functions stay first: a symmetric root moves them least
@@ -267,6 +267,6 @@ def _certain(gram: Array, norm: Array, penalty: Penalty) -> Array:
     """W (p, r) with W^T (gram + norm) W = I and W^T gram W diagonal, of the functions whose norm is not rounding."""
     root = inverse_root(gram + norm, penalty.rounding, np.diag(gram))
     inner = root.matrix.T @ gram @ root.matrix
-    theta, vectors = eigh(0.5 * (inner + inner.T))
+    theta, vectors = eigh(symmetric_part(inner))
     functions = root.matrix @ vectors[:, ::-1]
     return np.asarray(functions[:, theta[::-1] > CERTAIN * root.blurred(functions, penalty.precision)])

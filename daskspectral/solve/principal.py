@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.signs import fix_signs
 from daskspectral.solve.solver import Problem, Solver, Spectrum, described
 
@@ -43,7 +44,7 @@ class Principal(Solver):
         root = _root(norm[np.ix_(~null, ~null)])
         shift = np.linalg.pinv(form[np.ix_(null, null)], hermitian=True) @ form[np.ix_(null, ~null)]
         reduced = root.T @ (form[np.ix_(~null, ~null)] - form[np.ix_(~null, null)] @ shift) @ root
-        reduced = 0.5 * (reduced + reduced.T)
+        reduced = symmetric_part(reduced)
         values, vectors = scipy.linalg.eigh(reduced)
         values, vectors = values[::-1], vectors[:, ::-1].copy()
         rank = int(np.count_nonzero(values > problem.cut * max(values[0], 0.0)))

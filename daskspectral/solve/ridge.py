@@ -12,6 +12,7 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
+from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.folded import FoldSums, best_penalty, fold_errors
 from daskspectral.solve.whiten import resolve_cut, whiten
 
@@ -198,7 +199,7 @@ class _Pencil:
         whitening = whiten(total, cut)
         w = whitening.matrix
         reduced = w.T @ form @ w
-        seen, turned = scipy.linalg.eigh(0.5 * (reduced + reduced.T))
+        seen, turned = scipy.linalg.eigh(symmetric_part(reduced))
         z = w @ turned
         rounding = 0.1 * cut * whitening.spectrum[0] * (np.diag(total) @ z**2)
         z, seen = z[:, seen > rounding], seen[seen > rounding]

@@ -15,6 +15,7 @@ from daskspectral.groups import Isometry
 from daskspectral.manifolds import SO3, Eigenspace, Interval, Manifold, Sphere
 from daskspectral.manifolds.interval import LegendreSpace
 from daskspectral.manifolds.zonal import RotationKernel, SphereKernel, ZonalKernel
+from daskspectral.solve.dense import symmetric_part
 
 Array = NDArray[np.floating[Any]]
 _VALUES = 2**21  # of an array of functions at a block of points: 16 MB
@@ -116,7 +117,7 @@ class ZonalSections(Sections):
 
     def gram(self) -> Array:
         k = self._at(self.centres)
-        return 0.5 * (k + k.T)
+        return symmetric_part(k)
 
     def combined(self, x: Array, coefficients: Array) -> Array:
         points, blocks = self.kernel.project(x), _blocks(len(x), len(self.centres), _VALUES)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.penalised import leading_functions
 from daskspectral.solve.signs import fix_signs
 from daskspectral.solve.solver import Problem, Solver, Spectrum, described
@@ -40,7 +41,7 @@ class Symmetric(Solver):
         if problem.ridge:
             form = form + problem.ridge * np.trace(form) / len(form) * np.eye(len(form))
         reduced = w.T @ form @ w
-        reduced = 0.5 * (reduced + reduced.T)
+        reduced = symmetric_part(reduced)
         rank, size = whitening.rank, len(reduced)
         k = min(problem.count, size)
         wanted = (size - k, size - 1) if problem.descending else (0, k - 1)

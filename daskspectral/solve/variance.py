@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.whiten import whiten
 
 Array = NDArray[np.floating[Any]]
@@ -47,7 +48,7 @@ def energy_basis(form: Array, gram: Array, cut: float) -> EnergyBasis:
         raise ValueError("the form kills every function of the basis, and nothing is left to invert")
     w = w[:, kept]
     reduced = w.T @ form @ w
-    values, vectors = scipy.linalg.eigh(0.5 * (reduced + reduced.T))
+    values, vectors = scipy.linalg.eigh(symmetric_part(reduced))
     size = np.abs(values)
     if not size.min() > 10 * len(size) * SAME * size.max():
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.solve.dense import eigh
+from daskspectral.solve.dense import eigh, symmetric_part
 from daskspectral.solve.signs import fix_signs
 
 Array = NDArray[np.floating[Any]]
@@ -55,7 +55,7 @@ def whiten(gram: Array, cut: float, keep: NDArray[np.bool_] | None = None) -> Wh
     if not seen.any():
         raise ValueError("every basis function is zero on every point; widen the kernel's scale")
     correlation = gram * scale[:, None] * scale
-    symmetric = 0.5 * (correlation + correlation.T)
+    symmetric = symmetric_part(correlation)
     keep = None if keep is None else keep & seen
     values: Array
     if keep is None or not keep.any():
@@ -85,7 +85,7 @@ def _whiten_around(correlation: Array, keep: NDArray[np.bool_], least: float) ->
 
 def _inverse_root(gram: Array, least: float) -> Array:
     """W (p, rank) with W^T gram W = I, from the eigenvalues above `least`, the largest first."""
-    values, vectors = eigh(0.5 * (gram + gram.T))
+    values, vectors = eigh(symmetric_part(gram))
     seen = values > least
     fix_signs(vectors)
     root: Array = (vectors[:, seen] / np.sqrt(values[seen]))[:, ::-1]

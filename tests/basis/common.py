@@ -1,7 +1,5 @@
 """References for sums of any basis: plain formulas, derivatives by Cauchy's formula, loops over pairs and points."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

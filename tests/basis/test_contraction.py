@@ -1,14 +1,12 @@
 """What `Measure` sums, for every kind of basis and of form, against loops over plain formulas of the functions."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import daskspectral as dsp
@@ -305,7 +303,6 @@ def test_weights_of_any_type_repeat_rows(dtype: str) -> None:
     assert_close(measure([{**BATCH, "weight": weight}]), measure([repeated]), 1e-13)
 
 
-@settings(max_examples=20)
 @given(data=st.data(), name=st.sampled_from(sorted(CASES)), seed=st.integers(0, 1000))
 def test_sums_add_under_any_split_and_block_size(data: Any, name: str, seed: int) -> None:
     basis, n = CASES[name][0], data.draw(st.integers(1, 30))

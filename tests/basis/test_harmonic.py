@@ -1,7 +1,5 @@
 """Harmonics, the invariant and the equivariant ones: sums, derivatives, states, and exact invariance for any group."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,14 +1,12 @@
 """A Fourier lattice: its functions against closed forms, its box, and kernels as priors of its coefficients."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral.basis import Arena, Block, FourierLattice
@@ -82,7 +80,6 @@ def test_what_lies_inside() -> None:
     assert np.array_equal(outside, [[False, False], [False, True]])
 
 
-@settings(max_examples=20)
 @given(orders=st.lists(st.integers(1, 4), min_size=1, max_size=3), data=st.data())
 def test_a_truncated_lattice_has_some_of_the_functions(orders: list[int], data: Any) -> None:
     lattice = FourierLattice(tuple(orders), box=[(0, 1 + a) for a in range(len(orders))])
@@ -148,7 +145,6 @@ def test_a_prior_reproduces_its_kernel(kernel: Any, lattice: FourierLattice, tol
     np.testing.assert_allclose(found, kernel.values(x, y) / kernel.diagonal(x[:1]), atol=tolerance)
 
 
-@settings(max_examples=30)
 @given(
     kernel=st.sampled_from([Gaussian, Exponential, lambda s: Matern(1.5, s), lambda s: Matern(2.5, s)]),
     scale=st.floats(1e-3, 1e3),

@@ -1,7 +1,5 @@
 """Functions that vanish at the ends of the data: derivatives, sums, Dirichlet spectra, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

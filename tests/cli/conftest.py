@@ -1,7 +1,5 @@
 """The commands read and write in an empty folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

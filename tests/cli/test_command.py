@@ -1,7 +1,5 @@
 """The command: the main job in three lines, what it writes and replaces, and what is invalid in what it reads."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

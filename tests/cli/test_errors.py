@@ -1,7 +1,5 @@
 """A line that cannot be is one message on the error stream, and leaves everything as it was."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

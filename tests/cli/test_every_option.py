@@ -1,7 +1,5 @@
 """Every option of every command is given once, and does what it is there for: another result, the same one, a file."""
 
-from __future__ import annotations
-
 import functools
 import json
 import shutil
@@ -387,7 +385,7 @@ def test_the_options_of_rows_that_are_invalid_missing_or_weighted(name: str) -> 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as found:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as found:
         yield found.scheduler_address
 
 

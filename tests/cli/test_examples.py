@@ -1,7 +1,5 @@
 """The examples of every --help run as they are written there."""
 
-from __future__ import annotations
-
 import shutil
 from functools import partial
 from pathlib import Path

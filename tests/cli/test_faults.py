@@ -1,7 +1,5 @@
 """Whatever goes wrong, the command says one line and exits with 1; where it went wrong, only to --debug."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import suppress
 from pathlib import Path

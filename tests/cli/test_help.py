@@ -1,7 +1,5 @@
 """The defaults that --help shows are those in force, and those of the estimators and functions behind the commands."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import os
@@ -120,19 +118,6 @@ def test_every_default_is_said_and_every_number_compared() -> None:
     assert ("embed", "tolerance") in numbers & compared
 
 
-def meaning(option: Any) -> str:
-    """The help of an option up to its first comma, colon, semicolon or full stop."""
-    return re.split(r"[,:;.(]", option.help)[0].strip()
-
-
-def test_an_option_means_the_same_in_every_command() -> None:
-    meanings: dict[str, set[str]] = {}
-    for _, option in options():
-        for spelled in option.opts:
-            meanings.setdefault(spelled, set()).add(meaning(option))
-    assert {spelled: found for spelled, found in meanings.items() if len(found) > 1} == {}
-
-
 def in_a_process(code: str, **environment: str) -> str:
     program = [sys.executable, "-c", code]
     settings = {**os.environ, **environment}
@@ -155,13 +140,6 @@ def test_no_help_loads_what_a_command_works_with() -> None:
     said = in_a_process(f"{LOADED}\nmain(['--help'])\n{every}")
     assert said.count("Usage:") == 1 + len(command.commands)
     assert said.splitlines()[-1] == "loaded: []"
-
-
-def test_a_list_shows_a_whole_line_of_each_command() -> None:
-    text = command.get_help(click.Context(command, info_name="daskspectral", terminal_width=80))
-    names = text.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
-    assert [line.split()[0] for line in names] == sorted(command.commands)
-    assert all(line.endswith(".") and not line.endswith("...") for line in names)
 
 
 def test_words_of_options_are_those_of_the_package() -> None:

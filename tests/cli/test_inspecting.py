@@ -1,7 +1,5 @@
 """`plot`, `report`, `score`, `verify` and `plan`: what is there is looked at, and left as it is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Embeddings, regressions, atoms, lattices and networks from a shell are those of Python, and so is what follows."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -108,7 +106,7 @@ def test_lattices_networks_densities_and_periods(monkeypatch: pytest.MonkeyPatch
     assert (dsp.load("m.zarr").basis_.orders, dsp.load("m.zarr").basis_.periods) == ((4, 3), (6.25, None))
     fit = "fit plane.zarr --kernel gaussian:1 --landmarks 20 --periods 0:6.25 --density 1 --out d.zarr"
     assert re.search(r"density     \d+ centres, bandwidth ", done(fit))
-    pytest.importorskip("jax")
+    pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
     defaults: Any = NeuralBasis.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "steps", 40)
     assert "a network of 2 hidden layers" in done("fit plane.zarr --network 12,10 --components 3 --out n.zarr")

@@ -1,7 +1,5 @@
 """Every operator by its name in a shell gives what the same operator gives in Python; other options are refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Outputs that cannot be written are refused by every command before its inputs are so much as opened."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

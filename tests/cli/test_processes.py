@@ -1,7 +1,5 @@
 """Signals leave nothing behind; schedulers that do not answer are one line; a running cluster gives the same bits."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

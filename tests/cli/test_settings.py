@@ -1,7 +1,5 @@
 """Settings from a file or a result give the same result; what is printed as JSON, and logged."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

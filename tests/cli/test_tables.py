@@ -1,7 +1,5 @@
 """What `fit` and `info` print of a spectrum, its error bars and its choice."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Batches that are read by a thread while the one before is worked on."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Blocks of dask arrays are what their array promises, wherever they are evaluated; other collections are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

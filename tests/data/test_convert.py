@@ -1,7 +1,5 @@
 """Every format converts to the same rows, checked on the way in and on the way out."""
 
-from __future__ import annotations
-
 import os
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """Labelled data as rows and columns: stacked in order, lazily, masked, weighted, and labelled again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 import zarr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral.data.containers import DaskReader
@@ -203,7 +201,6 @@ def test_columns_of_a_model_are_found_again_or_missed() -> None:
 HOUR = np.timedelta64(1, "h")
 
 
-@settings(max_examples=30)
 @given(st.data())
 def test_a_layout_is_saved_and_spreads_what_it_stacked(data: st.DataObject) -> None:
     dims = data.draw(st.lists(st.sampled_from("abcd"), min_size=2, max_size=4, unique=True))

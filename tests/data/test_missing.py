@@ -1,7 +1,5 @@
 """A chunk that is not there is an error where it is read, whoever reads it: never fill values in silence."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

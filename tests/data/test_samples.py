@@ -1,7 +1,5 @@
 """Test distributions against their closed forms, and their writing against one draw per chunk."""
 
-from __future__ import annotations
-
 import math
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Anything array-like becomes the same rows; what cannot is refused by its metadata alone."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from collections.abc import Callable

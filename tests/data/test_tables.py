@@ -1,7 +1,5 @@
 """Data frames of pandas, polars and Arrow as matrices of numbers, and what they cannot hold."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral.data.containers import as_reader
@@ -33,7 +31,6 @@ tables = st.integers(1, 4).flatmap(
 )
 
 
-@settings(max_examples=40)
 @given(tables, st.sampled_from(sorted(KINDS)))
 def test_entries_are_the_numbers_of_the_frame(rows: list[list[Any]], kind: str) -> None:
     wanted = np.array([[np.nan if v is None else float(v) for v in row] for row in rows])

@@ -1,7 +1,5 @@
 """Pairs of rows a lag apart: read across chunk borders, never across the end of a trajectory."""
 
-from __future__ import annotations
-
 import pickle
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +9,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -70,7 +68,6 @@ def test_pairs_of_every_kind_of_array(lag: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(one)["future"], TRAJECTORIES[0][lag:])
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 8)), min_size=1, max_size=5), st.data())
 def test_joined_rows_and_copies_of_some_of_them(spans: list[tuple[int, int]], data: st.DataObject) -> None:
     arrays = [np.arange(100 * i, 100 * i + 20).reshape(20, 1) for i in range(len(spans))]

@@ -1,7 +1,5 @@
 """Arrays and groups appear whole or not at all; what fails names the path: full disks, damaged metadata."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

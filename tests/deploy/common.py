@@ -1,7 +1,5 @@
 """What the tests of clusters share: the folder of their scripts, small fits, and the environment of a process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

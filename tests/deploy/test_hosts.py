@@ -1,7 +1,5 @@
 """A cluster of plain hosts over TLS, on this one: keys, a scheduler, a worker, and a fit to the same bits."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

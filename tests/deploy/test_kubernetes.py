@@ -1,7 +1,5 @@
 """The manifests for the dask operator, against the schemas of its custom resources; nothing runs."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import shlex

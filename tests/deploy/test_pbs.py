@@ -1,7 +1,5 @@
 """The main job on PBS: the text of the worker jobs, and the driver's script around a stand-in for the fit."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

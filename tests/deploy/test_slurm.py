@@ -1,7 +1,5 @@
 """The main job on a real SLURM of one node: a driver that ends early changes no bit of the result."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

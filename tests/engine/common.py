@@ -1,7 +1,5 @@
 """What the tests of the engine share: points, a small model, short epochs, and runs to which something happens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

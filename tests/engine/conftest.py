@@ -1,7 +1,5 @@
 """Points that are stored, runs of many epochs, and the bars of a run."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

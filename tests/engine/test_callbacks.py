@@ -1,7 +1,5 @@
 """Dask's own callbacks see one computation where the engine runs several graphs, some of them at the same time."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Clients of every kind: in a task, in an event loop, set aside by dask's configuration; and what they are told."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import dask

@@ -1,7 +1,5 @@
 """Nothing is lost: drivers and workers are killed, and the answer is the same bits or an error that says why."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

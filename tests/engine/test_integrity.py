@@ -1,7 +1,5 @@
 """Stores that are incomplete, damaged, or change during the run: an error that names the chunk."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

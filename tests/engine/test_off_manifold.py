@@ -1,7 +1,5 @@
 """A point off the manifold is named by the number of its row in the data, wherever it is met."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A plan cuts the rows into tasks, by the shape of the data and the work a row, and knows what memory they need."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A bar's total is the rows that its pass handles, and it ends full."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

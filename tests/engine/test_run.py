@@ -1,7 +1,5 @@
 """One engine for forms, right-hand sides and iterations, whatever chunks, scheduler or workers there are."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

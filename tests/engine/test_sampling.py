@@ -1,7 +1,5 @@
 """Rows for a pilot: whatever the chunks, all fields as they are stored, from a bounded number of chunks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

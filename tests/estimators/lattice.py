@@ -1,7 +1,5 @@
 """Points, and a small fit on a Fourier lattice, for several files of tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

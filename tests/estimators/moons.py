@@ -1,7 +1,5 @@
 """Two moons, wine, and the matrices of the SDP at points, written out, for the files of tests of embeddings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """DiffusionMap against a dense eigendecomposition, exact against landmarks; the bandwidths of all embeddings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """InvariantRegressor with an output that changes with the group: dense least squares, exactness, saving."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Estimators among scikit-learn's tools: data frames in and out, routing of weights, pipelines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

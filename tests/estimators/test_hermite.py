@@ -1,7 +1,5 @@
 """HermiteRegressor against triple loops, hat matrices and independent reference arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What HermiteRegressor chooses by itself: against refits by another package, and against what should win."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """InvariantRegressor against sums over an enumerated group, dense least squares, and its own promises."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What InvariantRegressor chooses, and says of it: offsets, units, rows that are not uniform, places without rows."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

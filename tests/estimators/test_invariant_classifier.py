@@ -1,7 +1,5 @@
 """InvariantClassifier: scikit-learn's coefficients, held-out values, labels in a store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

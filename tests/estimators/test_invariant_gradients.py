@@ -1,7 +1,5 @@
 """Gradients in an invariant regression: exact polynomials, finite differences, dense least squares."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """KernelEmbedding: the problem it states, scikit-learn with the kernel it learns, containers, saving."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from pathlib import Path

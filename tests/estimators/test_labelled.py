@@ -1,7 +1,5 @@
 """Estimators of labelled data: the same as of the rows and columns stacked by hand, with labels given back."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

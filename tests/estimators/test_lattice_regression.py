@@ -1,7 +1,5 @@
 """HermiteRegressor on a Fourier lattice: normal equations, units, moments."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

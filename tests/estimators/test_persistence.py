@@ -1,7 +1,5 @@
 """Models and moments saved and loaded, bit for bit."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path

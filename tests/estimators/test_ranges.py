@@ -1,7 +1,5 @@
 """Regression on columns without a manifold: ranges, points beyond them, groups that permute them, many columns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import dask.array as da

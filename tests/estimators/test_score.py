@@ -1,7 +1,5 @@
 """The score on new rows: closed forms, and correlations of functions at the rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 `sdp_small.npz`, by independent code: for wine E (178, 2) of the optimum at several bandwidths.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

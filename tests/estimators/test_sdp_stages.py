@@ -1,7 +1,5 @@
 """Columns in stages, the choice of method with the error it estimates, the sparse kernel, and any new point."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The checks of the installed scikit-learn, for every estimator."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

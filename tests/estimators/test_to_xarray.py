@@ -1,7 +1,5 @@
 """A model as a Dataset, and fields from values of its functions, in the dimensions and units of the data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Transfer operators of trajectories: the Ornstein-Uhlenbeck process, whose singular values are exp(-k lag)."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations_with_replacement
 from typing import Any
@@ -85,8 +83,6 @@ def test_eigenvalues_of_a_rotation_are_complex() -> None:
 
 
 # -- how the rows are read ---------------------------------------------------------------------------------------------
-
-
 
 
 def test_landmarks_are_rows_that_begin_a_pair() -> None:

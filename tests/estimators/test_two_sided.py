@@ -1,7 +1,5 @@
 """SpectralDecomposition between two views, and with bases of the user's."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`update` folds in rows that were appended to the very array that was measured, and refuses any other."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Scripts run in this process, and are told to log as they would in one of their own."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ from sklearn.datasets import load_digits
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="package")
 def folders() -> Iterator[None]:
     """Scripts find what is beside them."""
     with pytest.MonkeyPatch.context() as patch:

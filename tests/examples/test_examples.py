@@ -82,7 +82,7 @@ def test_invariant_features_tell_digits_apart_with_fewer_errors(digits, tmp_path
 
 @pytest.mark.slow
 def test_a_short_training_finds_the_first_harmonics_and_goes_on_from_its_state(tmp_path, monkeypatch):
-    pytest.importorskip("jax")
+    pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
     example = import_module("figure5_network_harmonics")
     monkeypatch.setattr(example, "KEPT", 50)
     monkeypatch.setattr(example, "SMALL", 1.0)

@@ -1,7 +1,5 @@
 """Forms in JAX: every atom, weight and part of the rows against loops over monomials, whose derivatives are known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import perm
 from typing import Any
@@ -29,8 +27,7 @@ def monomials(powers: Array) -> Callable[[Any], Any]:
 def derivative(powers: Array, x: Array, alpha: tuple[int, ...]) -> Array:
     """The partial derivative of each monomial at one point."""
     factors = [
-        [perm(p, a) * z ** (p - a) if p >= a else 0.0 for p, a, z in zip(own, alpha, x, strict=True)]
-        for own in powers
+        [perm(p, a) * z ** (p - a) if p >= a else 0.0 for p, a, z in zip(own, alpha, x, strict=True)] for own in powers
     ]
     return np.prod(factors, axis=1)
 

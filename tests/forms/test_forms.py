@@ -1,7 +1,5 @@
 """Forms as data: what a traced expression holds, what it equals, what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

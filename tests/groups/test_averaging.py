@@ -1,7 +1,5 @@
 """Averages over a group from its generators: which one is taken, and the elements of finite groups."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -143,7 +141,6 @@ def test_matrices_that_differ_by_less_than_a_millionth_are_one() -> None:
     assert known.count == len(known.elements()) == 1
 
 
-@settings(max_examples=20)
 @given(k=st.integers(1, 4), size=st.integers(2, 4), seed=st.integers(0, 2**32 - 1))
 def test_what_turns_vectors_alike_is_found_with_its_signs(k: int, size: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -1,7 +1,5 @@
 """Space groups and plane groups: dimensions against averaged characters, extinctions, exact invariance, bad input."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import warnings

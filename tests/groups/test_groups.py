@@ -1,7 +1,5 @@
 """Groups by generators: orders against the elements counted one by one, characters, words, molecules, refusals."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -200,6 +198,7 @@ def test_other_groups_are_refused(manifold: Manifold, group: Group, reason: str)
         (lambda: Exchange(3, 1), r"expected count to be a whole number of 2 or more, received 1"),
         (lambda: Rotations(3, 1), r"expected d to be a whole number of 2 or more"),
         (lambda: Rotations(3, plane=(0, 2)), r"two of the coordinates 0 to 1, received \(0, 2\)"),
+        (lambda: Rotations(3, plane=(2, 0)), r"two of the coordinates"),
         (lambda: Rotations(3, plane=(1, 1)), r"two of the coordinates"),
         (lambda: Orthogonal([np.eye(2), np.diag([1, 2])]), r"number 1\) with A A\^T off the identity by 3;.*polar"),
         (lambda: Orthogonal([np.diag([1, 1 + 7e-12])]), "off the identity by 1.4e-11"),

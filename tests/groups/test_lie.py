@@ -1,7 +1,5 @@
 """Groups by their algebra: dimensions against Molien-Weyl integrals and finite subgroups; refusals, states."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

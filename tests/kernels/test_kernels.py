@@ -1,7 +1,5 @@
 """Kernels against the plain formulas; derivatives against Cauchy's integral of these, exact to rounding."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Periodic: the kernel on circles, its derivatives in the columns, its periods."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

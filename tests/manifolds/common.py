@@ -1,7 +1,5 @@
 """Manifolds of every kind, each with random isometries and Killing fields."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Means over groups on spheres: kernels against sums and quadratures, functions against null spaces and Molien."""
 
-from __future__ import annotations
-
 from itertools import permutations, product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Invariant and equivariant functions of an eigenspace: Molien, averaged characters, closed forms, gaps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

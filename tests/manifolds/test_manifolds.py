@@ -1,7 +1,5 @@
 """Distances, submanifolds by their normals, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What all manifolds hold to: frames, orthonormal eigenfunctions, their slopes, and the actions of isometries."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

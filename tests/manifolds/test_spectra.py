@@ -1,26 +1,17 @@
 """Spectra and eigenfunctions against enumeration, tables and scipy's functions."""
 
-from __future__ import annotations
-
 import itertools
 from math import comb
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import eval_gegenbauer, eval_legendre
 
-from daskspectral.manifolds import (
-    Interval,
-    Manifold,
-    PeriodicBox,
-    PeriodicCell,
-    Product,
-    Sphere,
-)
+from daskspectral.manifolds import Interval, Manifold, PeriodicBox, PeriodicCell, Product, Sphere
 
 Array = NDArray[Any]
 
@@ -111,7 +102,6 @@ def brute_force(vectors: Array, count: int) -> tuple[Array, Array]:
     return 4 * np.pi**2 * np.array([group.mean() for group in whole]), np.array([len(group) for group in whole])
 
 
-@settings(max_examples=25)
 @given(m=st.integers(1, 4), seed=st.integers(0, 10**6))
 def test_levels_of_any_basis_of_a_lattice(m: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -1,7 +1,5 @@
 """What the tests of modes share: the two methods, lattices, and their functions by closed form."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

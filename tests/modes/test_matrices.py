@@ -1,13 +1,11 @@
 """Modes to matrices, against direct sums over rows of products of functions, for every operator that has modes."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral import operators
@@ -103,7 +101,6 @@ def test_matrices_of_modes_are_direct_sums(name: str, method: str) -> None:
         np.testing.assert_allclose(found[name], values, rtol=0, atol=ERRORS[method] * scale, err_msg=name)
 
 
-@settings(max_examples=40)
 @given(data=st.data())
 def test_any_pair_of_derivatives(data: Any) -> None:
     """One term of any two multi-indices, by the definition of the functions and of the modes; linear in these."""

@@ -1,7 +1,5 @@
 """Values and gradients of functions of a lattice, against their closed forms."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -80,8 +78,6 @@ def test_values_on_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
         sizes.clear()
         np.testing.assert_allclose(values(angles), wanted, rtol=0, atol=1e-11)
         assert sizes == cut
-
-
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Sums of modes, against the direct double sum."""
 
-from __future__ import annotations
-
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Modes on an accelerator: by matrix products, and by cufinufft, for which a module that sums directly stands in."""
 
-from __future__ import annotations
-
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType

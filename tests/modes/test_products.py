@@ -1,12 +1,10 @@
 """Products by transforms, against matrices summed directly over a few rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral.basis import FourierLattice
@@ -55,7 +53,6 @@ def agree(found: Any, expected: Any, scale: Any = None) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected if scale is None else scale).max())
 
 
-@settings(max_examples=40)
 @given(data=st.data(), d=st.sampled_from([1, 2, 3]), seed=st.integers(0, 10**6))
 def test_a_product_is_that_of_the_matrix_of_any_form(data: Any, d: int, seed: int) -> None:
     """Derivatives of all parities on both sides, with and without a weight, unequal orders and periods."""

@@ -1,7 +1,5 @@
 """Moments of rows by fold without a fit, for the tests of what follows from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

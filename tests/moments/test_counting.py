@@ -1,7 +1,5 @@
 """How many rows weights count as; and what sums over runs of rows tell of the order in which rows are stored."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """One code for host and accelerator: operators, kernels and bases on a stand-in that refuses arrays of the host."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

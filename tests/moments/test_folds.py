@@ -1,7 +1,5 @@
 """How rows come to their folds and are told that coincide with landmarks; and sums by fold, which add and travel."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import daskspectral as dsp
@@ -35,7 +33,6 @@ def test_the_hash_is_splitmix64() -> None:
     assert [hashed(np.arange(2), folds).tolist() for folds in (2, 97)] == [[v % f for v in values] for f in (2, 97)]
 
 
-@settings(max_examples=50)
 @given(st.integers(2, 12), st.integers(0, 500), st.lists(st.integers(1, 60), min_size=1, max_size=20), st.data())
 def test_a_row_has_one_fold_whatever_the_batches(folds: int, start: int, lengths: list[int], data: Any) -> None:
     """That which its rule says, row by row."""
@@ -93,7 +90,6 @@ def test_a_label_that_was_not_counted_is_an_error() -> None:
             dealing.of(rows(10, 12, fold=np.array([5, label])))
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 4), st.integers(1, 30), st.integers(0, 10**6), st.booleans(), st.booleans())
 def test_coincidence_is_equality_of_whole_points(d: int, p: int, seed: int, whole: bool, single: bool) -> None:
     rng = np.random.default_rng(seed)

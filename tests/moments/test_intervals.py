@@ -1,7 +1,5 @@
 """Error bars against a jackknife and held-out values by hand, from the sums of folds or from the rows themselves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,8 @@ ROWS = {"x": X, "weight": RNG.uniform(0.5, 2, N)}
 FOLD = RNG.integers(0, K, N)
 APART = np.where(np.arange(N) < 60, K, FOLD)  # the last group are landmarks
 CONSTANT = ConstantBasis(2)
+
+
 def turned(overlap: Any, nulls: int) -> Any:
     """The rotation that brings functions closest to those of the whole, constants apart."""
     parts = [scipy.linalg.polar(overlap[s, s])[0] for s in (slice(nulls), slice(nulls, None)) if overlap[s, s].size]

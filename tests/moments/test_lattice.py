@@ -1,7 +1,5 @@
 """From modes to a solution: against the same problem in all functions of the lattice, measured row by row."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a task measures and sums: against the rows, for one basis or several, and in single precision."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -105,5 +103,3 @@ def test_a_flag_that_blas_sets_for_finite_products_is_no_warning(monkeypatch: py
     with pytest.warns(RuntimeWarning, match="invalid value"):
         np.matmul(X.T, X)
     np.testing.assert_array_equal(measure()([{"x": X}])["gram"], wanted)
-
-

@@ -1,7 +1,5 @@
 """Moments add, know what they measured, and travel; and the problem that they pose to a solver, penalties included."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

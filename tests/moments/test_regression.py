@@ -1,7 +1,5 @@
 """From sums of values and gradients to ridge problems, at landmarks and on a lattice, against the rows themselves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -210,5 +208,3 @@ def test_without_folds_a_scale_is_taken() -> None:
     for kernel, wanted in ((None, Matern(1.5, 1.0)), (Gaussian("auto"), Gaussian(1.0))):
         found = regress(moments, **options(kernel=kernel)).kernel
         assert found == replace(wanted, scale=0.25 * LATTICE.period.max())
-
-

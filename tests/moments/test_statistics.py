@@ -1,7 +1,5 @@
 """What else follows from sums over rows: regressions of columns, scores, spreads of forms, coverage, digests."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A basis on trial: half of the folds fit, the other half judges; and the search for the prior of a lattice by it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Warnings of answers that are less than they seem: each where its cause is, and none where the answer is good."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Losses against explicit sums over rows, with values and derivatives of the network from its numpy evaluation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from daskspectral.moments.measure import Measure, block_of, of_operator
 from daskspectral.neural import Loss
 from daskspectral.operators import Operator
 
-jax = pytest.importorskip("jax")
+jax = pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
 Array = NDArray[Any]
 
 

@@ -1,7 +1,5 @@
 """A network as the basis of an estimator: trained, frozen, measured, saved, and judged on rows that it did not see."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import partial
@@ -23,7 +21,7 @@ from daskspectral.passes.network_trial import Halves, suits_network
 from daskspectral.passes.networks import Kept
 from tests.common import assert_close, assert_same_bits
 
-pytest.importorskip("jax")
+pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
 DRIFT = BilinearForm(dsp.form(lambda f, g, x: dsp.inner(f, dsp.partial(g, 1, 0))), "eigen")
 BENDING = dsp.operators.SymmetricForm(dsp.form(lambda f, g, x: dsp.inner(dsp.second(f), dsp.second(g))))
 SMALL = {"hidden": (16, 16), "steps": 60, "batch": 64, "checks": 3}

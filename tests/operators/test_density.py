@@ -1,7 +1,5 @@
 """The sampling density divided out of the Laplacian: Laplace-Beltrami, however the rows were sampled."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from typing import Any

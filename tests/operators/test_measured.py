@@ -3,8 +3,6 @@
 Values, gradients and second derivatives of the functions are written out here by hand.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping

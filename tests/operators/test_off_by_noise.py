@@ -1,7 +1,5 @@
 """Rows off the manifold that was named: the measured distance, and the warning."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What operators say of themselves, their states, and what they refuse."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Callable
@@ -52,6 +50,8 @@ def paired(f: Any, g: Any, x: Any) -> Any:
 
 
 FIRST, SECOND = ((1, 0), (1, 0)), ((0, 0), (0, 2))
+
+
 def facts(o: Operator) -> tuple[Any, ...]:
     return o.solver.name, o.views, o.right_view, o.own_right_basis, set(o.data_fields), o.kills_constants, list(o.forms)
 

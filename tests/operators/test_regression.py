@@ -1,7 +1,5 @@
 """What regression measures beside its forms, row by row: levelled values, tangential slopes, their weighted squares."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from daskspectral.manifolds import Interval, Product, Sphere

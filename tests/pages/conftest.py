@@ -1,7 +1,5 @@
 """The pages of the documentation, built once for all tests of this folder."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import ModuleType

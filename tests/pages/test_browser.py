@@ -1,7 +1,5 @@
 """The browser of the tests tells what is wrong with a page, and the pages in it have nothing against them."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.browser import DESK, PHONE

@@ -1,7 +1,5 @@
 """The pages: every public name has its place, every link leads somewhere, and nothing is taken for markup."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Folds through the engine: every row in one fold, whatever the chunks; the same bits whatever the scheduler."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise

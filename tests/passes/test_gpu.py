@@ -1,7 +1,5 @@
 """On a real GPU: the CPU's sums to 1e-10, the same bits on repeats, functions and modes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

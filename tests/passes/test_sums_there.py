@@ -1,7 +1,5 @@
 """The pass over the rows on an accelerator: large blocks, read ahead, a few in flight."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import nullcontext
 from pathlib import Path

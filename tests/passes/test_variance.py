@@ -1,7 +1,5 @@
 """The bound of a spectrum's variance, from its formulas."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

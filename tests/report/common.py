@@ -1,7 +1,5 @@
 """Models of every kind, fitted once, and what a page holds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """Reports in a real browser, at the widths of a phone and of a desk, in the light and in the dark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

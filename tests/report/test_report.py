@@ -1,7 +1,5 @@
 """The report of every kind of model: what is on the page, and what must not be."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from copy import copy

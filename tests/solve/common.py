@@ -1,7 +1,5 @@
 """What the tests of several solvers share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

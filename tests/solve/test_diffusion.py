@@ -1,7 +1,5 @@
 """Diffusion maps on blocks: against eigenvectors of dense Markov matrices, here and at new points."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The non-symmetric eigenproblem against scipy, known generators, and definitions of its orders and phases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

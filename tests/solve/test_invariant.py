@@ -1,7 +1,5 @@
 """Regression with a penalty for each function, by level: against hat matrices and fits to the other folds, by rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

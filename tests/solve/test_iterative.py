@@ -1,7 +1,5 @@
 """Leading functions by iteration: those of the dense pencil, for any null functions and potentials."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

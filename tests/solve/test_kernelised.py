@@ -1,7 +1,5 @@
 """The kernelised problem (1.9), by either method: against dense matrices, and duals that are proofs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

@@ -1,7 +1,5 @@
 """Multinomial regression by a fixed bound of the Hessian: the bound, the descent, and where it ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -9,13 +9,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import Penalty, Pencil, Problem, Symmetric, whiten
-from daskspectral.solve.penalised import (
-    inverse_root,
-    leading_functions,
-    leading_pairs,
-    orthonormal,
-    ritz_size,
-)
+from daskspectral.solve.penalised import inverse_root, leading_functions, leading_pairs, orthonormal, ritz_size
 from tests.solve.common import Array, sine, skew, spd, symmetric
 
 CUT = 1e-10

@@ -1,7 +1,5 @@
 """Ridge regression from moments: hat matrices, dual solutions, and refits to the other folds, from weighted rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

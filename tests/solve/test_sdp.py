@@ -1,7 +1,5 @@
 """The semidefinite program: a closed form, dense loops for each pass, and proofs from written-out matrices alone."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Kernels of manifolds averaged over a group, and bandwidths that join points: against sums written out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

@@ -1,7 +1,5 @@
 """The two-metric singular value decomposition against explicit inverse square roots and centred features."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

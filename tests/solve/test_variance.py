@@ -1,7 +1,5 @@
 """Theorem 1's variance term against its formula written out, and Bernstein's inequality turned round."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

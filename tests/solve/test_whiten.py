@@ -1,7 +1,5 @@
 """Whitening against eigendecompositions written out: any rank and size, the cut, functions that it may not take."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

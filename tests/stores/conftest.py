@@ -1,7 +1,5 @@
 """An S3-compatible server on loopback, which knows users, keys and rights, and an environment with one user's key."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Missing credentials, wrong ones, a missing bucket, a forbidden key, a dead endpoint: a sentence, before any task."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,5 +104,3 @@ def test_other_objects_are_kept(server: Server, model: dsp.SpectralDecomposition
             model.save(place, overwrite=True, storage_options=server.options)
         with pytest.raises(ValueError, match=r"exists and is not a checkpoint|is a whole bucket, not a checkpoint"):
             estimator().fit(X, checkpoint=place, storage_options=server.options)
-
-

@@ -1,7 +1,5 @@
 """No credential in a message, a log, a picture, a model or any other object that is written."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Data, models, outputs, checkpoints, pictures and sources by URL, with storage options said once."""
 
-from __future__ import annotations
-
 import numpy as np
 import zarr
 from click.testing import CliRunner, Result

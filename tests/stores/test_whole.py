@@ -1,7 +1,5 @@
 """What is written to a URL appears whole or not at all, whatever stops the writing, and the next run succeeds."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

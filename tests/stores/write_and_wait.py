@@ -1,7 +1,5 @@
 """A command whose writing to a store stops, at its second object or before its metadata, until it is killed."""
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Any

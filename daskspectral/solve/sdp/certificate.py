@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from daskspectral.registry import Registered
+from daskspectral.solve.dense import symmetric_part
 
 Array = NDArray[np.floating[Any]]
 
@@ -60,7 +61,7 @@ def certificate(
 def certify_dense(matrix: Array, y: Array, d: Array, tolerance: float) -> Certificate:
     """From Abar (n, n), by all eigenvalues."""
     matrix = np.diag(y) - matrix
-    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    values, vectors = np.linalg.eigh(symmetric_part(matrix))
     return certificate(values[0], d.sum(), float(d @ y), tolerance, vectors[:, 0], len(y))
 
 
@@ -89,7 +90,7 @@ def certify_lanczos(matrix: Any, y: Array, e: Array, d: Array, tolerance: float)
     pulled = product(q)
     inside = q.T @ pulled
     coupling = float(np.linalg.norm(pulled - q @ inside, 2))
-    own = 1 - float(np.linalg.eigvalsh(0.5 * (inside + inside.T))[-1])
+    own = 1 - float(np.linalg.eigvalsh(symmetric_part(inside))[-1])
 
     def outside(v: Array) -> Array:
         v = v.reshape(-1, 1)

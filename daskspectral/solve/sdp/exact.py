@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.sdp.ascent import Iterate, Problem
 from daskspectral.solve.sdp.certificate import DENSE, Certificate, certify_dense, certify_lanczos
 
@@ -47,7 +48,7 @@ class Deflated:
         """Abar without the columns of E (n, r)."""
         pulled = self @ e
         inner = e.T @ pulled
-        values, turn = np.linalg.eigh(0.5 * (inner + inner.T))
+        values, turn = np.linalg.eigh(symmetric_part(inner))
         kept = values > PSEUDO * values[-1]
         turn = turn[:, kept] / np.sqrt(values[kept])
         return replace(self, removed=(*self.removed, (e @ turn, pulled @ turn)))

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.devices import largest
+from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.extremes import Largest
 from daskspectral.solve.sdp.ascent import Iterate, Problem
 from daskspectral.solve.sdp.certificate import Certificate, certificate
@@ -80,7 +81,7 @@ class Frame:
     def square(self, total: Array) -> Array:
         """P W^T total W P of sums (p, p) over the rows, (q, q)."""
         inner = self.whitening.T @ total @ self.whitening
-        half = self.projected(0.5 * (inner + inner.T))
+        half = self.projected(symmetric_part(inner))
         return self.projected(half.T)
 
 

@@ -1,0 +1,198 @@
+"""Functions given outright: monomials, random Fourier features, a user's own. Their sums are in test_contraction."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, FourierBasis, MonomialBasis
+from daskspectral.errors import SmoothnessError
+from daskspectral.forms import form, gram, inner, partial
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern
+from daskspectral.moments import Measure
+from daskspectral.registry import encode
+from tests.basis.common import FORMS
+from tests.basis.test_contraction import BATCH, CASES, OWN, features, slopes
+from tests.common import assert_close, copied
+
+
+def test_derivatives_above_the_degree_are_exactly_zero() -> None:
+    basis = MonomialBasis(2, 2)
+    cubic = form(lambda f, g, x: inner(partial(f, 2, 1), g))
+    quadratic = form(lambda f, g, x: inner(partial(f, 2, 0), g))
+    beside = form(lambda f, g, x: inner(partial(f, 2, 1) - f, g))
+    sums = Measure(basis, basis, {"cubic": cubic, "quadratic": quadratic, "beside": beside, "gram": gram})([BATCH])
+    assert_close(sums["beside"], -sums["gram"])
+    assert not sums["cubic"].any()
+    assert sums["quadratic"].any(axis=1).tolist() == [False, False, False, True, False, False]
+
+
+@given(
+    d=st.integers(1, 5),
+    degree=st.integers(1, 5),
+    constant=st.booleans(),
+    scale=st.floats(0.2, 5),
+    n=st.integers(1, 6),
+    seed=st.integers(0, 1000),
+)
+def test_values_and_exponents(d: int, degree: int, constant: bool, scale: float, n: int, seed: int) -> None:
+    """Every exponent once, by degree."""
+    basis = MonomialBasis(d, degree, constant=constant, scale=scale)
+    every = {e for e in itertools.product(range(degree + 1), repeat=d) if (not constant) <= sum(e) <= degree}
+    exponents = basis.exponents
+    assert {tuple(e) for e in exponents.tolist()} == every
+    assert len(exponents) == len(every) == basis.size
+    assert (np.diff(exponents.sum(axis=1)) >= 0).all()
+    x = np.random.default_rng(seed).standard_normal((n, d))
+    powers = (x / scale) ** exponents[:, None, :]
+    np.testing.assert_allclose(basis.values(x), np.prod(powers, axis=2), rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize(("dtype", "reach", "fits"), [("float32", 300.0, 30.0), ("float64", 1e25, 1e20)])
+def test_powers_that_overflow_are_named(dtype: str, reach: float, fits: float) -> None:
+    basis = MonomialBasis(2, 6)
+    reached = f"{reach:.6g}".replace("+", r"\+")
+    with pytest.raises(ValueError, match=f"reach {reached}, and sums of squares of their power 6 overflow {dtype}; "):
+        basis.values(np.array([[0.1, -reach]]), dtype)
+    assert np.isfinite(basis.values(np.array([[0.1, -fits]]), dtype) ** 2).all()
+    assert np.isfinite(MonomialBasis(2, 6, scale=reach).values(np.array([[0.1, -reach]]), dtype)).all()
+
+
+def test_states_and_refusals() -> None:
+    basis = MonomialBasis(3, 4, constant=False, scale=2.0)
+    assert copied(basis) == basis
+    assert (basis.order, basis.lead, basis.description) == (math.inf, 1, "monomials up to degree 4")
+    with pytest.raises(ValueError, match="degree of MonomialBasis is a whole number of 1 or more; it is True"):
+        MonomialBasis(2, degree=True)
+    with pytest.raises(ValueError, match="scale of MonomialBasis is a positive number; it is 'median'"):
+        MonomialBasis(2, 2, scale="median")  # type: ignore[arg-type]
+
+
+def test_a_partial_of_the_wrong_length() -> None:
+    flat = form(lambda f, g, x: inner(f, partial(g, 1, 0)))
+    with pytest.raises(ValueError, match=r"a derivative in 3 variables takes 3 orders"):
+        Measure(CASES["fourier"][0], CASES["fourier"][0], {"form": flat})([BATCH])
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 4e-10), ("float32", 2e-7)])
+def test_large_angles_and_half_turns(dtype: str, tolerance: float) -> None:
+    """Rounding of the angle alone, 1e6 times eps of float64, whatever the dtype."""
+    x = np.array([[0.0], [1.0], [-1.0], [0.3]])
+    basis = FourierBasis(np.array([[math.pi], [1e6], [-2 * math.pi], [1e-9]]))
+    found = basis.values(x, dtype)
+    assert found.dtype == dtype
+    angles = basis.frequencies @ x.T
+    np.testing.assert_allclose(found, np.vstack([np.cos(angles), np.sin(angles)]) / 2, rtol=0, atol=tolerance)
+    np.testing.assert_allclose((found**2).sum(axis=0), 1, rtol=0, atol=1e-15 if dtype == "float64" else 3e-7)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "d"),
+    [
+        (Gaussian(0.8), 2),
+        (3.0 * Matern(2.5, 1.3), 4),
+        (Gaussian(0.9) * Matern(1.5, 1.1), 1),
+        (0.5 * (Matern(2.5) * Matern(2.5)) + Gaussian(0.3) * Exponential(1.0), 4),
+    ],
+    ids=str,
+)
+def test_products_of_features_approach_the_kernel(kernel: Kernel, d: int) -> None:
+    """A mean of m cosines, each of variance (k(2 r) + 1) / 2 - k(r)^2 for k(0) = 1: within 4.5 deviations."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((12, d)) / np.sqrt(d)
+    m = 20_000
+    values = FourierBasis.draw(kernel, d, 2 * m, rng).values(x)
+    top = float(kernel.diagonal(x)[0])
+    exact = kernel(x, x) / top
+    origin = np.zeros((1, d))
+    twice = np.array([[kernel(2 * (a - b)[None], origin)[0, 0] for a in x] for b in x]) / top
+    deviation = np.sqrt(np.maximum((twice + 1) / 2 - exact**2, 0) / m)
+    error = np.abs(values.T @ values / top - exact)
+    assert (error <= 4.5 * deviation + 1e-12).all()
+    assert error.max() > 0.1 * deviation.max()  # the bound is one of the right size
+    np.testing.assert_allclose((values**2).sum(axis=0), top, rtol=1e-12)
+
+
+def test_draws_are_reproducible() -> None:
+    first = FourierBasis.draw(Gaussian(2.0), 2, 6, 4)
+    again = FourierBasis.draw(Gaussian(2.0), 2, 6, np.random.default_rng(4))
+    other = FourierBasis.draw(Gaussian(2.0), 2, 6, 5)
+    assert np.array_equal(first.frequencies, again.frequencies)
+    assert not np.isclose(first.frequencies, other.frequencies).any()
+    assert (first.size, first.dimension, first.variance, first.order) == (6, 2, 1.0, math.inf)
+    assert FourierBasis.draw(2.5 * Gaussian(1.0), 2, 6, 4).variance == 2.5
+
+
+def test_refused() -> None:
+    with pytest.raises(TypeError, match=r"kernel must be one of daskspectral.kernels, .* it is 'gaussian'"):
+        FourierBasis.draw("gaussian", 2, 10, 0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the scale is still 'median'"):
+        FourierBasis.draw(Gaussian("median"), 2, 4, 0)
+    with pytest.raises(ValueError, match="p is even, a cosine and a sine for each frequency; it is 7"):
+        FourierBasis.draw(Gaussian(), 2, 7, 0)
+    with pytest.raises(ValueError, match=r"frequencies are finite numbers \(m, d\), one in each row"):
+        FourierBasis(np.array([[np.nan, 1.0]]))
+
+
+def test_each_function_is_called_once_a_block_with_float64_points() -> None:
+    calls: list[tuple[str, tuple[int, ...], Any]] = []
+
+    def counted(x: Any) -> Any:
+        calls.append(("value", x.shape, x.dtype))
+        return features(x)
+
+    def counted_slopes(x: Any) -> Any:
+        calls.append(("gradient", x.shape, x.dtype))
+        return slopes(x)
+
+    basis = CallableBasis(counted, counted_slopes, d=3)
+    calls.clear()
+    forms = {name: FORMS[name][0] for name in ("gram", "dirichlet", "drifting")}
+    Measure(basis, basis, forms, dtype="float32", rows=8)([{**BATCH, "x": BATCH["x"].astype(np.float32)}])
+    assert sorted(calls) == sorted((k, (c, 3), np.dtype(float)) for k in ("value", "gradient") for c in (8, 5))
+
+
+# what a wrong one is told
+
+PLAIN = CallableBasis(features, d=3)
+
+
+def test_derivatives_that_are_not_known() -> None:
+    message = (
+        r"a form takes derivatives of order 1, and the constant with the functions of features has them up to order 0; "
+        r"give CallableBasis their gradient, a function x \(c, d\) -> \(p, c, d\)"
+    )
+    with pytest.raises(SmoothnessError, match=message):
+        Concatenated((ConstantBasis(3), PLAIN)).check_order(1, "a form")
+    nested = Concatenated((MonomialBasis(3, 2), Concatenated((ConstantBasis(3), OWN))))
+    with pytest.raises(SmoothnessError, match="order 1; CallableBasis has first derivatives at most; use functions"):
+        nested.check_order(2, "a form")
+    with pytest.raises(SmoothnessError, match="of the functions of features"):
+        Measure(PLAIN, PLAIN, {"form": FORMS["dirichlet"][0]})([BATCH])
+
+
+def test_wrong_shapes() -> None:
+    told = r"points \(3, 3\) and returned shape \(3, 4\); .*\(p, c\), here \(p, 3\)"
+    with pytest.raises(ValueError, match=told):
+        CallableBasis(lambda x: features(x).T, d=3)
+    with pytest.raises(ValueError, match=r"the gradient .* here \(4, 2, 3\): functions first"):
+        CallableBasis(features, lambda x: slopes(x).transpose(1, 0, 2), d=3)
+    later = CallableBasis(lambda x: features(x)[: 4 if len(x) < 5 else 3], slopes, d=3)
+    with pytest.raises(ValueError, match=r"given points \(13, 3\) and returned shape \(3, 13\); .* here \(4, 13\)"):
+        Measure(later, later, {"gram": gram})([BATCH])
+    with pytest.raises(TypeError, match=r"CallableBasis takes a function x \(c, d\) -> \(p, c\) and .*; it got 'sin'"):
+        CallableBasis("sin", d=2)  # type: ignore[arg-type]
+
+
+def test_saved_by_import_path() -> None:
+    again = copied(Concatenated((ConstantBasis(3), PLAIN))).parts[1]
+    assert isinstance(again, CallableBasis)
+    assert again.function is features
+    assert (again.gradient, again.order) == (None, 0)
+    for basis in (CallableBasis(lambda x: x.T, d=2), CallableBasis(features, lambda x: slopes(x), d=3)):
+        with pytest.raises(ValueError, match="cannot be saved: only functions and classes at the top level"):
+            encode(basis)
