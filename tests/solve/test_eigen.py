@@ -97,3 +97,10 @@ def test_by_a_penalty_the_problem_is_that_on_leading_functions() -> None:
     whitened = np.linalg.solve(whiten(gram, CUT).matrix, found.right)
     assert (whitened[np.abs(whitened).argmax(axis=0), np.arange(5)].real > 0).all()
     assert found.rank == 80
+
+
+def test_left_and_right_functions_of_a_repeated_value_are_paired() -> None:
+    mixing = np.random.default_rng(3).standard_normal((4, 4))
+    matrix = mixing @ np.diag([2.0, 2.0, 2.0, 1.0]) @ np.linalg.inv(mixing)
+    found = Eigen().solve(Problem(matrix, np.eye(4), count=4, cut=CUT))
+    np.testing.assert_allclose(found.left.conj().T @ found.right, np.eye(4), atol=1e-8)
