@@ -143,7 +143,7 @@ class Blocked(Dealing):
     def block(self, numbers: Array) -> Array:
         """The numbers of the blocks in which these rows are."""
         early = np.searchsorted(self.ends, numbers, "right")
-        return np.asarray(np.where(numbers < self.rows, early, self.number + (numbers - self.rows) // self.length))
+        return np.asarray(early + np.maximum(numbers - self.rows, 0) // self.length)
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -212,8 +212,7 @@ class Groups:
         if isinstance(found, int):
             yield found, rows
             return
-        short = found.astype(np.uint16) if self.number <= 2**16 else found  # of short integers by radix, in linear time
-        order = np.argsort(short, kind="stable")
+        order = np.argsort(found.astype(np.uint16), kind="stable")  # of short integers by radix, in linear time
         borders = np.concatenate([[0], np.cumsum(np.bincount(found, minlength=self.number))])
         for group in np.flatnonzero(np.diff(borders)).tolist():
             chosen = order[borders[group] : borders[group + 1]]

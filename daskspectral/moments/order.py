@@ -159,9 +159,9 @@ def correlation_time(moments: Moments) -> float:
 
 def _ratio(between: Array, groups: Array, within: Array, rows: Array) -> Array:
     """F of an analysis of variance, by column; NaN for constant columns and for too few groups."""
-    usable = (groups > 1) & (rows > groups) & (within > 0) & np.isfinite(between) & np.isfinite(within)
+    usable = (groups > 1) & (within > 0) & np.isfinite(between) & np.isfinite(within)
     above = np.divide(between, groups - 1, out=np.full_like(between, np.nan), where=usable)
-    return np.divide(above, within / np.maximum(rows - groups, 1), out=np.full_like(above, np.nan), where=usable)
+    return np.divide(above, within / (rows - groups), out=np.full_like(above, np.nan), where=usable)
 
 
 def _mean(values: Array) -> float:

@@ -261,7 +261,7 @@ def _change_by_rank(form: Array, gram: Array, count: int, cut: float) -> float:
     values = []
     for size in (w.shape[1], nulls + int(np.ceil(LEFT * (w.shape[1] - nulls)))):
         inner = w[:, :size].T @ form @ w[:, :size]
-        found = scipy.linalg.eigvalsh(0.5 * (inner + inner.T))[nulls:count]
+        found = scipy.linalg.eigvalsh(inner)[nulls:count]
         values.append(np.append(found, np.full(max(0, count - nulls - len(found)), np.inf)))
     whole, part = values
     known = np.isfinite(whole) & (whole > 0)

@@ -29,8 +29,7 @@ def monomials(powers: Array) -> Callable[[Any], Any]:
 def derivative(powers: Array, x: Array, alpha: tuple[int, ...]) -> Array:
     """The partial derivative of each monomial at one point."""
     factors = [
-        [perm(p, a) * z ** (p - a) if p >= a else 0.0 for p, a, z in zip(own, alpha, x, strict=True)]
-        for own in powers
+        [perm(p, a) * z ** (p - a) if p >= a else 0.0 for p, a, z in zip(own, alpha, x, strict=True)] for own in powers
     ]
     return np.prod(factors, axis=1)
 
