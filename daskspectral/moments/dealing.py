@@ -143,7 +143,7 @@ class Blocked(Dealing):
     def block(self, numbers: Array) -> Array:
         """The numbers of the blocks in which these rows are."""
         early = np.searchsorted(self.ends, numbers, "right")
-        return np.asarray(np.where(numbers < self.rows, early, self.number + (numbers - self.rows) // self.length))
+        return np.asarray(early + np.maximum(numbers - self.rows, 0) // self.length)
 
     @property
     def origin(self) -> dict[str, Any]:

@@ -93,8 +93,7 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum) -> Errors:
 def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
     """The values of a problem on rows that were not fitted to, from the folds of its moments."""
     whole = posed.solve_part(posed.means, posed.rows)
-    parts = [_Part(posed, folds, fold, whole) for fold in folds.judges if folds.weight[fold] > 0]
-    return _held_out(posed, parts)
+    return _held_out(posed, [_Part(posed, folds, fold, whole) for fold in folds.judges])
 
 
 class _Part:
@@ -204,10 +203,9 @@ def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> 
         factor = np.exp(t * standard / np.abs(fitted) + 0.5 * np.abs(np.log(ratio)))
         by_ratio = np.sign(fitted)[:, None] * np.column_stack([middle / factor, middle * factor])
     plain = np.column_stack([np.minimum(fitted, other) - t * standard, np.maximum(fitted, other) + t * standard])
-    same = fitted * other > 0
-    plain[same & (fitted > 0)] = np.maximum(plain[same & (fitted > 0)], 0)
-    plain[same & (fitted < 0)] = np.minimum(plain[same & (fitted < 0)], 0)
-    usable = same & np.isfinite(by_ratio).all(axis=1) & (t * standard < np.abs(fitted))
+    above, below = np.minimum(fitted, other) > 0, np.maximum(fitted, other) < 0
+    plain[above], plain[below] = np.maximum(plain[above], 0), np.minimum(plain[below], 0)
+    usable = (above | below) & np.isfinite(by_ratio).all(axis=1) & (t * standard < np.abs(fitted))
     ends = np.where(usable[:, None], by_ratio, plain)
     return np.sort(ends, axis=1)
 

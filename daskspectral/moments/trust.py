@@ -26,7 +26,6 @@ from daskspectral.moments.order import kurtosis_of, order_of, share_between_task
 from daskspectral.moments.problem import Posed
 from daskspectral.operators import Operator
 from daskspectral.solve import Spectrum, whiten
-from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.whiten import CUTS
 
 Array = NDArray[np.floating[Any]]
@@ -262,7 +261,7 @@ def _change_by_rank(form: Array, gram: Array, count: int, cut: float) -> float:
     values = []
     for size in (w.shape[1], nulls + int(np.ceil(LEFT * (w.shape[1] - nulls)))):
         inner = w[:, :size].T @ form @ w[:, :size]
-        found = scipy.linalg.eigvalsh(symmetric_part(inner))[nulls:count]
+        found = scipy.linalg.eigvalsh(inner)[nulls:count]
         values.append(np.append(found, np.full(max(0, count - nulls - len(found)), np.inf)))
     whole, part = values
     known = np.isfinite(whole) & (whole > 0)

@@ -19,8 +19,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
@@ -32,7 +31,7 @@ import click
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = {
+ROOMS = {  # `moments` holds the intervals, `solve` the certificate of the SDP
     "kernels": (["kernels"], ["tests/kernels"]),
     "forms": (["forms"], ["tests/forms"]),
     "moments": (["moments", "passes/folds.py"], ["tests/moments", "tests/passes/test_folds.py"]),
@@ -41,18 +40,20 @@ ROOMS = {
     "groups": (["groups"], ["tests/groups"]),
 }
 """Rooms whose numbers users see: their files in the package, and their tests."""
-OTHERS = {ast.Add: ("sign", "-"), ast.Sub: ("sign", "+"), ast.Mult: ("factor", "/"), ast.Div: ("factor", "*")}
-COMPARISONS = {
-    ast.Lt: ("<", "<="),
-    ast.LtE: ("<=", "<"),
-    ast.Gt: (">", ">="),
-    ast.GtE: (">=", ">"),
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
+SIGNS: dict[type, ast.operator] = {ast.Add: ast.Sub(), ast.Sub: ast.Add()}
+FACTORS: dict[type, ast.operator] = {ast.Mult: ast.Div(), ast.Div: ast.Mult()}
+COMPARISONS: dict[type, ast.cmpop] = {
+    ast.Lt: ast.LtE(),
+    ast.LtE: ast.Lt(),
+    ast.Gt: ast.GtE(),
+    ast.GtE: ast.Gt(),
+    ast.Eq: ast.NotEq(),
+    ast.NotEq: ast.Eq(),
 }
-SPOKEN = {ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
-TURNING = ("swapaxes", "transpose")
+TRANSPOSED = ("swapaxes", "transpose", "moveaxis")
+MODULES = ("np", "xp", "jnp")  # whose functions take first what a method is called on
 SECONDS = 60.0  # of one mutant: an endless loop is caught, and no room may take longer
+ENDED = "caught: the process ended"  # by no test
 SERVER = multiprocessing.get_context("forkserver")  # which imports what a room's tests stand on once
 PRELOADED = ["dask.array", "distributed", "hypothesis.extra.numpy", "numpy", "pytest", "scipy.stats", "xarray", "zarr"]
 PYTEST = ["-x", "-q", "--assert=plain", "-p", "no:cacheprovider"]
@@ -60,7 +61,7 @@ PYTEST = ["-x", "-q", "--assert=plain", "-p", "no:cacheprovider"]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed expression or assignment: where it stands, and its text before and after."""
+    """One changed expression or augmented assignment: where it stands, and its text before and after."""
 
     room: str
     file: str
@@ -79,23 +80,19 @@ def mutants_of(room: str, path: Path) -> Iterator[Mutant]:
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
 
-    def place(node: ast.expr | ast.AugAssign) -> tuple[int, int]:
+    file = str(path.relative_to(ROOT))
+    for node in _numbers(ast.parse(source)):
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
-        return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
-
-    tree = ast.parse(source)
-    for node in _numbers(tree):
-        start, end = place(node)
-        text = source[start:end].decode()
-        for kind, after in _changes(node, lambda part: source[slice(*place(part))].decode()):
-            file = str(path.relative_to(ROOT))
-            after = f"({after})" if isinstance(node, ast.expr) else after
-            yield Mutant(room, file, node.lineno, kind, start, end, text, after)
+        start = starts[node.lineno - 1] + node.col_offset
+        end = starts[node.end_lineno - 1] + node.end_col_offset
+        for kind, changed in _changes(node):
+            after = f"({ast.unparse(changed)})" if isinstance(changed, ast.expr) else ast.unparse(changed)
+            yield Mutant(room, file, node.lineno, kind, start, end, source[start:end].decode(), after)
 
 
 def _numbers(tree: ast.AST) -> Iterator[ast.expr | ast.AugAssign]:
-    """Expressions and `+=` outside of annotations, messages and what is raised."""
+    """Expressions outside of annotations, messages and what is raised, and augmented assignments."""
     for field, value in ast.iter_fields(tree):
         if field in ("annotation", "returns", "decorator_list") or isinstance(tree, (ast.Raise, ast.JoinedStr)):
             continue
@@ -106,55 +103,44 @@ def _numbers(tree: ast.AST) -> Iterator[ast.expr | ast.AugAssign]:
                 yield from _numbers(child)
 
 
-def _changes(node: ast.expr | ast.AugAssign, text: Callable[[ast.expr], str]) -> Iterator[tuple[str, str]]:
-    """The kinds of change of an expression or assignment, and what it becomes."""
+def _changes(node: ast.expr | ast.AugAssign) -> Iterator[tuple[str, ast.AST]]:
+    """The kinds of change of an expression or an augmented assignment, and what it becomes."""
     match node:
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in OTHERS and not _is_text(node):
-            kind, other = OTHERS[type(op)]
-            yield kind, f"{text(left)} {other} ({text(right)})"
-            if kind == "sign":
-                yield "dropped term", text(left)
-        case ast.AugAssign(target=target, op=op, value=value) if type(op) in OTHERS and _no_list(value):
-            kind, other = OTHERS[type(op)]
-            yield kind, f"{text(target)} {other}= ({text(value)})"
-            yield "dropped term", "pass"
+        case ast.BinOp(left=left, op=op, right=right) if not (_is_text(left) or _is_text(right)):
+            if type(op) in SIGNS:
+                yield "sign", ast.BinOp(left, SIGNS[type(op)], right)
+                yield "dropped term", left
+            if type(op) in FACTORS:
+                yield "factor", ast.BinOp(left, FACTORS[type(op)], right)
+        case ast.AugAssign(target=target, op=op, value=value) if not _is_text(value):
+            if type(op) in SIGNS:
+                yield "sign", ast.AugAssign(target, SIGNS[type(op)], value)
+                yield "dropped term", ast.Pass()
+            if type(op) in FACTORS:
+                yield "factor", ast.AugAssign(target, FACTORS[type(op)], value)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            yield "sign", text(operand)
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            for i in range(len(ops)):
-                if type(ops[i]) in COMPARISONS:
-                    words = [COMPARISONS.get(type(op), (SPOKEN.get(type(op)), ""))[0] for op in ops]
-                    words[i] = COMPARISONS[type(ops[i])][1]
-                    parts = zip(words, comparators, strict=True)
-                    yield "comparison", f"{text(left)} " + " ".join(f"{word} {text(part)}" for word, part in parts)
+            yield "sign", operand
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            for i, kind in enumerate(map(type, ops)):
+                if kind in COMPARISONS:
+                    yield "comparison", ast.Compare(left, [*ops[:i], COMPARISONS[kind], *ops[i + 1 :]], others)
         case ast.Constant(value=bool()):
             return
         case ast.Constant(value=int() as number):
-            yield "off by one", str(number + 1)
+            yield "off by one", ast.Constant(number + 1)
         case ast.Constant(value=float() as number):
-            yield "factor", repr(2 * number if number else 1.0)
-        case ast.Attribute(value=value, attr="T"):
-            yield "transpose", text(value)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[value, *_]) if name in TURNING:
-            yield "transpose", text(value)
-        case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in TURNING:
-            yield "transpose", text(value)
+            yield "factor", ast.Constant(2 * number if number else 1.0)
+        case ast.Attribute(value=value, attr="T" | "mT"):
+            yield "transpose", value
+        case ast.Call(func=ast.Attribute(value=value, attr=name), args=args) if name in TRANSPOSED:
+            yield "transpose", args[0] if isinstance(value, ast.Name) and value.id in MODULES else value
 
 
-def _is_text(node: ast.BinOp) -> bool:
-    """Whether strings are joined or lists repeated: no arithmetic."""
-    return any(
-        isinstance(side, (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple)) and _no_number(side)
-        for side in (node.left, node.right)
-    )
-
-
-def _no_list(side: ast.expr) -> bool:
-    return not isinstance(side, (ast.List, ast.Tuple, ast.ListComp, ast.JoinedStr))
-
-
-def _no_number(side: ast.expr) -> bool:
-    return not (isinstance(side, ast.Constant) and isinstance(side.value, (int, float, complex)))
+def _is_text(side: ast.expr) -> bool:
+    """Whether a side of a sum or a product is a string or a list, which is joined or repeated: no arithmetic."""
+    if isinstance(side, ast.Constant):
+        return not isinstance(side.value, (int, float, complex))
+    return isinstance(side, (ast.JoinedStr, ast.List, ast.Tuple))
 
 
 def drawn(seed: int, count: int, rooms: list[str]) -> list[Mutant]:
@@ -182,13 +168,13 @@ def tests_of(room: str, copy: Path, answer: Connection) -> None:
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         first = First()
         code = pytest.main([*PYTEST, *ROOMS[room][1]], plugins=[first])
-    answer.send("survived" if code == 0 else first.failed)
+    answer.send("survived" if code == 0 else first.failed or f"caught: pytest itself ended with {int(code)}")
 
 
 class First:
     """A plugin of pytest that keeps the name of what failed."""
 
-    failed = "caught"
+    failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -200,7 +186,11 @@ class First:
 
 
 def answered(room: str, copy: Path) -> tuple[str, float]:
-    """What the tests of a room say of a copy of the project, and the seconds that they took."""
+    """What the tests of a room say of a copy of the project, and the seconds that they took.
+
+    A process that ends without an answer (out of memory, a signal) did not survive, but no test failed either: the
+    tables count such mutants apart.
+    """
     begin = time.perf_counter()
     shutil.rmtree(copy / ".hypothesis", ignore_errors=True)  # examples that failed for another mutant
     here, there = SERVER.Pipe(duplex=False)
@@ -208,9 +198,10 @@ def answered(room: str, copy: Path) -> tuple[str, float]:
     process.start()
     there.close()
     try:
-        found = here.recv() if here.poll(SECONDS) else "caught by the time"
+        found = here.recv() if here.poll(SECONDS) else f"{ENDED}, after {SECONDS:.0f} s"
     except EOFError:
-        found = "caught: the process ended"
+        process.join()
+        found = f"{ENDED} with {process.exitcode}"
     process.kill()
     process.join()
     return found, time.perf_counter() - begin
@@ -267,10 +258,11 @@ def main(seed: int, count: int, rooms: tuple[str, ...], processes: int, json_pat
         if row["verdict"] == "survived":
             print(f"\n{row['file']}:{row['line']} {row['kind']}\n  - {row['before']}\n  + {row['after']}")
     for key in ("room", "kind"):
-        whole, left = Counter(r[key] for r in rows), Counter(r[key] for r in rows if r["verdict"] == "survived")
-        print(
-            "\n" + "\n".join(f"{name!s:16} {whole[name] - left[name]:4d} of {whole[name]:4d} caught" for name in whole)
-        )
+        print()
+        for name in dict.fromkeys(row[key] for row in rows):
+            verdicts = [str(row["verdict"]) for row in rows if row[key] == name]
+            caught, ended = len(verdicts) - verdicts.count("survived"), sum(v.startswith(ENDED) for v in verdicts)
+            print(f"{name!s:16} {caught:4d} of {len(verdicts):4d} caught, {ended} of them by the end of the process")
 
 
 if __name__ == "__main__":

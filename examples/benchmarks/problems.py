@@ -234,9 +234,7 @@ def half_sphere(n: int, rng: np.random.Generator) -> Array:
 
 
 def tilted_sphere(n: int, rng: np.random.Generator) -> Array:
-    return rejected(
-        n, lambda m: SAMPLES["sphere"].draw(m, 3, 0.0, rng), lambda x: np.exp(TILT * (x[:, 2] - 1)), rng
-    )
+    return rejected(n, lambda m: SAMPLES["sphere"].draw(m, 3, 0.0, rng), lambda x: np.exp(TILT * (x[:, 2] - 1)), rng)
 
 
 def ring_surface(n: int, rng: np.random.Generator) -> Array:

@@ -13,7 +13,7 @@ import daskspectral as dsp
 from daskspectral.basis import Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Moments
-from daskspectral.moments.counting import advise_weights, counted_rows, counted_weight, repeats, repeats_of
+from daskspectral.moments.counting import _ratio, advise_weights, counted_rows, counted_weight, repeats, repeats_of
 from daskspectral.moments.order import Runs, RunSums, correlation_time, order_of, share_between_tasks
 from daskspectral.operators import Laplacian, Transfer
 from tests.moments.common import moments_of
@@ -63,7 +63,8 @@ def test_what_weights_count_as(case: str) -> None:
 
 def test_no_weight_at_all() -> None:
     assert counted_weight(np.zeros(3)) == 0
-    assert repeats_of(np.array([1 + 1e-8, 1])) == 1
+    assert [_ratio(ratio, 1.0) for ratio in (1 + 1e-6, 1 + 2e-6)] == [1, 1 + 2e-6]
+    advise_weights(moments_of(MonomialBasis(2, 1), {"x": X, "weight": np.zeros(N)}, np.zeros(N, dtype=int)))
 
 
 def test_the_unit_of_weights_does_not_decide_what_is_chosen() -> None:

@@ -80,6 +80,7 @@ def test_what_folds_keep_of_their_rule() -> None:
     assert Ranked(3, 9).origin == Hashed(3).origin == {"rule": "hash"}
     assert (dealt.origin, dealt.most(5, 11), dealt.most(0, 10)) == ({"rule": "tasks", "dealt": 10}, 2, 1)
     assert Blocked(4, 10).origin == {"rule": "blocks", "block": (10, 2)}
+    assert Blocked(3, 3).each(rows(0, 7)).tolist() == [0, 1, 2, 0, 1, 2, 0]
 
 
 def test_a_label_that_was_not_counted_is_an_error() -> None:

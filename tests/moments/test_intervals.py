@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.stats
 
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Gaussian, Linear
@@ -185,7 +186,8 @@ def test_without_folds_or_rows_the_reason_is_told() -> None:
         (ROWS, np.zeros(N, dtype=int), "no error bars without folds"),
         ({"x": X[:99]}, FOLD[:99], "no error bars from 99 rows: 100 at least are needed"),
         ({"x": X, "weight": (FOLD == 1).astype(float)}, FOLD, "no error bars: all weight is in one fold"),
-        ({"x": X[:100]}, FOLD[:100], ""),
+        ({"x": X[:100]}, FOLD[:100] % 2, ""),
+        ({"x": X, "weight": (FOLD < 2).astype(float)}, FOLD, ""),
     ):
         found = errors(moments_of(MonomialBasis(2, 1), rows, fold), 2)[-1]
         assert (found.reason, found.intervals.shape) == (reason, (2, 2))
@@ -204,9 +206,9 @@ def test_values_closer_than_two_errors_of_their_difference_are_one_group() -> No
 
 
 def test_intervals_on_both_scales() -> None:
-    t = 2.2621571628540993  # Student's t of 9 degrees of freedom, both tails 5 %
-    fitted, held_out = np.array([1e-5, 2.0, -1.0, 0.1, 1.0]), np.array([1e-4, 2.1, 1.0, np.nan, 1.0])
-    standard = np.array([1e-3, 0.05, 0.2, 0.01, 1.01 / t])
+    t = scipy.stats.t.ppf(0.975, 9)
+    fitted, held_out = np.array([1e-5, 2.0, -1.0, 0.1, t, 0.3]), np.array([1e-4, 2.1, 1.0, np.nan, t, 0.0])
+    standard = np.array([1e-3, 0.05, 0.2, 0.01, 1.0, 0.1])
     found = _intervals(fitted, held_out, standard, 10)
     factor = np.exp(t * 0.05 / 2 + np.log(2.1 / 2) / 2)
     wanted = [
@@ -214,7 +216,8 @@ def test_intervals_on_both_scales() -> None:
         [np.sqrt(4.2) / factor, np.sqrt(4.2) * factor],
         [-1 - t * 0.2, 1 + t * 0.2],
         [0.1 / np.exp(t * 0.1), 0.1 * np.exp(t * 0.1)],
-        [0.0, 2.01],
+        [0.0, 2 * t],  # errors as large as the value
+        [-0.1 * t, 0.3 + 0.1 * t],
     ]
     np.testing.assert_allclose(found, wanted, atol=1e-15)
     np.testing.assert_allclose(_intervals(-fitted, -held_out, standard, 10), -found[:, ::-1], atol=1e-15)
@@ -227,6 +230,9 @@ def test_the_first_values_that_hold_up_are_trusted() -> None:
     assert agreeing(fitted, held_out).tolist() == [True, True, True, True]
     assert agreeing(-fitted, -held_out).all()
     assert agreeing(fitted, np.array([0.0011, 1.12, 1.8, 9.2])).tolist() == [False, False, False, True]
+    assert not agreeing(np.ones(1), np.array([1.1 * 1.001 - 0.001])).any()
+    assert _trusted(np.zeros(2), np.zeros(2), np.zeros((2, 2))) == 2
+    assert _trusted(np.ones(1), np.ones(1), np.array([[0.0, 0.2 * 1.001]])) == 0
     for width, wanted in ((0.199, 4), (0.201, 0)):
         intervals = np.column_stack([fitted, fitted + width * (fitted + 0.01)])
         assert _trusted(fitted, held_out, intervals) == wanted

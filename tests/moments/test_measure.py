@@ -1,5 +1,6 @@
 """What a task measures and sums: against the rows, for one basis or several, and in single precision."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_the_sums_of_a_task(weighted: bool, gathers: bool, monkeypatch: pytest.M
     rows = {"x": X, NUMBER: np.arange(N)} | ({"weight": W} if weighted else {})
     w = W if weighted else np.ones(N)
     task = SumTask(measure(rows=64), LAPLACIAN, groups=Groups(Hashed(3)), runs=Runs.of(QUADRATIC, N))
-    batches = [{k: v[a:b] for k, v in rows.items()} for a, b in ((0, 10), (10, 10), (10, 700), (700, N))]
+    batches = [{k: v[a:b] for k, v in rows.items()} for a, b in ((0, 10), (10, 10), (10, 700), (700, 704), (704, N))]
     found, fold = task(batches), Hashed(3).of(rows)
     np.testing.assert_allclose(found[WEIGHT], np.bincount(fold, w))
     np.testing.assert_array_equal(found[COUNT], np.bincount(fold))
@@ -59,7 +60,7 @@ def test_the_sums_of_a_task(weighted: bool, gathers: bool, monkeypatch: pytest.M
     sizes.clear()
     whole = SumTask(measure(rows=64), LAPLACIAN)(batches)
     np.testing.assert_allclose(whole["gram"], PHI * w @ PHI.T, rtol=1e-10)
-    assert sizes == ([640, 4352, 8] if gathers else [10, 0, 690, 4300])
+    assert sizes == ([640, 64, 4296] if gathers else [10, 0, 690, 4, 4296])
 
 
 def test_beside_modes_two_long_runs_of_a_batch_tell_enough() -> None:
@@ -78,7 +79,15 @@ def test_single_precision_holds_weights_of_any_size() -> None:
         np.testing.assert_allclose(found["gram"], wanted, atol=1e-5 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("weight", [{}, {"weight": W}])
+def test_factors_of_an_operator_multiply_the_weights(weight: dict[str, Any]) -> None:
+    own: Any = SimpleNamespace(derived_fields=lambda fields: {}, factors=lambda fields: fields["x"][:, 0] ** 2)
+    found = Measure(QUADRATIC, QUADRATIC, LAPLACIAN.forms, {}, own)([{"x": X, **weight}])
+    np.testing.assert_allclose(found["gram"], PHI * weight.get("weight", 1.0) * X[:, 0] ** 2 @ PHI.T, rtol=1e-10)
+
+
 def test_block_rows_depend_on_the_basis_alone() -> None:
+    assert [measure(device=device).gathers for device in ("cpu", "cuda")] == [False, True]
     assert [block_rows(p) for p in (1, 128, 129, 384, 385, 4000)] == [2048, 2048, 1024, 1024, 2048, 2048]
 
 

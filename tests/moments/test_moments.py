@@ -1,7 +1,8 @@
 """Moments add, know what they measured, and travel; and the problem that they pose to a solver, penalties included."""
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -124,6 +125,7 @@ def test_the_penalty_of_a_form(operator: Operator, sign: int, kappa: float) -> N
     for c, own in ((7, problem), (14, problem.penalised(14.0))):
         found: Any = own._penalty(problem.means, 50.0)
         np.testing.assert_allclose(found.left, c * kappa / 50 * problem.left.norm)
+        assert (found.rounding, found.precision) == (1e-13, 2e-16)
         np.testing.assert_allclose(found.energy, sign * problem.means["form"])
 
 
@@ -136,6 +138,12 @@ def test_the_penalties_of_two_sides_and_of_values() -> None:
         own = np.trace(np.linalg.pinv(side.norm, rcond=1e-10, hermitian=True) @ side.gram)
         np.testing.assert_allclose(matrix, 2 * own / 50 * side.norm, rtol=1e-6)
     assert posed(moments_of(KERNEL, ROWS, FOLD, Covariance()), 3, 2.0)._penalty({}, 1.0) is None
+    solver = SimpleNamespace(by_norm=False, two_sided=False, needs_symmetry=False)
+    for order in (0, 1):  # of a user's operator without an energy
+        problem.operator = cast(Any, SimpleNamespace(solver=solver, derivative_order=order))
+        alone = problem._penalty(problem.means, 50.0)
+        assert (alone is None) == (order == 1)
+        assert alone is None or (alone.left == found.left).all()
 
 
 def slopes(kernel: Kernel, x: Any, y: Any, step: float = 1e-5) -> Any:
@@ -164,7 +172,7 @@ def test_kappa_is_the_mean_squared_norm_of_functionals(kernel: Kernel, expected:
 
 def test_the_pseudo_inverse_of_a_norm() -> None:
     norm = with_constant(Gaussian(1.0), np.vstack([Y[:12], Y[:2]])).norm(np.eye(15))
-    root = inverse_norm(norm + np.triu(np.ones((15, 15)), 1) * 1e-14)
+    root = inverse_norm(norm + np.triu(np.ones((15, 15)), 1) - np.tril(np.ones((15, 15)), -1))  # of the symmetric part
     assert root.shape == (15, 12)  # neither the constant nor functions that come twice
     np.testing.assert_allclose(root @ root.T, np.linalg.pinv(norm, rcond=1e-10), rtol=1e-6, atol=1e-6)
     for dtype, cut in (("float64", 1e-10), ("float32", 1e-6)):

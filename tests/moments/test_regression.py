@@ -94,6 +94,11 @@ def test_folds_left_out() -> None:
     assert found.score == pytest.approx(1 - ratio)
     deviation = np.sqrt(K / (K - 1) * np.sum((errors - ratio * totals) ** 2)) / totals.sum()
     assert found.standard_error == pytest.approx(deviation)
+    few, pairs = FOLD < 2, []
+    for own, fold in (({k: v[few] for k, v in ROWS.items()}, FOLD[few]), ({**ROWS, "weight": W * few}, FOLD)):
+        two = moments_of(LINEAR, own, fold, OPERATOR)  # two folds; two more of no weight
+        pairs.append(vars(cross_validate(two, RidgeProblem.of(two, 0.3).observed, lambda fold, share: a)))
+    assert pairs[0] == pytest.approx(pairs[1])
     alone = linear(values=False)
     slopes = observed_in(alone, checked_means(alone), 0.3, N, 2)
     np.testing.assert_allclose(slopes[0].form, SLOPES @ SLOPES.T, atol=1e-12)  # of weight 1 without values
@@ -102,12 +107,15 @@ def test_folds_left_out() -> None:
     assert found.score == pytest.approx(0)
     assert cross_validate(replace(moments, folds=None), observed, refit) is None
     flat = moments_of(LINEAR, {"x": ROWS["x"], "y": np.ones((N, 2))}, FOLD, Regression(targets=2))
+    advise_offset(flat)
+    for there in (flat, replace(flat, folds=None)):
+        assert RidgeProblem.of(there, 0.0).spread == pytest.approx(0, abs=1e-12)
     assert cross_validate(flat, RidgeProblem.of(flat, 0.0).observed, refit) is None  # nothing is spread
 
 
 @pytest.mark.parametrize(("basis", "most"), [(LandmarkBasis(Gaussian(1.0), np.eye(2)), 100.0), (LINEAR, 1e4)])
 def test_a_mean_that_dwarfs_the_spread(basis: Any, most: float) -> None:
-    for mean, far in ((0.99 * most, False), (1.01 * most, True), (-1.01 * most, True)):
+    for mean, far in ((most, False), (1.01 * most, True), (-1.01 * most, True)):
         y = np.where(np.arange(N) % 2 == 0, 2.0, -2.0)[:, None] + [0.0, 2 * mean]
         moments = moments_of(basis, {"x": ROWS["x"], "y": y}, FOLD, Regression())
         with pytest.warns(FitWarning, match="standard deviation 2: ") if far else np.errstate():
@@ -139,6 +147,9 @@ def by_rows(lattice: FourierLattice, gradient_weight: float, alpha: float) -> An
     ("way", "gradient_weight"), [("by the problem", 0.3), ("directly", 0.0), ("directly", 0.3), ("by iteration", 0.3)]
 )
 def test_a_regression_on_a_lattice(way: str, gradient_weight: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "directly":
+        monkeypatch.setattr(lattice_regression, "DENSE", LATTICE.size)
+        monkeypatch.setattr(lattice_regression, "ITERATIONS", 0)
     if way != "by the problem":
         monkeypatch.setattr(lattice_regression, "EXACT", 9)
     if way == "by iteration":

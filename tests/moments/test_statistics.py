@@ -1,6 +1,7 @@
 """What else follows from sums over rows: regressions of columns, scores, spreads of forms, coverage, digests."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from daskspectral.manifolds import FlatTorus, Sphere
 from daskspectral.moments import Digests, Measure, Moments, digests
 from daskspectral.moments.advice import advise_manifold
 from daskspectral.moments.coverage import Coverage, Uniformity, leading
-from daskspectral.moments.invariant import fit_invariant, problem_of
+from daskspectral.moments.invariant import _advise_few, _advise_unexplained, fit_invariant, problem_of
 from daskspectral.moments.patterns import MissingSumsError, patterns_of
+from daskspectral.moments.regression import CrossValidation
 from daskspectral.moments.score import check_rows, score_span
 from daskspectral.moments.spread import FormSpread
 from daskspectral.operators import Cross, Generator, Laplacian
@@ -171,7 +173,7 @@ def test_rows_that_are_not_uniform() -> None:
     assert (uniformity.deviation, uniformity.functions) == (pytest.approx(np.linalg.norm(means)), 21)
     assert uniformity.chance == pytest.approx(np.sqrt(21 / 150))
     assert uniformity.likelihood == pytest.approx(scipy.special.gammaincc(10.5, 75 * means @ means))
-    assert [replace(uniformity, likelihood=p).uniform for p in (9e-7, 1.1e-6)] == [False, True]
+    assert [replace(uniformity, likelihood=p).uniform for p in (9e-7, 1e-6)] == [False, True]
     near = POINTS[POINTS[:, 0] > 0]
     y, n = near.sum(axis=1) + 1, len(near)
     with pytest.warns(FitWarning, match=r"not uniform on .*Sphere\(d=3\)") as caught:
@@ -191,18 +193,36 @@ def test_what_a_regression_poses_and_explains() -> None:
     assert (found.exponent, found.most, found.alpha) == (0.7, 5, 0.1)
     np.testing.assert_allclose(found.shares, 0.25)
     np.testing.assert_allclose(observed.target[:, 0], U @ SUMS / 300, atol=1e-12)
-    noise = np.random.default_rng(1).standard_normal(300)
-    with pytest.warns(TrustWarning, match="explain nothing of rows that were left out|is the constant"):
-        fit(POINTS, noise, LeastSquares())
-    with pytest.warns(FitWarning, match="explain nothing of rows|one invariant function, the constant"):
-        fit(POINTS, noise, Projection())
     assert fit(POINTS, SUMS, LeastSquares()).held_out.score > 0.999
-    fit(POINTS, np.full(300, 2.0), LeastSquares())
+    for constant in (2.0, 0.0):
+        fit(POINTS, np.full(300, constant), LeastSquares())
+
+
+NOTHING, FEW = "explain nothing of rows that were left out", "some rows lie where there are few others"
+
+
+@pytest.mark.parametrize(
+    ("size", "own", "held_out", "match"),
+    [
+        *((1, 1.0, None, "is the constant"), (3, 1.0, None, ""), (3, 1.0, (1.0, 0.0, 0.0), NOTHING)),
+        *((3, 1.0, (1.0, 0.1, 1.0), ""), (3, 1.0, (1.0, 0.099, 1.0), NOTHING)),
+        *((3, 1.0, (1.0, 0.05, 0.025), ""), (3, 1.0, (1.0, 0.05, 0.026), NOTHING)),
+        *((3, 0.5, (2.5, 0.5, 0.0), ""), (3, 0.5, (2.51, 0.5, 0.0), FEW), (3, 0.5, (2.51, 0.98, 0.0), "")),
+    ],
+)
+def test_each_doubt_of_a_regression_from_where_it_begins(size: int, own: float, held_out: Any, match: str) -> None:
+    there, found = invariant(POINTS, y=SUMS), None if held_out is None else CrossValidation(*held_out)
+    solution: Any = SimpleNamespace(coefficients=np.ones(size), most=9, score=own)
+    with pytest.warns(TrustWarning, match=match) if match else np.errstate():
+        _advise_unexplained(there, solution, found)
+    match = {"is the constant": "one invariant function, the constant", NOTHING: NOTHING}.get(match, "")
+    with pytest.warns(FitWarning, match=match) if match and (size == 1 or not held_out[1]) else np.errstate():
+        _advise_few(there, solution, found)
 
 
 def test_rows_off_the_manifold() -> None:
-    for distance, told in ((0.9e-5, False), (1.1e-5, True)):
-        moments = Moments({OFF: np.array([50 * distance**2])}, 50.0, 50, INVARIANT, Laplacian(FlatTorus(2)))
+    for squares, told in ((1e-10, False), (1.21e-10, True)):
+        moments = Moments({OFF: np.array([50 * squares])}, 50.0, 50, INVARIANT, Laplacian(FlatTorus(2)))
         with pytest.warns(ManifoldWarning, match="the rows lie 1.1e-05 off the manifold") if told else np.errstate():
             advise_manifold(moments)
 

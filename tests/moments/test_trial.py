@@ -173,6 +173,11 @@ def test_smaller_penalties_are_tried_where_the_smallest_is_best(c: float, least:
     assert min(min(call[3]) for call in calls) == pytest.approx(least)
 
 
+def test_a_penalty_that_is_given_is_the_only_one() -> None:
+    found, calls = search(1 / 4, 1e-3, (1.0,))
+    assert (found.prior.penalty, {call[3] for call in calls}) == (1.0, {(1.0,)})
+
+
 def test_finalists_rest_on_many_rows_and_fewer_frequencies_have_to_be_better() -> None:
     found, calls = search(1 / 4, 1.0, few=(1 / 4,))
     assert found.prior.factor in (1 / 2, 1 / 8)
@@ -214,6 +219,8 @@ def test_where_nothing_can_be_compared() -> None:
         assert reason in found.reason
         assert found.prior == Prior(0, 0.1, 10.0)
         assert found.kernel(found.prior, there) == Matern(1.5, 0.1 * LATTICE.period.max())
+    given: dict[str, Any] = {"kernel": Matern(1.5, 0.6), "penalty": 0.5, "count": 3, "threads": each}
+    assert not choose_prior(moments(fold=FOLD % 4), **given).reason
     uneven = replace(there, arrays={**there.arrays, "weight_squares": there.arrays["weight_squares"] * 4})
     assert choose_prior(uneven, kernel=None, penalty=None, count=3, threads=each).prior.penalty == 40.0
     assert choose_prior(uneven, kernel=None, penalty=0.5, count=3, threads=each).prior.penalty == 0.5
@@ -225,8 +232,9 @@ def test_lower_frequencies_are_tried_in_proportion() -> None:
     assert (2 * few[0] + 1) * (2 * few[1] + 1) <= 750 < (2 * few[0] + 3) * (2 * few[1] + 3)
     assert few[0] / few[1] == pytest.approx(1.5, rel=0.1)
     assert (tried_orders((10, 8), 1.0), tried_orders((10, 7), 0.5)) == ((10, 8), (5, 4))
-    assert shrunk_orders((1, 50), 200) == (1, 32)
+    assert shrunk_orders((1, 50), 195) == (1, 32)
     assert comparable_cutoff((10, 8), 0.5)
+    assert not comparable_cutoff((10,), 0.7)
     assert not comparable_cutoff((60, 40), 0.5)  # fewer than half of these are tried at all
     counts = {3: 16, 16: 16, 24: 16, 25: 25}
     assert {n: PriorSearch(moments(), Laplacian(), (), (), n, each).counted for n in counts} == counts

@@ -67,7 +67,7 @@ def test_each_doubt_from_where_it_begins() -> None:
     """Relative to the values, with a thousandth of the last one."""
     assert solved().uncertain() == ""
     sizes = np.array([0.0, 1.0, 2.0, 4.0]) + 0.004
-    for half, doubted in ((0.199, False), (0.201, True)):  # of two of three; a third is known well
+    for half, doubted in ((0.2, False), (0.201, True)):  # of two of three; a third is known well
         assert bool(solved(half=np.array([9, 0, half, half]) * sizes).uncertain()) is doubted
     for half, doubted in ((0.149, False), (0.151, True)):  # of the best third: two thirds of the way to the second
         assert bool(solved(half=np.array([0, half, half, half]) * sizes).uncertain()) is doubted
@@ -75,7 +75,7 @@ def test_each_doubt_from_where_it_begins() -> None:
     assert text.startswith("of 4 eigenvalues the first is trusted, and half of them are known no better than to 30 %")
     assert "the first 2 are trusted" in solved(half=0.3 * sizes, trusted=2).uncertain()
     assert "none is trusted" in solved(half=0.3 * sizes, trusted=0).uncertain()
-    for change, doubted in ((0.09, False), (0.11, True)):
+    for change, doubted in ((0.1, False), (0.11, True)):
         alone = solved(approximation=np.array([0, 0, 0, change * sizes[3]]))
         for own in (solved(approximation=np.array([5.0, *(change * sizes[1:])])), alone):
             assert bool(own.few_landmarks()) is doubted
@@ -106,16 +106,16 @@ def test_how_well_a_share_of_the_values_is_known() -> None:
 def test_a_column_far_out_that_decides_a_function() -> None:
     """Where the kurtosis is above 10, and a fold has three times the median share of some function's square."""
     x = RNG.standard_normal((400, 2))
-    x[0] = [3.0, 15.0]  # a row of the first fold
+    x[0] = [15.0, 3.0]  # a row of the first fold
     x -= x.mean(axis=0)
     model = dsp.SpectralDecomposition(basis=MonomialBasis(2, 2), folds=FOLD, n_components=6)
     moments, tame = model.fit(x).moments_, clone(model).set_params(folds=FOLD[1:]).fit(x[1:]).moments_
     np.testing.assert_allclose(list(kurtosis_of(moments).values()), kurtosis(x, fisher=False), rtol=1e-9)
     found = solved(np.arange(6.0), moments=moments)
-    assert found.far_out().startswith(f"column 1 has a few rows far out (kurtosis {kurtosis(x, fisher=False)[1]:.3g};")
+    assert found.far_out().startswith(f"column 0 has a few rows far out (kurtosis {kurtosis(x, fisher=False)[0]:.3g};")
     assert solved(np.arange(6.0), moments=tame).far_out() == ""
     with pytest.warns(TrustWarning, match="column 2 has a few rows far out"):
-        model.set_params(columns=[0, 2]).fit(np.column_stack([x[:, 0], x[:, 0], x[:, 1]]))
+        model.set_params(columns=[2, 0]).fit(np.column_stack([x[:, 1], x[:, 1], x[:, 0]]))
 
 
 def test_a_low_rank_that_decides_the_values() -> None:
@@ -134,6 +134,8 @@ def test_a_low_rank_that_decides_the_values() -> None:
     assert "the rank is 14 of 60 functions, and it decides the values" in text
     assert f"change by {trust._percent(np.median(part / whole - 1))} or more" in text
     assert solved(np.arange(3.0), moments=moments, posed=problem, rank=14).low_rank() == ""  # fewer than wanted
+    two: dict[str, Any] = {"values": [0.0, 1.0], "moments": moments, "posed": posed(moments, 2, 1.0)}
+    assert [bool(solved(**two, rank=rank).low_rank()) for rank in (10, 9)] == [False, True]
     dot = moments_of(LandmarkBasis(Polynomial(2), X[:60]), {"x": X}, FOLD)
     assert solved(moments=dot, posed=posed(dot, 4, 1.0), rank=6).low_rank() == ""
     form, gram = np.zeros((10, 10)), np.diag([1.0] + [0.0] * 9)  # eight functions, a constant, one that is 0
@@ -154,10 +156,10 @@ def test_the_order_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trust, "share_between_tasks", lambda moments: moments.share)
     there.order[2, 0], there.share = 10.0, 0.2
     for rule, within, share, match in (
-        ("hash", 4.9, 0.2, ""),
+        ("hash", 5.0, 0.2, ""),
         ("hash", 5.1, 0.2, "about 5.1 rows that"),
         ("hash", 500.0, 0.2, r"about 4e\+02 rows that"),
-        ("tasks", 500.0, 0.099, ""),
+        ("tasks", 500.0, 0.1, ""),
         ("tasks", 500.0, 0.101, "10 % of the variance of the rows lies between runs of 40 rows"),
         ("blocks", 500.0, 0.101, ""),
     ):
@@ -172,13 +174,14 @@ def test_how_held_out_values_exceed_the_fitted_ones() -> None:
     assert excess(-values, -held_out, maximised=True) == pytest.approx(1 / 1.1)
     assert np.isnan(excess(np.zeros(2), np.zeros(2), maximised=True))
     assert [maximised(operator, np.ones(1)) for operator in (Cross(), Covariance(), Laplacian())] == [True, True, False]
-    assert not maximised(dsp.operators.Generator(diffusion=1.0, reversible=True), -np.ones(1))
+    for value in (0.0, -1.0):
+        assert not maximised(dsp.operators.Generator(diffusion=1.0, reversible=True), np.full(1, value))
     after = "are 1.12 times the fitted ones after the update, 1 times before"
-    for before, now, match in ((1.0, 1.09, ""), (1.5, 1.6, ""), (1.0, 1.12, after)):
+    for before, now, match in ((0.5, 1.1, ""), (1.5, 1.1 * 1.5, ""), (1.0, 1.12, after)):
         with told(match):
             advise_update(before, now)
     shares = ["12 %", "99 %", "a factor of 2", "a factor of 5"]
-    assert [trust._percent(share) for share in (0.123, 0.994, 0.996, 4.0)] == shares
+    assert [trust._percent(share) for share in (0.123, 0.994, 0.995, 4.0)] == shares
 
 
 def test_the_first_doubt_is_told_and_points_at_the_line_of_the_user() -> None:

@@ -177,7 +177,7 @@ def test_how_many_folds_rows_fill() -> None:
     for n, request, match in (
         (120, {"number": 60}, r"folds=60 leaves \d+ of the folds without rows: X has 120 rows"),
         (50, {"number": 20}, "folds=20 leaves"),
-        (299, {"lag": 30}, "makes blocks of 29 rows, shorter than the lag of 30 rows: X has 299 rows"),
+        (100, {"lag": 11}, "makes blocks of 10 rows, shorter than the lag of 11 rows: X has 100 rows"),
         (19, {"blocks": True, "number": 20}, "folds=20 makes blocks of 0 rows, shorter than one row: X has 19 rows"),
     ):
         with pytest.raises(ValueError, match=match):
