@@ -2,15 +2,11 @@
 
 import functools
 import inspect
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
-import pytest
 
 import daskspectral as dsp
 from daskspectral import landmarks, plot
@@ -116,30 +112,6 @@ def test_every_default_is_said_and_every_number_compared() -> None:
     numbers = {(n, o.name) for n, o in options() if isinstance(as_number(shown(o)), float)}
     assert {name for _, name in numbers - compared} <= OF_THE_COMMAND
     assert ("embed", "tolerance") in numbers & compared
-
-
-def in_a_process(code: str, **environment: str) -> str:
-    program = [sys.executable, "-c", code]
-    settings = {**os.environ, **environment}
-    return subprocess.run(program, capture_output=True, text=True, timeout=60, check=True, env=settings).stdout
-
-
-LOADED = """
-import atexit, sys
-from daskspectral.cli import main
-heavy = "sklearn dask distributed xarray zarr matplotlib pandas scipy numpy fsspec tqdm asyncio".split()
-atexit.register(lambda: print("loaded:", [name for name in heavy if name in sys.modules]))
-"""
-
-
-@pytest.mark.slow
-def test_no_help_loads_what_a_command_works_with() -> None:
-    every = "\n".join(
-        f"try: main([{name!r}, '--help'])\nexcept SystemExit as stop: assert not stop.code" for name in command.commands
-    )
-    said = in_a_process(f"{LOADED}\nmain(['--help'])\n{every}")
-    assert said.count("Usage:") == 1 + len(command.commands)
-    assert said.splitlines()[-1] == "loaded: []"
 
 
 def test_words_of_options_are_those_of_the_package() -> None:

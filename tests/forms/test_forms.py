@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.basis import Arena, Block
 from daskspectral.forms import (
     Atom,
     Field,
@@ -114,16 +113,6 @@ def test_vectors_are_paired_coordinate_by_coordinate() -> None:
     assert not Atom("second").vector
 
 
-def test_indices_of_fields() -> None:
-    x = Fields()
-    assert (x.a.path, x.a[2].path, x.a[0, 1].path) == ((), (2,), (0, 1))
-    values = np.arange(24.0).reshape(2, 3, 4)
-    block = Block({"a": values}, np.dtype(float), Arena())
-    assert np.array_equal(block.field(x.a), values)
-    assert np.array_equal(block.field(x.a[2]), values[:, 2])
-    assert np.array_equal(block.field(x.a[2, 1]), values[:, 2, 1])
-
-
 def test_functionals() -> None:
     b = functional(lambda f, x: inner(f, x.y) - 2 * inner(grad(f), x.t, weight=x.w) + sum([inner(f, 3)]))
     assert b.expression.terms == (
@@ -158,17 +147,6 @@ def test_distinct_products_are_measured_once() -> None:
 def test_tangential_forms(counts: dict[str, int], expected: tuple[tuple[float, Atom], ...]) -> None:
     found = tangential_dirichlet(**counts)
     assert found.expression.terms == tuple((factor, Product(a, a)) for factor, a in expected)
-
-
-# equality
-
-
-def test_equal_forms_are_equal_and_hash_alike() -> None:
-    def make(sign: float) -> Form:
-        return trace(lambda f, g, x: inner(grad(f), grad(g)) + sign * inner(f, g, weight=x.potential))
-
-    assert len({make(1.0), make(1.0), make(-1.0)}) == 2
-    assert make(1.0) != make(-1.0)
 
 
 @pytest.mark.parametrize(
