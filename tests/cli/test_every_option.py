@@ -22,7 +22,7 @@ from tests.cli.common import call, store
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # few rows; the values are not judged here
 N = 60
 KERNEL = "--kernel gaussian:1 --landmarks 10"
-MANY = "embed many.zarr --bandwidth 1 --method lowrank"
+MANY = "embed many.zarr --bandwidth 0.5 --method lowrank"
 LEARNED = "embed few.zarr --map kernel --bandwidth 1"
 BASES = {
     "fit": f"fit points.zarr {KERNEL} --components 3 --folds none",
