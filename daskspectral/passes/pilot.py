@@ -88,10 +88,11 @@ class Pilot:
         return repeats_of(self.fields["weight"]) if "weight" in self.fields else 1.0
 
     def thinned(self, size: int, kept: NDArray[np.bool_], rng: np.random.Generator) -> tuple[Pilot, NDArray[np.intp]]:
-        """About `size` of the rows, all that are `kept` (m,) among them; and which rows they are."""
-        others = np.flatnonzero(~kept)
-        drawn = rng.choice(others, min(len(others), max(0, size - int(kept.sum()))), replace=False)
-        rows = np.sort(np.concatenate([np.flatnonzero(kept), drawn]))
+        """About `size` of the rows, of them at most half `kept` (m,); and which rows they are."""
+        own, others = np.flatnonzero(kept), np.flatnonzero(~kept)
+        own = rng.choice(own, min(len(own), size // 2), replace=False)
+        drawn = rng.choice(others, min(len(others), size - len(own)), replace=False)
+        rows = np.sort(np.concatenate([own, drawn]))
         fields = {name: values[rows] for name, values in self.fields.items()}
         return replace(self, fields=fields, raw={k: v[rows] for k, v in self.raw.items()}, fold=self.fold[rows]), rows
 

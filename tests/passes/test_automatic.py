@@ -23,6 +23,7 @@ from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
 from daskspectral.passes import deciding, network_trial, sides
 from daskspectral.passes.bandwidth import MULTIPLE, chosen_bandwidth
+from daskspectral.passes.pilot import Pilot
 from daskspectral.solve.bandwidth import JOINED, joining_bandwidth
 
 RNG = np.random.default_rng(0)
@@ -177,3 +178,12 @@ def test_the_numbers_from_their_formulas() -> None:
     assert found.theorem == pytest.approx(theorem, rel=1e-10)
     assert found.bernstein == pytest.approx(deviation / (1 - deviation) / lam[0], rel=1e-10)
     np.testing.assert_allclose(found.standard_errors[1:], change.std(axis=0) / math.sqrt(n), rtol=1e-9)
+
+
+def test_fewer_rows_of_a_pilot_are_half_others_at_least() -> None:
+    """Where landmarks were chosen among many rows none were left to judge by, and scores were NaN."""
+    rows, chosen = np.arange(400.0)[:, None], np.arange(400) < 300
+    pilot: Any = Pilot(None, None, {"x": rows}, {"x": rows}, np.arange(400) % 10, 10)  # type: ignore[arg-type]
+    found, kept = pilot.thinned(100, chosen, np.random.default_rng(0))
+    assert (len(kept), np.count_nonzero(chosen[kept])) == (100, 50)
+    np.testing.assert_array_equal(found.points("x")[:, 0], kept)

@@ -31,8 +31,7 @@ def test_ritz_values_are_those_of_functions_made_orthonormal_at_the_rows(seed: i
         np.testing.assert_allclose(scaled, expected, rtol=1e-6)
         found = ritz_singular(functions, functions[::-1], f.T @ g, gram, form)
         np.testing.assert_allclose(found, ritz_singular(c, c[::-1], f.T @ g, gram, form), rtol=1e-6)
-    pair = ritz(np.eye(2), np.array([[1.0, -2.0], [2.0, 1.0]]), np.eye(2), symmetric=False)
-    np.testing.assert_allclose(pair, [1 + 2j, 1 - 2j], rtol=1e-12)
+    assert ritz(np.eye(2), np.array([[1.0, -2], [2, 1]]), np.eye(2), symmetric=False) == pytest.approx([1 + 2j, 1 - 2j])
     for turn in (np.eye(3), np.exp(1j * np.arange(3)) * np.eye(3)):
         found = ritz(c @ turn, f.T @ g, gram, symmetric=False)
         expected = np.linalg.eigvals(q.T @ slopes)
@@ -49,8 +48,7 @@ def test_singular_values_are_canonical_correlations(centred: bool) -> None:
     means = (f.mean(axis=0), g.mean(axis=0)) if centred else None
     left, right = ((a - a.mean(axis=0) if centred else a) for a in (u, v))
     expected = np.linalg.svd(np.linalg.qr(left)[0].T @ np.linalg.qr(right)[0], compute_uv=False)
-    pair = ritz(np.eye(2), np.array([[1.0, -2.0], [2.0, 1.0]]), np.eye(2), symmetric=False)
-    np.testing.assert_allclose(pair, [1 + 2j, 1 - 2j], rtol=1e-12)
+    assert ritz(np.eye(2), np.array([[1.0, -2], [2, 1]]), np.eye(2), symmetric=False) == pytest.approx([1 + 2j, 1 - 2j])
     for turn in (np.eye(3), np.diag([1, 1j, -1j])):
         for sides in ((c @ turn, c[::-1]), (c, c[::-1] @ turn)):
             found = ritz_singular(*sides, f.T @ g / n, f.T @ f / n, g.T @ g / n, means)
