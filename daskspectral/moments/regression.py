@@ -101,7 +101,7 @@ def cross_validate(
     if folds is None:
         return None
     shares = folds.weight[: folds.number] / moments.weight
-    judged = [k for k in range(folds.number) if shares[k] > 0]
+    judged = [k for k in range(folds.number) if 0 < shares[k] < 1]
     if len(judged) < 2:
         return None
     spreads = _spreads_by_fold(moments)
@@ -128,7 +128,8 @@ def _spread(moments: Moments) -> float:
     folds = moments.folds
     if folds is None:
         return max(float(np.sum(squares - first**2 / weight)), 0.0) / weight
-    judged = float(folds.weight[: folds.number].sum())
+    own = folds.weight[: folds.number]
+    judged = float(own[(own > 0) & (weight - own > 0)].sum())
     return float(sum(_spreads_by_fold(moments))) / judged if judged else 0.0
 
 
@@ -144,7 +145,7 @@ def _spreads_by_fold(moments: Moments) -> list[float]:
         return found
     for k in range(folds.number):
         own, rest = folds.weight[k], moments.weight - folds.weight[k]
-        if rest > 0:
+        if own > 0 and rest > 0:
             here = folds.arrays["value_sums"][k]
             mean = (moments.arrays["value_sums"] - here) / rest
             squares = folds.arrays["value_squares"][k] - 2 * mean * here + mean**2 * own
