@@ -48,17 +48,6 @@ def terms(function: Callable[..., Any]) -> tuple[tuple[float, Product], ...]:
 # tracing
 
 
-def test_atoms() -> None:
-    assert terms(lambda f, g, x: inner(f, partial(g, 0, 2))) == ((1.0, Product(VALUE, Atom("partial", alpha=(0, 2)))),)
-    direction = Atom("along", direction=Field("v", 1))
-    assert terms(lambda f, g, x: inner(along(f, x.v[1]), g)) == ((1.0, Product(direction, VALUE)),)
-    later = Atom("gradient", view="future")
-    assert terms(lambda f, g, x: inner(grad(f), at(grad(g), x.future))) == ((1.0, Product(GRADIENT, later)),)
-    assert terms(lambda f, g, x: inner(grad(f), grad(at(g, x.future)))) == ((1.0, Product(GRADIENT, later)),)
-    assert trace(lambda f, g, x: inner(f, partial(at(g, x.y), 2, 1))).orders == (0, 3)
-    assert trace(lambda f, g, x: inner(along(f, x.v), at(g, x.y), weight=x.w)).fields == {"x", "v", "y", "w"}
-
-
 def test_arithmetic_of_expressions() -> None:
     d1, d2 = Atom("partial", alpha=(1, 0)), Atom("partial", alpha=(0, 1))
     expected = ((2.0, Product(VALUE, Atom("sum", terms=(Term(1.0, None, d1), Term(-3.0, None, d2))))),)
