@@ -94,7 +94,7 @@ def test_block_rows_depend_on_the_basis_alone() -> None:
 def test_several_measures_in_one_pass() -> None:
     fold = np.arange(700) % 3
     found = MeasureMany({"one": measure(), "other": measure(rows=64)}, folds=4)([{"x": X[:700], "fold": fold}])
-    assert found["fold/count"].tolist() == [234, 233, 233, 0]
+    assert found["fold/count"].tolist() == found["fold/weight"].tolist() == [234, 233, 233, 0]
     for k in range(3):
         phi = PHI[:, :700][:, fold == k]
         for name in ("one", "other"):
