@@ -90,7 +90,8 @@ class Pilot:
     def thinned(self, size: int, kept: NDArray[np.bool_], rng: np.random.Generator) -> tuple[Pilot, NDArray[np.intp]]:
         """About `size` of the rows, of them at most half `kept` (m,); and which rows they are."""
         own, others = np.flatnonzero(kept), np.flatnonzero(~kept)
-        own = rng.choice(own, min(len(own), size // 2), replace=False)
+        if len(own) > size // 2:
+            own = rng.choice(own, size // 2, replace=False)
         drawn = rng.choice(others, min(len(others), size - len(own)), replace=False)
         rows = np.sort(np.concatenate([own, drawn]))
         fields = {name: values[rows] for name, values in self.fields.items()}
