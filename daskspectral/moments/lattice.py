@@ -227,7 +227,8 @@ def _largest(inner: Array, outer: Array, t: float, size: int) -> tuple[Array, Ar
             theta, vectors = scipy.linalg.eigh(
                 inner,
                 inner + t * (outer + sigma * inner),
-                **({"subset_by_index": (p - size, p - 1), "driver": "gvx"} if size < p else {"driver": "gvd"}),
+                subset_by_index=(p - size, p - 1) if size < p else None,
+                driver="gvx" if size < p else "gvd",
             )
         except scipy.linalg.LinAlgError:
             if sigma * t > 1e12:

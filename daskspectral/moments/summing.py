@@ -50,7 +50,7 @@ class SumTask:
         groups = self.groups
         order = None if self.runs is None else RunSums(self.runs)
         parts: dict[int, _Part] = {} if groups is not None else {0: _Part(self, arena)}
-        weight, count = np.zeros((2, groups.number if groups else len(parts)))
+        weight, count = np.zeros((2, groups.number if groups else 1))
         for batch in batches:
             with numbered(batch):
                 self.operator.check_points(batch["x"])

@@ -1,4 +1,4 @@
-"""Eigenvectors of large symmetric matrices, on the device of a fit where that is an accelerator."""
+"""Symmetric matrices: without what rounding adds, and eigenvectors, of large ones on the accelerator of a fit."""
 
 from __future__ import annotations
 
