@@ -9,7 +9,7 @@ import numpy as np
 
 from daskspectral.basis.base import Array
 from daskspectral.basis.landmark import LandmarkBasis
-from daskspectral.kernels import DotKernel, RadialKernel
+from daskspectral.kernels import DotKernel, Mahalanobis, RadialKernel
 from daskspectral.kernels.base import unit_index
 from daskspectral.kernels.radial import squared_distances
 
@@ -28,6 +28,9 @@ class SpanGradient:
     def __call__(self, x: Array) -> Array:
         """The gradients at points x (c, d), (c, m, d)."""
         kernel, a = self.basis.kernel, self.coefficients
+        if isinstance(kernel, Mahalanobis):
+            found: Array = SpanGradient(self.basis.embedded, a)(kernel.embedded(x)) @ kernel.root.T
+            return found
         if isinstance(kernel, RadialKernel):
             x, y = x - self.basis.centre, self.basis.centred
             s = squared_distances(x, y, exact=kernel.smoothness < math.inf)

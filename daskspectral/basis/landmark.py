@@ -16,7 +16,7 @@ from daskspectral.basis.dirichlet import DotGradientSum, RadialGradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import largest
 from daskspectral.forms import Atom, Field
-from daskspectral.kernels import DotKernel, Kernel, Periodic, RadialKernel
+from daskspectral.kernels import DotKernel, EmbeddedKernel, Kernel, Mahalanobis, RadialKernel
 from daskspectral.kernels.radial import clean_distances
 
 PANEL_BYTES = 1 << 18  # of one buffer; the fastest of 64 kB to 256 kB with an L2 cache of 512 kB
@@ -85,16 +85,15 @@ class LandmarkBasis(Basis):
 
     @property
     def local(self) -> NDArray[np.bool_]:
-        kernel = self.kernel.kernel if isinstance(self.kernel, Periodic) else self.kernel
-        return np.full(self.size, isinstance(kernel, RadialKernel))
+        return np.full(self.size, isinstance(self.kernel.inner, RadialKernel))
 
     def norm(self, gram: Array) -> Array:
         return self.kernel.values(self.landmarks, self.landmarks)
 
     @property
     def slope_norm(self) -> float | None:
-        kernel = self.kernel.kernel if isinstance(self.kernel, Periodic) else self.kernel
-        if not isinstance(kernel, RadialKernel) or kernel.smoothness < 1:
+        kernel = self.kernel.inner
+        if not isinstance(kernel, RadialKernel) or kernel.smoothness < 1 or isinstance(self.kernel, Mahalanobis):
             return None
         return -2.0 * float(kernel.profile(np.zeros(1), 1, np.empty(1))[0])
 
@@ -120,12 +119,20 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def embedded(self) -> LandmarkBasis:
-        """For a periodic kernel: the inner kernel at the landmarks on their circles."""
+        """The inner kernel at the embedded landmarks."""
+        return self._of(self.kernel.inner, self.kernel.embedded(self.landmarks))
+
+    @cached_property
+    def metric(self) -> LandmarkBasis:
+        """For a kernel in a metric: landmarks y A Aᵀ, whose products are those of its gradients."""
         kernel = self.kernel
-        assert isinstance(kernel, Periodic)
+        assert isinstance(kernel, Mahalanobis)
+        return self._of(kernel.inner, self.embedded.landmarks @ np.asarray(kernel.root, like=self.landmarks).T)
+
+    def _of(self, kernel: Kernel, landmarks: Array) -> LandmarkBasis:
         found = object.__new__(LandmarkBasis)  # these landmarks were checked, and may lie on a device
-        object.__setattr__(found, "kernel", kernel.kernel)
-        object.__setattr__(found, "landmarks", kernel.embedded(self.landmarks))
+        object.__setattr__(found, "kernel", kernel)
+        object.__setattr__(found, "landmarks", landmarks)
         return found
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -137,6 +144,8 @@ class LandmarkBasis(Basis):
             return RadialGradientSum(self.kernel, self.centred, dtype, arena)
         if isinstance(self.kernel, DotKernel):
             return DotGradientSum(self.kernel, self.landmarks, dtype, arena)
+        if isinstance(self.kernel, Mahalanobis) and isinstance(self.kernel.inner, RadialKernel):
+            return RadialGradientSum(self.kernel.inner, self.metric.centred, dtype, arena)
         return None
 
 
@@ -322,24 +331,38 @@ class _DotEvaluation(_LandmarkEvaluation):
         return out
 
 
-class _PeriodicEvaluation(_LandmarkEvaluation):
-    """A kernel at points on circles; directions are carried there."""
+class _EmbeddedEvaluation(_LandmarkEvaluation):
+    """A kernel at points that are mapped; directions are carried there."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         super().__init__(basis, block, gradient)
         self.fields = {block.points: self.kernel.embedded(block.x)}
-        circles = replace(block, fields=self.fields)
-        self.bent = _family(self.kernel.kernel)(basis.embedded, circles, gradient)
+        there = replace(block, fields=self.fields)
+        self.there = _family(self.kernel.inner)(basis.embedded, there, gradient)
+        self.q, self.t, self.s = (getattr(self.there, name, None) for name in ("q", "t", "s"))
 
     @property
-    def kernel(self) -> Periodic:
+    def kernel(self) -> EmbeddedKernel:
         kernel = self.basis.kernel
-        assert isinstance(kernel, Periodic)
+        assert isinstance(kernel, EmbeddedKernel)
         return kernel
+
+    def weighted_distances(self, t: Array) -> Array:
+        """s o T for a kernel in a metric M = A Aᵀ, with s = |(x - y) M|²; of a Gaussian times its rate."""
+        basis, kernel = self.basis.metric, self.kernel
+        assert isinstance(kernel, Mahalanobis)
+        assert isinstance(kernel.inner, RadialKernel)
+        points = self.fields[self.block.points] @ np.asarray(kernel.root, like=t).T - basis.centre
+        ratio = kernel.inner.proportional
+        left = basis.augmented * (1.0 if ratio is None else 0.5 * ratio)
+        right = np.column_stack([points, np.ones(len(points), like=t), np.einsum("kd,kd->k", points, points)])
+        s = np.matmul(left.astype(t.dtype, copy=False), right.T.astype(t.dtype, copy=False), out=self.s)
+        s *= t
+        return np.asarray(s, like=t)
 
     def _compute(self, atom: Atom) -> Array:
         if atom.kind == "value":
-            return self.bent.feature(atom)
+            return self.there.feature(atom)
         if atom.kind == "along" and atom.direction is not None:
             direction = self.block.field(atom.direction)
         elif atom.kind == "partial" and atom.order == 1:
@@ -349,12 +372,12 @@ class _PeriodicEvaluation(_LandmarkEvaluation):
             return super()._compute(atom)
         name = f"direction {len(self.fields)}"
         self.fields[name] = self.kernel.pushed(self.block.x, direction)
-        return self.bent.feature(Atom("along", direction=Field(name)))
+        return self.there.feature(Atom("along", direction=Field(name)))
 
 
 def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
-    if isinstance(kernel, Periodic):
-        return _PeriodicEvaluation
+    if isinstance(kernel, EmbeddedKernel):
+        return _EmbeddedEvaluation
     if isinstance(kernel, RadialKernel):
         return _RadialEvaluation
     return _DotEvaluation if isinstance(kernel, DotKernel) else _LandmarkEvaluation

@@ -14,6 +14,7 @@ median distance between rows.
     Dot(q, derivatives)                 q(x.y), likewise
     FunctionKernel(function, gradient)  any function(x (c, d), y (p, d)) -> (p, c); gradient(x, y, axis) likewise
     Periodic(kernel, periods)           a kernel on columns with a period each, or None: angles, periodic boxes
+    Mahalanobis(kernel, matrix)         kernel(x A, y A), with a scale for each direction
 
 In a shell, terms join by +, as in gaussian:median+linear. A kernel of your own is a subclass of `RadialKernel` or
 `DotKernel`; `daskspectral.testing.check_kernel` tests it.
@@ -80,6 +81,7 @@ Radial kernels in a fit
 from daskspectral.kernels.algebra import FunctionKernel
 from daskspectral.kernels.base import Kernel, ParameterKernel
 from daskspectral.kernels.dot import Dot, DotKernel, Linear, Polynomial
+from daskspectral.kernels.embedded import EmbeddedKernel, Mahalanobis
 from daskspectral.kernels.names import parse
 from daskspectral.kernels.periodic import Periodic
 from daskspectral.kernels.radial import Exponential, Gaussian, Matern, Radial, RadialKernel
@@ -87,11 +89,13 @@ from daskspectral.kernels.radial import Exponential, Gaussian, Matern, Radial, R
 __all__ = [
     "Dot",
     "DotKernel",
+    "EmbeddedKernel",
     "Exponential",
     "FunctionKernel",
     "Gaussian",
     "Kernel",
     "Linear",
+    "Mahalanobis",
     "Matern",
     "ParameterKernel",
     "Periodic",

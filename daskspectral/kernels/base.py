@@ -81,6 +81,15 @@ class Kernel(Registered, ABC):
         """The points (c, e) between which the kernel takes distances: x (c, d), periodic columns bent into circles."""
         return x
 
+    def moved(self, x: Array, step: Array) -> Array:
+        """Points x (c, d) moved by steps (c, d) that are measured as the kernel measures distances."""
+        return np.asarray(x + step)
+
+    @property
+    def inner(self) -> Kernel:
+        """The kernel of the embedded points: this one where points are not mapped."""
+        return self
+
     def resolve(self, distance: float, word: str = "median") -> Self:
         """This kernel with every scale that is the word "median", or "auto", replaced by `distance`."""
         return self

@@ -6,26 +6,19 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import (
-    LEAST_SCALE,
-    Array,
-    Kernel,
-    MultiIndex,
-    ParameterKernel,
-    check_index,
-    is_number,
-)
+from daskspectral.kernels.base import LEAST_SCALE, Array, MultiIndex, check_index, is_number
+from daskspectral.kernels.embedded import EmbeddedKernel
 
 Terms = dict[tuple[MultiIndex, MultiIndex], float]
 
 
 @dataclass
-class Periodic(ParameterKernel):
+class Periodic(EmbeddedKernel):
     """kernel(e(x), e(y)), where e bends each periodic column into a circle as long as its period.
 
     A column x_a of period L becomes the two coordinates L / (2π) (cos(2π x_a / L), sin(2π x_a / L)); the other
@@ -41,15 +34,10 @@ class Periodic(ParameterKernel):
     array([[1.   , 0.006]])
     """
 
-    expects: ClassVar = {"kernel": Kernel}
-
-    kernel: Kernel
     periods: Sequence[float | None]
 
     def check(self) -> None:
-        given: Any = self.kernel
-        if not isinstance(given, Kernel):
-            raise ValueError(f"Periodic takes a kernel, such as Gaussian(1.0); it got {given!r}")
+        super().check()
         periods: Any = self.periods
         if not isinstance(periods, (tuple, list)) or all(p is None for p in periods):
             raise ValueError(
@@ -60,16 +48,11 @@ class Periodic(ParameterKernel):
             if period is not None and not (is_number(period) and LEAST_SCALE < period < 1 / LEAST_SCALE):
                 raise ValueError(f"a period is a positive number in the units of its column; it is {period!r}")
 
-    @property
-    def order(self) -> float:
-        return self.kernel.order
-
     def embedded(self, x: Array) -> Array:
         """e(x) (c, e), in float64."""
         return np.stack([column for pair in self._columns(x) for column in pair], axis=1)
 
     def pushed(self, x: Array, direction: Array) -> Array:
-        """The derivative of e along directions (c, d), (c, e)."""
         parts: list[Array] = []
         for column, v, period in zip(self._columns(x), direction.T, self.periods, strict=True):
             if period is None:
@@ -78,15 +61,6 @@ class Periodic(ParameterKernel):
                 rate = 2 * math.pi / period
                 parts += [-rate * column[1] * v, rate * column[0] * v]
         return np.stack(parts, axis=1)
-
-    def values(self, x: Array, y: Array) -> Array:
-        return self.kernel.values(self.embedded(x), self.embedded(y))
-
-    def diagonal(self, x: Array) -> Array:
-        return self.kernel.diagonal(self.embedded(x))
-
-    def along(self, x: Array, y: Array, direction: Array) -> Array:
-        return self.kernel.along(self.embedded(x), self.embedded(y), self.pushed(x, direction))
 
     def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
         # sum_ab M_ab (J_a . Hess k J_b + d_a d_b e . grad k), and d_a d_a e = -(2 pi / L)^2 e on the circle of a

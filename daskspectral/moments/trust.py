@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import LandmarkBasis
 from daskspectral.basis.prior import SpanBasis
 from daskspectral.errors import RankWarning, TrustWarning, warn_user
-from daskspectral.kernels import Periodic, RadialKernel
+from daskspectral.kernels import RadialKernel
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.order import kurtosis_of, order_of, share_between_tasks
@@ -107,7 +107,7 @@ class Solved:
         """Whether a kernel of given scale has so few directions that the number of them decides the values."""
         posed, k = self.posed, len(self.spectrum.values)
         kernels = [b.core.kernel for b in posed.left.basis.parts if isinstance(b.core, LandmarkBasis)]
-        inner = [kernel.kernel if isinstance(kernel, Periodic) else kernel for kernel in kernels]
+        inner = [kernel.inner for kernel in kernels]
         rank, size = self.spectrum.rank, int(np.count_nonzero(posed.left.kept))
         solver = posed.operator.solver
         if isinstance(rank, tuple) or not solver.needs_symmetry or solver.by_norm or not inner or k < posed.count:

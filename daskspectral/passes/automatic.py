@@ -1,28 +1,32 @@
-"""The automatic choice of kernel, scale, penalty and landmarks: candidates are compared on rows they did not see.
+"""The automatic choice of functions: candidates are compared on rows of a pilot that they did not see.
 
-A candidate is solved on half of a pilot's folds and judged on the other half, in six half splits at most. By
-min-max, held-out Ritz values bound the true ones from above, for any basis, so that scores compare across kernels,
-scales and landmarks. For symmetric operators the score is minus the mean of log(h_i + m) over the held-out values h,
-with one m for all candidates. For two-sided ones it is VAMP-E (`solve.ritz.explained`), what the fitted singular
-functions explain of the operator on the other half; VAMP-2 would let them follow accidents of that half, most of all
-functions that are large on few rows.
+A candidate is solved on half of the folds and judged on the other half. By min-max, held-out Ritz values bound the true
+ones from above, for any basis, so that scores compare across kernels, scales and metrics. For symmetric operators the
+score is minus the mean of log(h_i + m) over the held-out values h, with one m for all candidates. For two-sided ones it
+is VAMP-E (`solve.ritz.explained`), what the fitted singular functions explain of the operator on the other half; VAMP-2
+would let them follow accidents of that half, most of all functions that are large on few rows.
+
+The search is one of scales, by successive halving: all scales with few functions and rows, the best ones with more.
+Where functions have gradients, a metric is learned from those of the best candidate, as often as it is better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
+from daskspectral.basis.gradient import SpanGradient
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
-from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from daskspectral.moments.trial import Split, energy_scores, merged, ranked
+from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
+from daskspectral.moments.problem import Posed
+from daskspectral.moments.trial import Split, Trial, energy_scores, merged, ranked
 from daskspectral.operators import Operator
 from daskspectral.passes.landmarks import moved
 from daskspectral.passes.pilot import Pilot
@@ -31,59 +35,65 @@ from daskspectral.passes.selection import Candidate
 Array = NDArray[np.floating[Any]]
 
 TRIAL_LANDMARKS = 300
-FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0)
-LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
-PENALTIES = (1.0, 0.01, 100.0)
-SPREADS = (0.3, 1.0)
-FINALISTS = 4
-LEADERS = 3  # kernels and scales of which all spreads and penalties are tried
-FINER = 2  # steps between the scales of the grid
 TIMES = 3  # permutations of the folds, two splits each
-THINNED = 4000  # rows of the first comparisons
+ROUNDS = ((100, 2000, 2), (TRIAL_LANDMARKS, 4000, 2), (TRIAL_LANDMARKS, 10_000, 2 * TIMES))  # functions, rows, splits
+FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0)  # scales in median distances
+LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
+PENALTIES = (1.0, 0.01)
+KERNELS = 2  # without a metric
+STEPS = 2  # of learning a metric
+STRETCH = 0.01  # the least root of a metric over its largest one
+SAMPLE = 1000  # rows at which gradients are taken
 COUNT, MOST_COUNTED = 16, 24  # values that are compared; of symmetric operators the same up to 24 components
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to discretise: a kernel by its place in the families, its scale in median distances, J, c."""
+    """One way to discretise: a kernel by its place among the families, its scale in median distances, c."""
 
     family: int
     factor: float
-    spread: float = 0.0
-    penalty: float | None = 1.0
+    penalty: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A kernel whose scale is open, the median distance as it measures, and landmarks (p, d) with their rows if any."""
+
+    kernel: Kernel
+    median: float
+    points: Array
+    rows: NDArray[np.intp] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Functions:
-    """The functions of one side on trial: those of a `basis` that is given, or of kernels at `points` (p, d).
+    """The functions of one side: a `basis` that is given, or those of families; `constant` adds the constant.
 
-    `families` are kernels with the scale "auto", or one that is given; `median` is the median distance of the points.
-    `laid` puts functions at landmarks into the basis that is used, `constant` adds the constant function.
+    `laid` puts functions at landmarks into the basis that is used, `drawn` makes a family of a kernel.
     """
 
-    families: tuple[Kernel, ...]
-    points: Array
-    median: float
     laid: Callable[[Basis], Basis]
+    drawn: Callable[[Kernel], Family]
     constant: bool
     basis: Basis | None = None
+    families: list[Family] = field(default_factory=list)
 
-    @property
-    def automatic(self) -> bool:
-        """Whether settings tell these functions apart."""
-        return self.basis is None and self.families[0].automatic
+    def family(self, setting: Setting) -> Family:
+        """The family of a setting; one stands for all."""
+        return self.families[min(setting.family, len(self.families) - 1)]
 
     def kernel(self, setting: Setting) -> Kernel:
-        """The kernel of a setting; of one family there is the same kernel for all."""
-        kernel = self.families[min(setting.family, len(self.families) - 1)]
-        return kernel.resolve(self.median).resolve(setting.factor * self.median, "auto")
+        """The kernel of a setting."""
+        family = self.family(setting)
+        return family.kernel.resolve(family.median).resolve(setting.factor * family.median, "auto")
 
-    def of(self, setting: Setting) -> Basis:
-        """The basis of a setting."""
+    def of(self, setting: Setting, size: int, spread: float) -> Basis:
+        """The basis of a setting with the first `size` landmarks."""
         if self.basis is not None:
             return self.basis
-        kernel = self.kernel(setting)
-        basis = self.laid(LandmarkBasis(kernel, moved(self.points, kernel, setting.spread)))
+        kernel, points = self.kernel(setting), self.family(setting).points[:size]
+        basis = self.laid(LandmarkBasis(kernel, moved(points, kernel, spread)))
         return Concatenated((ConstantBasis(basis.dimension), basis)) if self.constant else basis
 
 
@@ -92,8 +102,9 @@ class Search:
     """What is compared, and what is given.
 
     `left` and `right` are the functions of both sides, `right` is None where they are the same. `landmark` (m,) marks
-    the rows of the pilot that had part in the choice of landmarks. `penalties` and `spreads` are the values of c and J
-    that may be tried, one of each where it is given.
+    the rows of the pilot among which landmarks are chosen. `penalties` are the values of c that may be tried, `spread`
+    is J, `metrics` says that metrics may be learned. `size` is the number of functions at landmarks. `failed` are the
+    settings whose solution did not converge, and why.
     """
 
     pilot: Pilot
@@ -101,10 +112,12 @@ class Search:
     right: Functions | None
     landmark: NDArray[np.bool_]
     penalties: tuple[float | None, ...]
-    spreads: tuple[float, ...]
+    spread: float
+    metrics: bool
     components: int
     dtype: str
-    factors: tuple[float, ...] = FACTORS
+    size: int = TRIAL_LANDMARKS
+    failed: dict[Setting, str] = field(default_factory=dict)
 
     @property
     def operator(self) -> Operator:
@@ -117,94 +130,122 @@ class Search:
         return max(COUNT, self.components) if several else COUNT
 
     @property
-    def families(self) -> int:
-        """How many kernels are compared."""
-        return max(len(side.families) for side in (self.left, self.right) if side is not None)
+    def failures(self) -> str:
+        """The candidates that did not converge, each with its reason."""
+        return "\n".join(f"{self.leading.kernel(s)}, penalty {s.penalty}: {why}" for s, why in self.failed.items())
 
     @property
     def leading(self) -> Functions:
         """The functions whose kernel stands for a candidate."""
-        return self.left if self.left.automatic or self.right is None else self.right
+        return self.left if self.right is None or len(self.left.families) > 0 else self.right
 
     def run(self, splits: Sequence[Split], rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
-        """The settings with their held-out values, finalists first; and "scale" where the best is the last tried.
-
-        Kernels, scales and spreads are compared on a part of the pilot, then penalties and finer scales of the best
-        ones; the finalists are compared on the whole pilot in all splits.
-        """
-        part = self._thinned(rng)
+        """The settings with their held-out values, finalists first; and "scale" where the best is the last tried."""
+        open_scale = self.leading.families[0].kernel.automatic
+        first, second, last = (self._thinned(*round, rng) for round in ROUNDS)
         found: dict[Setting, Array] = {}
 
-        def compare(settings: Iterable[Setting]) -> None:
-            found.update(part.judge([s for s in settings if s not in found], splits[:2]))
+        def compare(family: int) -> None:
+            found.update(
+                first.judge([Setting(family, f) for f in (FACTORS if open_scale else FACTORS[-1:])], splits[:2])
+            )
+            if open_scale:
+                first._outwards(found, splits[:2])
 
-        first, families = self.penalties[0], range(self.families)
-        far = self.spreads[:1] + self.spreads[-1:]
-        compare(Setting(i, f, j, first) for i in families for f in self.factors for j in dict.fromkeys(far))
-        self._outwards(found, compare)
-        for leader in self._distinct(found)[:LEADERS]:
-            compare(replace(leader, spread=j, penalty=c) for j in self.spreads for c in self.penalties)
-        self._finer(found, compare)
-        finalists = self.ranked(found)[:FINALISTS]
-        final = self.judge(finalists, splits)
+        for family in range(len(self.leading.families)):
+            compare(family)
+        for _ in range(STEPS if self.metrics else 0):
+            best, newest = self.ranked(found)[0], len(self.left.families) - 1
+            if (newest >= KERNELS and best.family != newest) or not first._learned(best):
+                break
+            compare(newest + 1)
+        leaders = self._bases(found)
+        tried = [s.factor for s in found if s.family == leaders[0].family]
+        edge = "scale" if open_scale and leaders[0].factor in (min(tried), max(tried)) else ""
+        near = [_step(leaders[0].factor, octaves) for octaves in (-0.5, 0.5)] if open_scale else []
+        wanted = [*leaders[:2], *(replace(leaders[0], factor=f) for f in near if f <= LARGEST_FACTOR)]
+        closer = second.judge(wanted, splits[:2])
+        final = last.judge(self._bases(closer)[:2], splits)
+        done = {**found, **closer, **final}
         order = self.ranked(final)
-        tried = [s.factor for s in found if s.family == order[0].family]
-        edge = "scale" if len(self.factors) > 1 and order[0].factor in (min(tried), max(tried)) else ""
-        return [(s, final[s]) for s in order] + [(s, found[s]) for s in self.ranked(found) if s not in final], edge
+        return [(s, done[s]) for s in [*order, *(s for s in self.ranked(done) if s not in final)]], edge
 
-    def _outwards(self, found: dict[Setting, Array], compare: Callable[[Iterable[Setting]], None]) -> None:
+    def _outwards(self, found: dict[Setting, Array], splits: Sequence[Split]) -> None:
         """Further scales while the best one is the last that was tried."""
-        while len(self.factors) > 1:
-            best = self.ranked(found)[0]
-            tried = [s.factor for s in found if s.family == best.family and s.spread == best.spread]
+        while True:
+            family = max(s.family for s in found)
+            best = next(s for s in self.ranked(found) if s.family == family)
+            tried = [s.factor for s in found if s.family == best.family]
             if best.factor not in (min(tried), max(tried)):
                 return
             factor = best.factor / 2 if best.factor == min(tried) else 2 * best.factor
             if not LEAST_FACTOR <= factor <= LARGEST_FACTOR:
                 return
-            compare([replace(best, factor=factor)])
+            found |= self.judge([replace(best, factor=factor)], splits)
 
-    def _finer(self, found: dict[Setting, Array], compare: Callable[[Iterable[Setting]], None]) -> None:
-        """Scales between those of the grid, as long as they are better."""
-        for _ in range(FINER if len(self.factors) > 1 else 0):
-            best = self.ranked(found)[0]
-            near = [
-                f for f in (_step(best.factor, -0.5), _step(best.factor, 0.5)) if LEAST_FACTOR <= f <= LARGEST_FACTOR
-            ]
-            compare(replace(best, factor=f, penalty=c) for f in near for c in self.penalties)
-            if self.ranked(found)[0].factor == best.factor:
-                return
+    def _learned(self, setting: Setting) -> bool:
+        """Whether a kernel in the metric of a setting's first functions could be added to the families.
 
-    def _distinct(self, found: dict[Setting, Array]) -> list[Setting]:
-        """The best setting of each kernel, then of each kernel and scale, best first."""
-        order = self.ranked(found)
-        by_family = {s.family: s for s in reversed(order)}
-        by_scale = {(s.family, s.factor): s for s in reversed(order)}
-        both = sorted(by_family.values(), key=order.index) + sorted(by_scale.values(), key=order.index)
-        return list(dict.fromkeys(both))
+        The metric is the mean outer product of their gradients, each function weighed by the inverse of its value.
+        """
+        basis = self.left.of(setting, self.size, self.spread)
+        core = basis.parts[-1]
+        if not isinstance(core, LandmarkBasis) or core.dimension < 2:
+            return False
+        trial = self._trial(setting, np.zeros(self.pilot.folds, dtype=np.int64))
+        posed = Posed(
+            trial.moments, count=self.components, rtol=None, ridge=0.0, min_support=0.0, penalty=setting.penalty
+        )
+        try:
+            spectrum = posed.solve(posed.means, posed.rows)
+        except np.linalg.LinAlgError:
+            return False
+        rising = np.flatnonzero(spectrum.values.real > 0)
+        weights = 1 / np.sqrt(spectrum.values.real[rising])
+        functions = posed.right.spread(spectrum.right)[-core.size :, rising] * weights
+        slopes = SpanGradient(core, functions)(self.pilot.points("x")[:SAMPLE])
+        values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
+        if not values[-1] > 0:
+            return False
+        roots = np.sqrt(np.maximum(values / values[-1], STRETCH**2))
+        kernel = self.leading.families[setting.family].kernel.inner
+        self.left.families.append(self.left.drawn(Mahalanobis(kernel, ((vectors * roots) @ vectors.T).tolist())))
+        return True
 
-    def _thinned(self, rng: np.random.Generator) -> Search:
-        """The same search on fewer rows of the pilot."""
-        if self.pilot.rows <= THINNED:
-            return self
-        pilot, rows = self.pilot.thinned(THINNED, self.landmark, rng)
-        return replace(self, pilot=pilot, landmark=self.landmark[rows])
+    def _thinned(self, size: int, rows: int, splits: int, rng: np.random.Generator) -> Search:
+        """The same search with fewer functions, on fewer rows of the pilot."""
+        size = min(size, self.size)
+        if self.pilot.rows <= rows:
+            return replace(self, size=size)
+        pilot, chosen = self.pilot.thinned(rows, self.landmark, rng)
+        return replace(self, pilot=pilot, landmark=self.landmark[chosen], size=size)
 
     def judge(self, settings: Iterable[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
-        """The held-out values (splits, k) of each setting; those of one basis are measured together."""
-        groups: dict[Setting, list[Setting]] = {}
-        for setting in dict.fromkeys(settings):
-            groups.setdefault(replace(setting, penalty=None), []).append(setting)
-        parts = in_threads(lambda group: self._judge(group, splits), groups.values())
+        """The held-out values (splits, k) of each setting at each penalty; inf where the solution fails."""
+        bases = dict.fromkeys(replace(setting, penalty=None) for setting in settings)
+        parts = in_threads(lambda setting: self._judge(setting, splits), bases)
         return {s: values for part in parts for s, values in part.items()}
 
-    def _judge(self, settings: Sequence[Setting], splits: Sequence[Split]) -> dict[Setting, Array]:
-        basis = self.left.of(settings[0])
-        right = None if self.right is None else self.right.of(replace(settings[0], spread=0.0))
+    def _judge(self, setting: Setting, splits: Sequence[Split]) -> dict[Setting, Array]:
         part, halves = merged(splits, self.pilot.folds)
-        trial = self.pilot.parted(part).trial(basis, right, self.landmark, self.dtype)
-        found = trial.judged(halves, self.count, [s.penalty for s in settings])
+        settings = [replace(setting, penalty=c) for c in self.penalties]
+        try:
+            found = self._trial(setting, part).judged(halves, self.count, self.penalties)
+        except np.linalg.LinAlgError as error:
+            self.failed.update(dict.fromkeys(settings, str(error)))
+            found = [np.full((len(splits), self.count), -1.0 if self.operator.solver.two_sided else np.inf)] * len(
+                settings
+            )
         return dict(zip(settings, found, strict=True))
+
+    def _trial(self, setting: Setting, part: NDArray[np.int64]) -> Trial:
+        basis = self.left.of(setting, self.size, self.spread)
+        right = None if self.right is None else self.right.of(setting, self.size, 0.0)
+        return self.pilot.parted(part).trial(basis, right, self.landmark, self.dtype)
+
+    def _bases(self, found: dict[Setting, Array]) -> list[Setting]:
+        """Settings that differ in more than their penalty, best first."""
+        return list(dict.fromkeys(replace(s, penalty=None) for s in self.ranked(found)))
 
     def ranked(self, found: dict[Setting, Array]) -> list[Setting]:
         """The settings, best first."""
@@ -222,12 +263,11 @@ class Search:
         scores = self.scores(dict(judged))
         rows = []
         for place, (s, values) in enumerate(judged):
-            why = "best" if not place else "compared in all splits" if len(values) > 2 else ""
+            why = "best" if not place else "compared in all splits" if len(values) > 2 else self.failed.get(s, "")
             shown = np.where(np.isfinite(values), values, np.nan)
             mean = np.array([np.nan if np.isnan(v).any() else v.mean() for v in shown.T])[: self.components]
-            rows.append(
-                Candidate(str(self.leading.kernel(s)), s.factor, s.spread, s.penalty, scores[s], mean, len(values), why)
-            )
+            kernel = str(self.leading.kernel(s))
+            rows.append(Candidate(kernel, s.factor, self.spread, s.penalty, scores[s], mean, len(values), why))
         return tuple(rows)
 
 

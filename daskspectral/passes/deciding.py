@@ -19,9 +19,9 @@ from daskspectral.moments.trial import half_splits
 from daskspectral.operators import Operator
 from daskspectral.passes.automatic import (
     PENALTIES,
-    SPREADS,
     TIMES,
     TRIAL_LANDMARKS,
+    Family,
     Functions,
     Search,
     Setting,
@@ -37,12 +37,13 @@ from daskspectral.passes.side import Side
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 BLOCK_ROWS = 2048  # of the basis functions' buffers
-MOST_OF_POOL = 0.1  # of the rows, up to which landmarks are chosen among all of them
 LEAST_DISTINCT = 0.5  # of the rows
 LEAST_HALVED = 4000  # rows of a pilot, of which half train a network
 LEAST_ROWS = 40  # of a pilot: with fewer there is nothing to compare by
 TIE = 0.01  # of scores, below which the lattice is taken, whose pass over all rows costs a hundredth
-PLAIN = Setting(-1, 0.5)  # where nothing can be compared: the smooth kernel at half the median distance
+PLAIN = 0.5  # of the median distance, where nothing can be compared
+SPREAD = 0.3  # J of functions whose gradients count
+TWO_SIDED = (*PENALTIES, 100.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +75,11 @@ def decide(
 ) -> Selection:
     """The table of the candidates, with the parameters chosen by it: kernel, landmarks, spread, penalty.
 
-    Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid, or all are equal.
+    Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid, or all are equal,
+    LinAlgError where no candidate converges.
     """
     judge = operator.comparable
-    blocks = source.lagged is not None
-    options: dict[str, Any] = {"blocks": blocks, "on_invalid": on_invalid, "progress": progress}
+    options: dict[str, Any] = {"blocks": source.lagged is not None, "on_invalid": on_invalid, "progress": progress}
     pilot = Pilot.draw(source, judge or operator, rng, **options, halves=1 + wanted.network)
     halves = None
     if wanted.network and pilot.rows >= LEAST_HALVED:
@@ -86,21 +87,21 @@ def decide(
         pilot = halves.seen
     if operator.derivative_order > 0:
         _advise_distinct(pilot)
-    search, landmarks = _search(pilot, wanted, rng)
-    comparable = judge is not None and pilot.rows >= LEAST_ROWS and pilot.folds > 1
-    why = ""
-    if not comparable:
-        penalty = search.penalties[0]
-        setting = Setting(search.families - 1, PLAIN.factor, search.spreads[0], penalty)
-        candidates: tuple[Candidate, ...] = ()
-        edge = ""
+    search = _search(pilot, wanted, rng)
+    candidates: tuple[Candidate, ...] = ()
+    edge = why = ""
+    if judge is None:
         why = f"{operator.name} has no score"
-        if judge is not None:
-            why = f"{pilot.rows} rows are too few, {LEAST_ROWS} at least are needed"
+    elif pilot.rows < LEAST_ROWS or pilot.folds < 2:
+        why = f"{pilot.rows} rows are too few, {LEAST_ROWS} at least are needed"
+    if why:
+        setting = Setting(0, PLAIN, search.penalties[0])
         logger.info("nothing was compared (%s): %s", why, search.leading.kernel(setting))
     else:
         splits = half_splits(pilot.folds, TIMES, rng)
         judged, edge = search.run(splits, rng)
+        if len(search.failed) == len(judged):
+            raise np.linalg.LinAlgError(f"no candidate of the choice converged:\n{search.failures}")
         setting = judged[0][0]
         candidates = search.table(judged)
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
@@ -110,18 +111,18 @@ def decide(
             rival = lattice_candidate(pilot, search, splits, wanted.components, periods)
         better, candidates = _rivals(halves, search, judged[0], rival, candidates, wanted, rng, progress)
         if better is not None:
-            return Selection(candidates, {"basis": better}, pilot.rows, search.leading.median, "", why)
+            return Selection(candidates, {"basis": better}, pilot.rows, search.leading.families[0].median, "", why)
     found: dict[str, Any] = {}
-    for functions, side, of in ((search.left, wanted.left, "left"), (search.right, wanted.right, "right")):
+    for functions, side in ((search.left, wanted.left), (search.right, wanted.right)):
         if functions is not None and side is not None and functions.basis is None:
-            kernel, points = functions.kernel(setting), landmarks[of]
+            kernel = functions.kernel(setting)
             found[f"{side.prefix}kernel"] = _plain(kernel, side.kernel)
-            found[f"{side.prefix}landmarks"] = points.chosen(kernel, side.view, pilot, rng)
-            if of == "left":
-                found |= {"spread": setting.spread, "n_landmarks": len(found["landmarks"])}
+            found[f"{side.prefix}landmarks"] = _landmarks(side, functions.family(setting), kernel, pilot, rng)
+            if not side.prefix:
+                found |= {"spread": search.spread, "n_landmarks": len(found["landmarks"])}
     if wanted.penalty is not None:
         found["penalty"] = setting.penalty
-    return Selection(candidates, found, pilot.rows, search.leading.median, edge, why)
+    return Selection(candidates, found, pilot.rows, search.leading.families[0].median, edge, why)
 
 
 def _rivals(
@@ -179,82 +180,62 @@ def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
     return 3 * rows * source.row_bytes + local_threads() * (trial + 8 * p * BLOCK_ROWS * 6)
 
 
-@dataclass(frozen=True, eq=False)
-class _Landmarks:
-    """Landmarks of one side: given, or chosen rows of the pilot, or a method that needs the kernel first."""
-
-    given: Array | None
-    method: str
-    count: int
-    rows: NDArray[np.intp]
-
-    def chosen(self, kernel: Kernel, view: str, pilot: Pilot, rng: np.random.Generator) -> Array:
-        """The landmarks in the columns of the data."""
-        if self.given is not None:
-            return self.given
-        rows = self.rows
-        if self.method in choosing.BY_KERNEL:
-            points = pilot.points(view)
-            rows = choosing.choose(
-                self.method,
-                points,
-                min(self.count, len(points)),
-                rng,
-                gram=lambda a, b: kernel.values(b, a),
-                diagonal=kernel.diagonal,
-            )
-        return np.asarray(pilot.raw[view][rows])
+def _landmarks(side: Side, family: Family, kernel: Kernel, pilot: Pilot, rng: np.random.Generator) -> Array:
+    """The landmarks of one side in the columns of the data: given, or rows of the pilot, as many as are wanted."""
+    if family.rows is None:
+        return np.asarray(side.landmarks)
+    points, count = pilot.points(side.view), min(side.count, pilot.rows)
+    rows = family.rows
+    if side.landmarks in choosing.BY_KERNEL:
+        rows = choosing.choose(side.landmarks, points, count, rng, gram=kernel, diagonal=kernel.diagonal)
+    others = np.setdiff1d(np.arange(pilot.rows), rows)[: count - len(rows)]
+    return np.asarray(pilot.raw[side.view][np.concatenate([rows, others])])
 
 
-def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> tuple[Search, dict[str, _Landmarks]]:
-    """What is compared, and the landmarks of both sides: all of them, of which a trial has the first."""
-    operator = pilot.operator
-    landmarks: dict[str, _Landmarks] = {}
-    landmark = np.zeros(pilot.rows, dtype=bool)
-    counts = [side.count for side in (wanted.left, wanted.right) if side is not None and side.drawn]
-    pool = _pool(pilot.rows, max(counts, default=0), rng)
-
-    def functions(side: Side, of: str) -> Functions:
-        if side.given is not None:
-            return Functions((), np.empty((0, 0)), 0.0, side.laid, side.constant, side.given)
-        families = families_of(side.kernel, operator, side.periods_in(pilot.source, operator))
-        points = pilot.points(side.view)
-        embedded = families[0].embedded(points)
-        median = _median(embedded, rng)
-        if isinstance(side.landmarks, str):
-            method = "kmeans++" if side.landmarks in choosing.BY_KERNEL else side.landmarks
-            rows = pool[choosing.choose(method, embedded[pool], min(side.count, len(pool)), rng)]
-            landmark[pool if len(pool) < pilot.rows else rows[:TRIAL_LANDMARKS]] = True
-            others = np.setdiff1d(np.arange(pilot.rows), rows)[: max(0, min(side.count, pilot.rows) - len(rows))]
-            landmarks[of] = _Landmarks(None, side.landmarks, side.count, np.concatenate([rows, others]))
-            points = points[rows[:TRIAL_LANDMARKS]]
-        else:
-            preparation = pilot.source.preparations[side.view]
-            width = pilot.source.width(side.view)
-            raw = given_landmarks(side.landmarks, width, label_of(side.view), preparation.columns)
-            landmarks[of] = _Landmarks(raw, "", len(raw), np.empty(0, dtype=np.intp))
-            points = preparation(raw)[:TRIAL_LANDMARKS]
-        return Functions(families, points, median, side.laid, side.constant)
-
-    left = functions(wanted.left, "left")
-    right = None if wanted.right is None else functions(wanted.right, "right")
-    periodic = left.basis is None and wanted.left.periods is not None
-    still = operator.derivative_order == 0 or operator.on_manifold or periodic or right is not None
-    usual = tuple(c * pilot.repeats for c in PENALTIES)
-    penalties: Any = (wanted.penalty,) if wanted.penalty != "auto" else usual
-    spreads: Any = (wanted.spread,) if wanted.spread != "auto" else (0.0,) if still else (0.0, *SPREADS)
-    return Search(pilot, left, right, landmark, penalties, spreads, wanted.components, wanted.dtype), landmarks
-
-
-def _pool(rows: int, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The rows of a pilot among which landmarks of a trial are chosen: half of them where that leaves few others.
+def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> Search:
+    """What is compared. Landmarks are rows of one half of the pilot: the other half judges.
 
     Methods that spread landmarks leave rows close to some landmark, where functions are flat: on these a basis would
-    seem better than it is. Rows that had no part in the choice judge it.
+    seem better than it is.
     """
-    if count <= MOST_OF_POOL * rows:
-        return np.arange(rows)
-    return np.sort(rng.permutation(rows)[: min(max(count, rows // 2), rows - rows // 4)])
+    operator = pilot.operator
+    pool = np.sort(rng.permutation(pilot.rows)[: (pilot.rows + 1) // 2])
+
+    def functions(side: Side) -> Functions:
+        def drawn(kernel: Kernel) -> Family:
+            embedded = kernel.embedded(pilot.points(side.view))
+            median = _median(embedded, rng)
+            if not isinstance(side.landmarks, str):
+                preparation = pilot.source.preparations[side.view]
+                width = pilot.source.width(side.view)
+                raw = given_landmarks(side.landmarks, width, label_of(side.view), preparation.columns)
+                return Family(kernel, median, preparation(raw))
+            method = "kmeans++" if side.landmarks in choosing.BY_KERNEL else side.landmarks
+            rows = pool[choosing.choose(method, embedded[pool], min(side.count, len(pool)), rng)]
+            return Family(kernel, median, pilot.points(side.view)[rows], rows)
+
+        found = Functions(side.laid, drawn, side.constant, side.given)
+        if side.given is None:
+            periods = side.periods_in(pilot.source, operator)
+            found.families.extend(map(drawn, families_of(side.kernel, operator, periods)))
+        return found
+
+    left = functions(wanted.left)
+    right = None if wanted.right is None else functions(wanted.right)
+    still = operator.derivative_order == 0 or operator.on_manifold or right is not None
+    still = still or (left.basis is None and wanted.left.periods is not None)
+    usual = TWO_SIDED if operator.solver.two_sided else PENALTIES
+    penalties: Any = tuple(c * pilot.repeats for c in usual) if wanted.penalty == "auto" else (wanted.penalty,)
+    spread = wanted.spread if not isinstance(wanted.spread, str) else 0.0 if still else SPREAD
+    metrics = not still and operator.derivative_order == 1 and not isinstance(wanted.left.kernel, Kernel)
+    landmark = np.zeros(pilot.rows, dtype=bool)
+    if any(
+        isinstance(side.landmarks, str)
+        for side in (wanted.left, wanted.right)
+        if side is not None and side.basis is None
+    ):
+        landmark[pool] = True
+    return Search(pilot, left, right, landmark, penalties, float(spread), metrics, wanted.components, wanted.dtype)
 
 
 def _advise_distinct(pilot: Pilot) -> None:

@@ -133,7 +133,7 @@ def moved(points: Array, kernel: Kernel, spread: float) -> Array:
         return points
     digest = hashlib.sha256(np.ascontiguousarray(points, dtype=float).tobytes()).digest()
     noise = np.random.default_rng(list(digest)).standard_normal(points.shape)
-    return np.asarray(points + spread * length_of(kernel) / np.sqrt(points.shape[1]) * noise)
+    return kernel.moved(points, spread * length_of(kernel) / np.sqrt(points.shape[1]) * noise)
 
 
 def length_of(kernel: Kernel) -> float:

@@ -250,7 +250,7 @@ class Side:
 
 def has_kink(kernel: Kernel) -> bool:
     """Whether k(., y) is not differentiable at y, as for the exponential kernel."""
-    inner = kernel.kernel if isinstance(kernel, Periodic) else kernel
+    inner = kernel.inner
     return isinstance(inner, RadialKernel) and inner.smoothness < 1
 
 

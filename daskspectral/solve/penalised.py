@@ -21,6 +21,7 @@ from daskspectral.solve.whiten import Whitening, whiten
 Array = NDArray[np.floating[Any]]
 LEAST_FUNCTIONS = 32  # of a Ritz space
 MARGIN = 8  # functions of a Ritz space beyond those that are wanted
+PART = 3  # times a Ritz space: the leading functions of the whole data in which a part of them is solved
 PART_ROUNDING = 1e-10  # of directions of the whole data that a part of them does not see
 NO_VALUE = 1e-12  # of the largest singular value: what is below is zero, of arbitrary functions
 CERTAIN = 100.0  # times what rounding leaves of a function that vanishes on the data, a function's share must be
@@ -63,15 +64,18 @@ def leading_functions(energy: Array, gram: Array, penalty: Penalty, count: int, 
 class Pencil:
     """The penalised problem of some moments, in the directions that they see; parts of the data are solved in these.
 
-    `null` (p,) marks the functions that the energy kills. `root` whitens A + t (B + σ A) of the others, without
-    what they have of the null ones; `norm` (r, r) is the penalty in its directions, of which `count` values are wanted.
+    `null` (p,) marks the functions that the energy kills. `root` whitens A + t (B + σ A) of the others, without what
+    they have of the null ones; `norm` is the penalty of these. `count` values are wanted.
     `white` (p, s) whitens A alone, on the directions above `cut`, the null functions first, and `last` is λ.
+    `theta` (r,), descending, are the eigenvalues of A in these directions, `functions` (p, r) their functions.
     """
 
     null: NDArray[np.bool_]
     white: Array
     root: InverseRoot
     norm: Array
+    theta: Array
+    functions: Array
     t: float
     sigma: float
     count: int
@@ -104,23 +108,23 @@ class Pencil:
         while root.least < -100 * root.rounding and sigma * t < 1e12:
             sigma = max(2 * sigma, 1 / t)
             root = inverse_root(a + t * (b + sigma * a), penalty.rounding, squares)
-        inner = root.matrix.T @ norm @ root.matrix
-        return cls(null, white, root, inner, t, sigma, count, cut, penalty.precision, last)
+        theta, vectors = eigh(symmetric_part(root.matrix.T @ a @ root.matrix))
+        functions = root.matrix @ vectors[:, ::-1]
+        return cls(null, white, root, norm, theta[::-1], functions, t, sigma, count, cut, penalty.precision, last)
 
     def leading(self, gram: Array) -> Whitening:
         """The leading functions of the data that the pencil is of."""
         first, shift, a = _deflated(gram, self.null, self.cut)
-        whitened = self.root.matrix.T @ a @ self.root.matrix
-        theta, vectors = eigh(symmetric_part(whitened))
-        found = self._whitening(first, shift, a, theta[::-1], self.root.matrix @ vectors[:, ::-1])
+        found = self._whitening(first, shift, a, self.theta, self.functions)
         return replace(found, coordinates=self.white.T @ gram @ found.matrix)
 
     def part(self, energy: Array, gram: Array, factor: float) -> Whitening:
         """The leading functions of a part of the data, whose penalty is `factor` times that of the whole."""
         first, shift, a = _deflated(gram, self.null, self.cut)
-        w, rest = self.root.matrix, ~self.null
+        w, rest = self.functions[:, : PART * ritz_size(self.count)], ~self.null
         inner = w.T @ a @ w
-        outer = inner + self.t * (w.T @ energy[np.ix_(rest, rest)] @ w + factor * self.norm + self.sigma * inner)
+        form = w.T @ (energy[np.ix_(rest, rest)] + factor * self.norm) @ w
+        outer = inner + self.t * (form + self.sigma * inner)
         size = len(inner)
         wanted = (max(0, size - ritz_size(self.count)), size - 1)
         try:
