@@ -69,8 +69,7 @@ def test_held_out_values_lie_against_those_of_the_fit(plane: Any) -> None:
     _, model = plane
     axes = plot.held_out(model)
     drawn = np.concatenate([line.get_xydata() for line in axes.lines if line.get_marker() == "o"])
-    np.testing.assert_array_equal(np.sort(drawn[:, 0]), np.sort(model.eigenvalues_))
-    np.testing.assert_array_equal(np.sort(drawn[:, 1]), np.sort(model.held_out_))
+    assert sorted(map(tuple, drawn)) == sorted(zip(model.eigenvalues_, model.held_out_, strict=True))
     with pytest.raises(ValueError, match=r"no values on rows held out: .*no error bars"):
         plot.held_out(fitted(np.random.default_rng(0).standard_normal((300, 1)), folds=None))
 

@@ -17,8 +17,8 @@ from daskspectral.moments import Moments
 
 LONGEST = 1000  # entries of an array that is shown
 SPECTRUM = (
-    *("standard_errors_", "held_out_", "groups_", "function_errors_", "approximation_", "trusted_", "rank_"),
-    *("residuals_", "status_", "kernel_"),
+    *("standard_errors_", "held_out_", "groups_", "function_errors_", "approximation_", "trusted_", "constants_"),
+    *("rank_", "residuals_", "status_", "kernel_"),
 )
 PUBLIC = ("classes_", "coef_", "certificate_")
 """Attributes that are not saved, but follow from what is."""

@@ -27,7 +27,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         "standard_error": (COMPONENT, estimator.standard_errors_),
         "held_out": (COMPONENT, estimator.held_out_, {"long_name": f"{value} on rows that were not fitted to"}),
         "group": (COMPONENT, estimator.groups_, {"long_name": "values of one group cannot be told apart"}),
-        "trusted": (COMPONENT, np.arange(count) < estimator.trusted_),
+        "trusted": (COMPONENT, estimator.trusted_, {"long_name": "value is trusted; of a constant always"}),
         "function_error": (COMPONENT, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
     }
     for name in solver.functions:

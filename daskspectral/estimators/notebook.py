@@ -87,6 +87,7 @@ def doubts_of(model: Any) -> list[tuple[str, str]]:
 def figures_of(model: Any) -> list[tuple[str, str]]:
     """Numbers by their names: rows, columns, functions, rank."""
     from daskspectral.moments import Moments
+    from daskspectral.moments.intervals import beyond_constants
 
     moments = model if isinstance(model, Moments) else getattr(model, "moments_", None)
     found: list[tuple[str, str]] = []
@@ -98,9 +99,8 @@ def figures_of(model: Any) -> list[tuple[str, str]]:
     rank = getattr(model, "rank_", None)
     if rank is not None:
         found.append(("rank", " and ".join(map(grouped, rank if isinstance(rank, (tuple, list)) else [rank]))))
-    trusted = getattr(model, "trusted_", None)
-    if trusted is not None:
-        found.append(("trusted", f"{trusted} of {len(model.held_out_)}"))
+    if hasattr(model, "trusted_"):
+        found.append(("trusted", "{} of {}".format(*beyond_constants(model.trusted_, model.constants_))))
     return found
 
 

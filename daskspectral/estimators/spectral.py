@@ -146,8 +146,10 @@ class SpectralDecomposition(SpectralFunctions):
     function_errors_ : (k,), sines of the angles by which the functions of each group turn when a fold is left out
     approximation_ : (k,), by how much held-out values change when half of the landmarks are left out, or the higher
         half of a lattice's frequencies
-    trusted_ : int, leading values with held-out over fitted values below 1.1 and an interval narrower than 20 %;
-        what differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted
+    trusted_ : (k,) of bool, values with held-out over fitted values below 1.1 and an interval narrower than 20 %; what
+        differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted.
+        Those of constants are True; without error bars all are False
+    constants_ : int, leading values that are 0 by construction; `trusted_[constants_:].mean()` leaves them out
     choice_ : Selection, the table of the candidates, and `parameters`, which give the same fit again
     rank_ : int, independent directions that the data see; with singular values a pair, one for each side
     residuals_ : (k,) norms of the whitened problem's residuals

@@ -30,7 +30,7 @@ def spectrum_columns(model: SpectralDecomposition, *, residuals: bool = False) -
             columns.append(["held-out", *(f"{rounded(h, values):.6g}" for h in model.held_out_)])
         if len(np.unique(model.groups_)) < len(values):
             columns.append(["group", *_groups(model.groups_)])
-        columns.append(["trusted", *("yes" if i < model.trusted_ else "" for i in range(len(values)))])
+        columns.append(["trusted", *("yes" if trusted else "" for trusted in model.trusted_)])
     if residuals:
         columns.append(["residual", *(f"{r:.1e}" for r in model.residuals_)])
     return columns

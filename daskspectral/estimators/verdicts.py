@@ -15,6 +15,7 @@ from daskspectral.estimators.sdp import SDPEmbedding
 from daskspectral.estimators.spectral import SpectralDecomposition
 from daskspectral.estimators.tables import no_errors
 from daskspectral.moments import Moments
+from daskspectral.moments.intervals import trusted_words
 
 NO_FOLDS = "Fitted without folds: nothing tells how well it predicts."
 
@@ -27,15 +28,12 @@ def verdict_of(model: Any) -> str:
 
 @verdict_of.register
 def _(model: SpectralDecomposition) -> str:
-    values, name = getattr(model, model.solver_.values), model.solver_.values.removesuffix("_").replace("_", " ")
-    name = name if len(values) != 1 else name.removesuffix("s")
-    if no_errors(model) or not hasattr(model, "trusted_"):
-        return f"{len(values)} {name}, without error bars: this fit tells of none whether it can be trusted."
-    trusted = int(model.trusted_)
-    which = "only the first is" if trusted == 1 else f"the first {trusted} are" if trusted else "none is"
-    if trusted >= len(values):
-        which = "all of them are" if trusted > 1 else "it is"
-    return f"{len(values)} {name}; {which} trusted."
+    attribute, count = model.solver_.values, len(model.trusted_)
+    if no_errors(model):
+        name = attribute.removesuffix("_" if count != 1 else "s_").replace("_", " ")
+        return f"{count} {name}, without error bars: this fit tells of none whether it can be trusted."
+    words = trusted_words(model.trusted_, model.constants_, attribute)
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 @verdict_of.register

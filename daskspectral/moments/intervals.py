@@ -35,9 +35,10 @@ class Errors:
 
     `intervals` (k, 2) are the ends of 95 % intervals, `standard` (k,) standard errors, `held_out` (k,) the values on
     rows that were not fitted to, `groups` (k,) numbers clusters of values that the data cannot tell apart, `angles`
-    (k,) is the sine of the angle by which the functions of a value's group turn, a standard error. The first `trusted`
-    values have held-out over fitted values below 1.1 (or fitted over held-out ones, of singular values) and an interval
-    narrower than 20 %. Without enough rows or folds, `reason` says so, and intervals are NaN.
+    (k,) is the sine of the angle by which the functions of a value's group turn, a standard error. Values that are
+    `trusted` (k,) have held-out over fitted values below 1.1 (or fitted over held-out ones, of singular values) and an
+    interval narrower than 20 %; so have constants, 0 by construction. Without enough rows or folds, `reason` says so,
+    intervals are NaN, and nothing is trusted.
     """
 
     intervals: Array
@@ -45,7 +46,7 @@ class Errors:
     held_out: Array
     groups: NDArray[np.int64]
     angles: Array
-    trusted: int
+    trusted: NDArray[np.bool_]
     reason: str = ""
 
 
@@ -86,7 +87,7 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum) -> Errors:
         held_out,
         groups,
         np.minimum(angles, 1.0),
-        _trusted(fitted.real, held_out, intervals),
+        _trusted(fitted.real, held_out, intervals, posed.nulls),
     )
 
 
@@ -234,12 +235,12 @@ def _most(a: Array, b: Array) -> Array:
     return np.maximum(a[:, 1], b[:, 1])
 
 
-def _trusted(fitted: Array, held_out: Array, intervals: Array) -> int:
-    """How many leading values hold up; differences below a thousandth of the last value count as none."""
+def _trusted(fitted: Array, held_out: Array, intervals: Array, nulls: int) -> NDArray[np.bool_]:
+    """Which values hold up, (k,), the first `nulls` always; differences below a thousandth of the last are none."""
     size = np.abs(fitted)
     width = (intervals[:, 1] - intervals[:, 0]) / (size + NEGLIGIBLE * size.max(initial=0.0) + 1e-300)
     good = agreeing(fitted, held_out) & (width < TRUSTED_WIDTH)
-    return int(np.argmin(good)) if not good.all() else len(good)
+    return np.asarray(good | (np.arange(len(good)) < nulls))
 
 
 def agreeing(fitted: Array, held_out: Array) -> NDArray[np.bool_]:
@@ -251,6 +252,24 @@ def agreeing(fitted: Array, held_out: Array) -> NDArray[np.bool_]:
     return np.asarray(ratio < TRUSTED_RATIO)
 
 
+def beyond_constants(trusted: NDArray[np.bool_], constants: int) -> tuple[int, int]:
+    """How many values beyond the constants, which come first, are trusted, and of how many."""
+    others = trusted[constants:]
+    return int(np.count_nonzero(others)), len(others)
+
+
+def trusted_words(trusted: NDArray[np.bool_], constants: int, attribute: str) -> str:
+    """Such as "of 10 eigenvalues beyond the constant, 7 are trusted", where the values' attribute is eigenvalues_."""
+    found, count = beyond_constants(trusted, constants)
+    beyond = f" beyond the constant{'s' if constants > 1 else ''}" if constants else ""
+    name = attribute.removesuffix("_").replace("_", " ")
+    if count > 1:
+        which = {0: "none is", count: "all are", 1: "1 is"}.get(found, f"{found} are")
+        return f"of {count} {name}{beyond}, {which} trusted"
+    one = f"{name.removesuffix('s')}{beyond}"
+    return f"the {one} is {'' if found else 'not '}trusted" if count else f"there is no {one}"
+
+
 def _unknown(k: int, reason: str) -> Errors:
     none = np.full(k, np.nan)
-    return Errors(np.full((k, 2), np.nan), none, none, np.arange(k), none, 0, reason)
+    return Errors(np.full((k, 2), np.nan), none, none, np.arange(k), none, np.zeros(k, bool), reason)

@@ -145,9 +145,10 @@ def _with_errors(values: Array, lower: Mapping[str, Any]) -> dict[str, Array]:
         "groups_",
         "function_errors_",
         "approximation_",
+        "trusted_",
     ):
         given = lower[name][: len(values)]
-        if name in ("groups_", "function_errors_"):
+        if name in ("groups_", "function_errors_", "trusted_"):
             found[name] = given
         else:
             found[name] = given * (ratio[:, None] if given.ndim == 2 else ratio)

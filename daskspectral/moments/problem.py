@@ -17,7 +17,7 @@ from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.order import correlation_time
 from daskspectral.moments.penalty import PRECISION, ROUNDING, inverse_norm, roughness, trace
-from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut
+from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut, whiten
 
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
@@ -103,13 +103,16 @@ class Posed:
         self._like = Pencil.of(self.energy(self.means), gram, penalty, self.count, self.least_cut, self._like)
         return self._like
 
-    @property
+    @cached_property
     def nulls(self) -> int:
-        """The number of leading functions that a symmetric form kills whatever the data: constants."""
+        """The number of leading values that are 0 whatever the data: the form kills their functions, constants."""
         if not self.operator.solver.needs_symmetry or self.operator.solver.by_norm:
             return 0
-        form = self.left.among(self.means["form"], self.left)
-        return int(np.count_nonzero((form == 0).all(axis=0)))
+        energy, gram = self.energy(self.means), self.left.among(self.means["gram"], self.left)
+        null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
+        if not null.any() or np.trace(energy) < 0:  # of a positive form the largest values come first
+            return 0
+        return whiten(gram[np.ix_(null, null)], self.least_cut).rank  # the same constant twice is one
 
     def energy(self, means: Mapping[str, Real]) -> Real:
         """The symmetric form by which functions are ranked, ascending."""

@@ -86,4 +86,5 @@ def solve_moments(
         "function_errors_": errors.angles,
         "approximation_": approximation,
         "trusted_": errors.trusted,
+        "constants_": min(posed.nulls, len(spectrum.values)),
     }

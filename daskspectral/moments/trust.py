@@ -20,7 +20,7 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.basis.prior import SpanBasis
 from daskspectral.errors import RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import RadialKernel
-from daskspectral.moments.intervals import NEGLIGIBLE, Errors
+from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.order import kurtosis_of, order_of, share_between_tasks
 from daskspectral.moments.problem import Posed
@@ -128,11 +128,10 @@ class Solved:
         """Whether half of the landmarks, or of the frequencies, give other values."""
         change = self.approximation / _sizes(self.spectrum.values, self.posed.operator.solver.two_sided)
         change[: self.posed.nulls] = np.nan  # 0 whatever the landmarks
-        trusted = np.arange(len(change)) < self.errors.trusted
         known = change[~np.isnan(change)]
         if not (known > CHANGE).any():
             return ""
-        middle, certain = float(np.median(known)), np.flatnonzero(trusted & (change > CHANGE))
+        middle, certain = float(np.median(known)), np.flatnonzero(self.errors.trusted & (change > CHANGE))
         if middle <= CHANGE and not len(certain):
             return ""
         what = f"the values change by {_percent(middle)} in the median"
@@ -164,17 +163,15 @@ class Solved:
 
     def uncertain(self) -> str:
         """Whether half of the values are known no better than to a fifth, or two of three no better than to 15 %."""
-        solver, k, errors = self.posed.operator.solver, len(self.spectrum.values), self.errors
+        solver, errors = self.posed.operator.solver, self.errors
         middle = uncertainty(self.spectrum.values, errors.intervals, two_sided=solver.two_sided)
         best = uncertainty(self.spectrum.values, errors.intervals, two_sided=solver.two_sided, share=1 / 3)
         if not (middle > UNCERTAIN or best > ROUGH):
             return ""
-        name = solver.values.removesuffix("_").replace("_", " ")
-        trusted = f"the first {errors.trusted} are" if errors.trusted > 1 else "the first is"
         return (
-            f"of {k} {name} {trusted if errors.trusted else 'none is'} trusted, and half of them are known no better "
-            f"than to {_percent(middle)} ({solver.errors}): {self.moments.count} rows are few for them. Use more rows, "
-            "or ask for fewer values (n_components)"
+            f"{trusted_words(errors.trusted, self.posed.nulls, solver.values)}, and half of the values are known no "
+            f"better than to {_percent(middle)} ({solver.errors}): {self.moments.count} rows are few for them. Use "
+            "more rows, or ask for fewer values (n_components)"
         )
 
 

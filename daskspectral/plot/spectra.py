@@ -51,11 +51,10 @@ def spectrum(
     """Draw the eigenvalues, or singular values, by index; `exact` values, any number of them, are drawn as crosses.
 
     Where the fit has error bars, lines reach from end to end of the 95 % intervals, ticks are the values on rows that
-    were not fitted to, values beyond the trusted ones are hollow circles, and the trusted ones have a shade behind
-    them. The eigenvalue 0 of a constant is a diamond. Complex eigenvalues are drawn in the plane, with the intervals of
-    their real parts. The first `count`
-    values are drawn, by default all. Raises ImportError without matplotlib, TypeError for estimators without a
-    spectrum.
+    were not fitted to, values that are not trusted are hollow circles, and the trusted ones have a shade behind them.
+    The eigenvalue 0 of a constant is a diamond. Complex eigenvalues are drawn in the plane, with the intervals of their
+    real parts. The first `count` values are drawn, by default all. Raises ImportError without matplotlib, TypeError for
+    estimators without a spectrum.
     """
     require_matplotlib()
     check_fitted(estimator, Estimator | Embedding)
@@ -111,9 +110,10 @@ def _draw_errors(
         axes.vlines(index, 0, values, color=LINE, linewidth=1)
         return np.zeros(len(values), bool)
     intervals = intervals[: len(values)]
-    doubted = index >= estimator.trusted_
+    doubted = ~estimator.trusted_[: len(values)]
     if doubted.any() and not doubted.all():
-        axes.axvspan(-0.5, estimator.trusted_ - 0.5, color=FAINT, linewidth=0, zorder=-1)
+        edges, across = np.arange(len(values) + 1) - 0.5, axes.get_xaxis_transform()
+        axes.stairs(~doubted, edges, fill=True, color=FAINT, linewidth=0, zorder=-1, transform=across)
     styles: tuple[tuple[Any, Literal["solid", "dashed"]], ...] = ((~doubted, "solid"), (doubted, "dashed"))
     for some, style in styles:
         shown = index[some & ~constant]
@@ -144,13 +144,13 @@ def _draw_real_errors(axes: Axes, estimator: Any, values: NDArray[np.inexact[Any
         return np.zeros(len(values), bool)
     low, high = intervals[: len(values)].T
     axes.hlines(values.imag, low, high, color=BLUE, linewidth=1.3, label="95 % interval")
-    return np.asarray(np.arange(len(values)) >= estimator.trusted_)
+    return np.asarray(~estimator.trusted_[: len(values)])
 
 
 def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axes:
     """Draw each value against its value on rows that were not fitted to; on the line they agree.
 
-    Values beyond the trusted ones are hollow; the shade is where both agree to a tenth. Raises ImportError without
+    Values that are not trusted are hollow; the shade is where both agree to a tenth. Raises ImportError without
     matplotlib, TypeError for other estimators, ValueError where the fit has no values held out.
     """
     require_matplotlib()
@@ -167,7 +167,7 @@ def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axe
     ends = np.array([low - pad, high + pad])
     axes.fill_between(ends, ends - 0.1 * np.abs(ends), ends + 0.1 * np.abs(ends), color=FAINT, linewidth=0, zorder=-1)
     axes.plot(ends, ends, color=MUTED, linewidth=0.8)
-    trusted = np.flatnonzero(known) < estimator.trusted_
+    trusted = estimator.trusted_[known]
     named = "trusted" if not trusted.all() else "learned"
     for some, label, face in ((trusted, named, BLUE), (~trusted, "not trusted", PAPER)):
         if some.any():

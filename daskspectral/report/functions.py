@@ -155,7 +155,7 @@ def _named(model: Any, i: int) -> str:
     letter = "\N{GREEK SMALL LETTER SIGMA}" if decomposed and model.solver_.two_sided else "λ"
     value, minus = complex(values[i]), "\N{MINUS SIGN}"
     text = f"{value.real:.3g}" + (f" {'+' if value.imag > 0 else '-'} {abs(value.imag):.3g}i" if value.imag else "")
-    doubt = " (not trusted)" if decomposed and i >= getattr(model, "trusted_", 0) else ""
+    doubt = " (not trusted)" if decomposed and not model.trusted_[i] else ""
     return f"{letter}{str(i).translate(_LOWERED)} = {text.replace('-', minus)}{doubt}"
 
 

@@ -37,7 +37,7 @@ def table_of(model: Any, caption: str = "All values") -> list[Table]:
 
 
 def spectrum(model: Any) -> Section:
-    """The values with their errors and the trusted count."""
+    """The values with their errors, and how many are trusted."""
     values = values_of(model)
     words = [verdict_of(model)]
     if isinstance(model, SpectralDecomposition):
@@ -65,9 +65,9 @@ def _trust(model: SpectralDecomposition) -> list[str]:
         return [f"{why[:1].upper()}{why[1:]}."]
     lag = model.moments_.operator.lag
     words = []
-    k = int(model.trusted_)
     values, other = values_of(model), model.held_out_
-    if k < len(values) and not np.iscomplexobj(values):
+    if not model.trusted_.all() and not np.iscomplexobj(values):
+        k = int(np.argmin(model.trusted_))
         ends = getattr(model, model.solver_.errors)[k]
         held = "" if np.isnan(other[k]) else f", and it is {other[k]:.3g} on rows held out"
         words = [f"Value {k} is {values[k]:.3g}; its interval is {ends[0]:.3g} to {ends[1]:.3g}{held}: too uncertain."]

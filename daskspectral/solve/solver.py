@@ -87,7 +87,8 @@ class Solver(Named, ABC):
         """The names of all attributes that an estimator has from this solver."""
         support = ("support_", "right_support_") if self.two_sided else ("support_",)
         errors = (self.errors, "standard_errors_", "held_out_", "groups_", "function_errors_", "approximation_")
-        return (self.values, *self.functions, "rank_", "residuals_", "status_", *support, *errors, "trusted_")
+        known = (*errors, "trusted_", "constants_")
+        return (self.values, *self.functions, "rank_", "residuals_", "status_", *support, *known)
 
     @property
     def errors(self) -> str:

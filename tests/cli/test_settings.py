@@ -213,8 +213,8 @@ def test_trust_is_typed() -> None:
 def test_json_has_the_numbers_of_the_model(points: np.ndarray) -> None:
     found = facts(f"{FIT} --out m.zarr")
     model = dsp.load("m.zarr")
-    np.testing.assert_array_equal(found["eigenvalues"], model.eigenvalues_)
-    np.testing.assert_array_equal(found["eigenvalue_errors"], model.eigenvalue_errors_)
+    for name in ("eigenvalues", "eigenvalue_errors", "trusted", "constants"):
+        np.testing.assert_array_equal(found[name], getattr(model, f"{name}_"))
     assert (found["rows"], found["rank"], found["model"]) == (200, model.rank_, "m.zarr")
     assert facts("info m.zarr").items() <= found.items()
     assert facts("score m.zarr points.zarr")["score"] == model.score(points)

@@ -44,7 +44,8 @@ def test_regression_maps_are_those_of_least_squares() -> None:
     weights = np.cos(np.radians(data.lat))
     ratio = (weights * wanted**2).sum(("lat", "lon")) / (weights * data.var("time")).sum()
     assert_close(found.explained_variance_ratio.values, ratio.values, 1e-9)
-    np.testing.assert_array_equal(found.eigenfunction, scores)
+    for values, wanted in ((found.eigenfunction, scores), (found.trusted, model.trusted_)):
+        np.testing.assert_array_equal(values, wanted)
 
 
 def test_fields_come_back_lazily_and_from_files(tmp_path: Any) -> None:

@@ -193,7 +193,7 @@ def test_without_folds_or_rows_the_reason_is_told() -> None:
         assert (found.reason, found.intervals.shape) == (reason, (2, 2))
         assert np.isnan(found.intervals).all() == np.isnan(found.standard).all() == bool(reason)
         assert found.groups.tolist() == [0, 1] or not reason
-        assert found.trusted == 0 or not reason
+        assert found.trusted.any() != bool(reason)  # the constant always where errors are known
 
 
 def test_values_closer_than_two_errors_of_their_difference_are_one_group() -> None:
@@ -223,7 +223,7 @@ def test_intervals_on_both_scales() -> None:
     np.testing.assert_allclose(_intervals(-fitted, -held_out, standard, 10), -found[:, ::-1], atol=1e-15)
 
 
-def test_the_first_values_that_hold_up_are_trusted() -> None:
+def test_each_value_that_holds_up_is_trusted_whatever_those_before_it() -> None:
     """Values differ by less than a tenth held out, and intervals are narrower than a fifth, but for a thousandth."""
     fitted = np.array([0.0, 1.0, 2.0, 10.0])
     held_out = np.array([0.0009, 1.1, 2.2, np.nan])  # (2.2 + .01) / (2 + .01) < 1.1
@@ -231,10 +231,11 @@ def test_the_first_values_that_hold_up_are_trusted() -> None:
     assert agreeing(-fitted, -held_out).all()
     assert agreeing(fitted, np.array([0.0011, 1.12, 1.8, 9.2])).tolist() == [False, False, False, True]
     assert not agreeing(np.ones(1), np.array([1.1 * 1.001 - 0.001])).any()
-    assert _trusted(np.zeros(2), np.zeros(2), np.zeros((2, 2))) == 2
-    assert _trusted(np.ones(1), np.ones(1), np.array([[0.0, 0.2 * 1.001]])) == 0
-    for width, wanted in ((0.199, 4), (0.201, 0)):
+    assert _trusted(np.zeros(2), np.zeros(2), np.zeros((2, 2)), 0).tolist() == [True, True]
+    assert _trusted(np.ones(1), np.ones(1), np.array([[0.0, 0.2 * 1.001]]), 0).tolist() == [False]
+    for width, good in ((0.199, True), (0.201, False)):
         intervals = np.column_stack([fitted, fitted + width * (fitted + 0.01)])
-        assert _trusted(fitted, held_out, intervals) == wanted
-        intervals[:2, 1] = intervals[:2, 0]
-        assert _trusted(fitted, held_out, intervals) == (4 if width < 0.2 else 2)
+        assert _trusted(fitted, held_out, intervals, 0).tolist() == [good] * 4
+        intervals[2, 1] = intervals[2, 0]
+        assert _trusted(fitted, held_out, intervals, 0).tolist() == [good, good, True, good]
+        assert _trusted(fitted, held_out, intervals, 1).tolist() == [True, good, True, good]  # 0 by construction

@@ -180,6 +180,9 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
     np.testing.assert_array_equal(problem.left.kept[1:], support[1:] >= least - 1e-9)
     assert posed(moments, 2, half=True).left.kept.tolist() == [True] * 5 + [False] * 4
     assert posed(moments, 2).nulls == 1
+    twice = Concatenated((with_constant(Gaussian(1.0), Y[:5]), ConstantBasis(3)))  # one 0 of two equal functions
+    for operator, nulls in ((Laplacian(), 1), (SymmetricForm(dirichlet, constants=True, descending=True), 0)):
+        assert posed(moments_of(twice, ROWS, FOLD, operator), 2).nulls == nulls
     with pytest.raises(ValueError, match="each of the 40 basis functions rests on fewer than min_support=1000"):
         posed(moments_of(LandmarkBasis(Gaussian(1.0), Y), ROWS, FOLD), 2, min_support=1000)
 

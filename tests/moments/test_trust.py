@@ -18,7 +18,7 @@ from daskspectral.data.distributions import SAMPLES
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import trust
-from daskspectral.moments.intervals import Errors
+from daskspectral.moments.intervals import Errors, trusted_words
 from daskspectral.moments.order import OrderStatistic, kurtosis_of
 from daskspectral.moments.trust import Solved, advise_order, advise_update, excess, maximised, uncertainty
 from daskspectral.operators import Covariance, Cross, Laplacian
@@ -55,7 +55,7 @@ def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Solved:
     half = changes.pop("half", 0.05 * size)
     ends = np.column_stack([values - half, values + half])
     held_out = np.asarray(changes.pop("held_out", values))
-    trusted = changes.pop("trusted", len(values))
+    trusted = np.array(changes.pop("trusted", np.ones(len(values))), dtype=bool)
     none = np.zeros(len(values))
     errors = Errors(ends, none, held_out, np.arange(len(values)), none, trusted, changes.pop("reason", ""))
     approximation = np.asarray(changes.pop("approximation", none), dtype=float)
@@ -71,17 +71,27 @@ def test_each_doubt_from_where_it_begins() -> None:
         assert bool(solved(half=np.array([9, 0, half, half]) * sizes).uncertain()) is doubted
     for half, doubted in ((0.149, False), (0.151, True)):  # of the best third: two thirds of the way to the second
         assert bool(solved(half=np.array([0, half, half, half]) * sizes).uncertain()) is doubted
-    text = solved(half=0.3 * sizes, trusted=1).uncertain()
-    assert text.startswith("of 4 eigenvalues the first is trusted, and half of them are known no better than to 30 %")
-    assert "the first 2 are trusted" in solved(half=0.3 * sizes, trusted=2).uncertain()
-    assert "none is trusted" in solved(half=0.3 * sizes, trusted=0).uncertain()
+    said = "of 3 eigenvalues beyond the constant, 1 is trusted, and half of the values are known no better than to 30 %"
+    assert solved(half=0.3 * sizes, trusted=[1, 0, 1, 0]).uncertain().startswith(said)
     for change, doubted in ((0.1, False), (0.11, True)):
-        alone = solved(approximation=np.array([0, 0, 0, change * sizes[3]]))
+        alone = solved(approximation=np.array([0, 0, 0, change * sizes[3]]), trusted=[1, 0, 0, 1])
         for own in (solved(approximation=np.array([5.0, *(change * sizes[1:])])), alone):
             assert bool(own.few_landmarks()) is doubted
     assert "value 3 changes by 11 %" in alone.few_landmarks()
-    assert solved(approximation=[0, 0, 0, 0.44], trusted=3).few_landmarks() == ""
+    assert solved(approximation=[0, 0, 0, 0.44], trusted=[1, 1, 1, 0]).few_landmarks() == ""
     assert "the values change by 20 % in the median" in solved(approximation=0.2 * sizes).few_landmarks()
+
+
+def test_shares_of_trusted_values_leave_constants_out() -> None:
+    for trusted, constants, words in (
+        ([1, 0, 1, 0], 1, "of 3 eigenvalues beyond the constant, 1 is trusted"),
+        ([1, 1, 0, 1], 1, "of 3 eigenvalues beyond the constant, 2 are trusted"),
+        ([1, 1, 0, 0], 2, "of 2 eigenvalues beyond the constants, none is trusted"),
+        ([1, 1], 0, "of 2 eigenvalues, all are trusted"),
+        ([1, 0], 1, "the eigenvalue beyond the constant is not trusted"),
+        ([1], 1, "there is no eigenvalue beyond the constant"),
+    ):
+        assert trusted_words(np.array(trusted, bool), constants, "eigenvalues_") == words
 
 
 def test_singular_values_that_do_not_hold_up() -> None:
@@ -186,7 +196,7 @@ def test_how_held_out_values_exceed_the_fitted_ones() -> None:
 
 def test_the_first_doubt_is_told_and_points_at_the_line_of_the_user() -> None:
     for found, compared, message in (
-        (solved(half=np.ones(4)), False, "of 4 eigenvalues"),
+        (solved(half=np.ones(4)), False, "of 3 eigenvalues"),
         (solved(half=np.ones(4), approximation=np.ones(4)), True, "second half"),
         (solved(reason="no error bars from 90 rows"), True, "no error bars from 90 rows, and nothing tells"),
     ):
@@ -195,8 +205,7 @@ def test_the_first_doubt_is_told_and_points_at_the_line_of_the_user() -> None:
         assert len(caught) == 1
     x = RNG.random((200, 1))
     estimator = dsp.SpectralDecomposition(kernel=Matern(1.5, 1.0), n_landmarks=60, n_components=9, random_state=0)
-    calls = [lambda: estimator.fit(x), lambda: estimator.fit_moments(estimator.moments_)]
-    for call in calls:
+    for call in (lambda: estimator.fit(x), lambda: estimator.fit_moments(estimator.moments_)):
         with pytest.warns(TrustWarning) as caught:
             call()
         assert (caught[0].filename, caught[0].lineno) == (__file__, inspect.getsourcelines(call)[1])
