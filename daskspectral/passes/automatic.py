@@ -39,7 +39,7 @@ TIMES = 3  # permutations of the folds, two splits each
 ROUNDS = ((100, 2000, 2), (TRIAL_LANDMARKS, 4000, 2), (TRIAL_LANDMARKS, 10_000, 2 * TIMES))  # functions, rows, splits
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0)  # scales in median distances
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
-PENALTIES = (1.0, 0.01)
+PENALTIES = (0.1, 1.0, 0.01)
 KERNELS = 2  # without a metric
 STEPS = 2  # of learning a metric
 STRETCH = 0.01  # the least root of a metric over its largest one
@@ -143,6 +143,7 @@ class Search:
         """The settings with their held-out values, finalists first; and "scale" where the best is the last tried."""
         open_scale = self.leading.families[0].kernel.automatic
         first, second, last = (self._thinned(*round, rng) for round in ROUNDS)
+        first, second = (replace(part, penalties=self.penalties[:1]) for part in (first, second))
         found: dict[Setting, Array] = {}
 
         def compare(family: int) -> None:
