@@ -29,10 +29,13 @@ class Preparation(Registered):
     mean: Array | None = None
     scale: Array | None = None
 
+    def selected(self, x: Array) -> Array:
+        """The columns (c, d) of raw rows (c, n_features_in) that are used."""
+        return x if self.columns is None else x[:, list(self.columns)]
+
     def __call__(self, x: Array) -> Array:
         """Prepared points (c, d) of raw rows (c, n_features_in)."""
-        if self.columns is not None:
-            x = x[:, list(self.columns)]
+        x = self.selected(x)
         if self.mean is not None:
             x = (x - self.mean) / self.scale
         elif x.dtype.kind != "f" or x.dtype.itemsize < 4:
