@@ -76,7 +76,7 @@ class Source:
     """n rows of named fields; `x` (n, d) first, others aligned with it.
 
     `views` are further fields of points in the space of x, prepared as x is; `apart` are fields of points in spaces
-    of their own, with their preparations.
+    of their own, with their preparations. `by_tasks` tells that its rows will be dealt to folds in whole tasks.
     """
 
     readers: Mapping[str, Reader]
@@ -84,6 +84,7 @@ class Source:
     views: tuple[str, ...] = ()
     apart: Mapping[str, Preparation] = field(default_factory=dict)
     lagged: Lagged | None = None
+    by_tasks: bool = False
 
     @property
     def n(self) -> int:
