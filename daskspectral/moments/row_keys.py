@@ -16,7 +16,7 @@ KEY = "row key"
 """The field of a batch that holds the keys of its rows; no form can read a field of this name."""
 
 DIGITS = 5  # of a value that counts as rounded, or six where the first is a 1: of float32 few others have no more
-NEAR = 1e-9  # of the last of these digits: 0.1 + 0.2 is 0.3
+NEAR = 1e-6  # of the last of these digits: 0.1 + 0.2 is 0.3
 UNITS = 10.0 ** np.clip(DIGITS - 1 - np.floor((np.arange(2048) - 1023) * np.log10(2)), -308, 308)  # by binary exponent
 
 

@@ -16,6 +16,7 @@ from daskspectral.moments import NUMBER, Folds, Moments
 from daskspectral.moments.coincidence import BITS, Coincidence, _hashes
 from daskspectral.moments.dealing import FOLD, Blocked, Dealt, Groups, Hashed, Labelled, Ranked, hashed, mixed
 from daskspectral.moments.folds import ALL, COUNT, WEIGHT, gathered, name_in
+from daskspectral.moments.row_keys import KEY, distinct_rows, row_keys
 from daskspectral.operators import Laplacian
 from tests.common import assert_same_arrays
 from tests.moments.common import folds_of
@@ -23,7 +24,7 @@ from tests.moments.common import folds_of
 
 def rows(start: int, stop: int, **fields: Any) -> dict[str, Any]:
     numbers = np.arange(start, stop)
-    return {"x": numbers[:, None].astype(float), NUMBER: numbers, **fields}
+    return {"x": numbers[:, None].astype(float), NUMBER: numbers, KEY: numbers.astype("uint64"), **fields}
 
 
 def test_the_hash_is_splitmix64() -> None:
@@ -31,6 +32,30 @@ def test_the_hash_is_splitmix64() -> None:
     values = [0xE220A8397B1DCDAF, 0x910A2DEC89025CC1]
     assert mixed(np.arange(2)).tolist() == values
     assert [hashed(np.arange(2), folds).tolist() for folds in (2, 97)] == [[v % f for v in values] for f in (2, 97)]
+
+
+@given(st.integers(-99_999, 99_999), st.integers(-6, 3), st.integers(-3, 3), st.integers(1, 3), st.booleans())
+def test_rows_of_few_digits_go_by_their_number(digits: int, power: int, off: int, d: int, single: bool) -> None:
+    """Rounding in the last bits leaves them round; a row with one value of many digits goes by all its values."""
+    value = digits * 10.0**power
+    value = float(np.float32(value)) if single else value + off * np.spacing(value)
+    x = np.full((3, d), value)
+    assert row_keys(x, np.arange(7, 10)).tolist() == [7, 8, 9]
+    x[:, -1] = [np.pi, np.pi, 1.234567]
+    one, copy, other = row_keys(x, np.arange(3)).tolist()
+    assert one == copy != other
+    assert distinct_rows(x).tolist() == [0, 0, 1]
+
+
+def test_copies_of_a_row_have_one_key_whatever_their_type() -> None:
+    x = np.random.default_rng(0).standard_normal((20_000, 2)).astype("float32")
+    x[:9, 0] = 0
+    other = np.where(x == 0, -0.0, x.astype(float))
+    keys = row_keys(x, np.arange(len(x)))
+    np.testing.assert_array_equal(row_keys(np.asfortranarray(other), np.arange(len(x)) + 1), keys)
+    assert len(set(keys.tolist())) == len(x)
+    np.testing.assert_array_equal(distinct_rows(x), np.arange(len(x)))
+    assert np.bincount(hashed(keys, 10)).min() > 1800
 
 
 @given(st.integers(2, 12), st.integers(0, 500), st.lists(st.integers(1, 60), min_size=1, max_size=20), st.data())
@@ -69,7 +94,7 @@ def test_a_row_has_one_fold_whatever_the_batches(folds: int, start: int, lengths
 @given(st.integers(2, 10), st.integers(2, 99))
 def test_few_rows_are_in_folds_of_equal_size(folds: int, n: int) -> None:
     """In the order of their hashes; rows that are appended are dealt by these."""
-    found = Ranked(folds, n).of(rows(0, n + 50))
+    found = Ranked(folds, np.arange(n, dtype="uint64")).of(rows(0, n + 50))
     order = sorted(range(n), key=lambda i: int(mixed(np.array([i]))[0]))
     assert [found[i] for i in order] == [i % folds for i in range(n)]
     np.testing.assert_array_equal(found[n:], hashed(np.arange(n, n + 50), folds))
@@ -77,7 +102,7 @@ def test_few_rows_are_in_folds_of_equal_size(folds: int, n: int) -> None:
 
 def test_what_folds_keep_of_their_rule() -> None:
     dealt = Dealt(7, np.arange(0, 100, 10), before=3)
-    assert Ranked(3, 9).origin == Hashed(3).origin == {"rule": "hash"}
+    assert Ranked(3, np.arange(9)).origin == Hashed(3).origin == {"rule": "hash"}
     assert (dealt.origin, dealt.most(5, 11), dealt.most(0, 10)) == ({"rule": "tasks", "dealt": 10}, 2, 1)
     assert Blocked(4, 10).origin == {"rule": "blocks", "block": (10, 2)}
     assert Blocked(3, 3).each(rows(0, 7)).tolist() == [0, 1, 2, 0, 1, 2, 0]

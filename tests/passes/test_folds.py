@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dask
@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral.data.source import Lagged, open_source
 from daskspectral.engine import Plan
 from daskspectral.engine import plan as planning
 from daskspectral.moments import Moments
 from daskspectral.moments.dealing import Dealt, Hashed, hashed
 from daskspectral.moments.measure import UNFOLDED
+from daskspectral.moments.row_keys import row_keys
 from daskspectral.passes import sides
 from daskspectral.passes.folds import FoldRequest, dealt_plan
 from tests.common import Scheduling, assert_same_arrays
@@ -32,6 +34,7 @@ N = 4000
 X = RNG.standard_normal((N, 2))
 Y = X[:12] + 0.01
 WEIGHT = RNG.uniform(0.5, 2, N)
+KEYS = row_keys(X, np.arange(N))
 
 
 def make(**changes: Any) -> dsp.SpectralDecomposition:
@@ -81,8 +84,22 @@ def test_each_row_is_in_one_fold_whatever_the_chunks(cuts: list[int], count: int
     if rule == "blocks":
         groups = np.repeat(np.arange(10), N // 10)
     else:
-        groups = labels if rule == "labels" else hashed(np.arange(N), rule)
+        groups = labels if rule == "labels" else hashed(KEYS, rule)
     assert_folds(moments, groups, weight=weight)
+
+
+@settings(max_examples=5)
+@given(st.sampled_from([2, 5]), st.sampled_from([80, 2000]), st.booleans(), st.integers(0, 99))
+def test_copies_of_a_row_are_as_good_as_its_weight(times: int, n: int, standardize: bool, seed: int) -> None:
+    """Whatever their order; rows that are equal because they are rounded are spread over the folds."""
+    x, options = X[: n // times], {"standardize": standardize, "columns": [1, 0]}
+    one = make(**options).fit(x, sample_weight=np.full(n // times, float(times)))
+    found = make(**options).fit(np.random.default_rng(seed).permutation(np.repeat(x, times, axis=0)))
+    np.testing.assert_allclose(folds_of(found).weight[:10], folds_of(one).weight[:10])
+    for name in ("standard_errors_", "held_out_"):
+        np.testing.assert_allclose(getattr(found, name), getattr(one, name), rtol=1e-6, atol=1e-9)
+    rounded = make(**options).fit(np.round(X, 0))
+    np.testing.assert_array_equal(folds_of(rounded).count, np.bincount(hashed(np.arange(N), 10)))
 
 
 def test_a_hundred_tasks_are_dealt_in_turn_and_go_on() -> None:
@@ -98,7 +115,7 @@ def test_a_hundred_tasks_are_dealt_in_turn_and_go_on() -> None:
             first = [a for a, _ in make().plan(X[:2000]).ranges.ranges]
             later = [max(a, 2000) for a, b in make().plan(X).ranges.ranges if b > 2000]
         assert (len(later) >= 100) is appended  # a plan of fewer tasks deals rows
-        groups = np.append((np.searchsorted(first, np.arange(2000), "right") - 1) % 7, hashed(np.arange(2000, N), 7))
+        groups = np.append((np.searchsorted(first, np.arange(2000), "right") - 1) % 7, hashed(KEYS[2000:], 7))
         if appended:
             groups[2000:] = (len(first) + np.searchsorted(later, np.arange(2000, N), "right") - 1) % 7
         assert folds_of(found).dealt == len(first) + appended * len(later)
@@ -160,7 +177,7 @@ def test_bad_folds(folds: Any, message: str) -> None:
 
 
 def dealing(n: int, tasks: int = 1, lag: int | None = None, **request: Any) -> Any:
-    source: Any = SimpleNamespace(n=n, rows=f"{n} rows", lagged=None if lag is None else SimpleNamespace(lag=lag))
+    source = replace(open_source(np.arange(n)[:, None]), lagged=None if lag is None else Lagged(lag, (0, n)))
     ranges = [(int(a), int(b)) for a, b in pairwise(np.linspace(0, n, tasks + 1))]
     return FoldRequest(**request).dealing(source, Plan(tuple(ranges), 32, None))
 
@@ -169,7 +186,7 @@ def test_how_many_folds_rows_fill() -> None:
     """Few rows have fewer of them, of equal size; where more are asked for, too few rows are an error."""
     assert [getattr(dealing(n), "number", None) for n in (1, 2, 9, 11, 99, 100)] == [None, 2, 9, 10, 10, 10]
     assert [dealing(n).rule for n in (99, 100)] == ["hash", "hash"]
-    assert [hasattr(dealing(n), "rows") for n in (99, 100)] == [True, False]
+    assert [hasattr(dealing(n), "keys") for n in (99, 100)] == [True, False]
     assert [dealing(10_000, tasks=t).rule for t in (99, 100)] == ["hash", "tasks"]
     assert [dealing(10_000, tasks=t, number=100).rule for t in (99, 100)] == ["hash", "tasks"]
     for n, lag, number in ((99, 9, 10), (98, 10, 9), (15, 10, None), (300, 30, 10)):
@@ -218,7 +235,7 @@ def test_appended_rows_go_on_by_the_rule(rule: Any) -> None:
     if rule == "blocks":
         groups = np.append(np.arange(2500) // 250, np.arange(N - 2500) // 250 % 10)
     else:
-        groups = labels if rule == "labels" else hashed(np.arange(N), rule)
+        groups = labels if rule == "labels" else hashed(KEYS, rule)
     assert_folds(model.moments_, groups)
 
 
