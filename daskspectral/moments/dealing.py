@@ -59,29 +59,24 @@ class Hashed(Dealing):
         return hashed(rows[KEY], self.number)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Ranked(Dealing):
-    """The few `keys` of the first rows, sorted, in the order of their hashes are dealt in turn: folds of equal size.
-
-    Rows appended to them are dealt by their hash.
-    """
+    """The `rows` rows, which are few, in the order of the hashes of their numbers are dealt in turn: folds of equal
+    size, whatever the values."""
 
     number: int
-    keys: Array
+    rows: int
     rule = "hash"
-    keyed = True
 
     @cached_property
     def folds(self) -> Array:
-        """The folds of the keys."""
-        found = np.empty(len(self.keys), dtype=np.int64)
-        found[np.argsort(mixed(self.keys))] = np.arange(len(self.keys)) % self.number
+        """The folds of the rows."""
+        found = np.empty(self.rows, dtype=np.int64)
+        found[np.argsort(mixed(np.arange(self.rows)))] = np.arange(self.rows) % self.number
         return found
 
     def of(self, rows: Rows) -> Array:
-        places = np.minimum(np.searchsorted(self.keys, rows[KEY]), len(self.keys) - 1)
-        early = self.keys[places] == rows[KEY]
-        return np.asarray(np.where(early, self.folds[places], hashed(rows[KEY], self.number)))
+        return np.asarray(self.folds[rows[NUMBER]])
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
 from daskspectral.moments.dealing import FOLD, Blocked, Dealing, Dealt, Hashed, Labelled, Ranked, hashed
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.row_keys import row_keys
 from daskspectral.passes.parameters import check_whole
 
 Array = NDArray[Any]
@@ -83,10 +82,8 @@ class FoldRequest:
         if dealt:
             return Dealt(self.number, starts)
         if source.n < FEW_ROWS and self.number <= DEFAULT:
-            points = source.preparation.selected(source.readers["x"].read(0, source.n))
-            keys = np.unique(row_keys(points, np.arange(source.n)))
-            number = min(self.number, len(keys))
-            return Ranked(number, keys) if number > 1 else None
+            number = min(self.number, source.n)
+            return Ranked(number, source.n) if number > 1 else None
         return Hashed(_filled(source, self.number))
 
 
