@@ -34,16 +34,13 @@ def test_the_hash_is_splitmix64() -> None:
     assert [hashed(np.arange(2), folds).tolist() for folds in (2, 97)] == [[v % f for v in values] for f in (2, 97)]
 
 
-@given(st.integers(-99_999, 99_999), st.integers(-6, 3), st.integers(-3, 3), st.integers(1, 3), st.booleans())
-def test_rows_of_few_digits_go_by_their_number(digits: int, power: int, off: int, d: int, single: bool) -> None:
+@given(st.integers(-99_999, 99_999), st.integers(-6, 3), st.integers(-3, 3), st.booleans())
+def test_rows_of_few_digits_go_by_their_number(digits: int, power: int, off: int, single: bool) -> None:
     """Rounding in the last bits leaves them round; a row with one value of many digits goes by all its values."""
     value = digits * 10.0**power
     value = float(np.float32(value)) if single else value + off * np.spacing(value)
-    x = np.full((3, d), value)
-    assert row_keys(x, np.arange(7, 10)).tolist() == [7, 8, 9]
-    x[:, -1] = [np.pi, np.pi, 1.234567]
-    one, copy, other = row_keys(x, np.arange(3)).tolist()
-    assert one == copy != other
+    x = np.column_stack([np.full((3, 2), value), [np.pi, np.pi, 1.234567]])
+    assert row_keys(x[:, :2], np.arange(7, 10)).tolist() == [7, 8, 9]
     assert distinct_rows(x).tolist() == [0, 0, 1]
 
 
@@ -53,7 +50,6 @@ def test_copies_of_a_row_have_one_key_whatever_their_type() -> None:
     other = np.where(x == 0, -0.0, x.astype(float))
     keys = row_keys(x, np.arange(len(x)))
     np.testing.assert_array_equal(row_keys(np.asfortranarray(other), np.arange(len(x)) + 1), keys)
-    assert len(set(keys.tolist())) == len(x)
     np.testing.assert_array_equal(distinct_rows(x), np.arange(len(x)))
     assert np.bincount(hashed(keys, 10)).min() > 1800
 
@@ -118,8 +114,7 @@ def test_a_label_that_was_not_counted_is_an_error() -> None:
 @given(st.integers(1, 4), st.integers(1, 30), st.integers(0, 10**6), st.booleans(), st.booleans())
 def test_coincidence_is_equality_of_whole_points(d: int, p: int, seed: int, whole: bool, single: bool) -> None:
     rng = np.random.default_rng(seed)
-    x = rng.integers(-2, 3, (200, d)).astype(float) if whole else rng.standard_normal((200, d))
-    x = x.astype("float32") if single else x
+    x = (rng.integers(-2, 3, (200, d)) if whole else rng.standard_normal((200, d))).astype("f4" if single else "f8")
     landmarks = np.vstack([x[rng.choice(200, p)].astype(float), rng.standard_normal((2, d))])
     expected = (x[:, None] == landmarks).all(axis=2).any(axis=1)
     np.testing.assert_array_equal(Coincidence(landmarks)(x), expected)
@@ -167,8 +162,7 @@ def test_folds_add_group_by_group() -> None:
 
 def test_functions_are_judged_on_folds_that_are_reserved_on_both_sides() -> None:
     one = folds(reserved=(0, 2))
-    assert one.judges == (0, 2)
-    assert (one + folds()).reserved == (0, 2)
+    assert one.judges == (one + folds()).reserved == (0, 2)
     assert (one + folds(reserved=(2,))).reserved == (2,)
 
 
