@@ -15,9 +15,11 @@ Array = NDArray[Any]
 KEY = "row key"
 """The field of a batch that holds the keys of its rows; no form can read a field of this name."""
 
+BLOCK = 8192  # rows, whose arrays are used again: fresh ones cost more than all sums on them
 DIGITS = 5  # of a value that counts as rounded, or six where the first is a 1: of float32 few others have no more
 NEAR = 1e-6  # of the last of these digits: 0.1 + 0.2 is 0.3
-UNITS = 10.0 ** np.clip(DIGITS - 1 - np.floor((np.arange(2048) - 1023) * np.log10(2)), -308, 308)  # by binary exponent
+UNITS = np.tile(10.0 ** np.clip(DIGITS - 1 - np.floor((np.arange(2048) - 1023) * np.log10(2)), -308, 308), 2)
+"""What makes whole numbers of rounded values, by the sign and the binary exponent of a value."""
 
 
 def row_keys(x: Array, numbers: Array) -> NDArray[np.uint64]:
@@ -33,14 +35,15 @@ def row_keys(x: Array, numbers: Array) -> NDArray[np.uint64]:
     >>> len(set(row_keys(np.array([[np.pi, 7.0], [np.pi, 7.0]]), np.array([3, 4])).tolist()))
     1
     """
-    values = np.asarray(x, dtype=float) + 0.0  # -0.0 is 0.0
-    keys = _content(values)
-    round_ = np.arange(len(values))
-    for column in values.T:
-        round_ = round_[_is_round(column[round_])]
-        if not len(round_):
-            return keys
-    keys[round_] = np.asarray(numbers)[round_].astype(np.uint64)
+    keys = np.array(numbers, dtype=np.uint64)
+    for start in range(0, len(keys), BLOCK):
+        part = slice(start, start + BLOCK)
+        values = np.asarray(x[part], dtype=float) + 0.0  # -0.0 is 0.0
+        found, round_ = _content(values), np.flatnonzero(_is_round(values[:, 0]))
+        for column in values.T[1:]:
+            round_ = round_[_is_round(column[round_])]
+        found[round_] = keys[part][round_]
+        keys[part] = found
     return keys
 
 
@@ -58,18 +61,21 @@ def distinct_rows(x: Array) -> NDArray[np.intp]:
 
 def _content(values: Array) -> NDArray[np.uint64]:
     """A hash (c,) of the bits of rows (c, d)."""
-    found = np.zeros(len(values), dtype=np.uint64)
+    found, high = np.zeros((2, len(values)), dtype=np.uint64)
     for column in np.ascontiguousarray(values).view(np.uint64).T:
         found ^= column
         found *= np.uint64(0x9E3779B97F4A7C15)
-        found ^= found >> np.uint64(32)
+        found ^= np.right_shift(found, np.uint64(32), out=high)
     return found
 
 
 def _is_round(values: Array) -> NDArray[np.bool_]:
     """Which values (c,) have few digits."""
-    unit = UNITS[(values.view(np.uint64) >> np.uint64(52)) & np.uint64(2047)]
+    values = np.ascontiguousarray(values)
+    unit = UNITS.take((values.view(np.int64) >> 52) & 4095)
     with np.errstate(invalid="ignore", over="ignore"):  # infinity, and what is none in float32
-        scaled = values * unit
-        whole = np.rint(scaled)
-        return np.asarray((np.abs(scaled - whole) <= NEAR) | ((whole / unit).astype(np.float32) == values))
+        rest = values * unit
+        whole = np.rint(rest)
+        rest -= whole
+        whole /= unit
+        return np.asarray((np.abs(rest, out=rest) <= NEAR) | (whole.astype(np.float32) == values))
