@@ -108,11 +108,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (group, ValueError, "m.zarr is a zarr group of something else, not a model"),
     (file, ValueError, "m.zarr is not a saved model: it is no zarr group"),
     (directory, ValueError, "m.zarr is not a saved model: it is no zarr group"),
-    (
-        lambda path: group(path, format=99),
-        ValueError,
-        rf"in format 99 and .* reads format {FORMAT}: upgrade it",
-    ),
+    (lambda path: group(path, format=99), ValueError, rf"in format 99 and .* reads format {FORMAT}: upgrade it"),
     (lambda path: group(path, format=1, kind="k"), ValueError, "written in format 1, before the first release"),
     (lambda path: group(path, format=FORMAT, kind="k"), OSError, "m.zarr is damaged: its attributes are incomplete"),
     (lambda path: "memory://store-test/none.zarr", FileNotFoundError, "there is no saved model at memory"),

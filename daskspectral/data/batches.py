@@ -15,6 +15,7 @@ from daskspectral.data.readers import Reader
 from daskspectral.data.source import Preparation
 from daskspectral.errors import PointError
 from daskspectral.moments import NUMBER
+from daskspectral.moments.row_keys import KEY, row_keys
 
 Array = NDArray[Any]
 BATCH_ROWS = 1 << 15
@@ -44,6 +45,7 @@ class Rows:
     left out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its
     rows as the field NUMBER. `on_invalid` is "raise", "skip", or "keep" (rows are not checked). Where chunks allow it,
     batches have `least` rows. Of the fields `digested` all that is read is digested, as values of the type given there.
+    Where rows are `keyed`, batches have the keys of the points `x`, as they are before preparation, as the field KEY.
     """
 
     preparations: Mapping[str, Preparation]
@@ -53,6 +55,7 @@ class Rows:
     raw: bool = False
     least: int = 0
     digested: Mapping[str, str] = field(default_factory=dict)
+    keyed: bool = False
 
 
 @dataclass(eq=False)
@@ -133,7 +136,9 @@ class Batches:
     def _prepared(self, batch: dict[str, Array]) -> dict[str, Array]:
         if self.rows.raw:
             return batch
-        return {**batch, **{name: p(batch[name]) for name, p in self.rows.preparations.items()}}
+        preparations = self.rows.preparations
+        keys = {KEY: row_keys(preparations["x"].selected(batch["x"]), batch[NUMBER])} if self.rows.keyed else {}
+        return {**batch, **keys, **{name: p(batch[name]) for name, p in preparations.items()}}
 
     def _without_dropped(self, batch: dict[str, Array]) -> dict[str, Array]:
         if self.rows.dropped is None:

@@ -29,10 +29,13 @@ class Preparation(Registered):
     mean: Array | None = None
     scale: Array | None = None
 
+    def selected(self, x: Array) -> Array:
+        """The columns (c, d) of raw rows (c, n_features_in) that are used."""
+        return x if self.columns is None else x[:, list(self.columns)]
+
     def __call__(self, x: Array) -> Array:
         """Prepared points (c, d) of raw rows (c, n_features_in)."""
-        if self.columns is not None:
-            x = x[:, list(self.columns)]
+        x = self.selected(x)
         if self.mean is not None:
             x = (x - self.mean) / self.scale
         elif x.dtype.kind != "f" or x.dtype.itemsize < 4:
@@ -73,7 +76,7 @@ class Source:
     """n rows of named fields; `x` (n, d) first, others aligned with it.
 
     `views` are further fields of points in the space of x, prepared as x is; `apart` are fields of points in spaces
-    of their own, with their preparations.
+    of their own, with their preparations. `by_tasks` tells that its rows will be dealt to folds in whole tasks.
     """
 
     readers: Mapping[str, Reader]
@@ -81,6 +84,7 @@ class Source:
     views: tuple[str, ...] = ()
     apart: Mapping[str, Preparation] = field(default_factory=dict)
     lagged: Lagged | None = None
+    by_tasks: bool = False
 
     @property
     def n(self) -> int:

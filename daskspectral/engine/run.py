@@ -59,7 +59,7 @@ class Run:
     "sums" for "fit" and "apply" for "transform", sums of several are "tree"; and events tell what the bar shows.
     `counted` has the rows that the tasks of the last `map` counted. Tasks on an accelerator, the `device`, have larger
     batches, and a thread of each reads the next one meanwhile. Totals have digests of the fields `digested`, as values
-    of the types given there.
+    of the types given there. `keyed` batches have the keys of the rows.
     """
 
     source: Source
@@ -70,6 +70,7 @@ class Run:
     description: str = "rows"
     device: str = "cpu"
     digested: Mapping[str, str] = field(default_factory=dict)
+    keyed: bool = False
     counted: Tally = field(default_factory=Tally, init=False)
     _stage: Stage = field(init=False, repr=False)
 
@@ -144,7 +145,7 @@ class Run:
     def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Rows:
         """The rows that tasks take."""
         least = least_rows(self.device)
-        return Rows(self.source.preparations, dropped, selected, self.on_invalid, raw, least, self.digested)
+        return Rows(self.source.preparations, dropped, selected, self.on_invalid, raw, least, self.digested, self.keyed)
 
     def _error(self, bad: Bad) -> InvalidRowError | PointError:
         row, of, which = bad.row, "", f"row {bad.row} is the first that cannot be used"

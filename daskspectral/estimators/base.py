@@ -37,7 +37,7 @@ from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
-from daskspectral.moments.dealing import Dealing
+from daskspectral.moments.dealing import Dealing, Dealt
 from daskspectral.operators import Operator
 from daskspectral.passes.appended import check_appended
 from daskspectral.passes.apply import Result, apply_rows
@@ -276,7 +276,8 @@ class MeasuredEstimator(Estimator):
         kept: Kept | None = None
 
         def constants() -> dict[str, Any]:
-            return {"discretisation": lay(source, Training(dealing, kept))}
+            by_tasks = plan is not None and isinstance(plan.dealing, Dealt)
+            return {"discretisation": lay(replace(source, by_tasks=by_tasks), Training(dealing, kept))}
 
         saved = None
         if checkpoint is None:

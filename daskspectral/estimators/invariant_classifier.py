@@ -219,7 +219,7 @@ class InvariantClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
             raise ValueError(
                 f"folds={self.folds!r} of {source.rows} leave none to choose the penalty by: give alpha, or more folds"
             )
-        run = Run(source, plan, None, on_invalid, progress, "fit")
+        run = Run(source, plan, None, on_invalid, progress, "fit", keyed=dealing is not None and dealing.keyed)
         folds = 1 if dealing is None else dealing.number
         fit = Classification(Passes(run, saved), LabelledRows(basis, dealing), len(classes), folds, self.max_passes)
         if saved is not None:

@@ -89,9 +89,12 @@ class SpectralDecomposition(SpectralFunctions):
         rows are in the sums, and in no fold while there are fewer than 100 rows to a landmark.
     folds : int, array (n,), "blocks" or None
         Into how many parts, 2 to 100, the sums are kept apart, for error bars and held-out values. Whole tasks are
-        dealt to the folds in turn from 100 tasks on, and below rows by a hash of their number; pairs of trajectories
-        are cut into contiguous blocks. "blocks" are ten contiguous blocks of rows. An array (numpy, dask, zarr, or its
-        path; for several trajectories a list) has a label for each row, and each distinct label is a fold.
+        dealt to the folds in turn from 100 tasks on, and below rows by a hash of their values, so that copies of a row
+        share a fold; rows of rounded values, all of five digits or fewer, by a hash of their number, as are fewer than
+        100 rows. Columns of few levels that were scaled beforehand pass for copies: leave the scaling to
+        standardize=True, or give labels in turn, numpy.arange(n) % 10. Pairs of trajectories are cut into contiguous
+        blocks. "blocks" are ten contiguous blocks of rows. An array (numpy, dask, zarr, or its path; for several
+        trajectories a list) has a label for each row, and each distinct label is a fold.
     solver : {"penalised", "cut"}
         "penalised" seeks the solution among the functions that are smoothest for what the data see of them, and reports
         Rayleigh-Ritz values, which carry no penalty. "cut" seeks it in all directions of the Gram matrix above `rtol`.

@@ -26,7 +26,7 @@ from daskspectral.solve.invariant import InvariantSolver
 
 DEALT = {
     "tasks": "whole tasks dealt in turn",
-    "hash": "rows dealt by a hash of their number",
+    "hash": "rows dealt by a hash, copies of a row together",
     "blocks": "contiguous blocks",
     "labels": "rows by their labels",
 }

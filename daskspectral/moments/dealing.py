@@ -1,4 +1,4 @@
-"""How rows come to their folds: by a hash of their numbers, by tasks dealt in turn, by blocks, by labels."""
+"""How rows come to their folds: by a hash of their keys, by tasks dealt in turn, by blocks, by labels."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from daskspectral.moments.coincidence import Coincidence
 from daskspectral.moments.measure import NUMBER
+from daskspectral.moments.row_keys import KEY
 
 Array = NDArray[Any]
 Rows = Mapping[str, Array]
@@ -24,6 +25,8 @@ class Dealing(ABC):
     """A rule that gives each row one of `number` folds."""
 
     rule: ClassVar[str]
+    keyed: ClassVar[bool] = False
+    """Whether it goes by the keys of the rows, their field KEY."""
     number: int
 
     @abstractmethod
@@ -46,21 +49,20 @@ class Dealing(ABC):
 
 @dataclass(frozen=True)
 class Hashed(Dealing):
-    """A row's fold is a hash of its global number: the same whatever the chunks, and whatever is appended."""
+    """A row's fold is a hash of its key: the same whatever the chunks, whatever is appended, and for its copies."""
 
     number: int
     rule = "hash"
+    keyed = True
 
     def of(self, rows: Rows) -> Array:
-        return hashed(rows[NUMBER], self.number)
+        return hashed(rows[KEY], self.number)
 
 
 @dataclass(frozen=True)
 class Ranked(Dealing):
-    """The first `rows` rows, which are few, in the order of their hashes are dealt in turn: folds of equal size.
-
-    Rows appended to them are dealt by their hash.
-    """
+    """The `rows` rows, which are few, in the order of the hashes of their numbers are dealt in turn: folds of equal
+    size, whatever the values."""
 
     number: int
     rows: int
@@ -68,15 +70,13 @@ class Ranked(Dealing):
 
     @cached_property
     def folds(self) -> Array:
-        """The folds of the first rows."""
+        """The folds of the rows."""
         found = np.empty(self.rows, dtype=np.int64)
         found[np.argsort(mixed(np.arange(self.rows)))] = np.arange(self.rows) % self.number
         return found
 
     def of(self, rows: Rows) -> Array:
-        numbers = rows[NUMBER]
-        early = self.folds[np.minimum(numbers, self.rows - 1).astype(np.int64)]
-        return np.asarray(np.where(numbers < self.rows, early, hashed(numbers, self.number)))
+        return np.asarray(self.folds[rows[NUMBER]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +217,12 @@ class Groups:
         borders = np.concatenate([[0], np.cumsum(np.bincount(found, minlength=self.number))])
         for group in np.flatnonzero(np.diff(borders)).tolist():
             chosen = order[borders[group] : borders[group + 1]]
-            yield group, {name: values.take(chosen, axis=0) for name, values in rows.items()}
+            yield group, {name: values.take(chosen, axis=0) for name, values in rows.items() if name != KEY}
 
 
-def hashed(numbers: Array, folds: int) -> Array:
-    """The fold of each row number: its hash, modulo the number of folds."""
-    return np.asarray((mixed(numbers) % np.uint64(folds)).astype(np.int64))
+def hashed(keys: Array, folds: int) -> Array:
+    """The fold of each key: its hash, modulo the number of folds."""
+    return np.asarray((mixed(keys) % np.uint64(folds)).astype(np.int64))
 
 
 def mixed(numbers: Array) -> Array:

@@ -181,7 +181,8 @@ class PriorSearch:
         own = spectrum.right[:, low].real
         grams = trial.sums["gram"][: trial.folds] + trial.sums["gram"][trial.folds :]
         weight = trial.weight[: trial.folds] + trial.weight[trial.folds :]
-        shares = np.einsum("pi,kpi->ki", own, grams @ own) / weight[:, None]
+        filled = weight > 0
+        shares = np.einsum("pi,kpi->ki", own, grams[filled] @ own) / weight[filled, None]
         return bool((shares.std(axis=0) > shares.mean(axis=0)).any())
 
     def ranked(self, found: dict[Prior, Array]) -> list[Prior]:

@@ -88,10 +88,11 @@ class Solved:
         if worst < 0 or kurtosis[worst] <= FAR_OUT or folds is None:
             return ""
         left = self.posed.left
-        grams = np.stack([left.among(gram, left) for gram in folds.arrays["gram"][: folds.number]])
+        filled = np.flatnonzero(folds.weight[: folds.number] > 0)
+        grams = np.stack([left.among(gram, left) for gram in folds.arrays["gram"][filled]])
         functions = self.spectrum.left if self.posed.operator.solver.two_sided else self.spectrum.right
         squares = np.einsum("pi,kpi->ki", functions.conj(), grams @ functions).real
-        shares = squares / folds.weight[: folds.number, None]
+        shares = squares / folds.weight[filled, None]
         if not (shares.max(axis=0) > UNEVEN * np.median(shares, axis=0)).any():
             return ""
         columns = self.moments.preparation.get("columns")

@@ -27,6 +27,7 @@ from daskspectral.passes.automatic import (
     Setting,
     families_of,
 )
+from daskspectral.passes.copies import advise_copies
 from daskspectral.passes.lattice_trial import Rival, judged_lattice, lattice_candidate
 from daskspectral.passes.network_trial import SPLIT, Halves, network_candidate
 from daskspectral.passes.parameters import given_landmarks
@@ -81,6 +82,7 @@ def decide(
     judge = operator.comparable
     options: dict[str, Any] = {"blocks": source.lagged is not None, "on_invalid": on_invalid, "progress": progress}
     pilot = Pilot.draw(source, judge or operator, rng, **options, halves=1 + wanted.network)
+    advise_copies(pilot.raw["x"], source)
     halves = None
     if wanted.network and pilot.rows >= LEAST_HALVED:
         halves = Halves.of(pilot, rng)

@@ -15,6 +15,7 @@ from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Kernel, Linear
+from daskspectral.passes.copies import advise_copies
 from daskspectral.passes.parameters import given_landmarks
 
 Array = NDArray[np.floating[Any]]
@@ -71,6 +72,8 @@ def choose_landmarks(
         rows, raw = draw_rows(source, wanted, rng, view=view, description="landmarks", **options)
         if not len(raw):
             raise ValueError("no rows are left: every row is invalid; mend the data")
+        if view == "x":
+            advise_copies(raw, source)
     points = preparation(raw)
     if kernel.needs_median:
         distance = choosing.median_distance(kernel.embedded(points), rng, size=MEDIAN_SAMPLE)

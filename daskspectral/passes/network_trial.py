@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, NeuralBasis
 from daskspectral.moments.dealing import mixed
+from daskspectral.moments.row_keys import distinct_rows
 from daskspectral.moments.trial import half_splits
 from daskspectral.neural import Loss, available
 from daskspectral.operators import Operator
@@ -94,7 +95,8 @@ def network_candidate(
     """The usual network, trained on the rows of one half; a tenth of these tells when to stop."""
     basis = NeuralBasis(outputs=components)
     pilot = halves.seen
-    sample = Sample(pilot.fields, mixed(np.arange(pilot.rows)) % 10 == 0)
+    rows = distinct_rows(pilot.source.preparation.selected(pilot.raw["x"]))
+    sample = Sample(pilot.fields, mixed(rows) % 10 == 0)
     short = replace(basis, steps=min(STEPS, basis.steps))
     trained, _ = train_on(
         short,

@@ -19,6 +19,7 @@ from daskspectral.engine.sampling import draw_fields
 from daskspectral.engine.scheduler import active_report
 from daskspectral.moments.dealing import FOLD, Dealing, mixed
 from daskspectral.moments.measure import NUMBER, block_of, of_operator
+from daskspectral.moments.row_keys import KEY, row_keys
 from daskspectral.neural import Loss, Networks, State, Trainer, optax
 from daskspectral.operators import Operator
 from daskspectral.passes.pilot import Pilot
@@ -76,20 +77,21 @@ class Rounds:
         source = self.source
         rng = np.random.default_rng([self.seed, 0, number])
         numbers, fields = draw_fields(source, self.size, rng, on_invalid=self.on_invalid)
+        keys = row_keys(source.preparation.selected(fields["x"]), numbers)
         if self.dealing is not None:
-            dealt = self.dealing.each({**fields, NUMBER: numbers})
+            dealt = self.dealing.each({**fields, NUMBER: numbers, KEY: keys})
             kept = ~np.isin(dealt, self.reserved)
-            numbers, fields = numbers[kept], {name: values[kept] for name, values in fields.items()}
+            keys, fields = keys[kept], {name: values[kept] for name, values in fields.items()}
         fields.pop(FOLD, None)
-        if len(numbers) < LEAST_ROWS:
+        if len(keys) < LEAST_ROWS:
             raise ValueError(
-                f"{len(numbers)} of {min(self.size, source.n)} rows are left to train a network on; {LEAST_ROWS} at "
+                f"{len(keys)} of {min(self.size, source.n)} rows are left to train a network on; {LEAST_ROWS} at "
                 "least are needed: "
                 "give more data, or more of it to the training (rows=)"
             )
         fields |= {view: np.asarray(prepare(fields[view])) for view, prepare in source.preparations.items()}
         self.operator.check_points(fields["x"])
-        return Sample(fields, mixed(numbers + 1) % HELD_OUT == 0)
+        return Sample(fields, mixed(keys + np.uint64(1)) % HELD_OUT == 0)
 
 
 def differentiable_fields(sample: Sample, source: Source, operator: Operator) -> dict[str, Array]:

@@ -14,6 +14,7 @@ from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.moments.counting import repeats_of
 from daskspectral.moments.dealing import FOLD
+from daskspectral.moments.row_keys import distinct_rows
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import Trial
 from daskspectral.operators import Operator
@@ -72,9 +73,13 @@ class Pilot:
         if FOLD in fields:
             labels, fold = np.unique(fields.pop(FOLD), return_inverse=True)
             folds = len(labels)
-        else:
+        elif blocks:
             fold = np.arange(m) * folds // m
-            fold = fold if blocks else rng.permutation(fold)
+        else:  # copies of a row judge each other by no more than their weight
+            rows = distinct_rows(source.preparation.selected(raw["x"]))
+            number = int(rows.max()) + 1
+            folds = min(folds, number)
+            fold = rng.permutation(np.arange(number) * folds // number)[rows]
         return cls(source, operator, fields, raw, fold, folds)
 
     @property

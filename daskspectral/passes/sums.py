@@ -278,7 +278,8 @@ def measure(
     dropped: Any = touching if rows == "dropped" else None
     if isinstance(basis, FourierLattice):
         dropped = Outside(basis)
-    run = Run(source, plan.ranges, dropped, on_invalid, progress, description, device, dtypes)
+    keyed = dealing is not None and dealing.keyed
+    run = Run(source, plan.ranges, dropped, on_invalid, progress, description, device, dtypes, keyed)
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)

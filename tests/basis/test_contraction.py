@@ -97,10 +97,7 @@ SAYS = CallableBasis(lambda x: np.ones((1, len(x))), lambda x: np.zeros((1, *x.s
 ONE = derivatives(lambda x: np.ones((1, len(x))))
 CASES: dict[str, tuple[dsp.basis.Basis, Any]] = {
     **{name: (LANDMARKS[name], derivatives(at_landmarks(q, Y), r)) for name, (_, q, r) in KERNELS.items()},
-    "function": (
-        LandmarkBasis(FunctionKernel(tilted, tilted_gradient), Y),
-        derivatives(lambda x: tilted(x, Y)),
-    ),
+    "function": (LandmarkBasis(FunctionKernel(tilted, tilted_gradient), Y), derivatives(lambda x: tilted(x, Y))),
     "periodic": (LandmarkBasis(Periodic(Gaussian(0.9), (3.0, None, None)), Y), derivatives(circled, 0.25)),
     "fourier": (
         FourierBasis(W, 2.5),
@@ -138,11 +135,7 @@ def test_every_form_of_every_basis(name: str) -> None:
         assert_close(together[what], expected(what, f, f, UNWEIGHTED), what=what)
 
 
-PAIRS = [
-    ("gaussian", "mixture"),
-    ("mixed product", "own beside kernels"),
-    ("fourier", "the same twice"),
-]
+PAIRS = [("gaussian", "mixture"), ("mixed product", "own beside kernels"), ("fourier", "the same twice")]
 
 
 @pytest.mark.parametrize(("left", "right"), PAIRS)

@@ -216,14 +216,7 @@ def test_forms_refused(function: Callable[..., Any], match: str) -> None:
         trace(function)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: -x.a,
-        lambda x: x.a * x.b,
-        lambda x: x.b if x.a <= 0 else x.c,
-    ],
-)
+@pytest.mark.parametrize("function", [lambda x: -x.a, lambda x: x.a * x.b, lambda x: x.b if x.a <= 0 else x.c])
 def test_fields_are_not_computed_with(function: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=r"the field a is a symbol here.* Compute .* beforehand and pass it .* fields="):
         trace(lambda f, g, x: inner(f, g, weight=function(x)))

@@ -70,10 +70,7 @@ def rotations_by_weyl(d: int, copies: int, levels: int) -> list[int]:
     return molien_weyl(t, weights, copies, levels, fixed=d % 2)
 
 
-@pytest.mark.parametrize(
-    ("d", "copies", "levels"),
-    [(2, 3, 5), (3, 1, 7), (3, 2, 7), (4, 2, 4), (5, 1, 5)],
-)
+@pytest.mark.parametrize(("d", "copies", "levels"), [(2, 3, 5), (3, 1, 7), (3, 2, 7), (4, 2, 4), (5, 1, 5)])
 def test_joint_rotations_by_molien_weyl(d: int, copies: int, levels: int) -> None:
     found = dimensions(Sphere(d * copies), SpecialOrthogonal(d, copies), levels)
     assert found == rotations_by_weyl(d, copies, levels)

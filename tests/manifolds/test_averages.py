@@ -76,10 +76,7 @@ FINITE: dict[str, tuple[Array, Average]] = {
         beside(permuted(3), signed(2)),
         PermutationAverage((Block((0, 1, 2)), Block((3, 4), signs=True))),
     ),
-    "S_4 and -I": (
-        np.concatenate([permuted(4), -permuted(4)]),
-        PermutationAverage((Block((0, 1, 2, 3)),), even=True),
-    ),
+    "S_4 and -I": (np.concatenate([permuted(4), -permuted(4)]), PermutationAverage((Block((0, 1, 2, 3)),), even=True)),
 }
 
 

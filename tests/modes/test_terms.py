@@ -32,10 +32,7 @@ CASES: list[tuple[Any, Weights]] = [
         lambda f, g, x: inner(f, g) + inner(f, g) + inner(grad(f), grad(g)) - inner(grad(f), grad(g)),
         {("1", (0, 0), (0, 0)): 2.0},
     ),
-    (
-        lambda f, g, x: inner(along(f, x.u), g * 2),
-        {("u[0]", (1, 0), (0, 0)): 2.0, ("u[1]", (0, 1), (0, 0)): 2.0},
-    ),
+    (lambda f, g, x: inner(along(f, x.u), g * 2), {("u[0]", (1, 0), (0, 0)): 2.0, ("u[1]", (0, 1), (0, 0)): 2.0}),
     (
         lambda f, g, x: inner(second(f), partial(g, 0, 1)) + inner(second(f, x.a), g),
         {

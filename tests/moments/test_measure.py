@@ -13,6 +13,7 @@ from daskspectral.moments.dealing import Groups, Hashed
 from daskspectral.moments.folds import COUNT, WEIGHT, name_in
 from daskspectral.moments.order import ORDER, Runs
 from daskspectral.moments.patterns import MEASURED
+from daskspectral.moments.row_keys import KEY
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian
 from daskspectral.passes.sums import measure_of
@@ -42,7 +43,7 @@ def test_the_sums_of_a_task(weighted: bool, gathers: bool, monkeypatch: pytest.M
         return blocks(own, batch, arena)
 
     monkeypatch.setattr(Measure, "blocks", counted)
-    rows = {"x": X, NUMBER: np.arange(N)} | ({"weight": W} if weighted else {})
+    rows = {"x": X, NUMBER: np.arange(N), KEY: np.arange(N)} | ({"weight": W} if weighted else {})
     w = W if weighted else np.ones(N)
     task = SumTask(measure(rows=64), LAPLACIAN, groups=Groups(Hashed(3)), runs=Runs.of(QUADRATIC, N))
     batches = [{k: v[a:b] for k, v in rows.items()} for a, b in ((0, 10), (10, 10), (10, 700), (700, 704), (704, N))]

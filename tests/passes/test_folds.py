@@ -1,7 +1,9 @@
 """Folds through the engine: every row in one fold, whatever the chunks; the same bits whatever the scheduler."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,21 +19,23 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import daskspectral as dsp
+from daskspectral.data.source import open_source
 from daskspectral.engine import Plan
 from daskspectral.engine import plan as planning
+from daskspectral.errors import TrustWarning
 from daskspectral.moments import Moments
 from daskspectral.moments.dealing import Dealt, Hashed, hashed
 from daskspectral.moments.measure import UNFOLDED
+from daskspectral.moments.row_keys import row_keys
 from daskspectral.passes import sides
+from daskspectral.passes.copies import advise_copies
 from daskspectral.passes.folds import FoldRequest, dealt_plan
 from tests.common import Scheduling, assert_same_arrays
 from tests.moments.common import folds_of
 
-RNG = np.random.default_rng(11)
-N = 4000
-X = RNG.standard_normal((N, 2))
-Y = X[:12] + 0.01
-WEIGHT = RNG.uniform(0.5, 2, N)
+RNG, N = np.random.default_rng(11), 4000
+X, WEIGHT = RNG.standard_normal((N, 2)), RNG.uniform(0.5, 2, N)
+Y, KEYS = X[:12] + 0.01, row_keys(X, np.arange(N))
 
 
 def make(**changes: Any) -> dsp.SpectralDecomposition:
@@ -78,11 +82,33 @@ def test_each_row_is_in_one_fold_whatever_the_chunks(cuts: list[int], count: int
     weight = WEIGHT if weighted else None
     with tasks(count), dask.config.set(scheduler="synchronous"):
         moments = make(folds=labels if rule == "labels" else rule).fit(x, sample_weight=weight).moments_
-    if rule == "blocks":
-        groups = np.repeat(np.arange(10), N // 10)
-    else:
-        groups = labels if rule == "labels" else hashed(np.arange(N), rule)
-    assert_folds(moments, groups, weight=weight)
+    groups = {"blocks": np.repeat(np.arange(10), N // 10), "labels": labels}.get(rule)
+    assert_folds(moments, hashed(KEYS, rule) if groups is None else groups, weight=weight)
+
+
+@settings(max_examples=5)
+@given(st.sampled_from([2, 5]), st.sampled_from([500, 2000]), st.booleans(), st.integers(0, 99))
+def test_copies_of_a_row_are_as_good_as_its_weight(times: int, n: int, standardize: bool, seed: int) -> None:
+    """Whatever their order; rows that are equal because they are rounded are spread over the folds."""
+    x, options = X[: n // times], {"standardize": standardize, "columns": [1, 0]}
+    one = make(**options).fit(x, sample_weight=np.full(n // times, float(times)))
+    found = make(**options).fit(np.random.default_rng(seed).permutation(np.repeat(x, times, axis=0)))
+    np.testing.assert_allclose(folds_of(found).weight[:10], folds_of(one).weight[:10])
+    for name in ("standard_errors_", "held_out_"):
+        np.testing.assert_allclose(getattr(found, name), getattr(one, name), rtol=1e-6, atol=1e-9)
+    rounded = make(**options).fit(np.round(X, 0))
+    np.testing.assert_array_equal(folds_of(rounded).count, np.bincount(hashed(np.arange(N), 10)))
+
+
+def test_copies_that_tasks_hold_apart_are_told() -> None:
+    """By the rows that are drawn for landmarks, or for a choice; few copies are not, nor rows that are rounded."""
+    copies = np.repeat(X[:1500], 2, axis=0)[np.random.default_rng(0).permutation(3000)]
+    for kernel in ("auto", dsp.kernels.Gaussian(1.0)):
+        with tasks(110), pytest.warns(TrustWarning, match=r"about (1|0.9\d|1.1) further ones .* pairs of [13]000 rows"):
+            make(kernel=kernel, landmarks="kmeans++", n_landmarks=30, landmark_sample=1000).fit(copies)
+    with warnings.catch_warnings(action="error"):
+        for x in (copies, copies[:50], np.round(copies, 1), np.vstack([X, X[:15]])):
+            advise_copies(x, replace(open_source(copies), by_tasks=x is not copies))
 
 
 def test_a_hundred_tasks_are_dealt_in_turn_and_go_on() -> None:
@@ -98,11 +124,11 @@ def test_a_hundred_tasks_are_dealt_in_turn_and_go_on() -> None:
             first = [a for a, _ in make().plan(X[:2000]).ranges.ranges]
             later = [max(a, 2000) for a, b in make().plan(X).ranges.ranges if b > 2000]
         assert (len(later) >= 100) is appended  # a plan of fewer tasks deals rows
-        groups = np.append((np.searchsorted(first, np.arange(2000), "right") - 1) % 7, hashed(np.arange(2000, N), 7))
+        groups = np.append((np.searchsorted(first, np.arange(2000), "right") - 1) % 7, hashed(KEYS[2000:], 7))
         if appended:
             groups[2000:] = (len(first) + np.searchsorted(later, np.arange(2000, N), "right") - 1) % 7
-        assert folds_of(found).dealt == len(first) + appended * len(later)
-        assert folds_of(found).count.tolist() == np.bincount(groups).tolist()
+        own, dealt = folds_of(found), len(first) + appended * len(later)
+        assert (own.dealt, own.count.tolist()) == (dealt, np.bincount(groups).tolist())
 
 
 @pytest.mark.parametrize(("name", "count"), [("threads 3", 9), pytest.param("cluster", 130, marks=pytest.mark.slow)])
@@ -129,10 +155,8 @@ def test_tasks_are_joined_until_a_fold_has_half_a_block_in_each() -> None:
     assert dealt_plan(plan, Dealt(90, np.arange(160) * 100), block=512, row_bytes=8).epoch == 90
     for block, wanted in ((512, 12), (2048, 20), (20, 1)):  # 5 block / 2 / 100, as long as there are eight
         joined = dealt_plan(plan, Hashed(5), block=block, row_bytes=8)
-        assert joined.ranges[0] == (0, 100 * wanted)
-        assert joined.ranges[-1][1] == 16_000
-        assert len(joined.ranges) == -(-160 // wanted)
-        assert joined.epoch == 4
+        assert (joined.ranges[0], joined.ranges[-1][1]) == ((0, 100 * wanted), 16_000)
+        assert (len(joined.ranges), joined.epoch) == (-(-160 // wanted), 4)
     large = dealt_plan(plan, Hashed(5), block=2048, row_bytes=planning.TASK_BYTES // 300)
     assert large.ranges[0] == (0, 300)
     assert dealt_plan(plan, Hashed(2), block=512, row_bytes=8) is plan
@@ -211,14 +235,12 @@ def test_trajectories_have_blocks_of_pairs() -> None:
 
 @pytest.mark.parametrize("rule", [5, "blocks", "labels"])
 def test_appended_rows_go_on_by_the_rule(rule: Any) -> None:
-    labels = np.arange(N) * 7 % 4
-    given = labels if rule == "labels" else None
-    model = make(folds=labels[:2500] if rule == "labels" else rule).fit(X[:2500])
-    model.update(X[:3100], folds=None if given is None else given[:3100]).update(X, folds=given)
+    groups = np.arange(N) * 7 % 4 if rule == "labels" else hashed(KEYS, 5)
     if rule == "blocks":
         groups = np.append(np.arange(2500) // 250, np.arange(N - 2500) // 250 % 10)
-    else:
-        groups = labels if rule == "labels" else hashed(np.arange(N), rule)
+    first, second, third = (groups[:n] if rule == "labels" else None for n in (2500, 3100, N))
+    model = make(folds=rule if first is None else first).fit(X[:2500])
+    model.update(X[:3100], folds=second).update(X, folds=third)
     assert_folds(model.moments_, groups)
 
 
