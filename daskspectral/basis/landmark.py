@@ -16,7 +16,8 @@ from daskspectral.basis.dirichlet import DotGradientSum, RadialGradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import largest
 from daskspectral.forms import Atom, Field
-from daskspectral.kernels import DotKernel, EmbeddedKernel, Kernel, Mahalanobis, RadialKernel
+from daskspectral.kernels import DotKernel, Kernel, Mahalanobis, RadialKernel
+from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.radial import clean_distances
 
 PANEL_BYTES = 1 << 18  # of one buffer; the fastest of 64 kB to 256 kB with an L2 cache of 512 kB

@@ -81,7 +81,7 @@ Radial kernels in a fit
 from daskspectral.kernels.algebra import FunctionKernel
 from daskspectral.kernels.base import Kernel, ParameterKernel
 from daskspectral.kernels.dot import Dot, DotKernel, Linear, Polynomial
-from daskspectral.kernels.embedded import EmbeddedKernel, Mahalanobis
+from daskspectral.kernels.embedded import Mahalanobis
 from daskspectral.kernels.names import parse
 from daskspectral.kernels.periodic import Periodic
 from daskspectral.kernels.radial import Exponential, Gaussian, Matern, Radial, RadialKernel
@@ -89,7 +89,6 @@ from daskspectral.kernels.radial import Exponential, Gaussian, Matern, Radial, R
 __all__ = [
     "Dot",
     "DotKernel",
-    "EmbeddedKernel",
     "Exponential",
     "FunctionKernel",
     "Gaussian",

@@ -202,6 +202,8 @@ class Search:
         except np.linalg.LinAlgError:
             return False
         rising = np.flatnonzero(spectrum.values.real > 0)
+        if not len(rising):
+            return False
         weights = 1 / np.sqrt(spectrum.values.real[rising])
         functions = posed.right.spread(spectrum.right)[-core.size :, rising] * weights
         slopes = SpanGradient(core, functions)(self.pilot.points("x")[:SAMPLE])
