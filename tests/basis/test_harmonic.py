@@ -55,14 +55,10 @@ BUILT = {
     "sphere, cube": invariant(S2, CUBE, 400),
     "torus, rotations": invariant(FlatTorus(2), Rotations(3, 4, plane=(2, 3)), 200),
     "box, everything": invariant(
-        PeriodicBox([-1] * 4, [1] * 4),
-        Generated([SignFlips(4), Permutations(4), Translations([[2 / 3] * 4])]),
-        800,
+        PeriodicBox([-1] * 4, [1] * 4), Generated([SignFlips(4), Permutations(4), Translations([[2 / 3] * 4])]), 800
     ),
     "product, tied": invariant(
-        ProductManifold(S2, PeriodicBox([0], [1])),
-        Generated([Isometry(np.diag([-1.0, 1, 1, 1]), [0, 0, 0, 0.5])]),
-        120,
+        ProductManifold(S2, PeriodicBox([0], [1])), Generated([Isometry(np.diag([-1.0, 1, 1, 1]), [0, 0, 0, 0.5])]), 120
     ),
 }
 LARGE = {

@@ -109,8 +109,7 @@ KERNEL = with_constant(Matern(2.5, 1.0), Y)
 
 
 @pytest.mark.parametrize(
-    ("operator", "sign", "kappa"),
-    [(Laplacian(), 1, 5.0), (Generator(diffusion=2.0, reversible=True), -1, 10.0)],
+    ("operator", "sign", "kappa"), [(Laplacian(), 1, 5.0), (Generator(diffusion=2.0, reversible=True), -1, 10.0)]
 )
 def test_the_penalty_of_a_form(operator: Operator, sign: int, kappa: float) -> None:
     """c kappa / n times the norm, with kappa = -2 d q'(0) for the Dirichlet form: 3 * 5/3 here."""

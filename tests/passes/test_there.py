@@ -81,8 +81,7 @@ def test_sums_of_each_pass(bounded: bool, points: np.ndarray, stand_in: Device) 
 
 
 @pytest.mark.parametrize(
-    ("kernel", "lattice"),
-    [(Gaussian(1.0), 0), (Periodic(Gaussian(1.0), (4.0, None)), 0), (Matern(2.5, 1.0), 6)],
+    ("kernel", "lattice"), [(Gaussian(1.0), 0), (Periodic(Gaussian(1.0), (4.0, None)), 0), (Matern(2.5, 1.0), 6)]
 )
 def test_a_regression_is_the_same_on_a_device(
     kernel: Any, lattice: int, stand_in: Device, gotten: list[tuple[int, ...]]
