@@ -17,6 +17,8 @@ an operator with singular values.
     NeuralBasis(hidden)                    neurons of a perceptron, trained by the operator's loss before the pass
     JaxBasis(function, parameters, d=d)    your own function of parameters and points, in JAX, trained likewise
                                            (Trainable is what both have in common)
+    SoftCells(centres, width)              a partition of the data into cells that fade into each other, for short
+                                           trajectories; SoftCells.draw(x, p) lays them
     CallableBasis(function, gradient, d=d) your own: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
     Concatenated((a, b))                   several side by side
     ConstantBasis(d)                       the function 1
@@ -39,6 +41,7 @@ an operator with singular values.
 
 from daskspectral.basis.base import Basis, Contraction
 from daskspectral.basis.callable import CallableBasis
+from daskspectral.basis.cells import SoftCells
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
 from daskspectral.basis.differentiable import JaxBasis
 from daskspectral.basis.edges import BallEdge, BoxEdge, Edge
@@ -75,6 +78,7 @@ __all__ = [
     "LandmarkBasis",
     "MonomialBasis",
     "NeuralBasis",
+    "SoftCells",
     "Trainable",
     "Vanishing",
 ]

@@ -1,7 +1,8 @@
-"""A basis of a user's own functions, with their gradients where the operator needs them."""
+"""A basis of a user's own functions, with their gradients where the operator needs them; any basis of that kind."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -18,8 +19,33 @@ from daskspectral.registry import Function as Saved
 Function = Callable[[Array], Array]
 
 
+class Differentiated(Basis):
+    """Functions that are evaluated for a whole block at once, and their gradients, which need not be known.
+
+    Examples
+    --------
+    >>> CallableBasis(lambda x: x.T, d=2).evaluate(np.array([[1.0, 2.0]]))
+    array([[1.],
+           [2.]])
+    """
+
+    @abstractmethod
+    def evaluate(self, x: Array) -> Array:
+        """phi_i(x_k) at points (c, d), (p, c)."""
+
+    @abstractmethod
+    def differentiate(self, x: Array) -> Array:
+        """grad phi_i(x_k) at points (c, d), (p, c, d). Raises SmoothnessError where it is not known."""
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        return _DifferentiatedEvaluation(self, block)
+
+    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
+        return _OuterGradientSum(self.size, dtype, arena)
+
+
 @dataclass(frozen=True, eq=False)
-class CallableBasis(Basis):
+class CallableBasis(Differentiated):
     """The p functions that `function` evaluates, x (c, d) -> (p, c), with `gradient`, x (c, d) -> (p, c, d).
 
     They are called with float64 points, block by block, in several threads at once. To learn p they are called on a
@@ -110,12 +136,6 @@ class CallableBasis(Basis):
         parts = [self.evaluate(x)[:, :, None]] + ([] if self.gradient is None else [self.differentiate(x)])
         return np.concatenate(parts, axis=2)
 
-    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return _CallableEvaluation(self, block)
-
-    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
-        return _CallableGradientSum(self.size, dtype, arena)
-
 
 def _name(function: Function) -> str:
     return getattr(function, "__name__", None) or repr(function)
@@ -128,10 +148,10 @@ def _misshapen(role: str, function: Function, shape: tuple[int, ...], points: tu
     )
 
 
-class _CallableEvaluation(Evaluation):
+class _DifferentiatedEvaluation(Evaluation):
     """Values and gradients of one block, each computed once, at the first request."""
 
-    def __init__(self, basis: CallableBasis, block: Block):
+    def __init__(self, basis: Differentiated, block: Block):
         self.basis, self.block = basis, block
         self.points = block.x.astype(float, copy=False)
         self._value: Array | None = None
@@ -154,7 +174,7 @@ class _CallableEvaluation(Evaluation):
             return np.asarray(np.einsum("pcd,cd->pc", self.gradient, direction))
         if atom.kind != "partial":
             raise ValueError("the gradient is a vector; its features are the partial derivatives")
-        check_index(atom.alpha, self.basis.d)
+        check_index(atom.alpha, self.basis.dimension)
         if atom.order > 1:
             raise SmoothnessError(
                 f"a form takes derivatives of order {atom.order} of {self.basis.description}; "
@@ -170,7 +190,7 @@ class _CallableEvaluation(Evaluation):
         return values
 
 
-class _CallableGradientSum:
+class _OuterGradientSum:
     """One product of the gradients as rows of c d numbers."""
 
     def __init__(self, size: int, dtype: Any, arena: Arena):

@@ -93,6 +93,7 @@ def slopes(x: Any) -> Any:
 LANDMARKS = {name: LandmarkBasis(kernel, Y) for name, (kernel, _, _) in KERNELS.items()}
 MONOMIALS, SOME = MonomialBasis(3, 3, scale=1.7), MonomialBasis(3, 2, constant=False)
 OWN = CallableBasis(features, slopes, d=3)
+CELLS = dsp.basis.SoftCells(Y, 0.8)
 SAYS = CallableBasis(lambda x: np.ones((1, len(x))), lambda x: np.zeros((1, *x.shape)), d=3, holds_constant=True)
 ONE = derivatives(lambda x: np.ones((1, len(x))))
 CASES: dict[str, tuple[dsp.basis.Basis, Any]] = {
@@ -106,6 +107,7 @@ CASES: dict[str, tuple[dsp.basis.Basis, Any]] = {
     "monomials": (MONOMIALS, monomials(MONOMIALS)),
     "without a constant": (SOME, monomials(SOME)),
     "callable": (OWN, derivatives(features)),
+    "soft cells": (CELLS, derivatives(lambda x: (v := at_landmarks(lambda s, t: gauss(s), Y)(x)) / v.sum(axis=0), 0.1)),
 }
 
 
@@ -118,7 +120,7 @@ def mixture(*names: str) -> tuple[dsp.basis.Basis, Any]:
 CASES["mixture"] = mixture("gaussian", "fourier", "without a constant")
 CASES["own beside kernels"] = mixture("exponential", "callable", "linear")
 CASES["the same twice"] = mixture("gaussian", "gaussian", "dot sum")
-HOLDING = ("monomials", "mixture", "own beside kernels", "the same twice")
+HOLDING = ("monomials", "soft cells", "mixture", "own beside kernels", "the same twice")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, FourierBasis, MonomialBasis
+from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, FourierBasis, MonomialBasis, SoftCells
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import form, gram, inner, partial
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern
 from daskspectral.moments import Measure
 from daskspectral.registry import encode
 from tests.basis.common import FORMS
-from tests.basis.test_contraction import BATCH, CASES, OWN, features, slopes
+from tests.basis.test_contraction import BATCH, CASES, CELLS, OWN, features, slopes
 from tests.common import assert_close, copied
 
 
@@ -62,14 +63,12 @@ def test_powers_that_overflow_are_named(dtype: str, reach: float, fits: float) -
     assert np.isfinite(MonomialBasis(2, 6, scale=reach).values(np.array([[0.1, -reach]]), dtype)).all()
 
 
-def test_states_and_refusals() -> None:
+def test_states() -> None:
     basis = MonomialBasis(3, 4, constant=False, scale=2.0)
     assert copied(basis) == basis
     assert (basis.order, basis.lead, basis.description) == (math.inf, 1, "monomials up to degree 4")
-    with pytest.raises(ValueError, match="degree of MonomialBasis is a whole number of 1 or more; it is True"):
-        MonomialBasis(2, degree=True)
-    with pytest.raises(ValueError, match="scale of MonomialBasis is a positive number; it is 'median'"):
-        MonomialBasis(2, 2, scale="median")  # type: ignore[arg-type]
+    cells = copied(CELLS)
+    assert (cells.centres.tolist(), cells.width, cells.order) == (CELLS.centres.tolist(), 0.8, 1)
 
 
 def test_a_partial_of_the_wrong_length() -> None:
@@ -118,38 +117,53 @@ def test_products_of_features_approach_the_kernel(kernel: Kernel, d: int) -> Non
 
 
 def test_draws_are_reproducible() -> None:
-    first = FourierBasis.draw(Gaussian(2.0), 2, 6, 4)
-    again = FourierBasis.draw(Gaussian(2.0), 2, 6, np.random.default_rng(4))
-    other = FourierBasis.draw(Gaussian(2.0), 2, 6, 5)
+    first, again, other = (FourierBasis.draw(Gaussian(2.0), 2, 6, s) for s in (4, np.random.default_rng(4), 5))
     assert np.array_equal(first.frequencies, again.frequencies)
     assert not np.isclose(first.frequencies, other.frequencies).any()
     assert (first.size, first.dimension, first.variance, first.order) == (6, 2, 1.0, math.inf)
     assert FourierBasis.draw(2.5 * Gaussian(1.0), 2, 6, 4).variance == 2.5
 
 
-def test_refused() -> None:
-    with pytest.raises(TypeError, match=r"kernel must be one of daskspectral.kernels, .* it is 'gaussian'"):
-        FourierBasis.draw("gaussian", 2, 10, 0)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="the scale is still 'median'"):
-        FourierBasis.draw(Gaussian("median"), 2, 4, 0)
-    with pytest.raises(ValueError, match="p is even, a cosine and a sine for each frequency; it is 7"):
-        FourierBasis.draw(Gaussian(), 2, 7, 0)
-    with pytest.raises(ValueError, match=r"frequencies are finite numbers \(m, d\), one in each row"):
-        FourierBasis(np.array([[np.nan, 1.0]]))
+def test_cells_of_rows() -> None:
+    """Three groups of points have a cell each, of centres at their means; far narrower ones are their indicators."""
+    means, rng = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]]), np.random.default_rng(0)
+    x = (means[:, None] + rng.uniform(-0.3, 0.3, (3, 50, 2))).reshape(-1, 2)
+    cells = SoftCells.draw(x, 3, ratio=0.1, random_state=1)
+    order = np.lexsort(cells.centres.round().T)
+    np.testing.assert_allclose(cells.centres[order], x.reshape(3, 50, 2).mean(axis=1), atol=1e-12)
+    assert cells.width == pytest.approx(0.1 * np.median([3.5, 4, 4.5]), rel=0.05)
+    np.testing.assert_allclose(cells.values(x)[order], np.repeat(np.eye(3), 50, axis=1), atol=1e-9)
+
+
+ANY: Any = "median"
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: MonomialBasis(2, degree=True), "degree of MonomialBasis is a whole number of 1 or more; it is True"),
+        (lambda: MonomialBasis(2, 2, scale=ANY), "scale of MonomialBasis is a positive number; it is 'median'"),
+        (lambda: FourierBasis.draw(ANY, 2, 10), "kernel must be one of daskspectral.kernels, .* it is 'median'"),
+        (lambda: FourierBasis.draw(Gaussian("median"), 2, 4, 0), "the scale is still 'median'"),
+        (lambda: FourierBasis.draw(Gaussian(), 2, 7, 0), "p is even, a cosine and a sine for each frequency; it is 7"),
+        (lambda: FourierBasis(np.array([[np.nan, 1.0]])), r"frequencies are finite numbers \(m, d\), one in each row"),
+        (lambda: SoftCells(np.zeros(3), 1.0), r"centres are finite numbers \(p, d\), .* have shape \(3,\)"),
+        (lambda: SoftCells(np.zeros((3, 1)), 0), "width of SoftCells is a positive number; it is 0"),
+        (lambda: SoftCells.draw(np.ones((5, 1)), 2), r"two rows that differ, .* p is 2, and x \(5, 1\)"),
+    ],
+)
+def test_refused(make: Callable[[], Any], told: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=told):
+        make()
 
 
 def test_each_function_is_called_once_a_block_with_float64_points() -> None:
     calls: list[tuple[str, tuple[int, ...], Any]] = []
 
-    def counted(x: Any) -> Any:
-        calls.append(("value", x.shape, x.dtype))
-        return features(x)
+    def counted(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda x: calls.append((name, x.shape, x.dtype)) or function(x)
 
-    def counted_slopes(x: Any) -> Any:
-        calls.append(("gradient", x.shape, x.dtype))
-        return slopes(x)
-
-    basis = CallableBasis(counted, counted_slopes, d=3)
+    basis = CallableBasis(counted("value", features), counted("gradient", slopes), d=3)
     calls.clear()
     forms = {name: FORMS[name][0] for name in ("gram", "dirichlet", "drifting")}
     Measure(basis, basis, forms, dtype="float32", rows=8)([{**BATCH, "x": BATCH["x"].astype(np.float32)}])

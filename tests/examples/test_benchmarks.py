@@ -21,6 +21,7 @@ QUICK = {  # those that need nothing else, with options that make them smaller
     **dict.fromkeys(["against_peers", "bandwidths", "chunk_kernel", "classes", "density", "embeddings"], ""),
     **dict.fromkeys(["hermite", "invariant_dimensions", "kills", "lattice_fit", "mode_rates", "several_bases"], ""),
     **dict.fromkeys(["first_fit", "submanifolds", "networks", "slow_variable", "cost_model", "from_zarr"], ""),
+    "short_trajectories": "",
     **{"billion_modes": "--m 6", "many_functions": "--d 2", "gpu": "--device cpu", "cluster_limits": ""},
 }
 # Finite elements (P2 on triangles), by another program; within 3e-4 of the limit
