@@ -105,8 +105,6 @@ def chosen(what: SpectralDecomposition) -> str:
         return ""
     best = choice.chosen
     parts = [shortened(best.kernel)]
-    if best.spread:
-        parts.append(f"landmarks moved by {best.spread:g} scales")
     if best.penalty is not None:
         parts.append(f"penalty {best.penalty:g}")
     return f"{', '.join(parts)}; best of {len(choice)} candidates on {choice.rows} rows"

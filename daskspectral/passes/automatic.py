@@ -3,8 +3,9 @@
 A candidate is solved on half of the folds and judged on the other half. By min-max, held-out Ritz values bound the true
 ones from above, for any basis, so that scores compare across kernels, scales and metrics. For symmetric operators the
 score is minus the mean of log(h_i + m) over the held-out values h, with one m for all candidates. For two-sided ones it
-is VAMP-E (`solve.ritz.explained`), what the fitted singular functions explain of the operator on the other half; VAMP-2
-would let them follow accidents of that half, most of all functions that are large on few rows.
+is VAMP-E (`solve.ritz.explained`), what the fitted singular functions explain of the operator on the other half, of as
+many of the first ones as explain most; VAMP-2 would let them follow accidents of that half, most of all functions that
+are large on few rows.
 
 The search is one of scales, by successive halving: all scales with few functions and rows, the best ones with more.
 Where functions have gradients, a metric is learned from those of the best candidate, as often as it is better.
@@ -257,8 +258,8 @@ class Search:
     def scores(self, found: Mapping[Any, Array]) -> dict[Any, float]:
         """The scores of held-out values (splits, k): larger is better."""
         if self.operator.solver.two_sided:
-            shares = {s: h[:, : self.components] * np.abs(h[:, : self.components]) for s, h in found.items()}
-            return {s: float(np.mean(np.sum(share, axis=1))) for s, share in shares.items()}
+            shares = {s: np.mean(h * np.abs(h), axis=0)[: self.components] for s, h in found.items()}
+            return {s: float(np.cumsum(share).max()) for s, share in shares.items()}
         return energy_scores(found)
 
     def table(self, judged: Sequence[tuple[Setting, Array]]) -> tuple[Candidate, ...]:
@@ -267,10 +268,8 @@ class Search:
         rows = []
         for place, (s, values) in enumerate(judged):
             why = "best" if not place else "compared in all splits" if len(values) > 2 else self.failed.get(s, "")
-            shown = np.where(np.isfinite(values), values, np.nan)
-            mean = np.array([np.nan if np.isnan(v).any() else v.mean() for v in shown.T])[: self.components]
-            kernel = str(self.leading.kernel(s))
-            rows.append(Candidate(kernel, s.factor, self.spread, s.penalty, scores[s], mean, len(values), why))
+            kernel, shown = str(self.leading.kernel(s)), values[:, : self.components]
+            rows.append(Candidate.of(kernel, s.factor, s.penalty, scores[s], shown, why))
         return tuple(rows)
 
 

@@ -27,8 +27,9 @@ from daskspectral.passes.automatic import (
     Setting,
     families_of,
 )
+from daskspectral.passes.cells_trial import CellsRival, cells_candidate
 from daskspectral.passes.copies import advise_copies
-from daskspectral.passes.lattice_trial import Rival, judged_lattice, lattice_candidate
+from daskspectral.passes.lattice_trial import LatticeRival, lattice_candidate
 from daskspectral.passes.network_trial import SPLIT, Halves, network_candidate
 from daskspectral.passes.parameters import given_landmarks
 from daskspectral.passes.pilot import FOLDS, ROWS, Pilot
@@ -52,7 +53,8 @@ class Open:
     """What an estimator leaves to the data: the functions of each side, and "auto" for numbers.
 
     `right` is None where the right functions are the left ones. `penalty` is None for a solution by rank cut.
-    With `lattice` a Fourier lattice is compared with kernels at landmarks, with `network` a network.
+    With `lattice` a Fourier lattice is compared with kernels at landmarks, with `network` a network, with `cells` soft
+    cells.
     """
 
     left: Side
@@ -63,6 +65,7 @@ class Open:
     dtype: str
     lattice: bool = False
     network: bool = False
+    cells: bool = False
 
 
 def decide(
@@ -107,8 +110,10 @@ def decide(
         setting = judged[0][0]
         candidates = search.table(judged)
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
-        rival = None
-        if wanted.lattice:
+        rival: LatticeRival | CellsRival | None = None
+        if wanted.cells:
+            rival = cells_candidate(search, splits, rng)
+        elif wanted.lattice:
             periods = wanted.left.periods_in(source, operator)
             rival = lattice_candidate(pilot, search, splits, wanted.components, periods)
         better, candidates = _rivals(halves, search, judged[0], rival, candidates, wanted, rng, progress)
@@ -131,7 +136,7 @@ def _rivals(
     halves: Halves | None,
     search: Search,
     best: tuple[Setting, Array],
-    lattice: Rival | None,
+    rival: LatticeRival | CellsRival | None,
     table: tuple[Candidate, ...],
     wanted: Open,
     rng: np.random.Generator,
@@ -142,8 +147,8 @@ def _rivals(
     Where a network is among them, all are fitted to one half of a pilot and judged on the other, which none saw.
     """
     values: dict[str, Array] = {"landmarks": best[1]}
-    if lattice is not None:
-        values["lattice"] = lattice.values
+    if rival is not None:
+        values[rival.name] = rival.values
     network = None
     if halves is not None:
         whole, landmark = halves.whole, halves.marked(search.landmark)
@@ -151,8 +156,8 @@ def _rivals(
             halves, wanted.components, search.count, wanted.left.completed, int(rng.integers(2**31)), progress
         )
         values["landmarks"] = replace(search, pilot=whole, landmark=landmark).judge([best[0]], [SPLIT])[best[0]]
-        if lattice is not None:
-            values["lattice"] = judged_lattice(lattice, whole, landmark, wanted.components, SPLIT)
+        if rival is not None:
+            values[rival.name] = rival.judged(whole, landmark, wanted.components, SPLIT)
         values["network"] = network.values
     scores = search.scores(values)
     logger.info("scores: %s", ", ".join(f"{name} {score:.5g}" for name, score in scores.items()))
@@ -161,14 +166,14 @@ def _rivals(
         held_out = "on the half that no basis saw"
         shown["landmarks"] = replace(table[0], score=scores["landmarks"], why=f"best at landmarks, {held_out}")
         shown["network"] = network.candidate(scores["network"], held_out)
-    if lattice is not None:
-        shown["lattice"] = lattice.candidate(scores["lattice"], "the lattice, by prior and penalty")
+    if rival is not None:
+        shown[rival.name] = rival.candidate(scores[rival.name], f"the best {rival.name}")
     ranks = {name: score + TIE * (name == "lattice") for name, score in scores.items()}
     order = sorted(shown, key=lambda name: -ranks[name])
     others = tuple(shown[name] for name in order)
     found: dict[str, Basis | None] = {"landmarks": None}
-    if lattice is not None:
-        found["lattice"] = lattice.lattice
+    if rival is not None:
+        found[rival.name] = rival.basis
     if network is not None:
         found["network"] = network.basis
     return found[order[0]], (*others, *table[1:])

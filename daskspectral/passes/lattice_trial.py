@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,12 @@ MOST_VARIABLES = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Rival:
+class LatticeRival:
     """A lattice, without a box, with the held-out values (splits, k) of its best prior."""
 
-    lattice: FourierLattice
+    name: ClassVar[str] = "lattice"
+
+    basis: FourierLattice
     values: Array
     kernel: str
     prior: Prior
@@ -39,11 +41,13 @@ class Rival:
 
     def candidate(self, score: float, why: str) -> Candidate:
         """The lattice in the table of an automatic choice."""
-        shown = np.where(np.isfinite(self.values), self.values, np.nan)
-        mean = np.array([np.nan if np.isnan(v).any() else v.mean() for v in shown.T])
-        return Candidate(
-            f"lattice, {self.kernel}", self.prior.factor, 0.0, self.prior.penalty, score, mean, len(self.values), why
-        )
+        return Candidate.of(f"lattice, {self.kernel}", self.prior.factor, self.prior.penalty, score, self.values, why)
+
+    def judged(self, pilot: Pilot, landmark: NDArray[np.bool_], components: int, split: Split) -> Array:
+        """The values (1, k) of the prior that was chosen, on other rows."""
+        prior = self.prior
+        search = _search_on(self.boxed, pilot, landmark, (prior.penalty,), components, [split])
+        return next(iter(search.judged(prior.family, prior.factor, prior.cutoff, (prior.penalty,), [split]).values()))
 
 
 def suits_lattice(operator: Operator, dimension: int) -> bool:
@@ -56,7 +60,7 @@ def suits_lattice(operator: Operator, dimension: int) -> bool:
 
 def lattice_candidate(
     pilot: Pilot, search: Search, splits: Sequence[Split], components: int, periods: Periods | None
-) -> Rival | None:
+) -> LatticeRival | None:
     """A lattice of the usual frequencies in the box of the pilot's rows.
 
     None where some column is constant, and where the rows fill a small part of the box.
@@ -75,14 +79,7 @@ def lattice_candidate(
     except UnresolvedError:
         return None
     prior, _, values = found.table[0]
-    return Rival(FourierLattice(lattice.m), values, str(found.kernel(prior, own.moments)), prior, lattice)
-
-
-def judged_lattice(rival: Rival, pilot: Pilot, landmark: NDArray[np.bool_], components: int, split: Split) -> Array:
-    """The values (1, k) of the prior that was chosen, on other rows."""
-    prior = rival.prior
-    search = _search_on(rival.boxed, pilot, landmark, (prior.penalty,), components, [split])
-    return next(iter(search.judged(prior.family, prior.factor, prior.cutoff, (prior.penalty,), [split]).values()))
+    return LatticeRival(FourierLattice(lattice.m), values, str(found.kernel(prior, own.moments)), prior, lattice)
 
 
 def _search_on(

@@ -79,9 +79,8 @@ class NetworkRival:
 
     def candidate(self, score: float, why: str) -> Candidate:
         """The network in the table of an automatic choice."""
-        shown = np.where(np.isfinite(self.values[0]), self.values[0], np.nan)
         layers = "-".join(map(str, self.basis.hidden))
-        return Candidate(f"network, {layers}", 1.0, 0.0, 1.0, score, shown, 1, why)
+        return Candidate.of(f"network, {layers}", 1.0, 1.0, score, self.values, why)
 
 
 def network_candidate(

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import check_stationary, prior_weights
 from daskspectral.engine.memory import release
@@ -169,11 +167,9 @@ def _given_orders(basis: Any, measured: FourierLattice) -> tuple[int, ...] | Non
 
 
 def _candidate(prior: Prior, name: str, score: float, values: Any, count: int) -> Candidate:
-    shown = np.where(np.isfinite(values), values, np.nan)
-    mean = np.array([np.nan if np.isnan(v).any() else v.mean() for v in shown.T])[:count]
     cut = f", up to {prior.cutoff:g} of the frequencies" if prior.cutoff < 1 else ""
     why = "compared in all splits" if len(values) > 2 else ""
-    return Candidate(name + cut, prior.factor, 0.0, prior.penalty, score, mean, len(values), why)
+    return Candidate.of(name + cut, prior.factor, prior.penalty, score, values[:, :count], why)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +208,7 @@ def regress_on_lattice(
         threads=_in_threads,
     )
     table = tuple(
-        Candidate(name, factor, 0.0, penalty, explained, errors, PARTS, "" if place else "best")
+        Candidate(name, factor, penalty, explained, errors, PARTS, "" if place else "best")
         for place, (name, factor, penalty, explained, errors) in enumerate(found.table)
     )
     selection = Selection(

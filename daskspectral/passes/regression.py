@@ -134,7 +134,6 @@ def decide_regression(
         Candidate(
             str(search.kernel(s)),
             s.factor,
-            0.0,
             found[s].alpha,
             found[s].explained,
             found[s].errors,

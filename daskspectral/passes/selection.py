@@ -21,19 +21,25 @@ class Candidate(Registered):
     """One way to discretise, and how it did on rows of the pilot that it was not fitted to.
 
     `kernel` is written as for a reader, `factor` is its scale in units of the median distance (on a lattice, of the
-    longest period), `spread` how far, in scales, the landmarks were moved off the data, `penalty` c of the penalised
-    solution (None for a solution by rank cut). `values` (k,) are the means over `splits` half splits of the held-out
-    values; larger scores are better. `why` says what became of the candidate.
+    longest period, of cells of their distance), `penalty` c of the penalised solution (None for a solution by rank
+    cut). `values` (k,) are the means over `splits` half splits of the held-out values; larger scores are better. `why`
+    says what became of the candidate.
     """
 
     kernel: str
     factor: float
-    spread: float
     penalty: float | None
     score: float
     values: Array
     splits: int
     why: str = ""
+
+    @classmethod
+    def of(cls, kernel: str, factor: float, penalty: float | None, score: float, values: Array, why: str) -> Candidate:
+        """A candidate of held-out values (splits, k); a mean is NaN where one of them is not finite."""
+        finite = np.isfinite(values).all(axis=0)
+        means = np.where(finite, np.where(finite, values, 0).mean(axis=0), np.nan)
+        return cls(kernel, factor, penalty, score, means, len(values), why)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +114,6 @@ class Selection(Registered):
         rows = [
             (
                 shortened(c.kernel),
-                f"{c.spread:g}",
                 "-" if c.penalty is None else f"{c.penalty:g}",
                 f"{c.score:.5g}",
                 " ".join(f"{v:.4g}" for v in c.values[:4]),
@@ -116,7 +121,7 @@ class Selection(Registered):
             )
             for c in self.candidates
         ]
-        head = ("candidate", "spread", "penalty", "score", "held-out values", "why")
+        head = ("candidate", "penalty", "score", "held-out values", "why")
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

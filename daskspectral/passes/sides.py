@@ -249,10 +249,13 @@ class Choice:
     def _open(self, source: Source) -> Open:
         """What is left to the data."""
         own = self.left.kernel is None or isinstance(self.left.kernel, str)
-        several = self.compares_bases and own and self.left.vanishing is None and self.right is None
-        network = several and self.dtype == "float64" and self.left.periods_in(source, self.operator) is None
-        network = network and suits_network(self.operator)
-        return Open(self.left, self.right, self.components, self.spread, self.penalty, self.dtype, several, network)
+        own = own and self.left.vanishing is None and self.right is None
+        lattice = own and self.compares_bases
+        flat = own and self.dtype == "float64" and self.left.periods_in(source, self.operator) is None
+        network = flat and self.compares_bases and suits_network(self.operator)
+        cells = flat and isinstance(self.left.landmarks, str) and self.operator.solver.two_sided
+        sides = self.left, self.right, self.components, self.spread, self.penalty, self.dtype
+        return Open(*sides, lattice=lattice, network=network, cells=cells)
 
     def _closed(self, parameters: Mapping[str, Any]) -> Choice:
         """The same choice with nothing left open."""

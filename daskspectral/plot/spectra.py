@@ -181,9 +181,9 @@ def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axe
 
 
 def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the scores of the automatic choice by scale, in median distances: a line for each kernel and spread.
+    """Draw the scores of the automatic choice by scale, in median distances: a line for each kernel.
 
-    Of the penalties that were tried with a kernel, scale and spread, the best is drawn. The candidate that was taken is
+    Of the penalties that were tried with a kernel and scale, the best is drawn. The candidate that was taken is
     circled. Raises ImportError without matplotlib, TypeError for other estimators, ValueError where nothing was
     compared.
     """
@@ -198,23 +198,20 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
             "scores to draw with kernel='auto'"
         )
     best = selection.chosen
-    lines: dict[tuple[str, float], dict[float, float]] = {}
+    lines: dict[str, dict[float, float]] = {}
     for candidate in selection.candidates:
-        line = lines.setdefault((_family(candidate.kernel), candidate.spread), {})
+        line = lines.setdefault(_family(candidate.kernel), {})
         line[candidate.factor] = max(candidate.score, line.get(candidate.factor, -np.inf))
-    families, spreads = sorted({family for family, _ in lines}), sorted({spread for _, spread in lines})
     axes = plain(axes_of(ax, (5.4, 4.2)))
-    for (family, spread), line in sorted(lines.items()):
-        factors, number = sorted(line), families.index(family)
-        style = ("-", "--", ":", "-.")[spreads.index(spread) % 4]
-        label = f"{family}, moved by {spread:g}" if spread else family
+    for number, (family, line) in enumerate(sorted(lines.items())):
+        factors = sorted(line)
         scores = [line[factor] for factor in factors]
         mark: dict[str, Any] = {
             "color": SERIES[number % len(SERIES)],
             "marker": _MARKS[number % len(_MARKS)],
             "markersize": 3,
         }
-        axes.plot(factors, scores, linestyle=style, linewidth=1.2, label=label, **mark)
+        axes.plot(factors, scores, linewidth=1.2, label=family, **mark)
     axes.plot(best.factor, best.score, "o", mfc="none", mec=INK, markersize=11, label="taken")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda factor, _: f"{factor:.3g}")

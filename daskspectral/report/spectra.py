@@ -171,11 +171,10 @@ def choice(model: Any) -> list[Section]:
             f"Scores of {len(selection)} candidates on rows held out, by the scale of the kernel; the best is circled."
         )
         pictures = [Picture(plot.choice(model, ax=axes_of(None, TALL)), alt)]
-    head = ["candidate", "spread", "penalty", "score", "held-out values", "why"]
+    head = ["candidate", "penalty", "score", "held-out values", "why"]
     rows = [
         [
             shortened(c.kernel),
-            f"{c.spread:g}",
             "-" if c.penalty is None else f"{c.penalty:g}",
             f"{c.score:.5g}",
             " ".join(f"{v:.4g}" for v in c.values[:4]),
