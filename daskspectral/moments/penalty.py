@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,17 @@ PRECISION = {"float64": 2e-16, "float32": 1e-8}  # of sums, whose errors average
 CUTS = {"float64": 1e-10, "float32": 1e-6}  # of the norm, relative: K^+ raises the rounding of sums
 
 
-def roughness(operator: Operator, basis: Basis, energy: Array, root: Array) -> float:
+def roughness(operator: Operator, basis: Basis, energy: Array, root: Callable[[], Array]) -> float:
     """kappa, the mean over rows of the squared norm of the form's functionals in the function space with norm K.
 
     For the Dirichlet form of a smooth radial kernel k(x, y) = q(s) this is -2 d q'(0), d / scale² for a Gaussian;
-    where the space or the form tells no such constant, tr(K^+ F) from the mean F = `energy` of the form. `root` is
+    where the space or the form tells no such constant, tr(K^+ F) from the mean F = `energy` of the form. `root` gives
     `inverse_norm(K)`.
     """
     squares, slope = operator.slopes_squared(basis.dimension), basis.slope_norm
     if squares is not None and slope is not None:
         return squares * slope
-    return max(trace(root, energy), 0.0)
+    return max(trace(root(), energy), 0.0)
 
 
 def inverse_norm(norm: Array, dtype: str = "float64") -> Array:

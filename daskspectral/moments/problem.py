@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping
 from functools import cached_property
@@ -48,7 +47,6 @@ class Posed:
         self.operator, self.count, self.ridge, self.c = moments.operator, count, ridge, penalty
         self.cut, self.least_cut = resolve_cut(rtol, moments.dtype), resolve_cut(None, moments.dtype)
         self.rounding = max(ROUNDING[moments.dtype], rtol or 0.0)
-        self._like: Pencil | None = None
         self.precision = PRECISION[moments.dtype]
         self.means, self.count_of_rows = checked_means(moments), moments.count
         self.rows = counted_rows(moments) / correlation_time(moments)
@@ -80,19 +78,15 @@ class Posed:
         )
 
     def solve_part(self, means: Mapping[str, Real], rows: float) -> Spectrum:
-        """The same for a part of the data; a symmetric problem is solved in directions that all of the data see."""
+        """The same for a part of the data; a symmetric problem is solved in directions that all of the data see.
+
+        The penalty is c kappa / rows: with rows / 10 in place of rows, c is ten times as large.
+        """
         pencil = self._pencil
         if pencil is None:
             return self.solve(means, rows)
         span = pencil.part(self.energy(means), self.left.among(means["gram"], self.left), self.rows / rows)
         return self.solve(means, rows, span)
-
-    def penalised(self, penalty: float | None) -> Posed:
-        """The same problem with another c; what does not depend on it is kept."""
-        other = copy.copy(self)
-        other.c = penalty
-        vars(other).pop("_pencil", None)
-        return other
 
     @cached_property
     def _pencil(self) -> Pencil | None:
@@ -100,8 +94,7 @@ class Posed:
         if penalty is None or not isinstance(self.operator.solver, Symmetric):
             return None
         gram = self.left.among(self.means["gram"], self.left)
-        self._like = Pencil.of(self.energy(self.means), gram, penalty, self.count, self.least_cut, self._like)
-        return self._like
+        return Pencil.of(self.energy(self.means), gram, penalty, self.count, self.least_cut)
 
     @cached_property
     def nulls(self) -> int:
@@ -136,7 +129,7 @@ class Posed:
             return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
         if operator.solver.needs_symmetry or "energy" in means:
             energy = self.energy(means)
-            mu = c * roughness(operator, left.basis, energy, left.root) / rows
+            mu = c * roughness(operator, left.basis, energy, lambda: left.root) / rows
             return Penalty(mu * norm, energy=energy, rounding=self.rounding, precision=self.precision)
         if operator.derivative_order == 0:
             return Penalty(c * trace(left.root, gram) / rows * norm, rounding=self.rounding, precision=self.precision)

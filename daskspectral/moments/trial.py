@@ -19,6 +19,7 @@ from daskspectral.solve.ritz import explained, ritz
 
 Array = NDArray[np.floating[Any]]
 SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
+NEGLIGIBLE = 1e-9  # of the largest value
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
 DIGITS = 6  # of scores that are no rounding
 Candidate = TypeVar("Candidate")
@@ -48,13 +49,15 @@ def merged(splits: Sequence[Split], folds: int) -> tuple[NDArray[np.int64], list
 def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
     """The scores of candidates by their held-out values (splits, k) of a symmetric form: larger is better.
 
-    Minus the mean of log(h_i + m), with one m for all candidates.
+    Minus the mean of log(h_i + m), with one m for all candidates; value i has the weight 1 / i, for the first values
+    are what is asked for.
     """
     least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
     shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
     middle = SMALL * _last(shifted.values())
     most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
-    return {s: -float(np.mean(np.log(np.minimum(h, 10 * most) + middle))) for s, h in shifted.items()}
+    sizes = {s: np.log(np.minimum(h, 10 * most) + middle).mean(axis=0) for s, h in shifted.items()}
+    return {s: -float(np.average(size, weights=1 / np.arange(1.0, 1 + len(size)))) for s, size in sizes.items()}
 
 
 def ranked(scores: Mapping[Candidate, float]) -> list[Candidate]:
@@ -120,19 +123,20 @@ class Trial:
     ) -> list[Array]:
         """What functions fitted to one half give on the other, (splits, count), for each c of the penalised solution.
 
-        Ritz values in ascending order, those of a descending operator negated, infinite where the fit has no function
-        or the rows do not determine its value. Of a two-sided operator the roots of what its singular functions explain
-        on these rows (`explained`), negative where they add to the error, and where there is none.
+        A solution by rank cut has one c, None. Ritz values come in ascending order, those of a descending operator
+        negated, infinite where the fit has no function or the rows do not determine its value. Held-out values h > 0
+        that exceed fitted ones l > 0 become h √(h / l): a fit reports l, and is the further off the more it follows
+        its own rows. Of a two-sided operator they are the roots of what its singular functions explain on these rows
+        (`explained`), negative where they add to the error, and where there is none.
         """
-        posed: Posed | None = None
+        first, *_ = penalties = list(penalties)
+        posed = Posed(self.moments, count=count, rtol=rtol, ridge=0.0, min_support=0.0, penalty=first)
         means = [(self._means(self._fitted(split)), self._means(split[1])) for split in splits]
         found = []
         for c in penalties:
-            if posed is None or (c is None) != (posed.c is None):
-                posed = Posed(self.moments, count=count, rtol=rtol, ridge=0.0, min_support=0.0, penalty=c)
-            posed = posed.penalised(c)
-            rows = [self._judged(posed, split, *halves, count) for split, halves in zip(splits, means, strict=True)]
-            found.append(np.stack(rows))
+            counted = posed.rows if c is None or first is None else posed.rows * first / c
+            pairs = zip(splits, means, strict=True)
+            found.append(np.stack([self._judged(posed, counted, split, *halves, count) for split, halves in pairs]))
         return found
 
     def _fitted(self, split: Split) -> NDArray[np.int64]:
@@ -140,11 +144,11 @@ class Trial:
         return np.concatenate([split[0], split[0] + self.folds])
 
     def _judged(
-        self, posed: Posed, split: Split, means: Mapping[str, Array], seen: Mapping[str, Array], count: int
+        self, posed: Posed, rows: float, split: Split, means: Mapping[str, Array], seen: Mapping[str, Array], count: int
     ) -> Array:
         operator, dtype = self.moments.operator, self.moments.dtype
         share = self.weight[self._fitted(split)].sum() / self.moments.weight
-        spectrum = posed.solve_part(means, posed.rows * share)
+        spectrum = posed.solve_part(means, rows * share)
         left, right = posed.left.spread(spectrum.left), posed.right.spread(spectrum.right)
         if operator.solver.two_sided:
             own = posed.right.prefix
@@ -156,6 +160,8 @@ class Trial:
         if operator.descending:
             values = np.append(-values[~np.isnan(values)][::-1], values[np.isnan(values)])
         values = np.where(np.isnan(values), np.inf, values)
+        fitted = spectrum.values.real[: len(values)] * (-1 if operator.descending else 1)
+        values[: len(fitted)] = _raised(values[: len(fitted)], fitted)
         return np.append(values, np.full(count - len(values), np.inf))
 
     def _means(self, groups: NDArray[np.int64]) -> dict[str, Array]:
@@ -165,6 +171,12 @@ class Trial:
             for name, values in self.sums.items()
             if name not in self.moments.operator.counts
         }
+
+
+def _raised(held_out: Array, fitted: Array) -> Array:
+    """h √(h / l) for held-out values h beyond fitted ones l > 0, h for the others."""
+    known = np.isfinite(held_out) & (held_out > fitted) & (fitted > NEGLIGIBLE * np.abs(fitted).max(initial=0.0))
+    return np.asarray(held_out * np.sqrt(np.divide(held_out, fitted, out=np.ones_like(fitted), where=known)))
 
 
 def _order(basis: Basis, x: Array) -> Array:

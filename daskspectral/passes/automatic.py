@@ -37,12 +37,13 @@ Array = NDArray[np.floating[Any]]
 
 TRIAL_LANDMARKS = 300
 TIMES = 3  # permutations of the folds, two splits each
-ROUNDS = ((100, 2000, 2), (TRIAL_LANDMARKS, 4000, 2), (TRIAL_LANDMARKS, 10_000, 2 * TIMES))  # functions, rows, splits
-FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0)  # scales in median distances
-LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
+FIRST_LANDMARKS, FIRST_ROWS = 100, 2000  # of the comparison of all scales
+START, LEAST_FACTOR, LARGEST_FACTOR = 0.5, 1 / 128, 4.0  # scales in median distances
+NARROWER = 0.5**0.5  # than the best scale of few functions: more of them bear it
 PENALTIES = (0.1, 1.0, 0.01)
 KERNELS = 2  # without a metric
 STEPS = 2  # of learning a metric
+FLAT = 0.05  # of the last value, below which functions count alike in a metric
 STRETCH = 0.01  # the least root of a metric over its largest one
 SAMPLE = 1000  # rows at which gradients are taken
 COUNT, MOST_COUNTED = 16, 24  # values that are compared; of symmetric operators the same up to 24 components
@@ -141,71 +142,65 @@ class Search:
         return self.left if self.right is None or len(self.left.families) > 0 else self.right
 
     def run(self, splits: Sequence[Split], rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
-        """The settings with their held-out values, finalists first; and "scale" where the best is the last tried."""
-        open_scale = self.leading.families[0].kernel.automatic
-        first, second, last = (self._thinned(*round, rng) for round in ROUNDS)
-        first, second = (replace(part, penalties=self.penalties[:1]) for part in (first, second))
+        """The settings with their held-out values, finalists first; and "scale" where the best is the last tried.
+
+        The best scale of each kernel, and the best metric, are compared in all splits.
+        """
+        first = replace(self._thinned(rng), penalties=self.penalties[:1])
         found: dict[Setting, Array] = {}
-
-        def compare(family: int) -> None:
-            found.update(
-                first.judge([Setting(family, f) for f in (FACTORS if open_scale else FACTORS[-1:])], splits[:2])
-            )
-            if open_scale:
-                first._outwards(found, splits[:2])
-
         for family in range(len(self.leading.families)):
-            compare(family)
+            first._climb(found, Setting(family, START), splits[:2])
         for _ in range(STEPS if self.metrics else 0):
             best, newest = self.ranked(found)[0], len(self.left.families) - 1
             if (newest >= KERNELS and best.family != newest) or not first._learned(best):
                 break
-            compare(newest + 1)
-        leaders = self._bases(found)
-        tried = [s.factor for s in found if s.family == leaders[0].family]
-        edge = "scale" if open_scale and leaders[0].factor in (min(tried), max(tried)) else ""
-        near = [_step(leaders[0].factor, octaves) for octaves in (-0.5, 0.5)] if open_scale else []
-        wanted = [*leaders[:2], *(replace(leaders[0], factor=f) for f in near if f <= LARGEST_FACTOR)]
-        closer = second.judge(wanted, splits[:2])
-        final = last.judge(self._bases(closer)[:2], splits)
-        done = {**found, **closer, **final}
-        order = self.ranked(final)
-        return [(s, done[s]) for s in [*order, *(s for s in self.ranked(done) if s not in final)]], edge
+            first._climb(found, replace(best, family=newest + 1), splits[:2])
+        order = self.ranked(found)
+        leaders = {min(s.family, KERNELS): replace(s, penalty=None) for s in reversed(order)}
+        final = self.judge(leaders.values(), splits)
+        best = self.ranked(final)[0]
+        if self.leading.family(best).kernel.automatic:
+            final |= self.judge([replace(best, factor=NARROWER * best.factor, penalty=None)], splits)
+            best = self.ranked(final)[0]
+        tried = [s.factor for s in found if s.family == best.family]
+        edge = "scale" if len(tried) > 1 and best.factor in (min(tried), max(tried)) else ""
+        done = {**found, **final}
+        return [(s, done[s]) for s in [*self.ranked(final), *(s for s in order if s not in final)]], edge
 
-    def _outwards(self, found: dict[Setting, Array], splits: Sequence[Split]) -> None:
-        """Further scales while the best one is the last that was tried."""
-        while True:
-            family = max(s.family for s in found)
-            best = next(s for s in self.ranked(found) if s.family == family)
-            tried = [s.factor for s in found if s.family == best.family]
-            if best.factor not in (min(tried), max(tried)):
-                return
-            factor = best.factor / 2 if best.factor == min(tried) else 2 * best.factor
-            if not LEAST_FACTOR <= factor <= LARGEST_FACTOR:
-                return
-            found |= self.judge([replace(best, factor=factor)], splits)
+    def _climb(self, found: dict[Setting, Array], start: Setting, splits: Sequence[Split]) -> None:
+        """The scales beside that of `start`, and further ones while the best is the last that was tried."""
+        open_scale = self.leading.family(start).kernel.automatic
+        factors = [start.factor / 2, start.factor, 2 * start.factor] if open_scale else [start.factor]
+        while factors:
+            found |= self.judge([replace(start, factor=f, penalty=None) for f in factors], splits)
+            tried = [s.factor for s in found if s.family == start.family]
+            best = next(s.factor for s in self.ranked(found) if s.family == start.family)
+            beyond = {min(tried): best / 2, max(tried): 2 * best}.get(best, 0.0) if open_scale else 0.0
+            factors = [beyond] if LEAST_FACTOR <= beyond <= LARGEST_FACTOR else []
 
     def _learned(self, setting: Setting) -> bool:
         """Whether a kernel in the metric of a setting's first functions could be added to the families.
 
-        The metric is the mean outer product of their gradients, each function weighed by the inverse of its value.
+        The metric is the mean outer product of their gradients; slow functions count most, as (λ + λ_k / 20)^-3 of
+        the values λ_1 to λ_k.
         """
         basis = self.left.of(setting, self.size, self.spread)
         core = basis.parts[-1]
         if not isinstance(core, LandmarkBasis) or core.dimension < 2:
             return False
-        trial = self._trial(setting, np.zeros(self.pilot.folds, dtype=np.int64))
-        posed = Posed(
-            trial.moments, count=self.components, rtol=None, ridge=0.0, min_support=0.0, penalty=setting.penalty
-        )
+        moments = self._trial(setting, np.zeros(self.pilot.folds, dtype=np.int64)).moments
         try:
+            posed = Posed(
+                moments, count=self.components, rtol=None, ridge=0.0, min_support=0.0, penalty=setting.penalty
+            )
             spectrum = posed.solve(posed.means, posed.rows)
         except np.linalg.LinAlgError:
             return False
         rising = np.flatnonzero(spectrum.values.real > 0)
         if not len(rising):
             return False
-        weights = 1 / np.sqrt(spectrum.values.real[rising])
+        values = spectrum.values.real[rising]
+        weights = (values + FLAT * values[-1]) ** -1.5
         functions = posed.right.spread(spectrum.right)[-core.size :, rising] * weights
         slopes = SpanGradient(core, functions)(self.pilot.points("x")[:SAMPLE])
         values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
@@ -216,9 +211,9 @@ class Search:
         self.left.families.append(self.left.drawn(Mahalanobis(kernel, ((vectors * roots) @ vectors.T).tolist())))
         return True
 
-    def _thinned(self, size: int, rows: int, splits: int, rng: np.random.Generator) -> Search:
+    def _thinned(self, rng: np.random.Generator) -> Search:
         """The same search with fewer functions, on fewer rows of the pilot."""
-        size = min(size, self.size)
+        size, rows = min(FIRST_LANDMARKS, self.size), FIRST_ROWS
         if self.pilot.rows <= rows:
             return replace(self, size=size)
         pilot, chosen = self.pilot.thinned(rows, self.landmark, rng)
@@ -246,10 +241,6 @@ class Search:
         basis = self.left.of(setting, self.size, self.spread)
         right = None if self.right is None else self.right.of(setting, self.size, 0.0)
         return self.pilot.parted(part).trial(basis, right, self.landmark, self.dtype)
-
-    def _bases(self, found: dict[Setting, Array]) -> list[Setting]:
-        """Settings that differ in more than their penalty, best first."""
-        return list(dict.fromkeys(replace(s, penalty=None) for s in self.ranked(found)))
 
     def ranked(self, found: dict[Setting, Array]) -> list[Setting]:
         """The settings, best first."""
@@ -286,11 +277,6 @@ def families_of(
     if periods is None or isinstance(kernel, Periodic):
         return found
     return tuple(Periodic(k, periods) for k in found)
-
-
-def _step(factor: float, octaves: float) -> float:
-    """A scale so many octaves further, the same bits by whatever steps it is reached."""
-    return float(np.exp2(np.round(2 * (np.log2(factor) + octaves)) / 2))
 
 
 def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:

@@ -66,7 +66,7 @@ class Pencil:
 
     `null` (p,) marks the functions that the energy kills. `root` whitens A + t (B + σ A) of the others, without what
     they have of the null ones; `norm` is the penalty of these. `count` values are wanted.
-    `white` (p, s) whitens A alone, on the directions above `cut`, the null functions first, and `last` is λ.
+    `white` (p, s) whitens A alone, on the directions above `cut`, the null functions first.
     `theta` (r,), descending, are the eigenvalues of A in these directions, `functions` (p, r) their functions.
     """
 
@@ -81,27 +81,21 @@ class Pencil:
     count: int
     cut: float
     precision: float
-    last: float
 
     @classmethod
-    def of(
-        cls, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float, like: Pencil | None = None
-    ) -> Pencil:
-        """The pencil of form and Gram matrix (p, p); what does not depend on the penalty is taken over from `like`.
-
-        Raises ValueError where every function vanishes on the data.
-        """
+    def of(cls, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float) -> Pencil:
+        """The pencil of form and Gram matrix (p, p). Raises ValueError where every function vanishes on the data."""
         if not (np.diag(gram) > 0).any():
             raise ValueError("every basis function is zero on every point; widen the kernel's scale")
         null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
-        rest, white = ~null, whiten(gram, cut, null).matrix if like is None else like.white
+        rest, white = ~null, whiten(gram, cut, null).matrix
         first, _, a = _deflated(gram, null, cut)
         form, norm = energy[np.ix_(rest, rest)], penalty.left[np.ix_(rest, rest)]
         b = form + norm
-        t, sigma, last = 1.0, 0.0, 0.0
+        t, sigma = 1.0, 0.0
         if len(a) and np.trace(a) > 0:
             others = white[:, first.shape[1] :]
-            last = _last_value(energy, others, ritz_size(count) - MARGIN) if like is None else like.last
+            last = _last_value(energy, others, ritz_size(count) - MARGIN)
             t = 1 / max(last, 1e-3 * abs(np.trace(b)) / np.trace(a))  # b is negative below deep wells
         squares = np.diag(gram)[rest]
         root = inverse_root(a + t * b, penalty.rounding, squares)
@@ -110,7 +104,7 @@ class Pencil:
             root = inverse_root(a + t * (b + sigma * a), penalty.rounding, squares)
         theta, vectors = eigh(symmetric_part(root.matrix.T @ a @ root.matrix))
         functions = root.matrix @ vectors[:, ::-1]
-        return cls(null, white, root, norm, theta[::-1], functions, t, sigma, count, cut, penalty.precision, last)
+        return cls(null, white, root, norm, theta[::-1], functions, t, sigma, count, cut, penalty.precision)
 
     def leading(self, gram: Array) -> Whitening:
         """The leading functions of the data that the pencil is of."""

@@ -29,11 +29,15 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted model (None where the fit refused), seconds, and what was said: the class and the first words."""
+    """A fitted model (None where the fit refused), seconds, and what was said: the class and the first words.
+
+    cpu: seconds of all threads of this process, while the fit ran.
+    """
 
     model: SpectralDecomposition | None
     seconds: float
     said: tuple[str, ...] = field(default=())
+    cpu: float = float("nan")
 
     @property
     def values(self) -> Array:
@@ -47,7 +51,7 @@ class Fit:
 def fit(x: Any, **settings: Any) -> Fit:
     """`SpectralDecomposition(**settings).fit(x)`. A fit that refuses with a ValueError is told like a warning."""
     model: SpectralDecomposition | None = SpectralDecomposition(**settings)
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -56,9 +60,9 @@ def fit(x: Any, **settings: Any) -> Fit:
             model, refusal = None, [first_words(error)]
         else:
             refusal = []
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - used
     said = dict.fromkeys([first_words(w.message) for w in caught if issubclass(w.category, UserWarning)] + refusal)
-    return Fit(model, seconds, tuple(said))
+    return Fit(model, seconds, tuple(said), cpu)
 
 
 def first_words(message: Warning | BaseException, words: int = 8) -> str:

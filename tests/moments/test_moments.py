@@ -116,9 +116,9 @@ def test_the_penalty_of_a_form(operator: Operator, sign: int, kappa: float) -> N
     problem = posed(moments_of(KERNEL, ROWS, FOLD, operator), 3, 7.0)
     np.testing.assert_allclose(problem.energy(problem.means), sign * problem.means["form"])
     assert problem.rows == pytest.approx(max(WEIGHT.sum(), WEIGHT.sum() ** 2 / np.sum(WEIGHT**2)))
-    for c, own in ((7, problem), (14, problem.penalised(14.0))):
-        found: Any = own._penalty(problem.means, 50.0)
-        np.testing.assert_allclose(found.left, c * kappa / 50 * problem.left.norm)
+    for rows in (50.0, 25.0):
+        found: Any = problem._penalty(problem.means, rows)
+        np.testing.assert_allclose(found.left, 7 * kappa / rows * problem.left.norm)
         assert (found.rounding, found.precision) == (1e-13, 2e-16)
         np.testing.assert_allclose(found.energy, sign * problem.means["form"])
 
@@ -151,9 +151,9 @@ def test_kappa_is_the_mean_squared_norm_of_functionals(kernel: Kernel, expected:
         total += slope @ np.linalg.solve(norm, slope) / 20
     root = inverse_norm(norm)
     assert trace(root, form) == pytest.approx(total, rel=1e-6)
-    assert total <= roughness(Laplacian(), basis, form, root) == pytest.approx(2 * expected)
-    assert roughness(TangentPropagation(), basis, form, root) == pytest.approx(total)
-    assert roughness(TangentPropagation(), basis, -form, root) == 0
+    assert total <= roughness(Laplacian(), basis, form, lambda: root) == pytest.approx(2 * expected)
+    assert roughness(TangentPropagation(), basis, form, lambda: root) == pytest.approx(total)
+    assert roughness(TangentPropagation(), basis, -form, lambda: root) == 0
 
 
 def test_the_pseudo_inverse_of_a_norm() -> None:

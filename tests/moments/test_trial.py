@@ -66,8 +66,10 @@ def test_values_from_rows(descending: bool) -> None:
     for count, found in ((6, there.judged(splits(), 6, [1.0])[0]), (3, there.judged(splits(), 3, [1.0])[0])):
         for (fitted, judged), values in zip(splits(), found, strict=True):
             a, b = np.isin(FOLD, fitted), np.isin(FOLD, judged) & ~LANDMARK
-            c = scipy.linalg.eigh(slope[a].T @ slope[a], phi[a].T @ phi[a])[1][:, :count]
-            expected = scipy.linalg.eigvalsh(*(c.T @ m[b].T @ m[b] @ c for m in (slope, phi)))
+            own, c = scipy.linalg.eigh(slope[a].T @ slope[a], phi[a].T @ phi[a])
+            expected = scipy.linalg.eigvalsh(*(c[:, :count].T @ m[b].T @ m[b] @ c[:, :count] for m in (slope, phi)))
+            beyond = np.maximum(expected[1:] / own[1 : len(expected)], 1)
+            expected[1:] *= np.sqrt(beyond)  # by half of what a fit to its own rows leaves out
             np.testing.assert_allclose(values[:4], expected, rtol=1e-7, atol=1e-8)
             assert np.isinf(values[4:]).all()  # the basis has no more functions
 
@@ -92,16 +94,16 @@ def test_correlations_on_the_other_half() -> None:
 
 
 def test_scores_are_means_of_logarithms() -> None:
-    """With .003 of the smallest last value that is positive; below 0 all are raised; infinity is ten times the most."""
+    """Value i has the weight 1 / i. With .003 of the smallest last value that is positive; below 0 all are raised; infinity is ten times the most."""
     found = {"a": np.array([[0.0, 1.0, 4.0], [0.0, 2.0, 6.0]]), "b": np.array([[0.0, 1.0, 3.0], [0.0, np.inf, 9.0]])}
     scores = energy_scores(found)
-    m = 0.003 * 5
-    assert scores["a"] == pytest.approx(-np.mean(np.log(np.array([0, 1, 4, 0, 2, 6]) + m)))
-    assert scores["b"] == pytest.approx(-np.mean(np.log(np.array([0, 1, 3, 0, 10 * (9 + m), 9]) + m)))
+    m, weight = 0.003 * 5, np.tile([6, 3, 2], 2) / 22
+    assert scores["a"] == pytest.approx(-np.sum(weight * np.log(np.array([0, 1, 4, 0, 2, 6]) + m)))
+    assert scores["b"] == pytest.approx(-np.sum(weight * np.log(np.array([0, 1, 3, 0, 10 * (9 + m), 9]) + m)))
     raised = energy_scores({name: values - 2.0 for name, values in found.items()})
     assert raised == pytest.approx(scores)
     flat = energy_scores({"a": np.zeros((2, 2)), "b": np.array([[0.0, np.inf]] * 2)})
-    assert flat == pytest.approx({"a": -np.log(0.003), "b": -np.log(0.003) / 2 - np.log(0.033) / 2})
+    assert flat == pytest.approx({"a": -np.log(0.003), "b": -np.log(0.003) * 2 / 3 - np.log(0.033) / 3})
     assert ranked({"a": 1.0, "b": 1.0 + 1e-7, "c": 2.0, "d": 1.0 + 1e-5}) == ["c", "d", "a", "b"]
 
 
