@@ -13,7 +13,7 @@ from daskspectral.basis.callable import Differentiated
 from daskspectral.kernels.base import is_number
 from daskspectral.landmarks import kmeans_plus_plus
 
-ROUNDS = 5  # of k-means
+ROUNDS = 20  # of k-means: with few, the chance of the first centres decides how good cells are
 NEIGHBOURS = 2  # whose distances are the spacing of centres
 
 

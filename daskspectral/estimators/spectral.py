@@ -149,7 +149,7 @@ class SpectralDecomposition(SpectralFunctions):
     function_errors_ : (k,), sines of the angles by which the functions of each group turn when a fold is left out
     approximation_ : (k,), by how much held-out values change when half of the landmarks are left out, or the higher
         half of a lattice's frequencies
-    trusted_ : (k,) of bool, values with held-out over fitted values below 1.1 and an interval narrower than 20 %; what
+    trusted_ : (k,) of bool, values with held-out over fitted values below 1.1 and an interval narrower than 30 %; what
         differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted.
         Those of constants are True; without error bars all are False
     constants_ : int, leading values that are 0 by construction; `trusted_[constants_:].mean()` leaves them out

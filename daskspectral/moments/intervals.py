@@ -4,7 +4,8 @@ The solution without fold k is turned to the whole solution (Procrustes), so tha
 those of the whole. The spread of the turned values gives standard errors s (delete-one-fold jackknife); the turned
 functions, each measured on the fold that it was not fitted to, give held-out values h. By min-max h lies beyond the
 fitted value l, which is too good by overfitting, and the interval reaches from one to the other, widened by the
-jackknife: √(l h) exp(+-(t s / l + |ln(h / l)| / 2)).
+jackknife: √(l h) exp(+-(1.15 t s / l + |ln(h / l)| / 2)). Where
+other functions have lower values on rows held out, it goes down to them: min-max bounds the true value by the lowest.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Array = NDArray[np.floating[Any]]
 
 LEVEL = 0.95
 LEAST_ROWS = 100  # for intervals
-TRUSTED_RATIO, TRUSTED_WIDTH = 1.1, 0.2
+WIDENED = 1.15  # times the jackknife's errors: parts are solved among functions that the whole data singled out
+TRUSTED_RATIO, TRUSTED_WIDTH = 1.1, 0.3
 NEGLIGIBLE = 1e-3  # of the last value: differences below it count as none
 
 
@@ -37,8 +39,9 @@ class Errors:
     rows that were not fitted to, `groups` (k,) numbers clusters of values that the data cannot tell apart, `angles`
     (k,) is the sine of the angle by which the functions of a value's group turn, a standard error. Values that are
     `trusted` (k,) have held-out over fitted values below 1.1 (or fitted over held-out ones, of singular values) and an
-    interval narrower than 20 %; so have constants, 0 by construction. Without enough rows or folds, `reason` says so,
-    intervals are NaN, and nothing is trusted.
+    interval narrower than 30 % of the value, and no other functions have values on rows held out that are lower by a
+    tenth; so have constants, 0 by construction. Without enough rows or folds, `reason` says so, intervals are NaN, and
+    nothing is trusted.
     """
 
     intervals: Array
@@ -50,8 +53,11 @@ class Errors:
     reason: str = ""
 
 
-def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum) -> Errors:
-    """The error bars of the solution `whole` of a problem, from the folds of its moments."""
+def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum, undercut: Array | None = None) -> Errors:
+    """The error bars of the solution `whole` of a problem, from the folds of its moments.
+
+    The intervals go down to what other functions have, the factors `undercut` (k,) of these values.
+    """
     k, rows = len(whole.values), posed.count_of_rows
     if folds is None or folds.number < 2:
         return _unknown(k, "no error bars without folds")
@@ -80,6 +86,13 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum) -> Errors:
     joint = _intervals(means, beyond, spread(np.stack([_mean_by(groups, v) for v in values])), number)
     several = np.bincount(groups)[groups] > 1
     intervals = np.where(several[:, None], np.column_stack([_least(own, joint), _most(own, joint)]), own)
+    trusted = _trusted(fitted.real, held_out, intervals, posed.nulls)
+    if undercut is not None:
+        lower = np.append(undercut, np.ones(k))[:k]
+        lower[: posed.nulls] = 1.0
+        nearest = np.abs(intervals).argmin(axis=1)
+        intervals[np.arange(k), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, lower, 1.0)
+        trusted &= lower * TRUSTED_RATIO > 1
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
     return Errors(
         intervals,
@@ -87,7 +100,7 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum) -> Errors:
         held_out,
         groups,
         np.minimum(angles, 1.0),
-        _trusted(fitted.real, held_out, intervals, posed.nulls),
+        trusted,
     )
 
 
@@ -196,7 +209,7 @@ def _held_out(posed: Posed, parts: list[_Part]) -> Array:
 def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> Array:
     """The ends (k, 2), on a logarithmic scale where both values have one sign and exceed their errors, else on a linear
     one, of one sign where the values have one."""
-    t = scipy.stats.t.ppf(0.5 + LEVEL / 2, number - 1)
+    t = WIDENED * scipy.stats.t.ppf(0.5 + LEVEL / 2, number - 1)
     other = np.where(np.isnan(held_out), fitted, held_out)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = other / fitted

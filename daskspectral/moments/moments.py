@@ -29,9 +29,10 @@ class Moments(Registered):
     included. `digests` tell whether data are those that were read, None of moments that were added up.
     `right_basis` is None where `basis` gives the right functions too. `folds` has the same sums by group of rows, None
     where they were not kept apart. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
-    "dropped". `penalty` is c of their penalised solution. `order` are the sums over runs of neighbouring rows, which
-    depend on the chunks (`moments.order`), None where they were not measured. `a + b` is the moments of both data sets
-    together; it has folds where both have them.
+    "dropped". `penalty` is c of their penalised solution, and `undercut` (k,) by what factor other functions had lower
+    values on rows held out when these were chosen. `order` are the sums over runs of neighbouring rows, which depend on
+    the chunks (`moments.order`), None where they were not measured. `a + b` is the moments of both data sets together;
+    it has folds where both have them.
 
     Examples
     --------
@@ -68,6 +69,7 @@ class Moments(Registered):
     folds: Folds | None = None
     landmark_rows: str = "kept"
     penalty: float | None = None
+    undercut: Array | None = None
     order: Array | None = None
 
     @property

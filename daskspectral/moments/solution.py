@@ -53,7 +53,7 @@ def solve_moments(
     left, right, solver = posed.left, posed.right, moments.operator.solver
     advise_manifold(moments)
     advise_weights(moments)
-    errors = errors_of(posed, moments.folds, spectrum)
+    errors = errors_of(posed, moments.folds, spectrum, moments.undercut)
     approximate = [b for b in moments.basis.parts if _is_approximate(b.core)]
     if approximate or not solver.by_norm:  # all components of the columns are no low rank
         advise_rank(spectrum, left.basis, count, right=right.basis)

@@ -74,8 +74,8 @@ class Loss:
             forms.get("right_gram", judge.gram),
             judge.solver.two_sided,
             -1.0 if judge.descending else 1.0,
-            means["first"] if judge.center else None,
-            means.get("right_first", means["first"]) if judge.center else None,
+            means["first"] if operator.center else None,
+            means.get("right_first", means["first"]) if operator.center else None,
         )
 
     def __call__(

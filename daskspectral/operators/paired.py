@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
@@ -62,13 +62,18 @@ class Cross(Operator):
     def solver(self) -> Solver:
         return Singular()
 
+    @property
+    def comparable(self) -> Operator:
+        return replace(self, center=True)
+
 
 @dataclass(frozen=True)
 class Transfer(Operator):
     """(K g)(x_t) = E[g(x_{t + lag}) | x_t], the Koopman operator of trajectories at a lag in rows.
 
     solver="singular": singular values, with left functions in L2 of the starts and right functions in L2 of the ends of
-    the pairs of rows. solver="eigen": complex eigenvalues of K, by descending modulus.
+    the pairs of rows. solver="eigen": complex eigenvalues of K, by descending modulus. Constant functions have the
+    value 1; `center=True` subtracts the means.
 
     Examples
     --------
@@ -82,6 +87,7 @@ class Transfer(Operator):
 
     lag: int = 1
     solver: Any = "singular"
+    center: bool = False
     name: str = field(default="transfer", init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -110,11 +116,11 @@ class Transfer(Operator):
 
     @property
     def scoring(self) -> Operator:
-        return Transfer(self.lag)  # which measures the inner product of the future, too
+        return Transfer(self.lag, center=self.center)  # which measures the inner product of the future, too
 
     @property
     def comparable(self) -> Operator:
-        return self.scoring
+        return Transfer(self.lag, center=True)  # the constant is known, and few rows disturb its norm
 
 
 @dataclass(frozen=True, init=False)

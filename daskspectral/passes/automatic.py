@@ -27,7 +27,7 @@ from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.trial import Split, Trial, energy_scores, merged, ranked
+from daskspectral.moments.trial import SMALL, Split, Trial, energy_scores, merged, ranked
 from daskspectral.operators import Operator
 from daskspectral.passes.landmarks import moved
 from daskspectral.passes.pilot import Pilot
@@ -253,12 +253,27 @@ class Search:
             return {s: float(np.cumsum(share).max()) for s, share in shares.items()}
         return energy_scores(found)
 
+    def undercut(self, judged: Sequence[tuple[Setting, Array]]) -> Array | None:
+        """The values of other finalists over those of the best one, (k,), the least of those that are lower in every
+        split, else 1: by min-max its functions are too few by as much. None for an operator of two sides."""
+        if self.operator.solver.two_sided:
+            return None
+        best, *others = (values[:, : self.components] for _, values in judged if len(values) > 2)
+        known = np.isfinite(best) & (best > SMALL * best.max(initial=0.0, where=np.isfinite(best)))
+        least = np.ones(best.shape[1])
+        for values in others:
+            usable = known & np.isfinite(values) & (values > 0)
+            ratio = np.divide(values, best, out=np.ones_like(best), where=usable)
+            least = np.minimum(least, np.where((ratio < 1).all(axis=0), np.exp(np.log(ratio).mean(axis=0)), 1.0))
+        return least
+
     def table(self, judged: Sequence[tuple[Setting, Array]]) -> tuple[Candidate, ...]:
         """The candidates as they are shown."""
         scores = self.scores(dict(judged))
         rows = []
         for place, (s, values) in enumerate(judged):
-            why = "best" if not place else "compared in all splits" if len(values) > 2 else self.failed.get(s, "")
+            why = "best" if not place else "compared in all splits" if len(values) > 2 else ""
+            why = self.failed.get(s, why)
             kernel, shown = str(self.leading.kernel(s)), values[:, : self.components]
             rows.append(Candidate.of(kernel, s.factor, s.penalty, scores[s], shown, why))
         return tuple(rows)

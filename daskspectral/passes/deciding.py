@@ -129,7 +129,8 @@ def decide(
                 found |= {"spread": search.spread, "n_landmarks": len(found["landmarks"])}
     if wanted.penalty is not None:
         found["penalty"] = setting.penalty
-    return Selection(candidates, found, pilot.rows, search.leading.families[0].median, edge, why)
+    undercut = None if why else search.undercut(judged)
+    return Selection(candidates, found, pilot.rows, search.leading.families[0].median, edge, why, undercut)
 
 
 def _rivals(

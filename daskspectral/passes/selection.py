@@ -52,7 +52,8 @@ class Selection(Registered):
     `parameters` are all arguments of the estimator with what was chosen in their place: an estimator made with them
     fits the same rows to the same bits. `rows` is the size of the pilot, `median` the median distance of its points,
     `edge` names a parameter whose best value is the last one that was tried, `reason` says why nothing was compared.
-    Labels of folds are data: a file does not keep them, and has None in `parameters` for them.
+    `undercut` (k,) is by what factor other finalists have lower values than the chosen one in every split, 1 where none
+    has. Labels of folds are data: a file does not keep them, and has None in `parameters` for them.
     """
 
     expects: ClassVar = {"candidates": Candidate}
@@ -63,6 +64,7 @@ class Selection(Registered):
     median: float | None = None
     edge: str = ""
     reason: str = ""
+    undercut: Array | None = None
 
     @property
     def chosen(self) -> Candidate | None:

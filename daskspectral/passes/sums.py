@@ -313,6 +313,7 @@ def measure(
         folds=folds,
         landmark_rows=rows,
         penalty=discretisation.penalty,
+        undercut=None if discretisation.selection is None else discretisation.selection.undercut,
         order=order,
     )
 

@@ -10,7 +10,7 @@ Read it from the top; stop where a doubt decides.
 1. **The head**: one sentence on what was found, then numbers, then all that the fit warned of, in words. A warning
    names a cause and a remedy: follow it before reading on. A notebook shows the same head for a fitted estimator.
 2. **Spectrum**: the values, with 95 % intervals from the folds of the one pass. Filled dots are trusted: held-out
-   values differ from them by less than a tenth, and the intervals are narrower than 20 %. Only they, and their
+   values differ from them by less than a tenth, and the intervals are narrower than 30 %. Only they, and their
    functions, are results; hollow dots are an invitation to take more rows, or fewer values. The intervals are of
    chance; how well the basis suits the operator is not in them.
 3. **Held out**: each value against its value on rows that were not fitted to. Eigenvalues farther from 0 there, and

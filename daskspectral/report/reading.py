@@ -11,7 +11,7 @@ SPECTRUM = _text(
     """
     A dot is a value of the fit, the line through it the interval that holds the exact value in 95 of 100 such fits, by
     chance alone. The tick is the value on rows that were not fitted to. Filled dots, on the shade, are trusted: held
-    out they differ by less than a tenth, and their intervals are narrower than 20 %. Hollow dots are not. Values of one
+    out they differ by less than a tenth, and their intervals are narrower than 30 %. Hollow dots are not. Values of one
     group in the table cannot be told apart, and any mixture of their functions fits the data as well.
     """
 )

@@ -94,7 +94,10 @@ def test_correlations_on_the_other_half() -> None:
 
 
 def test_scores_are_means_of_logarithms() -> None:
-    """Value i has the weight 1 / i. With .003 of the smallest last value that is positive; below 0 all are raised; infinity is ten times the most."""
+    """Weighed by 1 / i. With .003 of the smallest last value that is positive; below 0 all are raised.
+
+    Infinity is ten times the most.
+    """
     found = {"a": np.array([[0.0, 1.0, 4.0], [0.0, 2.0, 6.0]]), "b": np.array([[0.0, 1.0, 3.0], [0.0, np.inf, 9.0]])}
     scores = energy_scores(found)
     m, weight = 0.003 * 5, np.tile([6, 3, 2], 2) / 22

@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,11 @@ from daskspectral import InvalidRowError
 from daskspectral.basis import FourierLattice, MonomialBasis
 from daskspectral.data.source import open_source
 from daskspectral.errors import RankWarning, TrustWarning
+from daskspectral.kernels import Gaussian, Matern
+from daskspectral.moments.trial import Trial
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
 from daskspectral.passes import deciding, network_trial, sides
+from daskspectral.passes.automatic import Search, Setting
 from daskspectral.passes.bandwidth import MULTIPLE, chosen_bandwidth
 from daskspectral.passes.pilot import Pilot
 from daskspectral.solve.bandwidth import JOINED, joining_bandwidth
@@ -67,6 +71,35 @@ def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: 
         np.testing.assert_array_equal(again.coefficients_, est.coefficients_)
         assert len(again.choice_) == 0  # nothing was left to choose
         assert str(choice) == str(est.choice_)
+
+
+def test_other_finalists_undercut_a_value_where_they_are_lower_in_every_split() -> None:
+    search: Any = SimpleNamespace(operator=Laplacian(), components=4)
+    best = np.array([[1e-15, 1.0, 2.0, 4.0]] * 3)
+    other = best * [[0.0, 0.5, 0.9, 1.1], [0.0, 0.8, 0.9, 0.5], [0.0, 1.01, 0.9, 0.5]]
+    third = best * [1.0, 1.0, 0.95, np.inf]
+    fewer = best[:2] / 2  # not compared in all splits
+    found = Search.undercut(search, [(Setting(k, 1.0), values) for k, values in enumerate((best, other, third, fewer))])
+    np.testing.assert_allclose(found, [1, 1, 0.9, 1])
+    search.operator = Cross()
+    assert Search.undercut(search, []) is None
+
+
+def test_candidates_that_do_not_converge_lose_and_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged, failing = Trial.judged, [Matern]
+
+    def failed(self: Trial, *arguments: Any) -> Any:
+        if isinstance(self.moments.basis.parts[-1].core.kernel.inner, tuple(failing)):
+            raise np.linalg.LinAlgError("rows are too alike")
+        return judged(self, *arguments)
+
+    monkeypatch.setattr(Trial, "judged", failed)
+    best, *others = dsp.SpectralDecomposition(n_components=4, random_state=0).fit(LINE).choice_.candidates
+    assert best.kernel.startswith("Gaussian")
+    assert {c.why for c in others if c.kernel.startswith("Matern")} == {"rows are too alike"}
+    failing.append(Gaussian)
+    with pytest.raises(np.linalg.LinAlgError, match=r"no candidate.*converged:\nMatern.*alike\n(.*\n)*Gaussian.*alike"):
+        dsp.SpectralDecomposition(n_components=4, random_state=0).fit(LINE)
 
 
 def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
