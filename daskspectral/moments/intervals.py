@@ -5,7 +5,7 @@ those of the whole. The spread of the turned values gives standard errors s (del
 functions, each measured on the fold that it was not fitted to, give held-out values h. By min-max h lies beyond the
 fitted value l, which is too good by overfitting, and the interval reaches from one to the other, widened by the
 jackknife: √(l h) exp(+-(1.15 t s / l + |ln(h / l)| / 2)). Where
-other functions have lower values on rows held out, it goes down to them: min-max bounds the true value by the lowest.
+other functions had lower values on rows held out when these were chosen, it goes down to them.
 """
 
 from __future__ import annotations
@@ -86,13 +86,11 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum, undercut: Arra
     joint = _intervals(means, beyond, spread(np.stack([_mean_by(groups, v) for v in values])), number)
     several = np.bincount(groups)[groups] > 1
     intervals = np.where(several[:, None], np.column_stack([_least(own, joint), _most(own, joint)]), own)
-    trusted = _trusted(fitted.real, held_out, intervals, posed.nulls)
-    if undercut is not None:
-        lower = np.append(undercut, np.ones(k))[:k]
-        lower[: posed.nulls] = 1.0
-        nearest = np.abs(intervals).argmin(axis=1)
-        intervals[np.arange(k), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, lower, 1.0)
-        trusted &= lower * TRUSTED_RATIO > 1
+    lower = np.ones(k) if undercut is None else np.append(undercut, np.ones(k))[:k]
+    lower[: posed.nulls] = 1.0
+    nearest = np.abs(intervals).argmin(axis=1)
+    intervals[np.arange(k), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, lower, 1.0)
+    trusted = _trusted(fitted.real, held_out, intervals, posed.nulls) & (lower * TRUSTED_RATIO > 1)
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
     return Errors(
         intervals,

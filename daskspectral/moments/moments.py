@@ -122,6 +122,7 @@ class Moments(Registered):
             digests=None,
             folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
             order=None if self.order is None or other.order is None else self.order + other.order,
+            undercut=_lower(self.undercut, other.undercut),
         )
 
     def __radd__(self, other: int) -> Moments:
@@ -132,6 +133,13 @@ class Moments(Registered):
     def mean(self, name: str) -> Array:
         """The weighted mean of one form over the rows, (p, q)."""
         return np.asarray(self.arrays[name] / self.weight)
+
+
+def _lower(left: Array | None, right: Array | None) -> Array | None:
+    """The lower factors of both; values that one of them does not tell have 1."""
+    known = [factors for factors in (left, right) if factors is not None]
+    size = max((len(factors) for factors in known), default=0)
+    return np.min([np.append(f, np.ones(size - len(f))) for f in known], axis=0) if known else None
 
 
 def _differences(left: Moments, right: Moments) -> list[str]:

@@ -20,6 +20,7 @@ from daskspectral.solve.ritz import explained, ritz
 Array = NDArray[np.floating[Any]]
 SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
 NEGLIGIBLE = 1e-9  # of the largest value
+POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
 DIGITS = 6  # of scores that are no rounding
 Candidate = TypeVar("Candidate")
@@ -118,9 +119,7 @@ class Trial:
         )
         return cls(moments, sums, weight, folds)
 
-    def judged(
-        self, splits: Sequence[Split], count: int, penalties: Iterable[float | None], rtol: float | None = None
-    ) -> list[Array]:
+    def judged(self, splits: Sequence[Split], count: int, penalties: Iterable[float | None]) -> list[Array]:
         """What functions fitted to one half give on the other, (splits, count), for each c of the penalised solution.
 
         A solution by rank cut has one c, None. Ritz values come in ascending order, those of a descending operator
@@ -128,13 +127,15 @@ class Trial:
         that exceed fitted ones l > 0 become h √(h / l): a fit reports l, and is the further off the more it follows
         its own rows. Of a two-sided operator they are the roots of what its singular functions explain on these rows
         (`explained`), negative where they add to the error, and where there is none.
+
+        Raises LinAlgError where the mean of squared slopes has values far below 0.
         """
         first, *_ = penalties = list(penalties)
-        posed = Posed(self.moments, count=count, rtol=rtol, ridge=0.0, min_support=0.0, penalty=first)
+        posed = Posed(self.moments, count=count, rtol=None, ridge=0.0, min_support=0.0, penalty=first)
         means = [(self._means(self._fitted(split)), self._means(split[1])) for split in splits]
         found = []
         for c in penalties:
-            counted = posed.rows if c is None or first is None else posed.rows * first / c
+            counted = posed.rows if c is None or first is None or c == first else posed.rows * first / c
             pairs = zip(splits, means, strict=True)
             found.append(np.stack([self._judged(posed, counted, split, *halves, count) for split, halves in pairs]))
         return found
@@ -161,6 +162,10 @@ class Trial:
             values = np.append(-values[~np.isnan(values)][::-1], values[np.isnan(values)])
         values = np.where(np.isnan(values), np.inf, values)
         fitted = spectrum.values.real[: len(values)] * (-1 if operator.descending else 1)
+        largest = np.max(values, initial=0.0, where=np.isfinite(values))
+        squares = operator.kills_constants and operator.slopes_squared(self.moments.basis.dimension)
+        if squares and min(values.min(initial=0.0), fitted.min(initial=0.0)) < -POSITIVE * largest:
+            raise np.linalg.LinAlgError("values of a form without negative ones came out below 0, by rounding")
         values[: len(fitted)] = _raised(values[: len(fitted)], fitted)
         return np.append(values, np.full(count - len(values), np.inf))
 

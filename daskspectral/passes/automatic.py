@@ -2,13 +2,15 @@
 
 A candidate is solved on half of the folds and judged on the other half. By min-max, held-out Ritz values bound the true
 ones from above, for any basis, so that scores compare across kernels, scales and metrics. For symmetric operators the
-score is minus the mean of log(h_i + m) over the held-out values h, with one m for all candidates. For two-sided ones it
+score is minus the mean of log(h_i + m) over the held-out values h, raised by half of the overfit (`Trial.judged`), with
+the weights 1 / i and one m for all candidates. For two-sided ones it
 is VAMP-E (`solve.ritz.explained`), what the fitted singular functions explain of the operator on the other half, of as
 many of the first ones as explain most; VAMP-2 would let them follow accidents of that half, most of all functions that
 are large on few rows.
 
-The search is one of scales, by successive halving: all scales with few functions and rows, the best ones with more.
-Where functions have gradients, a metric is learned from those of the best candidate, as often as it is better.
+The search is one of scales: for each kernel a climb with few functions on few rows, as far as scales become better;
+then the best scale of each with all of them. Where functions have gradients, a metric is learned from those of the best
+candidate, as often as it is better.
 """
 
 from __future__ import annotations
@@ -36,15 +38,16 @@ from daskspectral.passes.selection import Candidate
 Array = NDArray[np.floating[Any]]
 
 TRIAL_LANDMARKS = 300
-TIMES = 3  # permutations of the folds, two splits each
-FIRST_LANDMARKS, FIRST_ROWS = 100, 2000  # of the comparison of all scales
+TIMES = 2  # permutations of the folds, two splits each
+FIRST_LANDMARKS, FIRST_ROWS = 100, 2000  # of the climb
 START, LEAST_FACTOR, LARGEST_FACTOR = 0.5, 1 / 128, 4.0  # scales in median distances
 NARROWER = 0.5**0.5  # than the best scale of few functions: more of them bear it
-PENALTIES = (0.1, 1.0, 0.01)
+PENALTIES = (0.1, 1.0)  # c; the climb has the first
 KERNELS = 2  # without a metric
 STEPS = 2  # of learning a metric
 FLAT = 0.05  # of the last value, below which functions count alike in a metric
 STRETCH = 0.01  # the least root of a metric over its largest one
+DIGITS = 4  # of a metric
 SAMPLE = 1000  # rows at which gradients are taken
 COUNT, MOST_COUNTED = 16, 24  # values that are compared; of symmetric operators the same up to 24 components
 
@@ -154,7 +157,8 @@ class Search:
             best, newest = self.ranked(found)[0], len(self.left.families) - 1
             if (newest >= KERNELS and best.family != newest) or not first._learned(best):
                 break
-            first._climb(found, replace(best, family=newest + 1), splits[:2])
+            start = min(best.factor, LARGEST_FACTOR / 2)
+            first._climb(found, replace(best, family=newest + 1, factor=start), splits[:2])
         order = self.ranked(found)
         leaders = {min(s.family, KERNELS): replace(s, penalty=None) for s in reversed(order)}
         final = self.judge(leaders.values(), splits)
@@ -163,7 +167,8 @@ class Search:
             final |= self.judge([replace(best, factor=NARROWER * best.factor, penalty=None)], splits)
             best = self.ranked(final)[0]
         tried = [s.factor for s in found if s.family == best.family]
-        edge = "scale" if len(tried) > 1 and best.factor in (min(tried), max(tried)) else ""
+        inside = min(tried) < best.factor < max(tried)
+        edge = "scale" if len(tried) > 1 and not inside else ""
         done = {**found, **final}
         return [(s, done[s]) for s in [*self.ranked(final), *(s for s in order if s not in final)]], edge
 
@@ -181,14 +186,18 @@ class Search:
     def _learned(self, setting: Setting) -> bool:
         """Whether a kernel in the metric of a setting's first functions could be added to the families.
 
+        The functions are of rows among which landmarks are chosen, which judge nothing.
+
         The metric is the mean outer product of their gradients; slow functions count most, as (λ + λ_k / 20)^-3 of
         the values λ_1 to λ_k.
         """
         basis = self.left.of(setting, self.size, self.spread)
         core = basis.parts[-1]
-        if not isinstance(core, LandmarkBasis) or core.dimension < 2:
+        if not isinstance(core, LandmarkBasis) or core.dimension < 2 or not self.landmark.any():
             return False
-        moments = self._trial(setting, np.zeros(self.pilot.folds, dtype=np.int64)).moments
+        pilot = self.pilot.among(self.landmark)
+        everywhere = pilot.parted(np.zeros(pilot.folds, dtype=np.int64))
+        moments = everywhere.trial(basis, None, np.ones(pilot.rows, dtype=bool), self.dtype).moments
         try:
             posed = Posed(
                 moments, count=self.components, rtol=None, ridge=0.0, min_support=0.0, penalty=setting.penalty
@@ -202,13 +211,14 @@ class Search:
         values = spectrum.values.real[rising]
         weights = (values + FLAT * values[-1]) ** -1.5
         functions = posed.right.spread(spectrum.right)[-core.size :, rising] * weights
-        slopes = SpanGradient(core, functions)(self.pilot.points("x")[:SAMPLE])
+        slopes = SpanGradient(core, functions)(pilot.points("x")[:SAMPLE])
         values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
         if not values[-1] > 0:
             return False
         roots = np.sqrt(np.maximum(values / values[-1], STRETCH**2))
         kernel = self.leading.families[setting.family].kernel.inner
-        self.left.families.append(self.left.drawn(Mahalanobis(kernel, ((vectors * roots) @ vectors.T).tolist())))
+        metric = np.round((vectors * roots) @ vectors.T, DIGITS)  # no last bits decide
+        self.left.families.append(self.left.drawn(Mahalanobis(kernel, metric.tolist())))
         return True
 
     def _thinned(self, rng: np.random.Generator) -> Search:
@@ -255,7 +265,8 @@ class Search:
 
     def undercut(self, judged: Sequence[tuple[Setting, Array]]) -> Array | None:
         """The values of other finalists over those of the best one, (k,), the least of those that are lower in every
-        split, else 1: by min-max its functions are too few by as much. None for an operator of two sides."""
+        split, else 1: its functions are too few by as much, or follow their own rows. None for an operator of two
+        sides."""
         if self.operator.solver.two_sided:
             return None
         best, *others = (values[:, : self.components] for _, values in judged if len(values) > 2)

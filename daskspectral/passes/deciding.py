@@ -45,7 +45,7 @@ LEAST_ROWS = 40  # of a pilot: with fewer there is nothing to compare by
 TIE = 0.01  # of scores, below which the lattice is taken, whose pass over all rows costs a hundredth
 PLAIN = 0.5  # of the median distance, where nothing can be compared
 SPREAD = 0.3  # J of functions whose gradients count
-TWO_SIDED = (*PENALTIES, 100.0)
+TWO_SIDED = (*PENALTIES, 0.01, 100.0)
 
 
 @dataclass(frozen=True, eq=False)

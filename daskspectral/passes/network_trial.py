@@ -49,13 +49,7 @@ class Halves:
         number[fitted] = np.arange(len(fitted))
         fold = np.ones(pilot.rows, dtype=np.int64)
         fold[rows] = 0
-        seen = replace(
-            pilot,
-            fields={name: values[rows] for name, values in pilot.fields.items()},
-            raw={view: values[rows] for view, values in pilot.raw.items()},
-            fold=number[pilot.fold[rows]],
-            folds=len(fitted),
-        )
+        seen = replace(pilot.among(rows), fold=number[pilot.fold[rows]], folds=len(fitted))
         return cls(replace(pilot, fold=fold, folds=2), seen, rows)
 
     def marked(self, landmark: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -92,6 +92,11 @@ class Pilot:
         """How often each row counts by its weight, 1 or more."""
         return repeats_of(self.fields["weight"]) if "weight" in self.fields else 1.0
 
+    def among(self, kept: NDArray[Any]) -> Pilot:
+        """The rows that are `kept` (m,), or have these numbers."""
+        fields = {name: values[kept] for name, values in self.fields.items()}
+        return replace(self, fields=fields, raw={k: v[kept] for k, v in self.raw.items()}, fold=self.fold[kept])
+
     def thinned(self, size: int, kept: NDArray[np.bool_], rng: np.random.Generator) -> tuple[Pilot, NDArray[np.intp]]:
         """About `size` of the rows, of them at most half `kept` (m,); and which rows they are."""
         own, others = np.flatnonzero(kept), np.flatnonzero(~kept)
@@ -99,8 +104,7 @@ class Pilot:
             own = rng.choice(own, size // 2, replace=False)
         drawn = rng.choice(others, min(len(others), size - len(own)), replace=False)
         rows = np.sort(np.concatenate([own, drawn]))
-        fields = {name: values[rows] for name, values in self.fields.items()}
-        return replace(self, fields=fields, raw={k: v[rows] for k, v in self.raw.items()}, fold=self.fold[rows]), rows
+        return self.among(rows), rows
 
     def points(self, view: str) -> Array:
         """The prepared points of a view, (m, d)."""

@@ -22,8 +22,9 @@ class Candidate(Registered):
 
     `kernel` is written as for a reader, `factor` is its scale in units of the median distance (on a lattice, of the
     longest period, of cells of their distance), `penalty` c of the penalised solution (None for a solution by rank
-    cut). `values` (k,) are the means over `splits` half splits of the held-out values; larger scores are better. `why`
-    says what became of the candidate.
+    cut). `values` (k,) are the means over `splits` half splits of the held-out values, raised by half of the overfit
+    (`Trial.judged`), or the signed roots of what singular functions explain; larger scores are better. `why` says what
+    became of the candidate.
     """
 
     kernel: str
@@ -50,7 +51,8 @@ class Selection(Registered):
     splits, and their scores are not those of finalists.
 
     `parameters` are all arguments of the estimator with what was chosen in their place: an estimator made with them
-    fits the same rows to the same bits. `rows` is the size of the pilot, `median` the median distance of its points,
+    fits the same rows to the same values and functions, to the bit; it knows of no rivals that undercut a value, so
+    that intervals may be narrower. `rows` is the size of the pilot, `median` the median distance of its points,
     `edge` names a parameter whose best value is the last one that was tried, `reason` says why nothing was compared.
     `undercut` (k,) is by what factor other finalists have lower values than the chosen one in every split, 1 where none
     has. Labels of folds are data: a file does not keep them, and has None in `parameters` for them.

@@ -223,3 +223,14 @@ def test_half_of_the_landmarks_tell_how_much_they_decide() -> None:
     wanted = np.abs(whole["held_out_"] - half["held_out_"])
     np.testing.assert_allclose(whole["approximation_"], wanted, rtol=1e-5, atol=1e-9)
     assert np.isnan(few["approximation_"]).all()
+
+
+def test_sums_keep_the_lower_factors_of_rivals() -> None:
+    """In either order; values that one side does not tell have 1."""
+    plain = moments_of(KERNEL, ROWS, FOLD)
+    one, other = (replace(plain, undercut=np.array(f)) for f in ([1.0, 0.9, 0.95], [0.8, 1.0]))
+    for total in (one + other, other + one):
+        assert total.undercut is not None
+        np.testing.assert_array_equal(total.undercut, [0.8, 0.9, 0.95])
+    assert (plain + one).undercut is not None
+    assert (plain + plain).undercut is None

@@ -17,7 +17,7 @@ from daskspectral.moments.lattice_large import shrunk_orders
 from daskspectral.moments.prior_choice import Prior, PriorSearch, choose_prior, comparable_cutoff, tried_orders
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import MISSING, Trial, energy_scores, half_splits, merged, ranked
-from daskspectral.operators import Cross, Generator, Laplacian, Operator, PartialDerivative
+from daskspectral.operators import Cross, Generator, Laplacian, Operator, PartialDerivative, Schroedinger
 from daskspectral.passes.sums import measure_of
 from tests.moments.common import moments_of
 
@@ -72,6 +72,22 @@ def test_values_from_rows(descending: bool) -> None:
             expected[1:] *= np.sqrt(beyond)  # by half of what a fit to its own rows leaves out
             np.testing.assert_allclose(values[:4], expected, rtol=1e-7, atol=1e-8)
             assert np.isinf(values[4:]).all()  # the basis has no more functions
+
+
+def test_values_far_below_zero_fail_where_squares_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A potential may take values below 0, squared slopes never."""
+    shifted = {"x": X, "potential": np.full(N, -5.0)}
+    (values,) = trial(MonomialBasis(1, 3), shifted, Schroedinger("potential")).judged(splits(), 1, [1.0])
+    assert (values < -1).all()
+    there = trial(MonomialBasis(1, 3), {"x": X}, Laplacian())
+    monkeypatch.setitem(there.sums, "form", there.sums["form"] - 10 * there.sums["gram"])
+    with pytest.raises(np.linalg.LinAlgError, match="came out below 0"):
+        there.judged(splits(), 4, [1.0])
+
+
+def test_a_given_penalty_of_zero_is_judged() -> None:
+    (values,) = trial(MonomialBasis(1, 3), {"x": X}, Laplacian()).judged(splits(), 4, [0.0])
+    assert np.isfinite(values).all()
 
 
 def test_correlations_on_the_other_half() -> None:
