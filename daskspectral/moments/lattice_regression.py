@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.modes import form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
 from daskspectral.modes.products import FormProduct
+from daskspectral.moments.climb import Setting, climb, edge_of
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.lattice import DENSE, Arrays, expanded, lattice_of
 from daskspectral.moments.lattice_large import WORKERS, coarse_orders, mean_modes, shrunk_orders
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.prior_choice import kernel_of
+from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, kernel_of
 from daskspectral.moments.regression import RidgeProblem
 from daskspectral.solve.ridge import RidgeFit
 
@@ -35,8 +37,6 @@ TOLERANCE, ITERATIONS = 1e-8, 2000  # of conjugate gradients
 INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
 TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
 PARTS = 5  # into which folds are merged
-FACTORS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
-LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 2.0
 UNIT = 0.25
 
 
@@ -52,7 +52,7 @@ class Regressed:
     problem: RidgeProblem
     kernel: Kernel
     table: tuple[tuple[str, float, float, float, Array], ...]
-    edge: bool = False
+    edge: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ def regress(
     given = None if alpha is None or isinstance(alpha, str) else alpha
     kernel = kernel.kernel if isinstance(kernel, Periodic) else kernel
     table: list[tuple[str, float, float, float, Array]] = []
-    edge = False
+    edge = ""
     if kernel is not None and not kernel.automatic:
         best = kernel
     elif moments.folds is None or np.count_nonzero(moments.folds.weight) < 2:
@@ -165,41 +165,33 @@ def _compared(
     gradient_weight: float,
     cut: float,
     threads: Threads,
-) -> tuple[Kernel, list[tuple[str, float, float, float, Array]], bool]:
-    """The best kernel, the table of all, best first, and whether the best scale is the last that may be tried."""
+) -> tuple[Kernel, list[tuple[str, float, float, float, Array]], str]:
+    """The best kernel, the table of all, best first, and "scale" where the best scale is the last that was tried."""
     families = _families(kernel, moments)
     assert moments.folds is not None
     lattice, folds = lattice_of(moments).truncated(shrunk_orders(orders, TRIED)), merged_folds(moments.folds, PARTS)
-    found: dict[tuple[int, float], tuple[float, float, Array]] = {}
+    found: dict[Setting, tuple[float, float, Array]] = {}
 
-    def judge(setting: tuple[int, float]) -> tuple[float, float, Array]:
-        basis = _Prior(lattice, kernel_of(families[setting[0]], setting[1], moments))
-        problem = problem_of(moments, basis, folds, gradient_weight)
+    def own(setting: Setting) -> Kernel:
+        return kernel_of(families[setting.family], setting.factor, moments)
+
+    def judge(setting: Setting) -> tuple[float, float, Array]:
+        problem = problem_of(moments, _Prior(lattice, own(setting)), folds, gradient_weight)
         curve = problem.curve(alpha, cut)
         assert curve.errors is not None
         place = int(np.argmin(curve.errors.sum(axis=1)))
         errors = curve.errors[place]
         return float(curve.alphas[place]), problem.explained(float(errors.sum())), errors
 
-    def compare(settings: Iterable[tuple[int, float]]) -> None:
-        new = list(settings)
+    def best_of(family: int, factors: list[float]) -> float:
+        new = [Setting(family, f) for f in factors]
         found.update(zip(new, threads(judge, new), strict=True))
+        return max((s for s in found if s.family == family), key=lambda s: found[s][1]).factor
 
-    compare((i, f) for i in range(len(families)) for f in FACTORS)
-    edge = False
-    while True:
-        best = max(found, key=lambda s: found[s][1])
-        tried = [f for i, f in found if i == best[0]]
-        if best[1] not in (min(tried), max(tried)):
-            break
-        beyond = best[1] / 2 if best[1] == min(tried) else 2 * best[1]
-        edge = not LEAST_FACTOR <= beyond <= LARGEST_FACTOR
-        if edge:
-            break
-        compare([(best[0], beyond)])
+    tried = [climb(FACTORS, partial(best_of, k), LARGEST_FACTOR) for k in range(len(families))]
     order = sorted(found, key=lambda s: -found[s][1])
-    table = [(str(kernel_of(families[s[0]], s[1], moments)), s[1], *found[s]) for s in order]
-    return kernel_of(families[best[0]], best[1], moments), table, edge
+    best = order[0]
+    return own(best), [(str(own(s)), s.factor, *found[s]) for s in order], edge_of(tried[best.family], best.factor)
 
 
 def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:

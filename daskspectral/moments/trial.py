@@ -23,8 +23,14 @@ NEGLIGIBLE = 1e-9  # of the largest value
 POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
 DIGITS = 6  # of scores that are no rounding
+COUNT, MOST_COUNTED = 16, 24  # values that are compared; the same up to 24 components
 Candidate = TypeVar("Candidate")
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def compared(components: int) -> int:
+    """How many values are compared."""
+    return max(COUNT, components) if components > MOST_COUNTED else COUNT
 
 
 def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]:

@@ -28,8 +28,9 @@ from daskspectral.basis.gradient import SpanGradient
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
+from daskspectral.moments.climb import LARGEST_FACTOR, Setting, climb, edge_of
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.trial import SMALL, Split, Trial, energy_scores, merged, ranked
+from daskspectral.moments.trial import SMALL, Split, Trial, compared, energy_scores, merged, ranked
 from daskspectral.operators import Operator
 from daskspectral.passes.landmarks import moved
 from daskspectral.passes.pilot import Pilot
@@ -40,7 +41,7 @@ Array = NDArray[np.floating[Any]]
 TRIAL_LANDMARKS = 300
 TIMES = 2  # permutations of the folds, two splits each
 FIRST_LANDMARKS, FIRST_ROWS = 100, 2000  # of the climb
-START, LEAST_FACTOR, LARGEST_FACTOR = 0.5, 1 / 128, 4.0  # scales in median distances
+START = 0.5  # the first scale in median distances
 NARROWER = 0.5**0.5  # than the best scale of few functions: more of them bear it
 PENALTIES = (0.1, 1.0)  # c; the climb has the first
 KERNELS = 2  # without a metric
@@ -49,16 +50,6 @@ FLAT = 0.05  # of the last value, below which functions count alike in a metric
 STRETCH = 0.01  # the least root of a metric over its largest one
 DIGITS = 4  # of a metric
 SAMPLE = 1000  # rows at which gradients are taken
-COUNT, MOST_COUNTED = 16, 24  # values that are compared; of symmetric operators the same up to 24 components
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One way to discretise: a kernel by its place among the families, its scale in median distances, c."""
-
-    family: int
-    factor: float
-    penalty: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +122,8 @@ class Search:
     @property
     def count(self) -> int:
         """How many values are compared."""
-        several = self.components > MOST_COUNTED or self.operator.solver.two_sided
-        return max(COUNT, self.components) if several else COUNT
+        count = compared(self.components)
+        return max(count, self.components) if self.operator.solver.two_sided else count
 
     @property
     def failures(self) -> str:
@@ -166,22 +157,19 @@ class Search:
         if self.leading.family(best).kernel.automatic:
             final |= self.judge([replace(best, factor=NARROWER * best.factor, penalty=None)], splits)
             best = self.ranked(final)[0]
-        tried = [s.factor for s in found if s.family == best.family]
-        inside = min(tried) < best.factor < max(tried)
-        edge = "scale" if len(tried) > 1 and not inside else ""
+        edge = edge_of((s.factor for s in found if s.family == best.family), best.factor)
         done = {**found, **final}
         return [(s, done[s]) for s in [*self.ranked(final), *(s for s in order if s not in final)]], edge
 
     def _climb(self, found: dict[Setting, Array], start: Setting, splits: Sequence[Split]) -> None:
         """The scales beside that of `start`, and further ones while the best is the last that was tried."""
+
+        def best_of(factors: list[float]) -> float:
+            found.update(self.judge([replace(start, factor=f, penalty=None) for f in factors], splits))
+            return next(s.factor for s in self.ranked(found) if s.family == start.family)
+
         open_scale = self.leading.family(start).kernel.automatic
-        factors = [start.factor / 2, start.factor, 2 * start.factor] if open_scale else [start.factor]
-        while factors:
-            found |= self.judge([replace(start, factor=f, penalty=None) for f in factors], splits)
-            tried = [s.factor for s in found if s.family == start.family]
-            best = next(s.factor for s in self.ranked(found) if s.family == start.family)
-            beyond = {min(tried): best / 2, max(tried): 2 * best}.get(best, 0.0) if open_scale else 0.0
-            factors = [beyond] if LEAST_FACTOR <= beyond <= LARGEST_FACTOR else []
+        climb([start.factor / 2, start.factor, 2 * start.factor] if open_scale else [start.factor], best_of)
 
     def _learned(self, setting: Setting) -> bool:
         """Whether a kernel in the metric of a setting's first functions could be added to the families.

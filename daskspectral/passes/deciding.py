@@ -15,6 +15,7 @@ from daskspectral.data.source import Source, label_of
 from daskspectral.engine.memory import local_threads
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Periodic
+from daskspectral.moments.climb import Setting
 from daskspectral.moments.trial import half_splits
 from daskspectral.operators import Operator
 from daskspectral.passes.automatic import (
@@ -24,7 +25,6 @@ from daskspectral.passes.automatic import (
     Family,
     Functions,
     Search,
-    Setting,
     families_of,
 )
 from daskspectral.passes.cells_trial import CellsRival, cells_candidate

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
 from daskspectral.moments import Folds, Moments
+from daskspectral.moments.climb import Setting
 from daskspectral.moments.lattice import UnresolvedError
-from daskspectral.moments.prior_choice import FAMILIES, PENALTIES, Prior, PriorSearch
+from daskspectral.moments.prior_choice import FAMILIES, PENALTY, Parts, PriorSearch
 from daskspectral.moments.summing import SumTask
-from daskspectral.moments.trial import Split
+from daskspectral.moments.trial import Split, compared
 from daskspectral.operators import Operator
 from daskspectral.passes.automatic import Search, in_threads
 from daskspectral.passes.lattice import pilot_box, with_method
@@ -36,7 +37,7 @@ class LatticeRival:
     basis: FourierLattice
     values: Array
     kernel: str
-    prior: Prior
+    prior: Setting
     boxed: FourierLattice
 
     def candidate(self, score: float, why: str) -> Candidate:
@@ -45,9 +46,7 @@ class LatticeRival:
 
     def judged(self, pilot: Pilot, landmark: NDArray[np.bool_], components: int, split: Split) -> Array:
         """The values (1, k) of the prior that was chosen, on other rows."""
-        prior = self.prior
-        search = _search_on(self.boxed, pilot, landmark, (prior.penalty,), components, [split])
-        return next(iter(search.judged(prior.family, prior.factor, prior.cutoff, (prior.penalty,), [split]).values()))
+        return _search_on(self.boxed, pilot, landmark, components, [split]).judged(self.prior)
 
 
 def suits_lattice(operator: Operator, dimension: int) -> bool:
@@ -72,8 +71,7 @@ def lattice_candidate(
     if lattice is None:
         return None
     lattice = with_method(lattice, operator)
-    penalties = tuple(c * pilot.repeats for c in PENALTIES)
-    own = _search_on(lattice, pilot, search.landmark, penalties, components, splits)
+    own = _search_on(lattice, pilot, search.landmark, components, splits)
     try:
         found = own.run()
     except UnresolvedError:
@@ -86,7 +84,6 @@ def _search_on(
     lattice: FourierLattice,
     pilot: Pilot,
     landmark: NDArray[np.bool_],
-    penalties: tuple[float, ...],
     components: int,
     splits: Sequence[Split],
 ) -> PriorSearch:
@@ -106,7 +103,8 @@ def _search_on(
         operator,
         folds=parts[0],
     )
-    return PriorSearch(moments, operator, FAMILIES, penalties, components, in_threads, parts[1], splits)
+    c, count = PENALTY * pilot.repeats, compared(components)
+    return PriorSearch(moments, operator, FAMILIES, c, count, in_threads, Parts.of(moments, splits, parts[1]))
 
 
 def _folds(task: SumTask, pilot: Pilot, chosen: NDArray[np.bool_]) -> Folds:

@@ -12,9 +12,10 @@ from daskspectral.engine.memory import release
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
+from daskspectral.moments.climb import Setting
 from daskspectral.moments.lattice import lattice_of, solve_modes
 from daskspectral.moments.lattice_regression import PARTS, regress
-from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, Prior, choose_prior, cut_orders
+from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, choose_prior
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.regression import RidgeProblem
 from daskspectral.passes.automatic import in_threads
@@ -44,7 +45,7 @@ def solve_on_lattice(
 ) -> LatticeSolution:
     """Solve modes for a `kernel` and a `penalty`, which are chosen by the folds where they are left to the data.
 
-    `penalty` None is a solution by rank cut. A lattice `basis` of fewer frequencies than were measured is the cutoff.
+    `penalty` None is a solution by rank cut. A lattice `basis` may have fewer frequencies than were measured.
     Raises ValueError for more frequencies than were measured.
     """
     lattice = lattice_of(moments)
@@ -57,7 +58,7 @@ def solve_on_lattice(
     release()  # what the pass over the rows has left
     if penalty is None or not (c is None or own is None or own.automatic):
         known = (FAMILIES[0],) if own is None else (own,)
-        chosen = Chosen(known, Prior(0, UNIT, 1.0 if c is None else c), reason="every parameter was given")
+        chosen = Chosen(known, Setting(0, UNIT, 1.0 if c is None else c), reason="every parameter was given")
     else:
         chosen = choose_prior(moments, kernel=own, penalty=c, count=count, threads=_in_threads)
         if not chosen.table:
@@ -68,8 +69,6 @@ def solve_on_lattice(
                 TrustWarning,
             )
     best = chosen.prior
-    if best.cutoff < 1:
-        orders = cut_orders(lattice.orders if orders is None else orders, best.cutoff)
     found = chosen.kernel(best, moments)
     release()
     attributes = solve_modes(
@@ -86,13 +85,15 @@ def solve_on_lattice(
         parameters["penalty"] = best.penalty
     selection = Selection(
         tuple(
-            _candidate(prior, str(chosen.kernel(prior, moments)), score, values, count)
-            for prior, score, values in chosen.table
+            Candidate.of(
+                str(chosen.kernel(s, moments)), s.factor, s.penalty, score, values[:, :count], "" if place else "best"
+            )
+            for place, (s, score, values) in enumerate(chosen.table)
         ),
         parameters,
         rows=moments.count,
         median=float(lattice.period.max()),
-        edge="scale" if chosen.edge else "",
+        edge=chosen.edge,
         reason=chosen.reason,
     )
     return LatticeSolution(attributes, selection, found)
@@ -166,12 +167,6 @@ def _given_orders(basis: Any, measured: FourierLattice) -> tuple[int, ...] | Non
     return None if orders == measured.orders else orders
 
 
-def _candidate(prior: Prior, name: str, score: float, values: Any, count: int) -> Candidate:
-    cut = f", up to {prior.cutoff:g} of the frequencies" if prior.cutoff < 1 else ""
-    why = "compared in all splits" if len(values) > 2 else ""
-    return Candidate.of(name + cut, prior.factor, prior.penalty, score, values[:, :count], why)
-
-
 @dataclass(frozen=True, eq=False)
 class LatticeRegression:
     """A ridge problem and its fit, the coefficients (p, m), and how the prior was chosen."""
@@ -216,7 +211,7 @@ def regress_on_lattice(
         {"kernel": found.kernel, "basis": lattice if orders is None else lattice.truncated(orders)},
         rows=moments.count,
         median=float(lattice.period.max()),
-        edge="scale" if found.edge else "",
+        edge=found.edge,
         reason="" if table else "every parameter was given, or there are no folds",
     )
     return LatticeRegression(found.problem, found.fit, found.coefficients, selection)

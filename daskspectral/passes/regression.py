@@ -7,8 +7,8 @@ out. Rows that are landmarks stay in: a function k(., y) knows nothing of the ta
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern
+from daskspectral.moments.climb import Setting, climb, edge_of
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.regression import RidgeProblem
 from daskspectral.operators.regression import Regression
@@ -31,8 +32,8 @@ from daskspectral.solve.folded import best_penalty
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
-FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
-LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 32.0
+FACTORS, LARGEST_FACTOR = (0.5, 1.0, 2.0), 32.0
+NEAR = (2**-0.5, 2**0.5)  # factors of the best scale
 UNLIKE = 100.0  # the ratio of two columns' standard deviations
 LEAST_ROWS = 6  # of a pilot: with fewer there is nothing to compare by
 PLAIN = 1.0  # the factor where nothing can be compared
@@ -55,14 +56,6 @@ class Open:
     blocks: bool
     cut: float
     dtype: str
-
-
-@dataclass(frozen=True)
-class _Setting:
-    """A kernel by its place in the families, and its scale in median distances."""
-
-    family: int
-    factor: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +99,7 @@ def decide_regression(
         raw = given_landmarks(wanted.landmarks, source.width("x"), columns=preparation.columns)
         trial = preparation(raw)[:TRIAL_LANDMARKS]
     search = _Search(pilot, families, trial, median, wanted)
-    found: dict[_Setting, _Found] = {}
+    found: dict[Setting, _Found] = {}
     edge = ""
     if pilot.rows >= LEAST_ROWS:
         found, edge = search.run()
@@ -115,7 +108,7 @@ def decide_regression(
         setting = order[0]
         logger.info("chosen among %d candidates: %s", len(order), search.kernel(setting))
     else:
-        order, setting = [], _Setting(len(families) - 1, PLAIN)
+        order, setting = [], Setting(len(families) - 1, PLAIN)
         logger.info("nothing was compared (%d rows are too few): %s", pilot.rows, search.kernel(setting))
     kernel = search.kernel(setting)
     if isinstance(wanted.landmarks, str):
@@ -173,37 +166,29 @@ class _Search:
     median: float
     wanted: Open
 
-    def kernel(self, setting: _Setting) -> Kernel:
+    def kernel(self, setting: Setting) -> Kernel:
         return self.families[setting.family].resolve(setting.factor * self.median, "auto")
 
-    def run(self) -> tuple[dict[_Setting, _Found], str]:
+    def run(self) -> tuple[dict[Setting, _Found], str]:
         """What was tried; and "scale" where the best scale is the last that may be tried."""
-        found: dict[_Setting, _Found] = {}
+        found: dict[Setting, _Found] = {}
 
-        def compare(settings: Iterable[_Setting]) -> None:
-            new = [s for s in dict.fromkeys(settings) if s not in found]
+        def best_of(family: int, factors: list[float]) -> float:
+            new = [Setting(family, f) for f in factors]
             judged = in_threads(self._judge, new)
             found.update({s: f for s, f in zip(new, judged, strict=True) if f is not None})
+            own = (s for s in found if s.family == family)
+            return min(own, key=lambda s: found[s].error, default=Setting(family, PLAIN)).factor
 
-        compare(_Setting(i, f) for i in range(len(self.families)) for f in FACTORS)
-        edge = ""
-        while found:
-            best = min(found, key=lambda s: found[s].error)
-            tried = [s.factor for s in found if s.family == best.family]
-            if best.factor not in (min(tried), max(tried)):
-                break
-            factor = best.factor / 2 if best.factor == min(tried) else 2 * best.factor
-            if not LEAST_FACTOR <= factor <= LARGEST_FACTOR:
-                edge = "scale"
-                break
-            compare([_Setting(best.family, factor)])
-        if found:
-            best = min(found, key=lambda s: found[s].error)
-            near = [best.factor * step for step in (2**-0.5, 2**0.5)]
-            compare(_Setting(best.family, f) for f in near if LEAST_FACTOR <= f <= LARGEST_FACTOR)
+        tried = [climb(FACTORS, partial(best_of, k), LARGEST_FACTOR) for k in range(len(self.families))]
+        if not found:
+            return found, ""
+        best = min(found, key=lambda s: found[s].error)
+        edge = edge_of(tried[best.family], best.factor)
+        best_of(best.family, [best.factor * step for step in NEAR])
         return found, edge
 
-    def _judge(self, setting: _Setting) -> _Found | None:
+    def _judge(self, setting: Setting) -> _Found | None:
         """The setting at its best penalty; None where the rows cannot be left out by fold."""
         pilot, wanted = self.pilot, self.wanted
         basis = LandmarkBasis(self.kernel(setting), self.points)

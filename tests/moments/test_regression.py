@@ -184,12 +184,12 @@ USUAL = [1 / 16, 1 / 8, 1 / 4, 1 / 2]
 @pytest.mark.parametrize(
     ("best", "more", "edge"),
     [
-        *((1 / 4, [], False), (1 / 32, [1 / 32, 1 / 64], False), (1 / 1000, [1 / 32, 1 / 64, 1 / 128], True)),
-        *((1.0, [1.0, 2.0], False), (50.0, [1.0, 2.0], True)),
+        *((1 / 4, [], ""), (1 / 32, [1 / 32, 1 / 64], ""), (1 / 1000, [1 / 32, 1 / 64, 1 / 128], "scale")),
+        *((1.0, [1.0, 2.0], ""), (50.0, [1.0, 2.0], "scale")),
     ],
 )
 def test_scales_are_tried_until_the_best_is_inside(
-    best: float, more: list[float], edge: bool, monkeypatch: pytest.MonkeyPatch
+    best: float, more: list[float], edge: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scores by how near the scale is to the best one; of Matern kernels, which are better than Gaussians here."""
     moments, period = moments_of(LATTICE, ROWS, FOLD, OPERATOR), LATTICE.period.max()

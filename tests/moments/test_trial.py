@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.basis import Basis, FourierLattice, MonomialBasis
-from daskspectral.kernels import Gaussian, Matern
+from daskspectral.kernels import Matern
 from daskspectral.moments import prior_choice
+from daskspectral.moments.climb import Setting
 from daskspectral.moments.lattice_large import shrunk_orders
-from daskspectral.moments.prior_choice import Prior, PriorSearch, choose_prior, comparable_cutoff, tried_orders
+from daskspectral.moments.prior_choice import Parts, PriorSearch, choose_prior
 from daskspectral.moments.summing import SumTask
-from daskspectral.moments.trial import MISSING, Trial, energy_scores, half_splits, merged, ranked
+from daskspectral.moments.trial import MISSING, Trial, compared, energy_scores, half_splits, merged, ranked
 from daskspectral.operators import Cross, Generator, Laplacian, Operator, PartialDerivative, Schroedinger
 from daskspectral.passes.sums import measure_of
 from tests.moments.common import moments_of
@@ -142,93 +143,35 @@ def each(f: Any, several: Any) -> Any:
 
 
 class Known(PriorSearch):
-    """A search among candidates whose values are known: the best scale and penalty are given."""
+    """A search among candidates whose values are known: the best scale is the penalty."""
 
-    def judged(self, family: int, factor: float, cutoff: float, penalties: Any, splits: Any) -> Any:
-        self.known.setdefault("calls", []).append((family, factor, cutoff, tuple(penalties), len(splits)))
-        best, c = self.known["best"]
-        found = {}
-        for penalty in penalties:
-            off = 0.02 * abs(np.log2(factor / best)) + 0.01 * abs(np.log10(penalty / c)) + 0.1 * family
-            off += self.known.get("cut", 0.0) * (cutoff < 1)
-            found[Prior(family, factor, penalty, cutoff)] = np.tile(np.exp(off) * np.array([1.0, 2.0, 3.0]), (2, 1))
-        return found
-
-    def _rests_on_few(self, prior: Prior, least: float) -> bool:
-        assert least <= 0.3 * np.exp(0.2)
-        return prior.factor in self.known.get("few", ())
+    def judged(self, prior: Setting) -> Any:
+        off = 0.02 * abs(np.log2(prior.factor / self.penalty)) + 0.1 * prior.family
+        return np.tile(np.exp(off) * np.array([1.0, 2.0, 3.0]), (2, 1))
 
 
-def search(best: float, c: float, penalties: Any = (1.0, 10.0, 0.1), **known: Any) -> Any:
-    there = {"best": (best, c), **known}
-    found = Known(moments(), Laplacian(), prior_choice.FAMILIES, penalties, 3, each, known=there)
-    return found.run(), there["calls"]
-
-
-@pytest.mark.parametrize(
-    ("best", "factor", "edge", "tried"),
-    [
-        (1 / 30, 1 / 32, False, {1 / 32, 1 / 64}),
-        (1 / 1000, 1 / 128, True, {1 / 32, 1 / 64, 1 / 128}),
-        (1.1, 1.0, False, {1.0, 2.0}),
-        (9.0, 2.0, True, {1.0, 2.0}),
-    ],
-)
-def test_the_best_scale_is_found_within_bounds(best: float, factor: float, edge: bool, tried: Any) -> None:
-    found, calls = search(best, 1.0)
-    assert (found.prior, found.edge) == (Prior(0, factor, 1.0), edge)
-    first = {f for family, f, _, _, number in calls if family == 0 and number == 2}
-    assert first == {1 / 16, 1 / 8, 1 / 4, 1 / 2} | tried
-    assert {number for *_, number in calls} == {2, 6}
-    scores = [score for prior, score, _ in found.table[: len({c for c in calls if c[4] == 6})]]
+def test_the_best_prior_comes_first() -> None:
+    whole = moments()
+    found = Known(whole, Laplacian(), prior_choice.FAMILIES, 1.1, 3, each, Parts.of(whole, splits())).run()
+    assert (found.prior, found.edge) == (Setting(0, 1.0, 1.1), "")
+    assert {s.factor for s, *_ in found.table if s.family == 0} == {1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0}
+    scores = [score for _, score, _ in found.table]
     assert scores == sorted(scores, reverse=True)
     assert len(found.table) == len({prior for prior, *_ in found.table})
-    assert found.kernel(found.prior, moments()) == Matern(1.5, factor * LATTICE.period.max())
-
-
-@pytest.mark.parametrize(("c", "least", "penalty"), [(1e-3, 1e-4, 1e-3), (1e-9, 1e-6, 1e-6)])
-def test_smaller_penalties_are_tried_where_the_smallest_is_best(c: float, least: float, penalty: float) -> None:
-    """No more than eight."""
-    found, calls = search(1 / 4, c)
-    assert found.prior.penalty == pytest.approx(penalty)
-    assert min(min(call[3]) for call in calls) == pytest.approx(least)
-
-
-def test_a_penalty_that_is_given_is_the_only_one() -> None:
-    found, calls = search(1 / 4, 1e-3, (1.0,))
-    assert (found.prior.penalty, {call[3] for call in calls}) == (1.0, {(1.0,)})
-
-
-def test_finalists_rest_on_many_rows_and_fewer_frequencies_have_to_be_better() -> None:
-    found, calls = search(1 / 4, 1.0, few=(1 / 4,))
-    assert found.prior.factor in (1 / 2, 1 / 8)
-    assert not [call for call in calls if call[4] == 6 and call[1] == 1 / 4]
-    for cut, cutoff in ((-5e-4, 1.0), (-5e-3, 0.5), (5e-3, 1.0)):
-        found, calls = search(1 / 4, 1.0, cut=cut)
-        assert found.prior == Prior(0, 1 / 4, 1.0, cutoff)
-        assert [call for call in calls if call[2] == 0.5 and call[4] == 6]
+    assert found.kernel(found.prior, whole) == Matern(1.5, LATTICE.period.max())
 
 
 def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None:
     """Modes of parts of the folds, reduced, give what all functions give, measured row by row."""
     whole = moments()
-    found = PriorSearch(whole, Laplacian(), (Matern(1.5, 0.6),), (1.0, 0.1), 3, each)
-    values = found.judged(0, 1.0, 1.0, (1.0, 0.1), splits())
     functions = dsp.basis.prior.WeighedLattice(LATTICE, Matern(1.5, 0.6))
     task = SumTask(measure_of(functions, None, Laplacian(), "float64"), Laplacian())
-    there = Trial.measure(task, ROWS, FOLD, np.zeros(N, dtype=bool), folds=FOLDS, preparation={})
-    for c, wanted in zip((1.0, 0.1), there.judged(splits(), 16, (1.0, 0.1)), strict=True):
-        np.testing.assert_allclose(values[Prior(0, 1.0, c)], wanted, rtol=1e-5, atol=1e-7)
-
-
-def test_few_rows_beyond_a_gap_make_a_flat_function() -> None:
-    near = {"x": np.vstack([np.random.default_rng(0).uniform(-1.4, -0.5, (N - 3, 2)), [[1.3, 1.3]] * 3])}
-    # a row a fold, and rows set aside, which count as well
-    one, rest = (moments_of(LATTICE, {"x": ROWS["x"][own]}, FOLD[own]) for own in (np.arange(N) < 10, np.arange(N) > 9))
-    few = moments_of(LATTICE, near, FOLD)
-    for there, aside, least, wanted in ((one, rest.folds, 20.0, False), (few, None, 0.5, True)):
-        found = PriorSearch(there, Laplacian(), (Gaussian(0.5),), (1e-3,), 3, each, aside)
-        assert found._rests_on_few(Prior(0, 1.0, 1e-3), least) is wanted
+    there = Trial.measure(task, ROWS, FOLD, LANDMARK, folds=FOLDS, preparation={})
+    judged, aside = (moments_of(LATTICE, {"x": ROWS["x"][own]}, FOLD[own]) for own in (~LANDMARK, LANDMARK))
+    parts = Parts.of(judged, splits(), aside.folds)
+    for c in (1.0, 0.1):
+        values = PriorSearch(whole, Laplacian(), (Matern(1.5, 0.6),), c, 16, each, parts).judged(Setting(0, 1.0, c))
+        np.testing.assert_allclose(values, there.judged(splits(), 16, [c])[0], rtol=1e-5, atol=1e-7)
 
 
 def test_where_nothing_can_be_compared() -> None:
@@ -238,7 +181,7 @@ def test_where_nothing_can_be_compared() -> None:
     ):
         found = choose_prior(there, kernel=None, penalty=None, count=3, threads=each)
         assert reason in found.reason
-        assert found.prior == Prior(0, 0.1, 10.0)
+        assert found.prior == Setting(0, 0.1, 10.0)
         assert found.kernel(found.prior, there) == Matern(1.5, 0.1 * LATTICE.period.max())
     given: dict[str, Any] = {"kernel": Matern(1.5, 0.6), "penalty": 0.5, "count": 3, "threads": each}
     assert not choose_prior(moments(fold=FOLD % 4), **given).reason
@@ -248,14 +191,10 @@ def test_where_nothing_can_be_compared() -> None:
 
 
 def test_lower_frequencies_are_tried_in_proportion() -> None:
-    few = tried_orders((30, 20), 1.0)
-    assert few == shrunk_orders((30, 20), 750)
+    few = shrunk_orders((30, 20), 750)
     assert (2 * few[0] + 1) * (2 * few[1] + 1) <= 750 < (2 * few[0] + 3) * (2 * few[1] + 3)
     assert few[0] / few[1] == pytest.approx(1.5, rel=0.1)
-    assert (tried_orders((10, 8), 1.0), tried_orders((10, 7), 0.5)) == ((10, 8), (5, 4))
+    assert shrunk_orders((10, 8), 750) == (10, 8)
     assert shrunk_orders((1, 50), 195) == (1, 32)
-    assert comparable_cutoff((10, 8), 0.5)
-    assert not comparable_cutoff((10,), 0.7)
-    assert not comparable_cutoff((60, 40), 0.5)  # fewer than half of these are tried at all
     counts = {3: 16, 16: 16, 24: 16, 25: 25}
-    assert {n: PriorSearch(moments(), Laplacian(), (), (), n, each).counted for n in counts} == counts
+    assert {n: compared(n) for n in counts} == counts
