@@ -104,8 +104,9 @@ class SpectralDecomposition(SpectralFunctions):
     penalty : float or "auto"
         c of the penalty c κ / n times the squared norm of a function, κ the roughness of the form's functionals
         and n the number of rows; scale-invariant. "auto": chosen with the kernel, .1 or 1, and from .01 to 100 of
-        operators with singular values; 1 with a kernel that is given. What is chosen does not depend on the unit of
-        sample weights: these multiply c where they count rows more than once.
+        operators with singular values; 1 with a kernel that is given. On a Fourier lattice 1, chosen from 1e-4 to 1
+        with a kernel that is given. What is chosen does not depend on the unit of sample weights: these multiply c
+        where they count rows more than once.
     spread : float or "auto"
         J: landmarks are moved off the data by J scales of the kernel, in random directions; it helps where the data lie
         on a submanifold. "auto": .3 with a kernel that is chosen, for operators with derivatives; else 0.

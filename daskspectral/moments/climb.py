@@ -38,6 +38,8 @@ def climb(
 
 
 def edge_of(tried: Iterable[float], best: float) -> str:
-    """ "scale" where the best factor is the last of several that were tried, else ""."""
+    """ "smallest" or "largest" where the best factor is the last of several that were tried, else ""."""
     factors = list(tried)
-    return "" if len(factors) == 1 or min(factors) < best < max(factors) else "scale"
+    if len(factors) == 1 or min(factors) < best < max(factors):
+        return ""
+    return "smallest" if best <= min(factors) else "largest"

@@ -184,7 +184,7 @@ def _compared(
         return float(curve.alphas[place]), problem.explained(float(errors.sum())), errors
 
     def best_of(family: int, factors: list[float]) -> float:
-        new = [Setting(family, f) for f in factors]
+        new = [s for s in (Setting(family, f) for f in factors) if s not in found]
         found.update(zip(new, threads(judge, new), strict=True))
         return max((s for s in found if s.family == family), key=lambda s: found[s][1]).factor
 

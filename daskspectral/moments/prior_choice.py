@@ -1,4 +1,4 @@
-"""The choice of a lattice's prior after the pass: kernels and scales, compared by the folds alone, at c = 1.
+"""The choice of a lattice's prior after the pass: kernels and scales at c = 1, or c of a given kernel, by the folds.
 
 A candidate is solved on the modes of half of the folds and judged on the other half, as in `moments.trial`; no row is
 read again, and the same moments may be solved anew with any other kernel.
@@ -32,6 +32,7 @@ Array = NDArray[np.floating[Any]]
 FAMILIES: tuple[Kernel, ...] = (Matern(1.5, "auto"), Gaussian("auto"))
 FACTORS, LARGEST_FACTOR = (1 / 16, 1 / 8, 1 / 4, 1 / 2), 2.0
 PENALTY = 1.0  # c, relative to the effective number of rows
+PENALTIES = (1.0, 0.1, 0.01, 1e-3, 1e-4)  # of a given kernel, whose scale may suit the rows less
 UNCOMPARED = 10.0  # c where nothing can be compared: at 1 a few rows in the tails have values near 0
 UNIT = 0.1  # of the longest period: the scale where nothing can be compared
 TRIED = 750  # functions of the lattices that are compared
@@ -57,7 +58,7 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class PriorSearch:
-    """What is compared: `families` of kernels with open scales, or one given, at one penalty, by `parts` of the folds.
+    """What is compared: `families` of kernels with open scales, or one given, at `penalties`, by `parts` of the folds.
 
     `count` values are compared.
     """
@@ -65,7 +66,7 @@ class PriorSearch:
     moments: Moments
     operator: Operator
     families: tuple[Kernel, ...]
-    penalty: float
+    penalties: tuple[float, ...]
     count: int
     threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
     parts: Parts
@@ -75,19 +76,28 @@ class PriorSearch:
         found: dict[Setting, Array] = {}
 
         def best_of(family: int, factors: list[float]) -> float:
-            new = [Setting(family, f, self.penalty) for f in factors]
-            found.update(zip(new, self.threads(self.judged, new), strict=True))
+            new = [Setting(family, f, c) for f in factors for c in self.penalties]
+            new = [s for s in new if s not in found]
+            found.update(zip(new, self.threads(self._judged_or_lost, new), strict=True))
             order: list[Setting] = ranked(energy_scores(found))
             return next(s.factor for s in order if s.family == family)
 
-        tried = [
-            climb(FACTORS if kernel.automatic else (1.0,), partial(best_of, k), LARGEST_FACTOR)
-            for k, kernel in enumerate(self.families)
-        ]
+        tried = {k: set(FACTORS if kernel.automatic else (1.0,)) for k, kernel in enumerate(self.families)}
+        for _ in range(2):  # scores are relative to all candidates
+            tried = {k: climb(factors, partial(best_of, k), LARGEST_FACTOR) for k, factors in tried.items()}
+        if not any(np.isfinite(values).any() for values in found.values()):
+            self.judged(next(iter(found)))  # which tells why
         scores = energy_scores(found)
         order = ranked(scores)
         edge = edge_of(tried[order[0].family], order[0].factor)
         return Chosen(self.families, order[0], tuple((s, scores[s], found[s]) for s in order), edge)
+
+    def _judged_or_lost(self, prior: Setting) -> Array:
+        """The held-out values; infinite where the solution does not converge."""
+        try:
+            return self.judged(prior)
+        except np.linalg.LinAlgError:
+            return np.full((len(self.parts.halves), self.count), np.inf)
 
     def judged(self, prior: Setting) -> Array:
         """The held-out values (splits, k) of a prior."""
@@ -160,7 +170,7 @@ def choose_prior(
     count: int,
     threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]],
 ) -> Chosen:
-    """The prior of modes, by their folds, for a `kernel` or any (None), and a `penalty` or the usual one.
+    """The prior of modes, by their folds, for a `kernel` or any (None), and a `penalty` or the usual ones.
 
     Without folds, and for operators whose solutions cannot be compared, Matern 3/2 with a tenth of the longest period
     and c = 10. A penalty that is left open is relative to the effective number of rows.
@@ -174,6 +184,7 @@ def choose_prior(
         reason = f"fewer than {LEAST_FOLDS} folds have rows"
     if reason or operator is None or folds is None:
         return Chosen(families, Setting(0, UNIT, UNCOMPARED * unit if penalty is None else penalty), reason=reason)
-    c = PENALTY * unit if penalty is None else penalty
+    usual = (PENALTY,) if families[0].automatic else PENALTIES
+    penalties = tuple(c * unit for c in usual) if penalty is None else (penalty,)
     parts = Parts.of(moments, half_splits(folds.number, TIMES, np.random.default_rng(0)))
-    return PriorSearch(moments, operator, families, c, compared(count), threads, parts).run()
+    return PriorSearch(moments, operator, families, penalties, compared(count), threads, parts).run()

@@ -74,7 +74,7 @@ def lattice_candidate(
     own = _search_on(lattice, pilot, search.landmark, components, splits)
     try:
         found = own.run()
-    except UnresolvedError:
+    except (UnresolvedError, np.linalg.LinAlgError):
         return None
     prior, _, values = found.table[0]
     return LatticeRival(FourierLattice(lattice.m), values, str(found.kernel(prior, own.moments)), prior, lattice)
@@ -103,8 +103,8 @@ def _search_on(
         operator,
         folds=parts[0],
     )
-    c, count = PENALTY * pilot.repeats, compared(components)
-    return PriorSearch(moments, operator, FAMILIES, c, count, in_threads, Parts.of(moments, splits, parts[1]))
+    penalties, together = (PENALTY * pilot.repeats,), Parts.of(moments, splits, parts[1])
+    return PriorSearch(moments, operator, FAMILIES, penalties, compared(components), in_threads, together)
 
 
 def _folds(task: SumTask, pilot: Pilot, chosen: NDArray[np.bool_]) -> Folds:

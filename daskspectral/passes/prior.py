@@ -63,7 +63,7 @@ def solve_on_lattice(
         chosen = choose_prior(moments, kernel=own, penalty=c, count=count, threads=_in_threads)
         if not chosen.table:
             warn_user(
-                f"kernel, scale and penalty of the lattice were not compared, since {chosen.reason}: "
+                f"kernels and scales of the lattice were not compared, since {chosen.reason}: "
                 f"{chosen.kernel(chosen.prior, moments)} and penalty={chosen.prior.penalty:g} were taken, which suit "
                 "some data. Fit with folds, or give kernel and penalty",
                 TrustWarning,

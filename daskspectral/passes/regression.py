@@ -32,7 +32,7 @@ from daskspectral.solve.folded import best_penalty
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
-FACTORS, LARGEST_FACTOR = (0.5, 1.0, 2.0), 32.0
+FACTORS, LARGEST_FACTOR = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0), 32.0
 NEAR = (2**-0.5, 2**0.5)  # factors of the best scale
 UNLIKE = 100.0  # the ratio of two columns' standard deviations
 LEAST_ROWS = 6  # of a pilot: with fewer there is nothing to compare by
@@ -170,7 +170,7 @@ class _Search:
         return self.families[setting.family].resolve(setting.factor * self.median, "auto")
 
     def run(self) -> tuple[dict[Setting, _Found], str]:
-        """What was tried; and "scale" where the best scale is the last that may be tried."""
+        """What was tried; and "scale" where the best scale is the last that was tried."""
         found: dict[Setting, _Found] = {}
 
         def best_of(family: int, factors: list[float]) -> float:
@@ -185,7 +185,7 @@ class _Search:
             return found, ""
         best = min(found, key=lambda s: found[s].error)
         edge = edge_of(tried[best.family], best.factor)
-        best_of(best.family, [best.factor * step for step in NEAR])
+        best_of(best.family, [f for f in (best.factor * step for step in NEAR) if f <= LARGEST_FACTOR])
         return found, edge
 
     def _judge(self, setting: Setting) -> _Found | None:

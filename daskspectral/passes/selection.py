@@ -47,13 +47,13 @@ class Candidate(Registered):
 class Selection(Registered):
     """The table of an automatic choice, empty where nothing was left to choose.
 
-    The finalists come first, the best of them at the top, then the others: these were compared on fewer rows and
+    The best comes first. On landmarks the finalists follow, then the others: these were compared on fewer rows and
     splits, and their scores are not those of finalists.
 
     `parameters` are all arguments of the estimator with what was chosen in their place: an estimator made with them
     fits the same rows to the same values and functions, to the bit; it knows of no rivals that undercut a value, so
     that intervals may be narrower. `rows` is the size of the pilot, `median` the median distance of its points,
-    `edge` names a parameter whose best value is the last one that was tried, `reason` says why nothing was compared.
+    `edge` is "smallest" or "largest" where the best scale is the last that was tried, `reason` says why none was.
     `undercut` (k,) is by what factor other finalists have lower values than the chosen one in every split, 1 where none
     has. Labels of folds are data: a file does not keep them, and has None in `parameters` for them.
     """
@@ -100,12 +100,13 @@ class Selection(Registered):
         best = self.chosen
         if certain or not self.edge or best is None:
             return
-        where = "largest", "give a kernel of a wider scale"
-        if best.factor < 1:
-            where = "smallest", "more landmarks or rows resolve finer structure; rows far out make all distances large"
+        advice = {
+            "largest": "give a kernel of a wider scale",
+            "smallest": "more functions or rows resolve finer structure; rows far out make all distances large",
+        }
         warn_user(
-            f"the best {self.edge} of the kernel is the {where[0]} that was tried, {best.factor:.2g} of the median "
-            f"distance ({shortened(best.kernel)}), and a better one may lie beyond: {where[1]}",
+            f"the best scale of the kernel is the {self.edge} that was tried ({shortened(best.kernel)}), and a better "
+            f"one may lie beyond: {advice[self.edge]}",
             TrustWarning,
         )
 

@@ -164,7 +164,7 @@ def choice(model: Any) -> list[Section]:
     if selection.median is not None:
         words.append(f"Scales are in units of the median distance of the rows, {selection.median:.4g}.")
     if selection.edge:
-        words.append(f"The best {selection.edge} is the last one that was tried: a better one may lie beyond.")
+        words.append(f"The best scale is the {selection.edge} that was tried: a better one may lie beyond.")
     pictures = []
     if isinstance(model, SpectralDecomposition):
         alt = (

@@ -161,3 +161,10 @@ def test_values_far_from_zero_and_columns_of_other_units_are_told() -> None:
         warnings.simplefilter("error", FitWarning)
         scaled = clone(model).set_params(standardize=True).fit(x, y)
     assert scaled.cv_score_ > raw.cv_score_ + 0.1
+
+
+def test_every_scale_from_an_eighth_to_four_is_tried(fitted: dsp.HermiteRegressor) -> None:
+    """Where structure is fine the error has a second minimum: a climb from the middle stays in the wide one."""
+    for kernel in ("Matern", "Gaussian"):
+        tried = {c.factor for c in fitted.choice_.candidates if c.kernel.startswith(kernel)}
+        assert tried >= {0.125, 0.25, 0.5, 1.0, 2.0, 4.0}

@@ -146,19 +146,26 @@ class Known(PriorSearch):
     """A search among candidates whose values are known: the best scale is the penalty."""
 
     def judged(self, prior: Setting) -> Any:
-        off = 0.02 * abs(np.log2(prior.factor / self.penalty)) + 0.1 * prior.family
+        if prior.factor == 1 / 4 or self.penalties == (0.0,):
+            raise np.linalg.LinAlgError("no convergence")
+        off = 0.02 * abs(np.log2(prior.factor / self.penalties[0])) + 0.1 * prior.family
         return np.tile(np.exp(off) * np.array([1.0, 2.0, 3.0]), (2, 1))
 
 
 def test_the_best_prior_comes_first() -> None:
     whole = moments()
-    found = Known(whole, Laplacian(), prior_choice.FAMILIES, 1.1, 3, each, Parts.of(whole, splits())).run()
+    known: Any = (Laplacian(), prior_choice.FAMILIES)
+    rest: Any = (3, each, Parts.of(whole, splits()))
+    found = Known(whole, *known, (1.1,), *rest).run()
     assert (found.prior, found.edge) == (Setting(0, 1.0, 1.1), "")
     assert {s.factor for s, *_ in found.table if s.family == 0} == {1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0}
     scores = [score for _, score, _ in found.table]
     assert scores == sorted(scores, reverse=True)
     assert len(found.table) == len({prior for prior, *_ in found.table})
     assert found.kernel(found.prior, whole) == Matern(1.5, LATTICE.period.max())
+    assert {s.factor for s, score, _ in found.table[-2:]} == {1 / 4}  # they do not converge
+    with pytest.raises(np.linalg.LinAlgError, match="no convergence"):
+        Known(whole, *known, (0.0,), *rest).run()
 
 
 def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None:
@@ -170,7 +177,7 @@ def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None
     judged, aside = (moments_of(LATTICE, {"x": ROWS["x"][own]}, FOLD[own]) for own in (~LANDMARK, LANDMARK))
     parts = Parts.of(judged, splits(), aside.folds)
     for c in (1.0, 0.1):
-        values = PriorSearch(whole, Laplacian(), (Matern(1.5, 0.6),), c, 16, each, parts).judged(Setting(0, 1.0, c))
+        values = PriorSearch(whole, Laplacian(), (Matern(1.5, 0.6),), (c,), 16, each, parts).judged(Setting(0, 1.0, c))
         np.testing.assert_allclose(values, there.judged(splits(), 16, [c])[0], rtol=1e-5, atol=1e-7)
 
 
@@ -185,6 +192,8 @@ def test_where_nothing_can_be_compared() -> None:
         assert found.kernel(found.prior, there) == Matern(1.5, 0.1 * LATTICE.period.max())
     given: dict[str, Any] = {"kernel": Matern(1.5, 0.6), "penalty": 0.5, "count": 3, "threads": each}
     assert not choose_prior(moments(fold=FOLD % 4), **given).reason
+    compared_c = choose_prior(moments(fold=FOLD % 4), **(given | {"penalty": None})).table
+    assert sorted(s.penalty for s, *_ in compared_c) == [1e-4, 1e-3, 0.01, 0.1, 1.0]
     uneven = replace(there, arrays={**there.arrays, "weight_squares": there.arrays["weight_squares"] * 4})
     assert choose_prior(uneven, kernel=None, penalty=None, count=3, threads=each).prior.penalty == 40.0
     assert choose_prior(uneven, kernel=None, penalty=0.5, count=3, threads=each).prior.penalty == 0.5

@@ -162,8 +162,8 @@ def test_variances_that_shrink_on_rows_held_out_are_overfitted() -> None:
 def test_a_choice_at_an_edge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     estimator = model("moons")[0]
     assert "a better one may lie beyond" not in texts(report.render(estimator), "choice").split("How to read")[0]
-    monkeypatch.setattr(estimator, "choice_", replace(estimator.choice_, edge="scale"))
-    assert "The best scale is the last one that was tried: a better one may lie beyond" in report.render(estimator)
+    monkeypatch.setattr(estimator, "choice_", replace(estimator.choice_, edge="largest"))
+    assert "The best scale is the largest that was tried: a better one may lie beyond" in report.render(estimator)
 
 
 def test_a_penalty_at_an_end_is_told() -> None:
