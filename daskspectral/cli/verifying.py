@@ -21,16 +21,13 @@ from daskspectral.data.storage import metadata_of
 from daskspectral.data.writer import local_path
 from daskspectral.store import is_saved, read_state
 
-SAMPLE = 20_000  # rows of which a histogram is made
-BINS = 24
-BARS = " ▁▂▃▄▅▆▇█"
 SHOWN = 20  # columns that are shown as text
 Numbers = np.ndarray[Any, Any]
 
 
 @dataclass
 class Columns:
-    """The columns of an array, or of a part of its rows: counts, extremes, sums, and a sample of rows."""
+    """The columns of an array, or of a part of its rows: counts, extremes and sums."""
 
     rows: int
     nan: Numbers
@@ -38,18 +35,15 @@ class Columns:
     low: Numbers
     high: Numbers
     total: Numbers
-    sample: Numbers
 
     @classmethod
-    def of(cls, block: Numbers, every: int) -> Columns:
-        """The columns of some rows; each `every`-th row is kept."""
+    def of(cls, block: Numbers) -> Columns:
+        """The columns of some rows."""
         flat = block.reshape(len(block), -1).astype(float)
         finite = np.isfinite(flat)
         low, high = np.where(finite, flat, np.inf).min(axis=0), np.where(finite, flat, -np.inf).max(axis=0)
         total = np.where(finite, flat, 0).sum(axis=0)
-        return cls(
-            len(flat), np.isnan(flat).sum(axis=0), np.isinf(flat).sum(axis=0), low, high, total, flat[::every].copy()
-        )
+        return cls(len(flat), np.isnan(flat).sum(axis=0), np.isinf(flat).sum(axis=0), low, high, total)
 
     @classmethod
     def joined(cls, parts: Sequence[Columns]) -> Columns:
@@ -58,16 +52,7 @@ class Columns:
         low = np.min([part.low for part in parts], axis=0)
         high = np.max([part.high for part in parts], axis=0)
         rows = sum(part.rows for part in parts)
-        return cls(rows, nan, inf, low, high, total, np.concatenate([part.sample for part in parts]))
-
-    def histogram(self, column: int) -> list[int]:
-        """Counts of the sample between the extremes of a column."""
-        values = self.sample[:, column] / 2  # halves have a difference that does not overflow
-        values = values[np.isfinite(values)]
-        low, high = self.low[column] / 2, self.high[column] / 2
-        if not len(values) or low == high:
-            return []
-        return [int(n) for n in np.histogram((values - low) / (high - low), BINS, (0, 1))[0]]
+        return cls(rows, nan, inf, low, high, total)
 
 
 @dataclass
@@ -140,7 +125,6 @@ def _checked(array: zarr.Array[Any], name: str) -> Checked:
         except OSError as error:
             found.damage.append(str(error))
     numbers = array.dtype.kind in "fiub"
-    every = max(1, array.shape[0] // SAMPLE)
     spans = list(pairwise(reader.edges.tolist()))
 
     def read(span: tuple[int, int]) -> Columns | str:
@@ -150,7 +134,7 @@ def _checked(array: zarr.Array[Any], name: str) -> Checked:
             return str(error)
         except MemoryError as error:
             return f"{name} cannot be held in memory, chunk by chunk: {error}. Write it in smaller chunks"
-        return Columns.of(rows, every) if numbers else ""
+        return Columns.of(rows) if numbers else ""
 
     parts: list[Columns] = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -213,7 +197,6 @@ def facts_of(kind: str, found: list[Checked], damage: list[str]) -> dict[str, An
                     "least": float(c.low[i]) if valid[i] else None,
                     "greatest": float(c.high[i]) if valid[i] else None,
                     "mean": float(mean[i]) if valid[i] else None,
-                    "histogram": c.histogram(i),
                 }
                 for i in range(len(c.nan))
             ]
@@ -223,14 +206,12 @@ def facts_of(kind: str, found: list[Checked], damage: list[str]) -> dict[str, An
 
 
 def _table(columns: Columns) -> list[str]:
-    lines = [f"  {'column':>6s} {'least':>12s} {'greatest':>12s} {'mean':>12s} {'nan':>8s} {'infinite':>8s}  histogram"]
+    lines = [f"  {'column':>6s} {'least':>12s} {'greatest':>12s} {'mean':>12s} {'nan':>8s} {'infinite':>8s}"]
     for i in range(min(SHOWN, len(columns.nan))):
         valid = columns.rows - columns.nan[i] - columns.inf[i]
         numbers = (columns.low[i], columns.high[i], columns.total[i] / valid) if valid else (np.nan,) * 3
-        counts = np.array(columns.histogram(i))
-        bars = "".join(BARS[int(np.ceil(8 * n / counts.max()))] for n in counts) if len(counts) else "-"
         shown = " ".join(f"{number:12.6g}" for number in numbers)
-        lines.append(f"  {i:6d} {shown} {columns.nan[i]:8d} {columns.inf[i]:8d}  {bars}")
+        lines.append(f"  {i:6d} {shown} {columns.nan[i]:8d} {columns.inf[i]:8d}")
     if len(columns.nan) > SHOWN:
         lines.append(f"  ... and {len(columns.nan) - SHOWN} more columns; --json has all of them")
     return lines

@@ -93,10 +93,8 @@ def test_verify_counts_what_columns_hold() -> None:
         assert (column["nan"], column["infinite"]) == (int(np.isnan(x[:, i]).sum()), 1)
         assert (column["least"], column["greatest"]) == (valid.min(), valid.max())
         assert column["mean"] == pytest.approx(valid.mean(), rel=1e-12)
-        assert column["histogram"] == np.histogram(valid, 24)[0].tolist()
     text = done("verify points.zarr")
     assert text.splitlines()[-1] == "whole"
-    assert "█" in text
 
 
 def test_verify_tells_of_every_kind_of_damage(model: dsp.SpectralDecomposition) -> None:
