@@ -334,8 +334,8 @@ class SpectralDecomposition(SpectralFunctions):
         labelled data are empty. A probe chooses the functions as the fit would, and makes two tasks of the pass, each
         on one thread of this process: `plan.probe` has the seconds of the choice (`choosing`), of the second task, and
         of the whole pass (`seconds`) on so many `workers` (processes) with the threads that dask has here; by default
-        on those on which a fit would run now. It does not know how far threads slow each other down, nor what a
-        scheduler takes, and the solution after the pass is not in it.
+        on those on which a fit would run now. It does not know how far threads slow each other down, on one GPU
+        above all, nor what a scheduler takes, and the solution after the pass is not in it.
 
         Raises ValueError, TypeError or FileNotFoundError for input that cannot work, MemoryError where the run would
         not fit, and with `probe` what `fit` raises for the rows that are read.
