@@ -1,10 +1,8 @@
 """What several tests stand on: a cluster, schedulers by their names, plans of many tasks or of none."""
 
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import dask
@@ -40,23 +38,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SLOW & set(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Settings of the user, such as the costs of the machine, are neither read nor written."""
-    folder = tmp_path_factory.mktemp("config")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CONFIG_HOME", str(folder))
-        yield folder
-
-
-@pytest.fixture(autouse=True)
-def no_settings_left(own_folder: Path) -> Iterator[None]:
-    """What one test writes there, no other reads."""
-    yield
-    for settings in own_folder.iterdir():
-        shutil.rmtree(settings)
 
 
 @pytest.fixture(scope="session")

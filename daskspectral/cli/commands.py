@@ -29,7 +29,7 @@ class Session:
     log_file: str | None = None
     only_plan: bool = False
     arguments: Sequence[str] = ()
-    timing: Mapping[str, Any] = field(default_factory=dict)
+    probing: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 

@@ -134,7 +134,6 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
     type=float,
     help=f"{opt.EVERY_HELP}; 60 by default.",
 )
-@click.option("--checkpoint-device", type=click.Choice(["cpu", "cuda"]), help=f"{opt.BEGUN_HELP}.")
 @opt.model_option
 @opt.embedding_option
 @opt.run_options
@@ -163,7 +162,7 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
         estimator.fit(
             points,
             **fitting,
-            **_given(options, {name: name for name in (*opt.CHECKPOINT, "checkpoint_device")}),
+            **_given(options, {name: name for name in opt.CHECKPOINT}),
             progress=progress,
         )
         estimator.save(out, overwrite=overwrite)
@@ -181,7 +180,7 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
 
     kind = options["kind"]
     readers = {name: [other for other in MAPS if name in MAPS[other]] for names in MAPS.values() for name in names}
-    readers |= {name: ["sdp"] for name in (*opt.CHECKPOINT, "checkpoint_device")}
+    readers |= {name: ["sdp"] for name in opt.CHECKPOINT}
     for name, maps in readers.items():
         if kind not in maps and opt.is_given(name):
             raise click.UsageError(f"--{name.replace('_', '-')} is for --map {' or '.join(maps)}")

@@ -86,56 +86,37 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     cls=Command,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     examples=[
-        "plan --calibrate",
         "plan fit points.zarr --landmarks 100",
-        "plan --workers 20 --threads-per-worker 16 fit points.zarr --landmarks 100",
+        "plan --probe fit points.zarr --landmarks 100",
+        "plan --probe --workers 20 fit points.zarr --landmarks 100 --threads 16",
         "plan regress points.zarr y.zarr --json",
     ],
 )
-@click.argument("command", type=click.Choice(PLANNED), required=False)
+@click.argument("command", type=click.Choice(PLANNED))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@click.option("--calibrate", is_flag=True, help="Measure what this machine takes for the parts of a fit: a minute.")
+@click.option("--probe", is_flag=True, help="Choose the functions, time two tasks, and tell the time of the pass.")
 @click.option(
-    "--calibration",
-    metavar="FILE",
-    help="Where --calibrate keeps its costs, and a plan reads them; by default in your folder of application data.",
+    "--workers",
+    type=kinds.Count(),
+    help="Processes of which --probe tells the time, each of the --threads of ARGUMENTS; by default 1, or those of its "
+    "--scheduler.",
 )
-@click.option("--workers", type=kinds.Count(), help="Processes of the fit that is planned; by default 1.")
-@click.option("--threads-per-worker", type=kinds.Count(), help="Their threads; by default those of a fit here.")
 @click.pass_context
-def plan(
-    context: click.Context,
-    command: str | None,
-    arguments: tuple[str, ...],
-    calibrate: bool,
-    calibration: str | None,
-    workers: int | None,
-    threads_per_worker: int | None,
-) -> None:
-    """Print the tasks, the peak memory and the time of COMMAND with its ARGUMENTS; nothing is fitted or written.
+def plan(context: click.Context, command: str, arguments: tuple[str, ...], probe: bool, workers: int | None) -> None:
+    """Print the tasks and the peak memory of COMMAND with its ARGUMENTS; nothing is fitted or written.
 
     COMMAND is fit, regress or invariant; its --out may be left out. Where the number of functions follows from the
-    data, landmarks are chosen first. The time, of fit alone, is known once --calibrate has measured the machine.
+    data, landmarks are chosen first. With --probe, of fit alone, two tasks are timed here, and the time of the pass on
+    all threads is told; the solution after it comes on top.
     """
-    from daskspectral.cli.planning import calibrated
-
-    timing = {"calibration": calibration, "workers": workers, "threads": threads_per_worker}
-    given = {name: value for name, value in timing.items() if value is not None}
-    if calibrate:
-        if command is not None or workers is not None or threads_per_worker is not None:
-            raise click.UsageError(
-                "--calibrate plans nothing: give it without COMMAND, --workers and --threads-per-worker"
-            )
-        calibrated(calibration)
-        return
-    if command is None:
-        raise click.UsageError("COMMAND is missing: fit, regress or invariant (or --calibrate)")
-    if given and command != "fit":
-        raise click.UsageError(f"the model knows the time of fit alone, and {command} takes no {', '.join(given)}")
+    if probe and command != "fit":
+        raise click.UsageError(f"--probe times the tasks of fit alone: leave it out for {command}")
+    if workers is not None and not probe:
+        raise click.UsageError("--workers tells on how many workers --probe sees the pass: give --probe too")
     assert context.parent is not None
     found = context.parent.command.get_command(context.parent, command)  # type: ignore[attr-defined]
     now = session()
-    now.only_plan, now.timing, logged = True, given, now.log_file
+    now.only_plan, logged = True, now.log_file
     words = list(arguments)
     if not any(word == "--out" or word.startswith("--out=") for word in words):
         words += ["--out", "nothing-is-written.zarr"]
@@ -144,5 +125,5 @@ def plan(
     log = logging_of(now, context) if now.log_file != logged else nullcontext()
     with inner, log:
         session_of(inner).only_plan = True
-        session_of(inner).timing = given
+        session_of(inner).probing = {"probe": probe, "workers": workers}
         click.Command.invoke(found, inner)

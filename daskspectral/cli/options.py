@@ -40,7 +40,6 @@ COLUMNS_HELP = "Columns to use, 0,2,5 or 0:8"
 STANDARDIZE_HELP = "Bring columns to mean 0 and standard deviation 1"
 CHECKPOINT_HELP = "A directory for the sums so far, from which the same command goes on"
 DEVICE_HELP = "Where functions are evaluated and multiplied: cuda is a GPU (extra gpu)"
-BEGUN_HELP = "The device on which the checkpoint was begun, where that was another one"
 CHECKPOINT = ("checkpoint", "checkpoint_every")
 EVERY_HELP = "Seconds between writes of the checkpoint"
 UNCOVERED_HELP = (
@@ -211,19 +210,12 @@ solution_options = together(
 )
 weights_option = click.option("--weights", help="A zarr array of sample weights, one a row.")
 rtol_option = click.option("--rtol", type=float, help="Relative cut of the eigenvalues of the Gram matrix.")
-device_options = together(
-    click.option(
-        "--device",
-        type=click.Choice(["cpu", "cuda", "auto"]),
-        default="cpu",
-        show_default=True,
-        help=f"{DEVICE_HELP}.",
-    ),
-    click.option(
-        "--checkpoint-device",
-        type=click.Choice(["cpu", "cuda"]),
-        help=f"{BEGUN_HELP}.",
-    ),
+device_option = click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda", "auto"]),
+    default="cpu",
+    show_default=True,
+    help=f"{DEVICE_HELP}.",
 )
 dtype_option = click.option(
     "--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True, help=f"{DTYPE_HELP}."

@@ -63,28 +63,10 @@ def planned(*, show: bool = False) -> Iterator[None]:
 
 
 def say_plan(plan: PassPlan) -> None:
-    """Print the tasks and the peak memory of a pass, and the time of the fit where it is known, or why it is not."""
+    """Print the tasks and the peak memory of a pass, and its time where two tasks were timed."""
     memory = {name: int(value) for name, value in vars(plan.memory).items() if isinstance(value, int)}
     tasks, epochs = len(plan.ranges.ranges), len(plan.ranges.epochs)
     rows = plan.ranges.ranges[-1][1] if tasks else 0
     say(f"plan: {plan}", tasks=tasks, epochs=epochs, rows=rows, memory=memory)
-    if plan.time is not None:
-        session().facts["time"] = {"seconds": plan.time.seconds, **vars(plan.time)}
-    elif plan.untimed:
-        say(f"no time: {plan.untimed}")
-    if plan.reading is not None:
-        session().facts["reading"] = plan.reading
-
-
-def calibrated(path: str | None) -> None:
-    """Measure the costs of this machine and keep them in a file, by default the user's own."""
-    from pathlib import Path
-
-    from daskspectral.engine.costs import check_writable, default_path
-    from daskspectral.estimators.calibration import calibrate
-
-    target = default_path() if path is None else Path(path)
-    check_writable(target)
-    costs = calibrate(say=lambda text: None if session().quiet else echo(f"measuring {text}", err=True))
-    costs.save(target)
-    say(f"costs: {target}", costs=str(target), machine=dict(costs.machine))
+    if plan.probe is not None:
+        session().facts["time"] = {"seconds": plan.probe.seconds, **vars(plan.probe)}

@@ -54,7 +54,7 @@ PASSED_ON = ("alpha", "basis", "landmark_sample", "columns", "periods", "standar
 @opt.weights_option
 @opt.rtol_option
 @opt.dtype_option
-@opt.device_options
+@opt.device_option
 @opt.seed_option
 @opt.fit_row_options
 @opt.checkpoint_options
@@ -214,8 +214,7 @@ def _fit(
     refuse_existing(out, overwrite)
     opt.refuse_checkpoint(options)
     refuse_input(out, points, targets, weights, *fields.values())
-    elsewhere = ("checkpoint_device",) if "checkpoint_device" in options else ()
-    run = opt.chosen(options, "on_invalid", "allow_missing", *opt.CHECKPOINT, *elsewhere)
+    run = opt.chosen(options, "on_invalid", "allow_missing", *opt.CHECKPOINT)
     with opt.scheduler(options):
         progress = opt.bar(options["progress"])
         with planned():

@@ -40,9 +40,9 @@ INPUTS = frozenset(
 OF_THE_CALL = frozenset(
     {
         *("config", "help", "json", "quiet", "log_file", "progress", "overwrite", "storage_options", "scheduler"),
-        *("connect_timeout", "threads", "checkpoint", "checkpoint_every", "checkpoint_device", "cache", "cache_path"),
-        *("out", "embedding", "picture", "details", "only_settings", "only_plan", "command", "arguments", "calibrate"),
-        *("calibration", "workers", "threads_per_worker"),
+        *("connect_timeout", "threads", "checkpoint", "checkpoint_every", "cache", "cache_path"),
+        *("out", "embedding", "picture", "details", "only_settings", "only_plan", "command", "arguments", "probe"),
+        "workers",
     }
 )
 """Parameters of one call, where it runs and what it writes and shows: from the command line, or a file of one's own."""

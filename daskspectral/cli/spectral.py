@@ -62,11 +62,11 @@ PASSED_ON = (
 )
 @opt.rtol_option
 @opt.dtype_option
-@opt.device_options
+@opt.device_option
 @opt.seed_option
 @opt.fit_row_options
 @opt.checkpoint_options
-@click.option("--plan", "only_plan", is_flag=True, help="Print the tasks, the peak memory and the time, and stop.")
+@click.option("--plan", "only_plan", is_flag=True, help="Print the tasks and the peak memory, and stop.")
 @click.option("--out", help=f"{opt.OUT_HELP} a new zarr group.")
 @click.option("--plot", "picture", help="Draw the eigenfunctions into this .png, .pdf or .svg.")
 @opt.run_options
@@ -109,12 +109,14 @@ def fit(points: str, **options: Any) -> None:
         **opt.chosen(options, *opt.LABELS, *PASSED_ON),
     )
     data, given = points_of(array, options), {"fields": fields_of(options), "sample_weight": options["weights"]}
+    run = opt.chosen(options, "on_invalid", "allow_missing")
+    if only_plan:
+        with opt.scheduler(options):
+            say_plan(estimator.plan(data, **given, **run, **session().probing))
+        return
     with opt.scheduler(options), planned(show=True):
-        if only_plan:
-            say_plan(estimator.plan(data, **given, **session().timing))
-            return
-        run = opt.chosen(options, "on_invalid", "allow_missing", *opt.CHECKPOINT, "checkpoint_device")
-        estimator.fit(data, **given, progress=opt.bar(options["progress"]), **run)
+        saved = opt.chosen(options, *opt.CHECKPOINT)
+        estimator.fit(data, **given, **run, **saved, progress=opt.bar(options["progress"]))
         estimator.save(out, overwrite=overwrite)
         say(describe(estimator), **facts_of(estimator))
         if picture:

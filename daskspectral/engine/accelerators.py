@@ -46,21 +46,6 @@ def _free(name: str) -> int | None:
     return device_of(name).free()
 
 
-def begun_on(name: str | None, checkpoint: object) -> str | None:
-    """The device on which a `checkpoint` was begun, where a fit says that it may have been another than its own.
-
-    Raises ValueError for the name of no device, and where there is no checkpoint.
-    """
-    if name is None:
-        return None
-    known = [device for device in DEVICES if device != "auto"]
-    if name not in known:
-        raise ValueError(f"checkpoint_device must be {' or '.join(map(repr, known))}, or None; it is {name!r}")
-    if checkpoint is None:
-        raise ValueError(f"checkpoint_device={name!r} is where a checkpoint was begun, and there is none: give both")
-    return name
-
-
 def _attempt(name: str) -> str:
     """The device of a worker, or why it has none."""
     try:

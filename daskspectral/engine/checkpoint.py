@@ -29,7 +29,6 @@ from daskspectral.store import read_state, write_state
 
 logger = logging.getLogger(__name__)
 Fit = TypeVar("Fit", bound=Callable[..., Any])
-DEVICE = "parameter device"  # of an identity
 
 
 @dataclass(eq=False)
@@ -86,12 +85,9 @@ class Checkpoint:
             )
         differences = list(_differences(state["identity"], json.loads(_text(identity))))
         if differences:
-            begun = state["identity"].get(DEVICE)
-            anyhow = f", or go on with its sums, whose last bits are those of {begun!r}, by checkpoint_device={begun!r}"
-            alone = len(differences) == 1 and differences[0].startswith(DEVICE)
             raise ValueError(
-                f"the checkpoint {directory} is of another run: {'; '.join(differences)}. Give another path, or delete "
-                f"it to start anew{anyhow if alone else ''}"
+                f"the checkpoint {directory} is of another run: {'; '.join(differences)}. Give what that run was "
+                "given, to go on with it, or another path, or delete it to start anew"
             )
         for epochs, reason in damaged.items():
             aside = f".{_name(epochs)}.{secrets.token_hex(4)}.damaged"

@@ -27,7 +27,7 @@ from daskspectral.data.readers import refuse_input
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
 from daskspectral.data.writer import refuse_existing
-from daskspectral.engine.accelerators import begun_on, chosen_device
+from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.estimators.columns import NAMES, NamedColumns
 from daskspectral.estimators.doubts import WARNINGS
@@ -253,25 +253,22 @@ class MeasuredEstimator(Estimator):
         on_invalid: str,
         checkpoint: Path | None,
         checkpoint_every: float,
-        checkpoint_device: str | None = None,
         progress: bool | None,
     ) -> Self:
         """The steps of a fit after its data are opened and checked; `lay` chooses the bases to measure them with.
 
         `sizes` are the numbers of functions, where they are known: the plan is then made before any work. `apart` says
         that rows which coincide with landmarks are expected to be summed apart from the `folds`; `choosing` is the
-        memory of an automatic choice, in bytes; on a `lattice` modes are summed. A checkpoint that was begun on
-        another device, the `checkpoint_device`, is gone on with in the tasks that were planned for that one.
+        memory of an automatic choice, in bytes; on a `lattice` modes are summed.
         """
         device = chosen_device(self.device)
-        begun = begun_on(checkpoint_device, checkpoint) or device
         if folds is not None:
             folds = folds.counted(source, progress=progress)
-        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing, lattice, begun)
+        plan = None if sizes is None else self._planned(source, operator, sizes, folds, apart, choosing, lattice)
         snapshot = Snapshot(source)
 
         def dealing(sizes: tuple[int, int | None]) -> Dealing | None:
-            return self._planned(source, operator, sizes, folds, apart, begun=begun).dealing
+            return self._planned(source, operator, sizes, folds, apart).dealing
 
         kept: Kept | None = None
 
@@ -283,7 +280,7 @@ class MeasuredEstimator(Estimator):
         if checkpoint is None:
             known = constants()
         else:
-            identity = identity_of(snapshot, {**self.plain_params(), "device": begun}, on_invalid)
+            identity = identity_of(snapshot, {**self.plain_params(), "device": device}, on_invalid)
             kept = Kept(checkpoint_directory(checkpoint), identity)
             kinds = {"discretisation": Discretisation}
             saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
@@ -293,7 +290,7 @@ class MeasuredEstimator(Estimator):
         found = laid.landmark_rows == "apart"
         other = laid.sizes != sizes or (lattice is None) != (laid.lattice is None)
         if plan is None or other or found != apart:  # fewer landmarks than were asked for, or rows alike
-            plan = self._planned(source, operator, laid.sizes, folds, found, lattice=laid.lattice, begun=begun)
+            plan = self._planned(source, operator, laid.sizes, folds, found, lattice=laid.lattice)
         moments = measure(
             source,
             laid,
@@ -329,7 +326,6 @@ class MeasuredEstimator(Estimator):
         apart: bool,
         choosing: int = 0,
         lattice: FourierLattice | None = None,
-        begun: str | None = None,
     ) -> PassPlan:
         plan = plan_sums(
             source,
@@ -337,7 +333,6 @@ class MeasuredEstimator(Estimator):
             sizes,
             self.dtype,
             device=chosen_device(self.device),
-            begun=begun,
             folds=folds,
             apart=apart,
             choosing=choosing,

@@ -186,7 +186,6 @@ class HermiteRegressor(RegressionFunctions):
         allow_missing: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
-        checkpoint_device: str | None = None,
         progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -234,7 +233,6 @@ class HermiteRegressor(RegressionFunctions):
             on_invalid=on_invalid,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
-            checkpoint_device=checkpoint_device,
             progress=progress,
             choosing=pilot_bytes(source, operator, self._count(source)) if kernel.automatic and not lattice else 0,
         )

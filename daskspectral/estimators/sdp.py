@@ -18,7 +18,7 @@ from daskspectral.data.labelled import lay_out
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine import Run, plan_rows
-from daskspectral.engine.accelerators import begun_on, chosen_device
+from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, leased
 from daskspectral.engine.run import checkpoint_signals
 from daskspectral.estimators.identity import identity_of
@@ -207,7 +207,6 @@ class SDPEmbedding(Transformer):
         allow_missing: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
-        checkpoint_device: str | None = None,
         progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -229,7 +228,6 @@ class SDPEmbedding(Transformer):
         check_embedding_data(self, source, checkpoint, on_invalid)
         self._keep_names(X)
         device = chosen_device(self.device)
-        begun = begun_on(checkpoint_device, checkpoint) or device
         snapshot = Snapshot(source)
         self.n_features_in_ = source.n_features_in
         rng = np.random.default_rng(self.random_state)
@@ -243,13 +241,13 @@ class SDPEmbedding(Transformer):
             return {"preparation": laid.preparation, "bandwidth": bandwidth, "seed": seed}
 
         if checkpoint is None:
-            found = self._embedded(source, constants(), None, device, begun, on_invalid, progress)
+            found = self._embedded(source, constants(), None, device, on_invalid, progress)
         else:
-            params = {k: v for k, v in self.plain_params().items() if k not in FREE} | {"device": begun}
+            params = {k: v for k, v in self.plain_params().items() if k not in FREE} | {"device": device}
             kinds = {"preparation": Preparation, "bandwidth": float, "seed": int}
             identity = identity_of(snapshot, params, on_invalid)
             saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, checkpoint_every)
-            found = self._embedded(source, saved.constants, saved, device, begun, on_invalid, progress)
+            found = self._embedded(source, saved.constants, saved, device, on_invalid, progress)
         snapshot.check_unchanged()
         self._keep(found)
         embedding = found.embedding
@@ -307,7 +305,6 @@ class SDPEmbedding(Transformer):
         constants: Any,
         checkpoint: Checkpoint | None,
         device: str,
-        begun: str,
         on_invalid: str,
         progress: bool | None,
     ) -> Embedded:
@@ -323,7 +320,7 @@ class SDPEmbedding(Transformer):
         first = len(self.landmarks) if given else FIRST if self.n_landmarks == "auto" else int(self.n_landmarks)
         plan = plan_rows(source, flops_of(source, 1))
         if self.method == "lowrank":
-            plan = plan_embedding(source, first, device, begun).ranges
+            plan = plan_embedding(source, first, device).ranges
         if checkpoint is not None:
             checkpoint.agree(plan)
         embedding = Embedding(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +20,7 @@ from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.spectral_functions import SpectralFunctions
 from daskspectral.kernels import Kernel
+from daskspectral.moments.dealing import Dealing, Dealt
 from daskspectral.moments.trust import UNCERTAIN, advise_update, uncertainty
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
@@ -30,8 +33,7 @@ from daskspectral.passes.parameters import (
     checked_operator,
 )
 from daskspectral.passes.sides import Choice, choose_functions
-from daskspectral.passes.sums import PassPlan, plan_sums
-from daskspectral.passes.work import costs_at, timed
+from daskspectral.passes.sums import PassPlan, probed
 from daskspectral.solve import resolve_cut
 
 Array = NDArray[np.inexact[Any]]
@@ -257,7 +259,6 @@ class SpectralDecomposition(SpectralFunctions):
         allow_missing: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
-        checkpoint_device: str | None = None,
         progress: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -278,8 +279,8 @@ class SpectralDecomposition(SpectralFunctions):
 
         A missing zarr chunk raises OSError unless `allow_missing` says that fill values are meant. With `checkpoint`, a
         directory or URL, the sums are kept there every `checkpoint_every` seconds, by one live run at a time, and the
-        same call goes on from them after a stop, to the same bits. Sums begun on another device are taken over only
-        where `checkpoint_device` names it, for their last bits differ. `progress` None: on a terminal only.
+        same call goes on from them after a stop, on a device of the same kind, to the same bits. `progress` None: on a
+        terminal only.
         `storage_options` are fsspec's for all URLs of the call, such as {"endpoint_url": ...} or {"anon": True};
         credentials among them are refused, and taken from the environment.
 
@@ -306,7 +307,6 @@ class SpectralDecomposition(SpectralFunctions):
             on_invalid=on_invalid,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
-            checkpoint_device=checkpoint_device,
             progress=progress,
         )
         solver = self.solver_
@@ -322,36 +322,53 @@ class SpectralDecomposition(SpectralFunctions):
         *,
         fields: Mapping[str, Any] | None = None,
         sample_weight: Any = None,
+        on_invalid: str = "raise",
+        allow_missing: bool = False,
+        probe: bool = False,
         workers: int | None = None,
-        threads: int | None = None,
-        calibration: str | os.PathLike[str] | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> PassPlan:
-        """The tasks, the peak memory and the seconds of `fit` on these data, before it starts.
+        """The tasks and the peak memory of `fit` on these data, and with `probe` its time, before it starts.
 
-        The time is told where the machine's costs were measured, by `daskspectral plan --calibrate`, for so many
-        `workers` (processes) of so many `threads`: by default those on which a fit would run now. `calibration` is the
-        file of the costs, where it is not the user's own.
+        Nothing is read but metadata, and labels of folds; with on_invalid="skip" also what tells which columns of
+        labelled data are empty. A probe chooses the functions as the fit would, and makes two tasks of the pass, each
+        on one thread of this process: `plan.probe` has the seconds of the choice (`choosing`), of the second task, and
+        of the whole pass (`seconds`) on so many `workers` (processes) with the threads that dask has here; by default
+        on those on which a fit would run now. It does not know how far threads slow each other down, on one GPU
+        above all, nor what a scheduler takes, and the solution after the pass is not in it.
 
-        Nothing is read but metadata, and labels of folds. Raises ValueError, TypeError or FileNotFoundError for input
-        that cannot work, and MemoryError where the run would not fit.
+        Raises ValueError, TypeError or FileNotFoundError for input that cannot work, MemoryError where the run would
+        not fit, and with `probe` what `fit` raises for the rows that are read.
         """
-        costs = costs_at(calibration)
-        source, choice, folds = self._opened(X, fields, sample_weight)
+        if workers is not None:
+            check_whole("workers", workers)
+        source, choice, folds = self._opened(X, fields, sample_weight, on_invalid)
+        operator, apart, choosing = choice.operator, choice.apart(source), choice.choosing(source)
         folds = None if folds is None else folds.counted(source)
-        apart = choice.apart(source)
-        plan = plan_sums(
+        plan = self._planned(source, operator, choice.sizes, folds, apart, choosing, choice.lattice)
+        if not probe:
+            return plan
+
+        def dealing(sizes: tuple[int, int | None]) -> Dealing | None:
+            return self._planned(source, operator, sizes, folds, apart).dealing
+
+        began = time.perf_counter()
+        source = replace(source, by_tasks=isinstance(plan.dealing, Dealt))
+        training = Training(dealing)
+        laid = choice.discretise(source, self.random_state, on_invalid=on_invalid, progress=False, training=training)
+        seconds = time.perf_counter() - began
+        plan = self._planned(source, operator, laid.sizes, folds, laid.landmark_rows == "apart", choosing, laid.lattice)
+        return probed(
             source,
-            choice.operator,
-            choice.sizes,
-            self.dtype,
+            laid,
+            operator,
+            plan,
+            dtype=self.dtype,
             device=chosen_device(self.device),
-            folds=folds,
-            apart=apart,
-            choosing=choice.choosing(source),
-            lattice=choice.lattice,
+            on_invalid=on_invalid,
+            choosing=seconds,
+            workers=workers,
         )
-        return timed(plan, source, choice, costs, apart=apart, workers=workers, threads=threads)
 
     def _opened(
         self, X: Any, fields: Mapping[str, Any] | None, weight: Any, on_invalid: str = "raise"

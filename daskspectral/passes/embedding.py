@@ -217,12 +217,9 @@ def _digest(task: Any, state: Any) -> Array:
     return np.frombuffer(digest.digest(), dtype=np.int64)
 
 
-def plan_embedding(source: Source, p: int, device: str = "cpu", begun: str | None = None) -> PassPlan:
-    """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit.
-
-    The tasks are those of the device on which a run was `begun`, where that is another one.
-    """
-    plan, threads = plan_rows(source, flops_of(source, p), device=begun or device), local_threads()
+def plan_embedding(source: Source, p: int, device: str = "cpu") -> PassPlan:
+    """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit."""
+    plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
     rows = block_rows(p) if device == "cpu" else ACCELERATOR_ROWS
     memory = predict_memory(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import dask
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +21,15 @@ from daskspectral.data.source import Preparation, Source
 from daskspectral.devices import least_rows
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
-from daskspectral.engine.costs import Prediction, Work, shown
-from daskspectral.engine.memory import Memory, check_memory, local_threads, predict_memory, release, resident
+from daskspectral.engine.memory import (
+    Memory,
+    check_memory,
+    cluster_workers,
+    local_threads,
+    predict_memory,
+    release,
+    resident,
+)
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
 from daskspectral.moments import Digests, Measure, Moments, block_rows
@@ -127,34 +136,63 @@ class Discretisation(Registered):
         return source
 
 
+@dataclass(frozen=True)
+class Probe:
+    """The seconds that two tasks of a plan took, and the time of all its `tasks` that follows from them.
+
+    `choosing` are the seconds in which the functions were chosen, `task` those of the second task, alone on one thread.
+    The pass is to run on so many `workers` (processes) of so many `threads`.
+    """
+
+    choosing: float
+    task: float
+    tasks: int
+    workers: int
+    threads: int
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of the pass: the threads of all workers take the tasks in turn, and none waits for another."""
+        return self.task * math.ceil(self.tasks / (self.workers * self.threads))
+
+    def __str__(self) -> str:
+        of = f"{self.workers} workers of " if self.workers > 1 else ""
+        return (
+            f"two tasks were timed, the second took {_duration(self.task)}; the pass over "
+            f"{_counted(self.tasks, 'task')} takes about {_duration(self.seconds)} on {of}"
+            f"{_counted(self.threads, 'thread')}; the choice of functions took {_duration(self.choosing)}, and the "
+            "solution comes on top"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class PassPlan:
     """The ranges of one pass, the memory of a process that runs it on the local scheduler, how rows come to folds.
 
-    `work` is what the fit has to do in the terms of the cost model, and `time` the prediction of it, None where nothing
-    is known of it: `untimed` then says why. On an accelerator `reading` are the seconds in which its threads read and
-    decode the rows, the least that the pass takes, where they are known.
+    `probe` is what two of its tasks took, where they were timed.
     """
 
     ranges: Plan
     memory: Memory
     dealing: Dealing | None = None
-    work: Work | None = None
-    time: Prediction | None = None
-    untimed: str = ""
-    reading: float | None = None
-
-    @property
-    def seconds(self) -> float | None:
-        """The seconds that the whole fit is predicted to take; None where there is no prediction."""
-        return None if self.time is None else self.time.seconds
+    probe: Probe | None = None
 
     def __str__(self) -> str:
-        timed = "" if self.time is None else f"; {self.time}"
-        if self.reading is not None:
-            timed = f"; reading takes {shown(self.reading)}, the least of a pass on any device"
         tasks, epochs = len(self.ranges.ranges), len(self.ranges.epochs)
-        return f"{tasks} task{'s' * (tasks != 1)} in {epochs} epoch{'s' * (epochs != 1)}; {self.memory}{timed}"
+        timed = "" if self.probe is None else f"; {self.probe}"
+        return f"{_counted(tasks, 'task')} in {_counted(epochs, 'epoch')}; {self.memory}{timed}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _duration(seconds: float) -> str:
+    """A time in the unit in which people tell it."""
+    for unit, length in (("days", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.2g} {unit}" if seconds < 100 * length else f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
 def flops_of(source: Source, p: int) -> float:
@@ -169,7 +207,6 @@ def plan_sums(
     dtype: str,
     *,
     device: str = "cpu",
-    begun: str | None = None,
     start: int = 0,
     folds: FoldRequest | None = None,
     apart: bool = False,
@@ -179,19 +216,18 @@ def plan_sums(
     """The plan of one pass over the rows from `start` on, with p basis functions, and q right ones where they differ.
 
     `apart` says that landmarks' own rows are summed apart from the folds; `choosing` are the bytes that an automatic
-    choice takes before; on a `lattice` modes are summed. The tasks are those of the device on which a run was `begun`,
-    where that is another one. Raises MemoryError where the pass would not fit, and ValueError for folds that these rows
-    cannot fill.
+    choice takes before; on a `lattice` modes are summed. Raises MemoryError where the pass would not fit, and
+    ValueError for folds that these rows cannot fill.
     """
     left, right = sizes
     leaves = _leaves(operator, apart=right is not None)
     p = left if right is None else max(left, right)
     flops = flops_of(source, p) if lattice is None else MODE_FLOPS
-    plan, threads = plan_rows(source, flops, start=start, device=begun or device), local_threads()
-    blocks = {name: max(block_rows(p), least_rows(name)) for name in (device, begun or device)}
+    plan, threads = plan_rows(source, flops, start=start, device=device), local_threads()
+    block = max(block_rows(p), least_rows(device))
     dealing = None if folds is None else folds.dealing(source, plan)
     if lattice is None or isinstance(dealing, Dealt):  # sums of modes are small, however few rows a task has
-        plan = dealt_plan(plan, dealing, block=blocks[begun or device], row_bytes=source.row_bytes)
+        plan = dealt_plan(plan, dealing, block=block, row_bytes=source.row_bytes)
     groups = _groups_in(plan, dealing, apart)
     kept = 0 if dealing is None else dealing.number + apart
     longest = max(b - a for a, b in plan.ranges)
@@ -207,7 +243,7 @@ def plan_sums(
     memory = predict_memory(
         p,
         source.dimension,
-        rows=blocks[device],
+        rows=block,
         dtype=dtype,
         threads=threads,
         live=plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept),
@@ -258,28 +294,15 @@ def measure(
     is left or the checkpoint follows another plan, MemoryError where less memory is free than the plan needs, and
     OSError where the data changed meanwhile.
     """
-    basis, right = discretisation.basis, discretisation.right_basis
-    operator = discretisation.operator or operator
-    source = discretisation.prepared(source, operator)
-    rows, dealing = discretisation.landmark_rows, plan.dealing
-    touching = None if rows == "kept" else discretisation.coincidence
-    apart = touching if rows == "apart" and dealing is not None else None
-    prepared = discretisation.preparation
-    groups = None if dealing is None else Groups(dealing, apart)
-    measured = measure_of(basis, right, operator, dtype, device=device, patterns=True)
-    runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
-    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
+    basis, dealing = discretisation.basis, plan.dealing
+    options: dict[str, Any] = {"dtype": dtype, "device": device, "on_invalid": on_invalid}
+    run, task = _run_of(
+        source, discretisation, operator, plan, **options, progress=progress, after=after, description=description
+    )
+    source, operator, dtypes, groups = run.source, task.operator, run.digested, task.groups
     release()
     check_memory(replace(plan.memory, now=resident()))  # what the landmarks have left of it
     start = 0 if after is None else after.rows
-    dtypes = {name: reader.dtype.newbyteorder("<").str for name, reader in source.readers.items()}
-    if after is not None and after.digests is not None:
-        dtypes = {name: after.digests.dtypes.get(name, dtype) for name, dtype in dtypes.items()}
-    dropped: Any = touching if rows == "dropped" else None
-    if isinstance(basis, FourierLattice):
-        dropped = Outside(basis)
-    keyed = dealing is not None and dealing.keyed
-    run = Run(source, plan.ranges, dropped, on_invalid, progress, description, device, dtypes, keyed)
     if checkpoint is not None:
         checkpoint.check = snapshot.check_unchanged
     total = run.reduce(task, checkpoint=checkpoint)
@@ -293,7 +316,7 @@ def measure(
     order = sums.pop(ORDER)
     folds = None
     if dealing is not None and groups is not None:
-        folds, sums = gathered(sums, groups.number, landmarks=apart is not None, **dealing.origin)
+        folds, sums = gathered(sums, groups.number, landmarks=groups.landmarks is not None, **dealing.origin)
         folds = replace(folds, reserved=discretisation.reserved)
     release()
     if isinstance(basis, FourierLattice):
@@ -308,14 +331,79 @@ def measure(
         dtype,
         _preparation(source, discretisation, operator),
         rows=source.n - start,
-        right_basis=right,
+        right_basis=discretisation.right_basis,
         digests=digests,
         folds=folds,
-        landmark_rows=rows,
+        landmark_rows=discretisation.landmark_rows,
         penalty=discretisation.penalty,
         undercut=None if discretisation.selection is None else discretisation.selection.undercut,
         order=order,
     )
+
+
+def probed(
+    source: Source,
+    discretisation: Discretisation,
+    operator: Operator,
+    plan: PassPlan,
+    *,
+    dtype: str,
+    device: str,
+    on_invalid: str,
+    choosing: float,
+    workers: int | None,
+) -> PassPlan:
+    """The plan with the time of its first task, which is thrown away, and of one in the middle, here on one thread.
+
+    The pass is told of so many `workers`, each with the threads of this process; by default it would run on those of
+    the active cluster, or on the threads of this process. Raises as `measure` does.
+    """
+    ranges, seconds = plan.ranges.ranges, 0.0
+    options: dict[str, Any] = {"dtype": dtype, "device": device, "on_invalid": on_invalid}
+    run, task = _run_of(source, discretisation, operator, plan, **options, progress=False)
+    found, threads = None if workers else cluster_workers(), local_threads()
+    if found:
+        workers, threads = len(found), sum(int(worker["nthreads"]) for worker in found) // len(found)
+    for rows in (ranges[0], ranges[len(ranges) // 2]):
+        began = time.perf_counter()
+        with dask.config.set(scheduler="synchronous"):
+            replace(run, plan=replace(plan.ranges, ranges=(rows,))).reduce(task)
+        seconds = time.perf_counter() - began
+    return replace(plan, probe=Probe(choosing, seconds, len(ranges), workers or 1, threads))
+
+
+def _run_of(
+    source: Source,
+    discretisation: Discretisation,
+    operator: Operator,
+    plan: PassPlan,
+    *,
+    dtype: str,
+    device: str,
+    on_invalid: str,
+    progress: bool | None,
+    after: Moments | None = None,
+    description: str = "probe",
+) -> tuple[Run, SumTask]:
+    """The run over the rows of a plan, and what each of its tasks sums."""
+    basis, right, operator = discretisation.basis, discretisation.right_basis, discretisation.operator or operator
+    source = discretisation.prepared(source, operator)
+    rows, dealing = discretisation.landmark_rows, plan.dealing
+    touching = None if rows == "kept" else discretisation.coincidence
+    apart = touching if rows == "apart" and dealing is not None else None
+    prepared = discretisation.preparation
+    groups = None if dealing is None else Groups(dealing, apart)
+    measured = measure_of(basis, right, operator, dtype, device=device, patterns=True)
+    runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
+    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs)
+    dtypes = {name: reader.dtype.newbyteorder("<").str for name, reader in source.readers.items()}
+    if after is not None and after.digests is not None:
+        dtypes = {name: after.digests.dtypes.get(name, dtype) for name, dtype in dtypes.items()}
+    dropped: Any = touching if rows == "dropped" else None
+    if isinstance(basis, FourierLattice):
+        dropped = Outside(basis)
+    keyed = dealing is not None and dealing.keyed
+    return Run(source, plan.ranges, dropped, on_invalid, progress, description, device, dtypes, keyed), task
 
 
 def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:

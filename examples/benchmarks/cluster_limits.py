@@ -1,8 +1,9 @@
-"""1e12 rows on 1e4 workers, computed from costs that are measured here: where Dask's limits lie.
+"""1e12 rows on 1e4 workers, computed from what a row, a solution and a task cost here: where Dask's limits lie.
 
-Measured: the constants of the cost model (`daskspectral plan --calibrate`, or the file --calibration), and the cost of
-a task on a `LocalCluster` of two processes: seconds of graphs of tasks that do nothing, over their number. Computed for
-each number of functions p and columns d, the rows as float32 zarr, the Gaussian kernel (or the lattice):
+Measured for each number of functions p and columns d, Gaussian kernel (or the lattice) on rows in memory: the seconds
+of a row, by the probe of a plan (`est.plan(X, probe=True)`); those of the driver, of a fit without its pass; and the
+cost of a task on a `LocalCluster` of two processes: seconds of graphs of tasks that do nothing, over their number.
+Computed:
 
 - "row us": one row on one core; "hours": all rows on all workers, if nothing else cost anything;
 - "tasks": as the plan cuts them, and the seconds of one; "scheduler h": what the scheduler, one process, takes for them
@@ -11,7 +12,7 @@ each number of functions p and columns d, the rows as float32 zarr, the Gaussian
 - "driver MB/s": what reaches the driver of the sums of ten folds, from each epoch of 100 tasks of that length, or of
   their own where this is more;
 - "worker MB/s": what a worker sends, each of its results once, and reads from the store;
-- "solution s": on the driver, after the pass, with one BLAS thread, by powers of p from what was measured.
+- "driver s": what the driver alone takes before and after the pass: the choice of landmarks, and the solution.
 
 A second table tells for some fits how many cores pay: "core h" of the pass, its "tasks", the "cores" on which it takes
 as long as the driver alone takes before and after it, or as many as there are tasks or the scheduler can serve, where
@@ -25,23 +26,57 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from common import Rows, options, report, table
 
-from daskspectral.engine.costs import Costs, Work
+import daskspectral as dsp
+from daskspectral.engine.memory import local_threads
 from daskspectral.engine.plan import task_rows
-from daskspectral.estimators.calibration import calibrate
-from daskspectral.passes.folds import DEALT_EPOCH, DEALT_TASKS, DEFAULT
+from daskspectral.passes.folds import DEALT_EPOCH, DEFAULT
 from daskspectral.passes.sums import MODE_FLOPS
 
 SHAPES = ((100, 3), (500, 10), (1000, 50), (2000, 100))
-LATTICE = (961, 2)
+LATTICE = (15, 2)
 FITS = ((1e6, 500, 10), (1e7, 100, 3), (1e7, 1000, 10), (1e8, 500, 10), (1e9, 100, 3), (1e9, 1000, 50), (1e11, 500, 10))
 ITEM = 4  # bytes of a float32
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was measured of fits with p functions of d columns; `entries` are the numbers of a task's sums."""
+
+    p: int
+    d: int
+    name: str
+    row: float
+    driver: float
+    entries: int
+    flops: float
+
+    def tasks_of(self, n: float) -> int:
+        """Into how many tasks n rows are cut."""
+        return max(1, int(n / task_rows(int(n), self.flops, 8 * self.d)))
+
+
+def measured(p: int, d: int, rows: int, **parameters: Any) -> Fit:
+    """The seconds of a row and of the driver, from a probe and a fit of so many normal rows; p is a lattice's order."""
+    x = np.random.default_rng(0).standard_normal((rows, d), dtype="float32")
+    est = dsp.SpectralDecomposition(**{"n_landmarks": p, "kernel": dsp.kernels.Gaussian(d**0.5), **parameters})
+    alone = est.set_params(folds=None, random_state=0).plan(x, probe=True).probe
+    assert alone is not None
+    start, pass_seconds = time.perf_counter(), alone.task * alone.tasks
+    est.set_params(folds=DEFAULT).fit(x, progress=False)
+    driver = time.perf_counter() - start - pass_seconds / local_threads()
+    if "basis" in parameters:
+        order, size = p, (2 * p + 1) ** d
+        return Fit(size, d, f"lattice, {size}", pass_seconds / rows, driver, 2 * (4 * order + 1) ** d, MODE_FLOPS)
+    flops = 4.0 * p * p + 2.0 * p * d + 50.0 * p
+    return Fit(p, d, f"{p}", pass_seconds / rows, max(driver, 1e-3), 2 * p * p, flops)
 
 
 def cluster_task(tasks: int, repeats: int) -> float:
@@ -59,52 +94,38 @@ def cluster_task(tasks: int, repeats: int) -> float:
     return best
 
 
-def line(costs: Costs, scheduler: float, n: float, workers: int, p: int, d: int, lattice: bool) -> dict[str, Any]:
+def line(fit: Fit, scheduler: float, n: float, workers: int) -> dict[str, Any]:
     """One line of the table."""
-    flops = MODE_FLOPS if lattice else 4.0 * p * p + 2.0 * p * d + 50.0 * p
-    rows = task_rows(int(n), flops, 8 * d)
-    work = Work(int(n), d, p, int(n / rows), 1, 2, "symmetric", {"Gaussian slope": 1.0}, 0.0, 1.0, 1.0)
-    entries = 2 * p * p
-    if lattice:
-        modes = (2 * math.isqrt(p) - 1) ** 2
-        work = Work(int(n), d, p, int(n / rows), 1, 2, "lattice 2", modes=modes, method="nufft")
-        entries = 2 * modes
-    work = replace(work, row_bytes=float(ITEM * d))
-    seconds = costs.row(work) * costs.slowdown
-    least, task = 2 * scheduler * workers, costs.task_of(work)
+    tasks, least = fit.tasks_of(n), 2 * scheduler * workers
+    task = n * fit.row / tasks
     length = max(least, task)
     epoch = DEFAULT * max(1, DEALT_EPOCH // DEFAULT)
     return {
-        "functions": f"lattice, {p}" if lattice else f"{p}",
-        "d": d,
-        "row us": 1e6 * seconds,
-        "hours": n * seconds / workers / 3600,
-        "tasks": f"{work.tasks:.1e}",
+        "functions": fit.name,
+        "d": fit.d,
+        "row us": 1e6 * fit.row,
+        "hours": n * fit.row / workers / 3600,
+        "tasks": f"{tasks:.1e}",
         "a task s": task,
-        "scheduler h": 2 * work.tasks * scheduler / 3600,
+        "scheduler h": 2 * tasks * scheduler / 3600,
         "least s": least,
-        "rows of it": f"{least / seconds:.1e}",
-        "driver MB/s": DEFAULT * 8 * entries / epoch * workers / length / 1e6,
-        "worker MB/s": (8 * entries / length + ITEM * d / seconds) / 1e6,
-        "solution s": costs.solving(work),
+        "rows of it": f"{least / fit.row:.1e}",
+        "driver MB/s": DEFAULT * 8 * fit.entries / epoch * workers / length / 1e6,
+        "worker MB/s": (8 * fit.entries / length + ITEM * fit.d / fit.row) / 1e6,
+        "driver s": fit.driver,
     }
 
 
-def advice(costs: Costs, scheduler: float, n: float, p: int, d: int) -> dict[str, Any]:
+def advice(fit: Fit, scheduler: float, n: float) -> dict[str, Any]:
     """One line of the table of cores that pay."""
-    flops = 4.0 * p * p + 2.0 * p * d + 50.0 * p
-    tasks = max(1, int(n / task_rows(int(n), flops, 8 * d)))
-    spread = 1 if tasks >= DEALT_TASKS else DEFAULT  # folds in the sums of a task
-    work = Work(int(n), d, p, tasks, spread, 2, "symmetric", {"Gaussian slope": 1.0}, 0.0, 1.0, 1.0)
-    work = replace(work, row_bytes=float(ITEM * d))
-    alone = costs.choosing(work) + costs.solving(work)
-    whole = costs.summing(work)
-    cores = max(1, min(int(whole / alone), tasks, int(costs.task_of(work) / (2 * scheduler))))
-    minutes = {k: (alone + costs.summing(work, threads=k)) / 60 for k in (1, 16, cores)}
+    tasks, whole = fit.tasks_of(n), n * fit.row
+    task = whole / tasks
+    cores = max(1, min(int(whole / fit.driver), tasks, int(task / (2 * scheduler))))
+    minutes = {k: (fit.driver + math.ceil(tasks / k) * task) / 60 for k in (1, 16, cores)}
     return {
         "n": f"{n:.0e}",
-        "p": p,
-        "d": d,
+        "p": fit.p,
+        "d": fit.d,
         "core h": whole / 3600,
         "tasks": tasks,
         "cores": cores,
@@ -118,17 +139,21 @@ def advice(costs: Costs, scheduler: float, n: float, p: int, d: int) -> dict[str
 @options(repeats=3)
 @click.option("--n", default=1e12, show_default=True, help="Rows.")
 @click.option("--workers", default=10_000, show_default=True, help="Workers of one core each.")
-@click.option("--calibration", type=click.Path(exists=True, dir_okay=False), help="Costs measured before.")
-def main(quick: bool, repeats: int, json_path: Path | None, n: float, workers: int, calibration: str | None) -> None:
+def main(quick: bool, repeats: int, json_path: Path | None, n: float, workers: int) -> None:
     """Measure and compute."""
     warnings.simplefilter("ignore")
-    costs = Costs.load(calibration) if calibration else calibrate(quick=quick)
     scheduler = cluster_task(100 if quick else 4000, 1 if quick else repeats)
-    rows: Rows = [line(costs, scheduler, n, workers, p, d, False) for p, d in SHAPES]
-    if any(name.startswith("nufft 2 ") for name in costs.modes):
-        rows.append(line(costs, scheduler, n, workers, *LATTICE, True))
+    shapes = [*SHAPES, *(shape[1:] for shape in FITS)]
+    if quick:
+        shapes = [(min(p, 20), d) for p, d in shapes]
+    fits = {(p, d): measured(p, d, 1000 if quick else max(10 * p, 100_000)) for p, d in dict.fromkeys(shapes)}
+    order, d = LATTICE
+    lattice = measured(order, d, 1000 if quick else 1_000_000, basis=dsp.basis.FourierLattice(order))
+    rows: Rows = [line(fits[shape], scheduler, n, workers) for shape in shapes[: len(SHAPES)]]
+    rows.append(line(lattice, scheduler, n, workers))
     notes = ["", f"a task that does nothing costs {1e3 * scheduler:.2f} ms on a LocalCluster of two processes"]
-    paying = [advice(costs, scheduler, *sizes) for sizes in FITS]
+    sizes = [size for size, *_ in FITS]
+    paying = [advice(fits[shape], scheduler, size) for shape, size in zip(shapes[len(SHAPES) :], sizes, strict=True)]
     notes += ["", "Cores that pay:", "", table(paying, markdown=True)]
     report(
         f"{n:.0e} rows on {workers} workers", rows, json_path, notes, markdown=True, scheduler=scheduler, paying=paying

@@ -151,7 +151,7 @@ LEAVES = {  # an option, and what it prints or leaves
 }
 ELSEWHERE = {
     "fit": {"--network"},  # test_models.py, where jax is installed
-    "plan": {"--calibrate", "--calibration", "--workers", "--threads-per-worker"},  # test_inspecting.py
+    "plan": {"--probe", "--workers"},  # test_inspecting.py
 }
 LABELLED = {  # of each command that takes labelled points
     "fit": "fit field.zarr --operator covariance",
@@ -170,7 +170,7 @@ CONFIGS = {  # settings of commands that write no result
 EVERYWHERE = {"--config", "--json", "--quiet", "--log-file", "--help"}
 HARMLESS = (
     *("--threads 1", "--progress", "--no-progress", "--storage-option anon=true", "--trust module.Name"),
-    *("--checkpoint run --checkpoint-every 0", "--checkpoint-device cpu"),
+    "--checkpoint run --checkpoint-every 0",
 )
 SHARED = {word for words in HARMLESS for word in words.split() if word.startswith("--")} | {
     *("--out", "--overwrite", "--weights", "--on-invalid", "--allow-missing", "--scheduler", "--connect-timeout"),

@@ -1,15 +1,18 @@
 """`plot`, `report`, `score`, `verify` and `plan`: what is there is looked at, and left as it is."""
 
+import math
+import time
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 import zarr
 
 import daskspectral as dsp
-from daskspectral.engine.costs import TABLES, Costs, default_path
-from daskspectral.estimators import calibration
+from daskspectral.engine import Run
+from daskspectral.passes.sums import Probe
 from tests.cli.common import call, done, everything, facts, store
 from tests.report.common import Page
 
@@ -131,18 +134,51 @@ def test_a_plan_is_that_of_the_fit_and_writes_nothing(model: dsp.SpectralDecompo
     assert everything() == before
 
 
-def test_costs_of_a_machine(model: dsp.SpectralDecomposition, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers: dict[str, Any] = {name: 1e-9 for name in Costs.__dataclass_fields__ if name not in TABLES}
-    tables = {"values": {"Gaussian slope": 1e-9, "along": 1e-9}, "modes": {"nufft 2 100": 1e-7}}
-    tables |= {"solve": {"symmetric 100": 0.1}, "syrk": {"100": 1e-11}, "gemm": {"100": 1e-11}}
-    costs = Costs(**numbers | tables | {"threads": 1, "machine": {"cores": 3}})
-    monkeypatch.setattr(calibration, "calibrate", lambda say: [say("everything"), costs][1])
-    assert "no time: the costs of this machine are not measured yet" in done(f"plan {FIT}")
-    assert facts("plan --calibrate --calibration mine.json") == {"costs": "mine.json", "machine": {"cores": 3}}
-    assert not default_path().exists()
-    found = facts(f"plan --calibration mine.json --workers 4 --threads-per-worker 2 {FIT}")["time"]
-    plan = model.plan("old.zarr", workers=4, threads=2, calibration="mine.json")
-    assert (found["seconds"], found["workers"], found["threads"]) == (plan.seconds, 4, 2)
-    assert call("plan --calibrate").stdout == f"costs: {default_path()}\n"
-    assert "; about " in done(f"plan {FIT}")
-    default_path().unlink()
+def test_a_probe_times_two_tasks(model: dsp.SpectralDecomposition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second is timed; here the first takes a second, and it would be seen in the time of the pass."""
+    made: list[tuple[Any, Any]] = []
+    plain = Run.reduce
+
+    def slow(self: Run, task: Any, **options: Any) -> Any:
+        made.append((self.plan.ranges, dask.config.get("scheduler")))
+        time.sleep(0.05 if len(made) % 2 == 0 else 1)
+        return plain(self, task, **options)
+
+    monkeypatch.setattr(Run, "reduce", slow)
+    before, ranges = everything(), model.plan("old.zarr").ranges.ranges
+    found = facts(f"plan --probe {FIT} --threads 1")
+    assert made == [((rows,), "synchronous") for rows in (ranges[0], ranges[len(ranges) // 2])]
+    assert (found["time"]["workers"], found["time"]["threads"], found["time"]["tasks"]) == (1, 1, len(ranges))
+    assert 0.05 <= found["time"]["task"] < 1
+    assert found["time"]["seconds"] == found["time"]["task"] * len(ranges)
+    assert {**found, "time": 0, "memory": 0} == {**facts(f"plan {FIT} --threads 1"), "time": 0, "memory": 0}
+    found = facts(f"plan --probe --workers 2 {FIT} --threads 4")["time"]
+    assert (found["workers"], found["threads"], found["seconds"]) == (2, 4, found["task"] * math.ceil(len(ranges) / 8))
+    assert everything() == before
+
+
+def test_a_probe_says_what_it_timed_and_what_it_did_not() -> None:
+    said = str(Probe(3.21, 0.212, 480, 1, 8))
+    assert said == (
+        "two tasks were timed, the second took 0.21 s; the pass over 480 tasks takes about 13 s on 8 threads; the "
+        "choice of functions took 3.2 s, and the solution comes on top"
+    )
+    assert "second took 119 s; the pass over 1 task takes about 119 s on 1 thread;" in str(Probe(1, 119, 1, 1, 1))
+    assert "takes about 25 h on 20 workers of 16 threads" in str(Probe(1, 90, 320_000, 20, 16))
+    assert "takes about 250 days on" in str(Probe(1, 216, 100_000, 1, 1))
+
+
+def test_a_probe_of_an_automatic_fit_and_of_rows_that_cannot_be_used(folder: Path) -> None:
+    x = OLD.copy()
+    x[3] = np.nan
+    est = dsp.SpectralDecomposition(dsp.operators.Laplacian(), n_components=3, random_state=0)
+    with pytest.raises(dsp.InvalidRowError):
+        est.plan(x, probe=True)
+    plan = est.plan(x, probe=True, on_invalid="skip")
+    assert plan.probe is not None
+    assert plan.probe.choosing > plan.probe.task > 0
+    assert str(plan).endswith(f"; {plan.probe}")
+    assert est.plan(x).probe is None
+    assert not hasattr(est, "choice_")
+    with pytest.raises(ValueError, match="workers"):
+        est.plan(x, probe=True, workers=0)

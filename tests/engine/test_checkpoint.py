@@ -12,6 +12,7 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral.data.readers import ArrayReader, ZarrReader
+from daskspectral.devices import Device
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
@@ -68,6 +69,15 @@ def test_the_same_run_goes_on_and_another_is_refused(
         found = fit(run, **first)
     assert done == [4, 5, 6, 7, 8]
     assert_same_bits(found, fit(**first))
+
+
+def test_sums_of_another_device_are_refused(run: Path, stand_in: Device) -> None:
+    """Their last bits differ, and so do the tasks."""
+    halted(run)
+    device = r"another run: parameter device \(then 'cpu', now 'cuda'\)\. Give what that run was given, to go on"
+    with pytest.raises(ValueError, match=device):
+        model(n_landmarks=20, device="cuda").fit(X, checkpoint=run)
+    assert_same_bits(fit(run), fit())
 
 
 def test_data_in_memory_are_digested_for_a_checkpoint_only(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,15 +12,13 @@ import scipy.sparse.linalg
 import scipy.stats
 from click.testing import CliRunner
 
-from daskspectral.engine.costs import TABLES, Costs
-
 FOLDER = Path(__file__).parents[2] / "examples" / "benchmarks"
 SHARED = {"common", "fitting", "problems", "spectra"}
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 QUICK = {  # those that need nothing else, with options that make them smaller
     **dict.fromkeys(["against_peers", "bandwidths", "chunk_kernel", "classes", "density", "embeddings"], ""),
     **dict.fromkeys(["hermite", "invariant_dimensions", "kills", "lattice_fit", "mode_rates", "several_bases"], ""),
-    **dict.fromkeys(["first_fit", "submanifolds", "networks", "slow_variable", "cost_model", "from_zarr"], ""),
+    **dict.fromkeys(["first_fit", "submanifolds", "networks", "slow_variable", "from_zarr"], ""),
     "short_trajectories": "",
     **{"billion_modes": "--m 6", "many_functions": "--d 2", "gpu": "--device cpu", "cluster_limits": ""},
 }
@@ -31,13 +29,6 @@ MESHES = {
     "annulus": """0 1.8979205750770423 2.9324841844743377 8.166354531595891 8.657602027524998 17.67974593655936
         17.838909845939213 29.853634745451256 29.899454420570077 40.52382918017667 42.468223795323155""",
 }
-NUMBERS = {name: 1e-9 for name in Costs.__dataclass_fields__ if name not in TABLES}
-TABLE = {"100": 1e-11}
-COSTS = Costs(
-    **NUMBERS
-    | {"values": {"Gaussian slope": 1e-9, "along": 1e-9}, "syrk": TABLE, "gemm": TABLE, "slowdown": 1.0, "threads": 1}
-    | {"modes": {"nufft 2 100": 1e-7}, "solve": {"symmetric 100": 0.1, "lattice 2 900": 3.0}, "machine": {}}
-)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -50,11 +41,9 @@ def test_every_script_tells_what_it_measures(name):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.DensityWarning")  # of tiny sizes
 @pytest.mark.parametrize("name", QUICK)
-def test_quick(name, tmp_path, monkeypatch):
+def test_quick(name, tmp_path):
     module, out = import_module(name), tmp_path / "out.json"
-    if hasattr(module, "calibrate"):
-        monkeypatch.setattr(module, "calibrate", lambda quick: COSTS)
-    folder = ["--folder", str(tmp_path)] if name in ("billion_modes", "cost_model", "from_zarr", "gpu") else []
+    folder = ["--folder", str(tmp_path)] if name in ("billion_modes", "from_zarr", "gpu") else []
     line = ["--quick", "--json", str(out), *folder, *QUICK[name].split()]
     done = CliRunner().invoke(module.main, line, catch_exceptions=False)
     assert done.exit_code == 0, done.output
