@@ -40,7 +40,7 @@ from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.forms import first_moment
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
-from daskspectral.moments import Measure, MeasureMany
+from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 
 KERNELS: Mapping[str, Callable[[Any], Kernel]] = {
@@ -139,26 +139,25 @@ def galerkin(grid: Grid, d: int, trial: int) -> dict[str, np.ndarray]:
     """The errors of both forms, (kernels, n, p) each, from one pass over one sample.
 
     Moments add, so the moments of n points are a step on the way to the moments of more points; the moments of p
-    landmarks are the upper left corner of the moments of more landmarks. All kernels share the distances.
+    landmarks are the upper left corner of the moments of more landmarks.
     """
     landmarks, points = sample(grid, d, trial)
     operators = {"ambient": Laplacian(), "tangential": Laplacian(Sphere(d))}
     forms = {name: operator.form for name, operator in operators.items()} | {"gram": Laplacian().gram}
-    bases = {str(i): basis(d, kernel, landmarks) for i, kernel in enumerate(grid.kernels)}
-    measure = MeasureMany(
-        {name: Measure(b, b, forms, {"first": first_moment}, operators["tangential"]) for name, b in bases.items()}
-    )
+    bases = [basis(d, kernel, landmarks) for kernel in grid.kernels]
+    measures = [Measure(b, b, forms, {"first": first_moment}, operators["tangential"]) for b in bases]
     errors = {name: np.full((len(grid.kernels), len(grid.n), len(grid.p)), np.nan) for name in operators}
-    sums: dict[str, np.ndarray] = {}
+    sums: list[dict[str, Any]] = [dict.fromkeys((*forms, "first"), 0) for _ in measures]
     for i, (start, n) in enumerate(itertools.pairwise((0, *grid.n))):
-        sums = {name: part + sums.get(name, 0) for name, part in measure([{"x": points[start:n]}]).items()}
+        for total, measure in zip(sums, measures, strict=True):
+            total |= {name: total[name] + part for name, part in measure([{"x": points[start:n]}]).items()}
         for k, (j, p) in itertools.product(range(len(grid.kernels)), enumerate(grid.p)):
             if p > n:
                 continue
             corner, small = slice(p + 1), basis(d, grid.kernels[k], landmarks[:p])
             for name, operator in operators.items():
-                arrays = {"form": sums[f"{k}/{name}"][corner, corner], "gram": sums[f"{k}/gram"][corner, corner]}
-                arrays["first"] = sums[f"{k}/first"][corner]
+                arrays = {"form": sums[k][name][corner, corner], "gram": sums[k]["gram"][corner, corner]}
+                arrays["first"] = sums[k]["first"][corner]
                 preparation = {"columns": None, "mean": None, "scale": None, "n_features_in": d}
                 moments = Moments(arrays, float(n), n, small, operator, preparation=preparation)
                 with warnings.catch_warnings():
