@@ -3,7 +3,7 @@
 How to work on it
 -----------------
 Imports run downward: cli > report > plot, testing > estimators, model_selection > passes > engine > store, datasets >
-data > neural > moments, pairs > operators > modes > basis > forms > landmarks > solve > groups > manifolds > kernels >
+data > neural > moments > operators > modes > basis > forms > landmarks > solve > groups > manifolds > kernels >
 registry > errors.
 Everything from `neural` down is mathematics, and knows numpy and scipy only (and, where it is installed, jax).
 
@@ -87,14 +87,12 @@ if TYPE_CHECKING:
     )
     from daskspectral.estimators import (
         DiffusionMap,
-        GraphLaplacian,
         HermiteRegressor,
         InvariantClassifier,
         InvariantRegressor,
         JacobiCoordinates,
         KernelEmbedding,
         SDPEmbedding,
-        SobolevRidge,
         SpectralDecomposition,
     )
     from daskspectral.forms import along, along_each, at, form, functional, grad, inner, partial, second
@@ -107,7 +105,6 @@ _HOMES = {
     "DensityWarning": "errors",
     "DiffusionMap": "estimators",
     "FitWarning": "errors",
-    "GraphLaplacian": "estimators",
     "HermiteRegressor": "estimators",
     "InvalidRowError": "errors",
     "InvariantClassifier": "estimators",
@@ -119,7 +116,6 @@ _HOMES = {
     "RankWarning": "errors",
     "SDPEmbedding": "estimators",
     "SmoothnessError": "errors",
-    "SobolevRidge": "estimators",
     "SpectralDecomposition": "estimators",
     "TrustWarning": "errors",
     "UntrustedError": "errors",
@@ -155,7 +151,6 @@ __all__ = [
     "DensityWarning",
     "DiffusionMap",
     "FitWarning",
-    "GraphLaplacian",
     "HermiteRegressor",
     "InvalidRowError",
     "InvariantClassifier",
@@ -167,7 +162,6 @@ __all__ = [
     "RankWarning",
     "SDPEmbedding",
     "SmoothnessError",
-    "SobolevRidge",
     "SpectralDecomposition",
     "TrustWarning",
     "UntrustedError",

@@ -26,7 +26,6 @@ COMMANDS = {
     "convert": ("data:convert_command", "A .npy, .npz, Parquet, HDF5, NetCDF or CSV file as a zarr array."),
     "embed": ("embedding:embed", "Coordinates of rows: SDP, diffusion map, learned kernel."),
     "fit": ("spectral:fit", "Eigenvalues and eigenfunctions of an operator, from points."),
-    "graph": ("embedding:graph", "The graph Laplacian of all pairs of points, a baseline."),
     "info": ("using:info", "What a saved model or saved moments hold."),
     "invariant": ("regression:invariant", "Regression among the functions that a group leaves as they are."),
     "jacobi": ("atoms:jacobi", "Coordinates of atoms, for potentials with their symmetries."),

@@ -24,9 +24,9 @@ VALUES = frozenset(
         *("dataset", "density", "device", "diffusion", "dimension", "dtype", "exclude_landmarks", "flatten", "folds"),
         *("functions", "gradient", "gradient_weight", "group", "kernel", "kind", "lag", "landmark_method", "landmarks"),
         *("landmark_sample", "latitude", "lattice_box", "lattice_margin", "manifold", "masses", "max_passes", "method"),
-        *("name", "neighbours", "network", "noise", "normalized", "on_invalid", "on_uncovered", "operator", "penalty"),
+        *("name", "network", "noise", "on_invalid", "on_uncovered", "operator", "penalty"),
         *("periods", "regularization", "ridge", "right", "rows", "rtol", "sample_dims", "sampling", "seed"),
-        *("smoothness", "solver", "species", "spread", "standardize", "time", "tolerance", "weight_kernel"),
+        *("smoothness", "solver", "species", "spread", "standardize", "time", "tolerance"),
     }
 )
 """Parameters that change the values that come out: kept with a result, and taken from it by --config."""

@@ -1,25 +1,21 @@
 """Estimators, one in each file, with scikit-learn's conventions."""
 
 from daskspectral.estimators.diffusion import DiffusionMap
-from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.invariant import InvariantRegressor
 from daskspectral.estimators.invariant_classifier import InvariantClassifier
 from daskspectral.estimators.jacobi import JacobiCoordinates
 from daskspectral.estimators.kernelised import KernelEmbedding
 from daskspectral.estimators.sdp import SDPEmbedding
-from daskspectral.estimators.sobolev import SobolevRidge
 from daskspectral.estimators.spectral import SpectralDecomposition
 
 __all__ = [
     "DiffusionMap",
-    "GraphLaplacian",
     "HermiteRegressor",
     "InvariantClassifier",
     "InvariantRegressor",
     "JacobiCoordinates",
     "KernelEmbedding",
     "SDPEmbedding",
-    "SobolevRidge",
     "SpectralDecomposition",
 ]

@@ -41,7 +41,6 @@ from daskspectral.passes.parameters import checked_operator, resolve_penalty, re
 from daskspectral.passes.prior import solve_on_lattice
 from daskspectral.passes.score import measure_score
 from daskspectral.passes.side import is_automatic
-from daskspectral.passes.variance import VarianceBound, variance_bound
 from daskspectral.solve import Solver
 from daskspectral.solve.dense import solving_on
 
@@ -347,17 +346,3 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         """X as `_like_fit` has it, where the operator reads one array."""
         operator = self.moments_.operator
         return self._like_fit(X) if operator.lag is None and len(operator.views) == 1 else X
-
-    @stored
-    @labelled
-    def variance_bound(
-        self, X: Any, *, delta: float = 0.05, storage_options: Mapping[str, Any] | None = None, **options: Any
-    ) -> VarianceBound:
-        """Bounds of the error from the rows of X, in one pass: the variance term of Theorem 1, and a sharper one.
-
-        The theorem's is vacuous on most data; error bars for use are those of the fit, `eigenvalue_errors_`. X are the
-        rows of the fit, or some of them; `options` are fields, sample_weight, on_invalid, allow_missing and progress,
-        as in `fit`; `delta` is the probability with which a bound may fail. Raises ValueError for operators that are
-        not symmetric, or not invertible on the span, and after a fit with a ridge.
-        """
-        return variance_bound(self.fitted(), X, delta=delta, **options)

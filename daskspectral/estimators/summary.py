@@ -11,7 +11,6 @@ from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.data.source import Preparation
 from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.diffusion import DiffusionMap
-from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.invariant import InvariantRegressor
 from daskspectral.estimators.invariant_classifier import InvariantClassifier
@@ -50,8 +49,6 @@ def columns(what: Any, *, details: bool = False) -> Columns:
     """The columns of the table of a model's values, each with its title first; none where it has none."""
     if isinstance(what, SpectralDecomposition):
         return spectrum_columns(what, residuals=details)
-    if isinstance(what, GraphLaplacian):
-        return values_columns("eigenvalue", what.eigenvalues_, what.residuals_)
     if isinstance(what, (SDPEmbedding, DiffusionMap, KernelEmbedding)):
         return values_columns("eigenvalue", what.spectrum_)
     return _levels(what) if isinstance(what, InvariantRegressor) else []
@@ -108,19 +105,6 @@ def chosen(what: SpectralDecomposition) -> str:
     if best.penalty is not None:
         parts.append(f"penalty {best.penalty:g}")
     return f"{', '.join(parts)}; best of {len(choice)} candidates on {choice.rows} rows"
-
-
-@_facts.register
-def _(what: GraphLaplacian) -> dict[str, Any]:
-    lines = {
-        "model": "GraphLaplacian",
-        "weights": f"{what.weights_}, {'normalized' if what.normalized else 'not normalized'}",
-        "neighbours": "all pairs" if what.n_neighbors is None else what.n_neighbors,
-        "basis": f"{what.basis_.description}: {what.basis_.size} functions of {what.n_features_in_} variables",
-        "rank": what.rank_,
-        "rescaled by": f"{what.factor_:g}",
-    }
-    return lines
 
 
 @_facts.register

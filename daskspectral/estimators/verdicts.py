@@ -6,7 +6,6 @@ from functools import singledispatch
 from typing import Any
 
 from daskspectral.estimators.diffusion import DiffusionMap
-from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.invariant import InvariantRegressor
 from daskspectral.estimators.invariant_classifier import InvariantClassifier
@@ -34,11 +33,6 @@ def _(model: SpectralDecomposition) -> str:
         return f"{count} {name}, without error bars: this fit tells of none whether it can be trusted."
     words = trusted_words(model.trusted_, model.constants_, attribute)
     return f"{words[:1].upper()}{words[1:]}."
-
-
-@verdict_of.register
-def _(model: GraphLaplacian) -> str:
-    return f"{len(model.eigenvalues_)} eigenvalues of all pairs of points, a baseline without error bars."
 
 
 @verdict_of.register

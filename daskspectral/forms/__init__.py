@@ -57,7 +57,6 @@ from daskspectral.forms.standard import (
 from daskspectral.forms.tracing import (
     Form,
     Functional,
-    all_products,
     along,
     along_each,
     at,
@@ -81,7 +80,6 @@ __all__ = [
     "Pairing",
     "Product",
     "Term",
-    "all_products",
     "along",
     "along_each",
     "at",

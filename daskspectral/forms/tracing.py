@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -273,15 +273,3 @@ def functional(function: Callable[..., LinearFunctional]) -> Functional:
 
 def _symbol(side: str) -> Linear:
     return Linear(side, (Term(1.0, None, Atom("value")),))
-
-
-def all_products(forms: Sequence[Form]) -> tuple[Product, ...]:
-    """The distinct products of several forms, which one pass has to accumulate.
-
-    Examples
-    --------
-    >>> from daskspectral.forms import dirichlet, gram
-    >>> len(all_products([dirichlet, gram, dirichlet]))
-    2
-    """
-    return tuple(dict.fromkeys(p for f in forms for p in f.products))

@@ -2,7 +2,7 @@
 
 from daskspectral.moments.digests import Digests
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.measure import NUMBER, Measure, MeasureMany, Measurement, block_rows, evaluate, numbered
+from daskspectral.moments.measure import NUMBER, Measure, Measurement, block_rows, evaluate, numbered
 from daskspectral.moments.moments import Moments, update_digest
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Digests",
     "Folds",
     "Measure",
-    "MeasureMany",
     "Measurement",
     "Moments",
     "block_rows",

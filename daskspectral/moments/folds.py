@@ -13,7 +13,6 @@ from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
 
-RULES = ("tasks", "hash", "blocks", "labels")
 WEIGHT, COUNT = "weight of groups", "rows of groups"
 ALL = "all"
 """In place of a group's number, for sums over all groups that the groups' sums do not add up to."""

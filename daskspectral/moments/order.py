@@ -24,21 +24,6 @@ COLUMNS = 16  # of many columns, so many evenly spaced ones tell enough
 SHORTEST, LONGEST = 16, 1024
 
 
-@dataclass(frozen=True)
-class OrderStatistic:
-    """Variance between runs of rows over the variance within, about 1 where the order of the rows means nothing.
-
-    `within` compares runs of b neighbouring rows: F = b (variance of the runs' means) / (variance within the runs), the
-    mean over the columns of x and their squares. For correlated rows it estimates the integrated autocorrelation time,
-    in rows, as long as that is well below b. `between_tasks` compares whole tasks in the same way. `largest` is the
-    largest F of any column over runs. All are NaN where there are too few rows.
-    """
-
-    within: float
-    between_tasks: float
-    largest: float
-
-
 @dataclass(frozen=True, eq=False)
 class Runs:
     """How a task sums runs: of `length` rows, of the distances of some `columns` of x from a `centre` (m,)."""
@@ -112,15 +97,17 @@ class RunSums:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def order_of(moments: Moments) -> OrderStatistic:
-    """What the stored order of the measured rows tells; NaN for moments without these sums."""
+def order_of(moments: Moments) -> float:
+    """Variance between runs of rows over the variance within, about 1 where the order of the rows means nothing.
+
+    Of runs of b neighbouring rows F = b (variance of the runs' means) / (variance within the runs), the mean over the
+    columns of x and their squares. For correlated rows it estimates the integrated autocorrelation time, in rows, as
+    long as that is well below b. NaN where there are too few rows, and for moments without these sums.
+    """
     if moments.order is None:
-        return OrderStatistic(math.nan, math.nan, math.nan)
-    rows, runs, tasks, total, of_runs, inside, of_tasks = moments.order
-    within = _ratio(of_runs - total**2 / rows, runs, inside, rows)
-    between = _ratio(of_tasks - total**2 / rows, tasks, inside + of_runs - of_tasks, rows)
-    finite = within[np.isfinite(within)]
-    return OrderStatistic(_mean(within), _mean(between), float(finite.max()) if len(finite) else math.nan)
+        return math.nan
+    rows, runs, _, total, of_runs, inside, _ = moments.order
+    return _mean(_ratio(of_runs - total**2 / rows, runs, inside, rows))
 
 
 def share_between_tasks(moments: Moments) -> float:
@@ -153,7 +140,7 @@ def correlation_time(moments: Moments) -> float:
     """How many rows of trajectories count as one, by their integrated autocorrelation time; 1 for other data."""
     if moments.operator.lag is None:
         return 1.0
-    within = order_of(moments).within
+    within = order_of(moments)
     return max(1.0, within) if math.isfinite(within) else 1.0
 
 

@@ -230,7 +230,7 @@ def advise_order(moments: Moments) -> None:
     """Warn where rows were dealt to folds as if their order meant nothing, and neighbours are alike."""
     if moments.order is None or moments.folds is None or moments.folds.rule not in ("hash", "tasks"):
         return
-    alike, share = order_of(moments).within, share_between_tasks(moments)
+    alike, share = order_of(moments), share_between_tasks(moments)
     if moments.folds.rule == "hash" and alike > ALIKE_ROWS:
         alike = min(alike, float(moments.order[0, 0]))
         what = f"about {alike:.2g} rows that follow one another are as alike as one (their autocorrelation time)"

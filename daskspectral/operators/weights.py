@@ -33,8 +33,3 @@ def effective_rows(total: float, squares: Array) -> float:
     mantissa, exponent = math.frexp(total)
     scaled = sum(math.ldexp(s, -2 * (int(k) + exponent)) for s, k in zip(squares.tolist(), SHIFTS, strict=True))
     return mantissa**2 / scaled if scaled else 0.0
-
-
-def exponent_of(weight: float) -> int:
-    """The exponent e of a positive weight in [2^(e - 1), 2^e)."""
-    return math.frexp(weight)[1]

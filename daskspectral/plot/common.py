@@ -13,18 +13,16 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Preparation
 from daskspectral.estimators import (
     DiffusionMap,
-    GraphLaplacian,
     KernelEmbedding,
     SDPEmbedding,
     SpectralDecomposition,
 )
 
 LONGEST = 32  # characters of a column's name that are drawn
-Estimator = SpectralDecomposition | GraphLaplacian
 Embedding = SDPEmbedding | DiffusionMap | KernelEmbedding
 
 
-def check_fitted(estimator: Any, kinds: Any = Estimator) -> None:
+def check_fitted(estimator: Any, kinds: Any = SpectralDecomposition) -> None:
     """Raise TypeError for estimators of other kinds, and sklearn's NotFittedError before `fit`."""
     if not isinstance(estimator, kinds):
         names = [kind.__name__ for kind in getattr(kinds, "__args__", (kinds,))]

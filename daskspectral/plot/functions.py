@@ -14,9 +14,9 @@ from daskspectral.data.labelled import lay_out
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source, open_source
 from daskspectral.engine.sampling import draw_rows, take_rows
+from daskspectral.estimators import SpectralDecomposition
 from daskspectral.plot.canvas import Canvas, Pairs, canvas_of
 from daskspectral.plot.common import (
-    Estimator,
     check_fitted,
     column_names,
     has_right_view,
@@ -41,7 +41,7 @@ Array = NDArray[np.floating[Any]]
 
 
 def eigenfunction(
-    estimator: Estimator,
+    estimator: SpectralDecomposition,
     X: Any = None,
     component: int = 1,
     *,
@@ -79,7 +79,13 @@ def eigenfunction(
 
 
 def series(
-    estimator: Estimator, X: Any, component: int = 1, *, ax: Axes | None = None, start: int = 0, length: int = 1000
+    estimator: SpectralDecomposition,
+    X: Any,
+    component: int = 1,
+    *,
+    ax: Axes | None = None,
+    start: int = 0,
+    length: int = 1000,
 ) -> Axes:
     """Draw an eigenfunction along `length` rows of X that follow one another, from the row `start` on.
 
@@ -105,7 +111,7 @@ def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
 
 
 def eigenfunctions(
-    estimator: Estimator, X: Any, *, count: int = 16, max_points: int = 20_000, random_state: Any = 0
+    estimator: SpectralDecomposition, X: Any, *, count: int = 16, max_points: int = 20_000, random_state: Any = 0
 ) -> Figure:
     """Draw the first `count` eigenfunctions of a fitted estimator over a sample of the rows of X, a panel for each.
 
@@ -139,7 +145,7 @@ def eigenfunctions(
 
 @stored
 def save_eigenfunctions(
-    estimator: Estimator,
+    estimator: SpectralDecomposition,
     X: Any,
     path: Location,
     *,
@@ -174,7 +180,7 @@ def panels(
     return figure, axes
 
 
-def _draw_embedding(estimator: Estimator, canvas: Canvas, shown: range) -> Figure:
+def _draw_embedding(estimator: SpectralDecomposition, canvas: Canvas, shown: range) -> Figure:
     values, points = canvas.values, canvas.points
     varying = [i for i in shown if values[:, i].std() > 1e-3 * np.sqrt(np.mean(values[:, i] ** 2))]
     coloured = varying[2:]
@@ -192,7 +198,7 @@ def _draw_embedding(estimator: Estimator, canvas: Canvas, shown: range) -> Figur
 
 
 def canvas_over(
-    estimator: Estimator,
+    estimator: SpectralDecomposition,
     X: Any,
     *,
     right: bool = False,
@@ -229,7 +235,7 @@ def _corners(estimator: Any, right: bool) -> Array:
     return in_units(own, points)
 
 
-def check_component(estimator: Estimator, component: int) -> None:
+def check_component(estimator: SpectralDecomposition, component: int) -> None:
     """Raise ValueError for a function that there is not."""
     count = len(values_of(estimator))
     if not 0 <= component < count:
@@ -250,7 +256,7 @@ def source_of(estimator: Any, X: Any, *, right: bool = False) -> Source:
     return source.with_preparation(columns=preparation_of(estimator, right=right).columns)
 
 
-def sample(estimator: Estimator, X: Any, size: int, random_state: Any, *, right: bool = False) -> Array:
+def sample(estimator: SpectralDecomposition, X: Any, size: int, random_state: Any, *, right: bool = False) -> Array:
     """Valid rows of X, drawn at random: the columns that the estimator uses, in the units of X (m, d)."""
     source = source_of(estimator, X, right=right)
     _, points = draw_rows(source, size, np.random.default_rng(random_state), on_invalid="skip")
@@ -266,11 +272,11 @@ def evaluate(estimator: Any, points: Array, *, right: bool = False) -> Array:
     return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
 
-def _noun(estimator: Estimator, right: bool) -> str:
+def _noun(estimator: SpectralDecomposition, right: bool) -> str:
     return f"{'right' if right else 'left'} singular function" if is_singular(estimator) else "eigenfunction"
 
 
-def _title(estimator: Estimator, i: int) -> str:
+def _title(estimator: SpectralDecomposition, i: int) -> str:
     values, letter = values_of(estimator), r"\sigma" if is_singular(estimator) else r"\lambda"
     value = complex(0.0 if vanishing(values)[i] else values[i])
     text = _number(value.real)

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.estimators import SpectralDecomposition
 from daskspectral.plot.common import (
     Embedding,
-    Estimator,
     check_fitted,
     is_singular,
     require_matplotlib,
@@ -42,7 +41,7 @@ _MARKS = ("o", "s", "^", "D", "v", "P")
 
 
 def spectrum(
-    estimator: Estimator | Embedding,
+    estimator: SpectralDecomposition | Embedding,
     *,
     exact: ArrayLike | None = None,
     ax: Axes | None = None,
@@ -57,7 +56,7 @@ def spectrum(
     estimators without a spectrum.
     """
     require_matplotlib()
-    check_fitted(estimator, Estimator | Embedding)
+    check_fitted(estimator, SpectralDecomposition | Embedding)
     values, singular = values_of(estimator)[:count], is_singular(estimator)
     plane = np.iscomplexobj(values)
     least = singular or isinstance(estimator, Embedding)

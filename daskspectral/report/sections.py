@@ -9,7 +9,6 @@ import numpy as np
 
 from daskspectral.estimators import (
     DiffusionMap,
-    GraphLaplacian,
     HermiteRegressor,
     InvariantClassifier,
     InvariantRegressor,
@@ -45,12 +44,6 @@ def _(model: SpectralDecomposition, X: Any) -> list[Section]:
         *spectra.choice(model),
         *spectra.rank(model),
     ]
-
-
-@sections_of.register
-def _(model: GraphLaplacian, X: Any) -> list[Section]:
-    points = None if X is None else sample(model, X, 2000, 0)
-    return [spectra.spectrum(model), *functions.eigenfunctions(model, X), *spectra.landmarks(model, points)]
 
 
 @sections_of.register

@@ -137,21 +137,6 @@ def leading_iterative(
     return iteration.span(tuple(map(float, history)), tolerance)
 
 
-def diagonal_inverse(
-    scale: Array, mu: float, gram: Array, energy: Array, coarse: NDArray[np.integer[Any]]
-) -> Callable[[float, float], Inverse]:
-    """The `fine` of `leading_iterative` that knows only the diagonals (p,) of Phi and L, beyond the coarse block."""
-    beyond = np.ones(len(scale), dtype=bool)
-    beyond[coarse] = False
-
-    def at(t: float, sigma: float) -> Inverse:
-        sums = scale**2 * ((1 + t * sigma) * gram + t * energy) + t * mu
-        factor = np.where(beyond, 1 / np.maximum(sums, t * mu + np.finfo(float).tiny), 0.0)
-        return lambda residuals: factor[:, None] * residuals
-
-    return at
-
-
 @dataclass(frozen=True, eq=False)
 class _Deflated:
     """A and B on functions without what they have of the null ones, which are 0 at these.

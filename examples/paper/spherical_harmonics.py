@@ -31,18 +31,17 @@ import numpy as np
 import xarray as xr
 import zarr
 from distributed import Client, as_completed
+from graph_laplacian import eigenvalues, forms
 from spherical_figures import PICTURES, draw, report
 from tqdm import tqdm
 
-from daskspectral import GraphLaplacian, Moments, RankWarning, SpectralDecomposition, plot
+from daskspectral import Moments, RankWarning, SpectralDecomposition, plot
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.forms import first_moment
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
-from daskspectral.moments import Measure, MeasureMany
+from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
-from daskspectral.pairs import Cloud, CloudGram, PairMeasure, dirichlet_form
-from daskspectral.solve import Problem, Symmetric
 
 KERNELS: Mapping[str, Callable[[Any], Kernel]] = {
     "polynomial": lambda degree: Polynomial(int(degree)),
@@ -51,7 +50,6 @@ KERNELS: Mapping[str, Callable[[Any], Kernel]] = {
 }
 ESTIMATORS = ("tangential", "ambient", "graph")
 EIGENVALUES = 25  # the constant's among them
-TILE = 2048
 Indices = tuple[Any, ...]
 
 
@@ -141,26 +139,25 @@ def galerkin(grid: Grid, d: int, trial: int) -> dict[str, np.ndarray]:
     """The errors of both forms, (kernels, n, p) each, from one pass over one sample.
 
     Moments add, so the moments of n points are a step on the way to the moments of more points; the moments of p
-    landmarks are the upper left corner of the moments of more landmarks. All kernels share the distances.
+    landmarks are the upper left corner of the moments of more landmarks.
     """
     landmarks, points = sample(grid, d, trial)
     operators = {"ambient": Laplacian(), "tangential": Laplacian(Sphere(d))}
     forms = {name: operator.form for name, operator in operators.items()} | {"gram": Laplacian().gram}
-    bases = {str(i): basis(d, kernel, landmarks) for i, kernel in enumerate(grid.kernels)}
-    measure = MeasureMany(
-        {name: Measure(b, b, forms, {"first": first_moment}, operators["tangential"]) for name, b in bases.items()}
-    )
+    bases = [basis(d, kernel, landmarks) for kernel in grid.kernels]
+    measures = [Measure(b, b, forms, {"first": first_moment}, operators["tangential"]) for b in bases]
     errors = {name: np.full((len(grid.kernels), len(grid.n), len(grid.p)), np.nan) for name in operators}
-    sums: dict[str, np.ndarray] = {}
+    sums: list[dict[str, Any]] = [dict.fromkeys((*forms, "first"), 0) for _ in measures]
     for i, (start, n) in enumerate(itertools.pairwise((0, *grid.n))):
-        sums = {name: part + sums.get(name, 0) for name, part in measure([{"x": points[start:n]}]).items()}
+        for total, measure in zip(sums, measures, strict=True):
+            total |= {name: total[name] + part for name, part in measure([{"x": points[start:n]}]).items()}
         for k, (j, p) in itertools.product(range(len(grid.kernels)), enumerate(grid.p)):
             if p > n:
                 continue
             corner, small = slice(p + 1), basis(d, grid.kernels[k], landmarks[:p])
             for name, operator in operators.items():
-                arrays = {"form": sums[f"{k}/{name}"][corner, corner], "gram": sums[f"{k}/gram"][corner, corner]}
-                arrays["first"] = sums[f"{k}/first"][corner]
+                arrays = {"form": sums[k][name][corner, corner], "gram": sums[k]["gram"][corner, corner]}
+                arrays["first"] = sums[k]["first"][corner]
                 preparation = {"columns": None, "mean": None, "scale": None, "n_features_in": d}
                 moments = Moments(arrays, float(n), n, small, operator, preparation=preparation)
                 with warnings.catch_warnings():
@@ -171,48 +168,20 @@ def galerkin(grid: Grid, d: int, trial: int) -> dict[str, np.ndarray]:
 
 
 def graph(grid: Grid, d: int, trial: int, scale: float) -> dict[str, np.ndarray]:
-    """The errors of the graph Laplacian with Gaussian weights of one scale, (kernels, n, p); all kernels share them.
-
-    Both passes over the pairs are as in `GraphLaplacian`, for every kernel at once.
-    """
+    """The errors of the graph Laplacian with Gaussian weights of one scale, (kernels, n, p); all kernels share them."""
     landmarks, points = sample(grid, d, trial)
     bases = [basis(d, kernel, landmarks[: grid.graph_p]) for kernel in grid.kernels]
-    grams = {str(k): CloudGram.about(b, np.zeros(d)) for k, b in enumerate(bases)}
     true = Sphere(d).eigenvalues(EIGENVALUES)
     errors = np.full((len(grid.kernels), len(grid.n), len(grid.p)), np.nan)
     for i, n in enumerate(grid.n):
         if n > grid.graph_n:
             continue
-        clouds = [Cloud(points[a : min(a + TILE, n)], np.ones(min(TILE, n - a))) for a in range(0, n, TILE)]
-        _, degrees = all_pairs(PairMeasure(Gaussian(scale)), clouds)
-        scaled = [Cloud(c.x, 1 / np.sqrt(degree / n)) for c, degree in zip(clouds, degrees, strict=True)]
-        cross, degrees = all_pairs(PairMeasure(Gaussian(scale), grams), scaled)
-        for k, gram in enumerate(grams.values()):
-            loads = [Cloud(c.x, c.mass * degree) for c, degree in zip(scaled, degrees, strict=True)]
-            form = dirichlet_form(sum(map(gram, loads)), cross[str(k)]) / n**2
-            phi = sum(map(CloudGram(gram.basis, np.zeros_like(gram.offset)), clouds)) / n
+        for k, (form, gram) in enumerate(forms(points[:n], Gaussian(scale), bases)):
             for j, p in enumerate(grid.p):
                 if p <= min(n, grid.graph_p):
-                    corner = slice(p + 1)
-                    values = (
-                        Symmetric()
-                        .solve(Problem(form[corner, corner], phi[corner, corner], count=EIGENVALUES, cut=1e-10))
-                        .values
-                    )
-                    errors[k, i, j] = error(d, values * true[: len(values)].sum() / values.sum())
+                    corner = np.s_[: p + 1, : p + 1]
+                    errors[k, i, j] = error(d, eigenvalues(form[corner], gram[corner], EIGENVALUES, true))
     return {"graph": errors}
-
-
-def all_pairs(measure: PairMeasure, clouds: list[Cloud]) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
-    """The sums over all pairs of points, and the degrees by cloud."""
-    cross: dict[str, Any] = {}
-    degrees = [np.zeros(len(cloud)) for cloud in clouds]
-    for a, cloud in enumerate(clouds):
-        found = measure(a, cloud, enumerate(clouds[:a]))
-        cross = {name: part + cross.get(name, 0) for name, part in found.cross.items()}
-        for key, degree in found.degrees.items():
-            degrees[key] = degrees[key] + degree
-    return cross, degrees
 
 
 def seconds(grid: Grid, d: int) -> dict[str, np.ndarray]:
@@ -232,14 +201,16 @@ def seconds(grid: Grid, d: int) -> dict[str, np.ndarray]:
 
 def time_fit(grid: Grid, name: str, kernel: tuple[str, float], landmarks: np.ndarray, points: np.ndarray) -> float:
     """Seconds of one fit."""
-    family, parameter = kernel
-    options = {"kernel": KERNELS[family](parameter), "n_components": EIGENVALUES, "landmarks": landmarks}
-    manifold = Sphere(points.shape[1]) if name == "tangential" else None
-    estimator: Any = SpectralDecomposition(Laplacian(manifold), **options)
+    d, start = points.shape[1], time.perf_counter()
     if name == "graph":
-        estimator = GraphLaplacian(Gaussian(grid.weights[len(grid.weights) // 2]), **options)
-    start = time.perf_counter()
-    estimator.fit(points, progress=False)
+        weights = Gaussian(grid.weights[len(grid.weights) // 2])
+        ((form, gram),) = forms(points, weights, [basis(d, kernel, landmarks)])
+        eigenvalues(form, gram, EIGENVALUES, Sphere(d).eigenvalues(EIGENVALUES))
+    else:
+        family, parameter = kernel
+        options = {"kernel": KERNELS[family](parameter), "n_components": EIGENVALUES, "landmarks": landmarks}
+        operator = Laplacian(Sphere(d) if name == "tangential" else None)
+        SpectralDecomposition(operator, **options).fit(points, progress=False)
     return time.perf_counter() - start
 
 

@@ -30,7 +30,6 @@ BASES = {
     "invariant": "invariant points.zarr y.zarr --manifold interval:-6:6 --functions 20",
     "classify": "classify points.zarr labels.zarr --manifold interval:-6:6 --functions 10 --alpha 0.01",
     "embed": "embed points.zarr --bandwidth 4 --method lowrank --landmarks 10",
-    "graph": "graph points.zarr --landmarks 10 --components 3",
     "jacobi": "jacobi atoms.zarr",
     "plan": f"plan fit points.zarr {KERNEL}",
     "plot": "plot model.zarr points.zarr",
@@ -97,11 +96,6 @@ OTHER: dict[str, tuple[str, ...]] = {
         f"{LEARNED} --kernel matern:2.5:auto | {LEARNED}",
         f"{LEARNED} --regularization 0.1 | {LEARNED}",
     ),
-    "graph": (
-        *("--weight-kernel gaussian:1", "--kernel gaussian:1", "--landmarks 15", "--landmark-method cholesky"),
-        "--landmark-method kmeans++ --landmark-sample 30 | --landmark-method kmeans++",
-        *("--neighbours 5", "--unnormalized", "--components 2", "--rtol 1e-2", "--seed 1"),
-    ),
     "jacobi": ("--masses 16,1,1", "--species H,H,O"),
     "plot": ("plot model.zarr --kind spectrum", "--components 2"),
     "report": ("report cross.zarr points.zarr --view near.zarr | report cross.zarr points.zarr",),
@@ -137,7 +131,6 @@ SAME = {
         "--operator schroedinger --field potential=y.zarr | --operator schroedinger --potential y.zarr",
     ),
     "embed": ("--device auto --cache never",),
-    "graph": ("--normalized",),
 }
 LEAVES = {  # an option, and what it prints or leaves
     "fit": {"--plan": "plan: ", "--plot picture.png": "picture.png"},
@@ -159,7 +152,6 @@ LABELLED = {  # of each command that takes labelled points
     "invariant": "invariant field.zarr y.zarr --functions 20",
     "classify": "classify field.zarr labels.zarr --functions 10 --alpha 0.01",
     "embed": "embed field.zarr --bandwidth 3 --method exact",
-    "graph": "graph field.zarr --landmarks 10 --components 3",
 }
 CONFIGS = {  # settings of commands that write no result
     "plan": "points: points.zarr\nkernel: gaussian:1\nlandmarks: 10",

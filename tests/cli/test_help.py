@@ -27,7 +27,6 @@ BEHIND: dict[str, list[Callable[..., Any]]] = {
         *(dsp.KernelEmbedding, dsp.KernelEmbedding.fit),
     ],
     "jacobi": [dsp.JacobiCoordinates, dsp.JacobiCoordinates.fit],
-    "graph": [dsp.GraphLaplacian, dsp.GraphLaplacian.fit],
     "plan": [],
     "plot": [plot.eigenfunctions],
     "report": [],
@@ -48,7 +47,6 @@ OTHER_NAMES = {
     "components": "n_components",
     "functions": "n_eigenfunctions",
     "sampling": "density",
-    "neighbours": "n_neighbors",
     "weights": "sample_weight",
 }
 # a command is to be repeatable, has a bar unless told otherwise, and asks for these: the command's own

@@ -30,7 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 EVERY = [getattr(estimators, name)(**SMALL.get(name, {})) for name in estimators.__all__]
 TABLES = [each for each in EVERY if get_tags(each).input_tags.two_d_array]  # not of three columns an atom
-CHOSEN = ("SpectralDecomposition", "HermiteRegressor", "InvariantClassifier", "GraphLaplacian")
+CHOSEN = ("SpectralDecomposition", "HermiteRegressor", "InvariantClassifier")
 FAILED = {
     "check_sample_weight_equivalence_on_dense_data": "kernel, landmarks or penalty are chosen from rows or folds of "
     "rows, as by scikit-learn's GridSearchCV; test_weights_are_repeated_rows has what is fixed"

@@ -17,7 +17,7 @@ SHARED = {"common", "fitting", "problems", "spectra"}
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 QUICK = {  # those that need nothing else, with options that make them smaller
     **dict.fromkeys(["against_peers", "bandwidths", "chunk_kernel", "classes", "density", "embeddings"], ""),
-    **dict.fromkeys(["hermite", "invariant_dimensions", "kills", "lattice_fit", "mode_rates", "several_bases"], ""),
+    **dict.fromkeys(["hermite", "invariant_dimensions", "kills", "lattice_fit", "mode_rates"], ""),
     **dict.fromkeys(["first_fit", "submanifolds", "networks", "slow_variable", "from_zarr"], ""),
     "short_trajectories": "",
     **{"billion_modes": "--m 6", "many_functions": "--d 2", "gpu": "--device cpu", "cluster_limits": ""},

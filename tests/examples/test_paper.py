@@ -9,8 +9,10 @@ import scipy.special
 import xarray as xr
 from click.testing import CliRunner
 from distributed import Client
+from scipy.sparse import csgraph
 
 import daskspectral as dsp
+from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.groups import Isometry, Permutations, Rotations, SignFlips
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
 from daskspectral.manifolds import Sphere
@@ -32,7 +34,7 @@ def test_one_pass_gives_the_errors_of_all_fits():
     study, kernels = import_module("spherical_harmonics"), list(OBJECTS.values())
     sizes = {"n": (100, 400, 900), "d": (3,), "p": (20, 60), "graph_n": 400, "graph_p": 60, "trials": 1}
     grid = study.Grid(kernels=tuple(OBJECTS), **sizes)
-    errors, graph = study.galerkin(grid, 3, 0), study.graph(grid, 3, 0, 0.3)["graph"]
+    errors = study.galerkin(grid, 3, 0)
     landmarks, points = study.sample(grid, 3, 0)
     settings = {"n_components": 25}
     for name, operator in (("ambient", dsp.operators.Laplacian()), ("tangential", dsp.operators.Laplacian(Sphere(3)))):
@@ -42,11 +44,61 @@ def test_one_pass_gives_the_errors_of_all_fits():
             found = study.error(3, model.fit(points[: grid.n[i]]).eigenvalues_)
             assert errors[name][k, i, j] == pytest.approx(found, rel=1e-5)
     exact = Sphere(3).eigenvalues(25)
-    model = dsp.GraphLaplacian(Gaussian(0.3), kernels[1], landmarks=landmarks[:60], rescale=exact, **settings)
-    found = study.error(3, model.fit(points[:400]).eigenvalues_)
-    assert graph[1, 1, 1] == pytest.approx(found, rel=1e-5)
     assert (study.error(3, exact), study.error(3, exact[:1])) == (0, 1)
     assert study.error(3, 2 * exact) == pytest.approx(0.5)
+
+
+def test_the_graph_laplacian_is_that_of_all_pairs(monkeypatch):
+    """By the matrix of all weights; the study's errors are of its eigenvalues."""
+    study, laplacian = import_module("spherical_harmonics"), import_module("graph_laplacian")
+    monkeypatch.setattr(laplacian, "BLOCK", 47)
+    sizes = {"n": (120,), "d": (3,), "p": (20, 30), "graph_n": 120, "graph_p": 20, "trials": 1}
+    grid = study.Grid(kernels=tuple(OBJECTS), **sizes)
+    landmarks, points = study.sample(grid, 3, 0)
+    bases = [study.basis(3, kernel, landmarks[:20]) for kernel in grid.kernels]
+    found = laplacian.forms(points, Gaussian(0.5), bases)
+    raw = Gaussian(0.5)(points, points)
+    w = 120 * raw / np.sqrt(np.outer(raw.sum(axis=1), raw.sum(axis=1)))
+    errors, exact = study.graph(grid, 3, 0, 0.5)["graph"], Sphere(3).eigenvalues(25)
+    for k, (basis, (form, gram)) in enumerate(zip(bases, found, strict=True)):
+        phi = basis.values(points)
+        np.testing.assert_allclose(form, 2 * phi @ csgraph.laplacian(w) @ phi.T / 120**2, atol=1e-12 * form.max())
+        np.testing.assert_allclose(gram, phi @ phi.T / 120, rtol=1e-12)
+        values = laplacian.eigenvalues(form, gram, 25, exact)
+        assert values.sum() == pytest.approx(exact[: len(values)].sum())
+        assert errors[k, 0, 0] == pytest.approx(study.error(3, values), rel=1e-5)
+    assert np.isnan(errors[..., 1]).all()
+
+
+@pytest.mark.parametrize("group", [None, Permutations(3)])
+def test_the_sobolev_ridge_is_the_dense_solution(group):
+    """A kernel averaged over a group is the kernel of its invariant functions alone."""
+    ridge, manifold, rng = import_module("sobolev_ridge"), Sphere(3), np.random.default_rng(0)
+    x, z = manifold.sample(25, rng), manifold.sample(11, rng)
+    y = np.sin(2 * x[:, 0]) + x[:, 1] + 0.1 * rng.standard_normal(25)
+    model = ridge.SobolevRidge(manifold, group, 2.0, 100).fit(x, y)
+    harmonic = HarmonicBasis(manifold, 100)
+    basis = harmonic if group is None else InvariantBasis(harmonic, group)
+    sizes = [manifold.multiplicity(level) for level in range(harmonic.number)]
+    weights = np.concatenate(
+        [np.full(part.stop - part.start, d**-2.0) for part, d in zip(basis.slices, np.cumsum(sizes), strict=True)]
+    )
+    k, cross = ((basis.values(points).T * weights) @ basis.values(x) for points in (x, z))
+
+    def hat(alpha):
+        return k @ np.linalg.inv(k + 25 * alpha * np.eye(25))
+
+    def score(alpha):
+        free, spread = 1 - np.trace(hat(alpha)) / 25, np.trace(hat(alpha) @ hat(alpha)) / 25
+        return np.mean((y - hat(alpha) @ y) ** 2) / free**2 * (1 + 2 * spread**2)
+
+    for alpha in (model.alpha, 1e-3, 0.1):
+        assert model.score(alpha) == pytest.approx(score(alpha), rel=1e-6)
+        wanted = cross @ np.linalg.solve(k + 25 * alpha * np.eye(25), y)
+        np.testing.assert_allclose(model.predict(z, alpha), wanted, atol=1e-8)
+    np.testing.assert_allclose(model.predict(z, np.array([1e-3, 0.1]))[:, 1], wanted, atol=1e-8)
+    np.testing.assert_array_equal(model.predict(z), model.predict(z, model.alpha))
+    assert score(model.alpha) <= min(map(score, np.logspace(-6, 1, 50)))
 
 
 @pytest.mark.slow

@@ -15,17 +15,14 @@ from daskspectral.forms import (
     Pairing,
     Product,
     Term,
-    all_products,
     along,
     along_each,
     at,
-    dirichlet,
     first_moment,
     first_moment_at,
     form,
     functional,
     grad,
-    gram,
     gram_at,
     inner,
     partial,
@@ -118,7 +115,6 @@ def test_functionals() -> None:
 def test_distinct_products_are_measured_once() -> None:
     twice = trace(lambda f, g, x: inner(f, g) + inner(grad(f), grad(g)) + inner(f, g))
     assert twice.products == (Product(VALUE, VALUE), Product(GRADIENT, GRADIENT))
-    assert all_products([gram, twice, dirichlet]) == twice.products
     later = Atom("value", view="y")
     assert gram_at("y").products == (Product(later, later),)
     assert first_moment_at("y").expression.terms == ((1.0, Pairing(later, None)),)

@@ -8,7 +8,7 @@ import pytest
 
 from daskspectral.basis import FourierLattice, MonomialBasis
 from daskspectral.forms import first_moment
-from daskspectral.moments import NUMBER, Measure, MeasureMany, block_rows
+from daskspectral.moments import NUMBER, Measure, block_rows
 from daskspectral.moments.dealing import Groups, Hashed
 from daskspectral.moments.folds import COUNT, WEIGHT, name_in
 from daskspectral.moments.order import ORDER, Runs
@@ -90,17 +90,6 @@ def test_factors_of_an_operator_multiply_the_weights(weight: dict[str, Any]) -> 
 def test_block_rows_depend_on_the_basis_alone() -> None:
     assert [measure(device=device).gathers for device in ("cpu", "cuda")] == [False, True]
     assert [block_rows(p) for p in (1, 128, 129, 384, 385, 4000)] == [2048, 2048, 1024, 1024, 2048, 2048]
-
-
-def test_several_measures_in_one_pass() -> None:
-    fold = np.arange(700) % 3
-    found = MeasureMany({"one": measure(), "other": measure(rows=64)}, folds=4)([{"x": X[:700], "fold": fold}])
-    assert found["fold/count"].tolist() == found["fold/weight"].tolist() == [234, 233, 233, 0]
-    for k in range(3):
-        phi = PHI[:, :700][:, fold == k]
-        for name in ("one", "other"):
-            np.testing.assert_allclose(found[f"{name}/{k}/gram"], phi @ phi.T, rtol=1e-9)
-    assert (MeasureMany({"one": measure()})([{"x": X}])["one/gram"] == measure()([{"x": X}])["gram"]).all()
 
 
 def test_a_flag_that_blas_sets_for_finite_products_is_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:

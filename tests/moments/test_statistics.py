@@ -1,4 +1,4 @@
-"""What else follows from sums over rows: regressions of columns, scores, spreads of forms, coverage, digests."""
+"""What else follows from sums over rows: regressions of columns, scores, coverage, digests."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,17 +11,15 @@ import scipy.special
 
 from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis, MonomialBasis
 from daskspectral.errors import FitWarning, ManifoldWarning, RankWarning, TrustWarning
-from daskspectral.forms import dirichlet, form, grad, gram, inner, partial
 from daskspectral.groups import Permutations, VectorRepresentation
 from daskspectral.manifolds import FlatTorus, Sphere
-from daskspectral.moments import Digests, Measure, Moments, digests
+from daskspectral.moments import Digests, Moments, digests
 from daskspectral.moments.advice import advise_manifold
 from daskspectral.moments.coverage import Coverage, Uniformity, leading
 from daskspectral.moments.invariant import _advise_few, _advise_unexplained, fit_invariant, problem_of
 from daskspectral.moments.patterns import MissingSumsError, patterns_of
 from daskspectral.moments.regression import CrossValidation
 from daskspectral.moments.score import check_rows, score_span
-from daskspectral.moments.spread import FormSpread
 from daskspectral.operators import Cross, Generator, Laplacian
 from daskspectral.operators.laplacian import OFF
 from daskspectral.operators.regression import Regression
@@ -98,39 +96,6 @@ def test_the_score_of_pairs_of_functions() -> None:
     found = score_span(Cross(center=True), moments, {"left": c, "right": d}, 2)
     np.testing.assert_allclose(found.values, values, rtol=1e-8)
     assert found.score == pytest.approx(np.sum(values**2))
-
-
-@form
-def indefinite(f: Any, g: Any, x: Any) -> Any:
-    return inner(grad(f), grad(g)) - 3 * inner(f, g, weight=x.weigh)
-
-
-@form
-def of_both_signs(f: Any, g: Any, x: Any) -> Any:
-    return inner(partial(f, 1, 0), partial(g, 1, 0)) - inner(partial(f, 0, 1), partial(g, 0, 1))
-
-
-@pytest.mark.parametrize("own", [dirichlet, indefinite, of_both_signs])
-def test_how_a_form_spreads_over_the_rows(own: Any) -> None:
-    """By the matrix of each row."""
-    basis = MonomialBasis(2, 2)
-    span, functions, values = RNG.standard_normal((6, 3)), RNG.standard_normal((6, 2)), np.array([0.5, -2.0])
-    span = 0.01 * span + np.array([[0, 1, 1, 0, 0, 0], [0, 1, -1, 0, 0, 0], [0] * 6]).T  # x + y and x - y
-    rows = {**ROWS, "weigh": X[:, 0] ** 2}
-    spread = FormSpread(Measure(basis, basis, {"form": own, "gram": gram}, rows=64), span, functions, values)
-    found = spread([{k: v[:70] for k, v in rows.items()}, {k: v[70:] for k, v in rows.items()}])
-    x, y, one, zero = X[:, 0], X[:, 1], np.ones(N), np.zeros(N)
-    slopes = np.array([[zero, one, zero, 2 * x, y, zero], [zero, zero, one, zero, x, 2 * y]])
-    phi = basis.values(X)
-    each = np.einsum("a,aic,ajc->cij", [1, -1 if own is of_both_signs else 1], slopes, slopes)
-    each = each - (3 if own is indefinite else 0) * np.einsum("ic,jc,c->cij", phi, phi, rows["weigh"])
-    a = W[:, None, None] * (span.T @ each @ span)
-    np.testing.assert_allclose(found["second"], np.sum(a @ a.transpose(0, 2, 1), axis=0), rtol=1e-9)
-    assert found["peak"].value == pytest.approx(np.linalg.norm(a, axis=(1, 2)).max())
-    assert found["largest"].value == pytest.approx(np.abs(a).max())
-    h = np.einsum("ik,cij,jk->ck", functions, each, functions)
-    change = W[:, None] * (h - values * (phi.T @ functions) ** 2)
-    np.testing.assert_allclose(found["squares"], np.sum(change**2, axis=0), rtol=1e-9)
 
 
 # functions of a group

@@ -19,7 +19,7 @@ from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import trust
 from daskspectral.moments.intervals import Errors, trusted_words
-from daskspectral.moments.order import OrderStatistic, kurtosis_of
+from daskspectral.moments.order import kurtosis_of
 from daskspectral.moments.trust import Solved, advise_order, advise_update, excess, maximised, uncertainty
 from daskspectral.operators import Covariance, Cross, Laplacian
 from daskspectral.solve import Spectrum
@@ -162,7 +162,7 @@ def test_a_low_rank_that_decides_the_values() -> None:
 def test_the_order_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows by a hash: five that count as one; by tasks: a tenth of the variance."""
     there = SimpleNamespace(order=np.full((7, 4), 400.0), folds=SimpleNamespace(rule="hash"))
-    monkeypatch.setattr(trust, "order_of", lambda moments: OrderStatistic(moments.within, 1.0, 1.0))
+    monkeypatch.setattr(trust, "order_of", lambda moments: moments.within)
     monkeypatch.setattr(trust, "share_between_tasks", lambda moments: moments.share)
     there.order[2, 0], there.share = 10.0, 0.2
     for rule, within, share, match in (

@@ -74,12 +74,6 @@ def field() -> tuple[Any, Any]:
     return model.fit(data, sample_dims=("time",), latitude="lat", on_invalid="skip"), data
 
 
-def graph() -> tuple[Any, Any]:
-    x = rng().standard_normal((300, 2))
-    model = dsp.GraphLaplacian(Gaussian(0.5), Gaussian(1.0), n_components=5, n_landmarks=20, random_state=0)
-    return model.fit(x), x
-
-
 def hermite() -> tuple[Any, Any]:
     x = rng().standard_normal((600, 2))
     return dsp.HermiteRegressor(Gaussian(1.0), n_landmarks=40, random_state=0).fit(x, np.sin(x[:, 0])), x
@@ -103,7 +97,7 @@ def moments() -> tuple[Any, Any]:
 MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     made.__name__: made
     for made in (
-        *(plane, moons, line, lattice, transfer, turning, cross, field, graph),
+        *(plane, moons, line, lattice, transfer, turning, cross, field),
         *(hermite, invariant, sdp, moments),
     )
 }

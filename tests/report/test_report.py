@@ -28,7 +28,6 @@ SECTIONS: dict[str, list[str]] = {
     "lattice": [*SPECTRAL[:3], *SPECTRAL[4:]],
     "turning": ["Spectrum", "Eigenfunctions", *SPECTRAL[4:]],
     "field": [*SPECTRAL[:3], "Patterns", *SPECTRAL[4:]],
-    "graph": ["Spectrum", "Eigenfunctions", "Landmarks", "Provenance"],
     "hermite": ["Held out", "Prediction", "Landmarks", "Choice", "Rank and support", "Cost", "Provenance"],
     "invariant": ["Eigenspaces", "Prediction", "Rank and support", "Cost", "Provenance"],
     "sdp": ["Spectrum", "Embedding", "Cost", "Provenance"],
