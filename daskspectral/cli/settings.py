@@ -25,7 +25,7 @@ VALUES = frozenset(
         *("functions", "gradient", "gradient_weight", "group", "kernel", "kind", "lag", "landmark_method", "landmarks"),
         *("landmark_sample", "latitude", "lattice_box", "lattice_margin", "manifold", "masses", "max_passes", "method"),
         *("name", "neighbours", "network", "noise", "normalized", "on_invalid", "on_uncovered", "operator", "penalty"),
-        *("periods", "regularization", "ridge", "right", "rows", "rtol", "sample_dims", "sampling", "seed"),
+        *("periods", "regularization", "ridge", "right", "rows", "rtol", "sample_dims", "seed"),
         *("smoothness", "solver", "species", "spread", "standardize", "time", "tolerance", "weight_kernel"),
     }
 )

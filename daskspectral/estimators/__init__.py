@@ -4,8 +4,7 @@ from daskspectral.estimators.diffusion import DiffusionMap
 from daskspectral.estimators.graph import GraphLaplacian
 from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.invariant import InvariantRegressor
-from daskspectral.estimators.invariant_classifier import InvariantClassifier
-from daskspectral.estimators.jacobi import JacobiCoordinates
+from daskspectral.estimators.invariant_features import InvariantFeatures
 from daskspectral.estimators.kernelised import KernelEmbedding
 from daskspectral.estimators.sdp import SDPEmbedding
 from daskspectral.estimators.sobolev import SobolevRidge
@@ -15,9 +14,8 @@ __all__ = [
     "DiffusionMap",
     "GraphLaplacian",
     "HermiteRegressor",
-    "InvariantClassifier",
+    "InvariantFeatures",
     "InvariantRegressor",
-    "JacobiCoordinates",
     "KernelEmbedding",
     "SDPEmbedding",
     "SobolevRidge",

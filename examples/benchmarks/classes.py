@@ -1,4 +1,4 @@
-"""Classes that a group cannot change: InvariantClassifier beside logistic regression and a random forest.
+"""Classes that a group cannot change: logistic regression on InvariantFeatures, on the columns, and a random forest.
 
 Labels of three classes are drawn with probabilities that depend on an invariant function of the point: on the sphere
 S^2 under the 48 symmetries of the cube, and of eight numbers of length 1 in any order (S^7, 40 320 permutations). Log
@@ -21,8 +21,10 @@ from scipy.special import softmax
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
 
-from daskspectral import InvariantClassifier
+from daskspectral import InvariantFeatures
 from daskspectral.groups import Generated, Group, Permutations, SignFlips
 from daskspectral.manifolds import Sphere
 
@@ -66,8 +68,8 @@ def main(quick: bool, json_path: Path | None) -> None:
             x, new = sphere.sample(n, rng), sphere.sample(500 if quick else NEW, rng)
             y, truth = drawn(x, scores, rng), drawn(new, scores, rng)
             models: dict[str, Any] = {
-                "invariant": InvariantClassifier(sphere, group),
-                "no group": InvariantClassifier(sphere),
+                "invariant": regression(sphere, group),
+                "no group": regression(sphere, None),
                 "logistic regression": LogisticRegression(),
                 "random forest": RandomForestClassifier(20 if quick else 300, min_samples_leaf=5, random_state=0),
             }
@@ -80,6 +82,13 @@ def main(quick: bool, json_path: Path | None) -> None:
                 found = judged(truth, model.predict_proba(new))
                 rows.append({"task": task, "rows": n, "model": name, **found, "seconds": seconds})
     report("classes under a group", rows, json_path, [])
+
+
+def regression(sphere: Sphere, group: Group | None) -> Pipeline:
+    """Logistic regression on invariant functions, its penalty a Sobolev norm that is chosen on folds."""
+    features = InvariantFeatures(sphere, group, smoothness=sphere.dimension / 2 + 1)
+    penalties = {"C": np.logspace(0, 5, 11)}
+    return make_pipeline(features, GridSearchCV(LogisticRegression(max_iter=1000), penalties, scoring="neg_log_loss"))
 
 
 def judged(truth: np.ndarray, p: np.ndarray) -> dict[str, float]:
