@@ -10,6 +10,7 @@ loss (nats), accuracy and seconds of the fit on fresh rows; "the truth" predicts
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,8 @@ import numpy as np
 from common import Rows, options, report
 from scipy.special import softmax
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from daskspectral import InvariantFeatures
@@ -60,6 +60,7 @@ def drawn(x: np.ndarray, scores: Callable[[np.ndarray], np.ndarray], rng: np.ran
 @options(repeats=None)
 def main(quick: bool, json_path: Path | None) -> None:
     """Fit, and compare on fresh rows."""
+    warnings.filterwarnings("ignore", category=FutureWarning, module="sklearn")  # of defaults of LogisticRegressionCV
     rows: Rows = []
     for task, (d, group, scores) in TASKS.items():
         sphere = Sphere(d)
@@ -87,8 +88,8 @@ def main(quick: bool, json_path: Path | None) -> None:
 def regression(sphere: Sphere, group: Group | None) -> Pipeline:
     """Logistic regression on invariant functions, its penalty a Sobolev norm that is chosen on folds."""
     features = InvariantFeatures(sphere, group, smoothness=sphere.dimension / 2 + 1)
-    penalties = {"C": np.logspace(0, 5, 11)}
-    return make_pipeline(features, GridSearchCV(LogisticRegression(max_iter=1000), penalties, scoring="neg_log_loss"))
+    penalties = np.logspace(0, 5, 11)
+    return make_pipeline(features, LogisticRegressionCV(Cs=penalties, scoring="neg_log_loss", max_iter=1000))
 
 
 def judged(truth: np.ndarray, p: np.ndarray) -> dict[str, float]:

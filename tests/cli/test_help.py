@@ -26,7 +26,6 @@ BEHIND: dict[str, list[Callable[..., Any]]] = {
         *(dsp.SDPEmbedding, dsp.SDPEmbedding.fit, dsp.DiffusionMap, dsp.DiffusionMap.fit),
         *(dsp.KernelEmbedding, dsp.KernelEmbedding.fit),
     ],
-    "jacobi": [dsp.JacobiCoordinates, dsp.JacobiCoordinates.fit],
     "graph": [dsp.GraphLaplacian, dsp.GraphLaplacian.fit],
     "plan": [],
     "plot": [plot.eigenfunctions],
@@ -34,7 +33,6 @@ BEHIND: dict[str, list[Callable[..., Any]]] = {
     "verify": [],
     "regress": [dsp.HermiteRegressor, dsp.HermiteRegressor.fit],
     "invariant": [dsp.InvariantRegressor, dsp.InvariantRegressor.fit],
-    "classify": [dsp.InvariantClassifier, dsp.InvariantClassifier.fit],
     "transform": [dsp.SpectralDecomposition.transform, dsp.SDPEmbedding.transform],
     "predict": [dsp.HermiteRegressor.predict],
     "score": [measure_score, dsp.HermiteRegressor.score],
@@ -47,7 +45,6 @@ OTHER_NAMES = {
     "landmark_method": "landmarks",
     "components": "n_components",
     "functions": "n_eigenfunctions",
-    "sampling": "density",
     "neighbours": "n_neighbors",
     "weights": "sample_weight",
 }
