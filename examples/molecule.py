@@ -1,8 +1,9 @@
 """The potential of four identical atoms: exactly invariant, its forces, and where sorted distances do better.
 
 Pairwise Morse energies (1 - exp(-2 (r - 1.12)))² of configurations in which all six distances lie between .8 and 2.2.
-`JacobiCoordinates` makes of the positions a hyperradius and a point of S^8, on which O(3) x S_4 acts; a regression
-among the invariant functions learns the energy with every default. Forces are minus its gradients. Lennard-Jones
+Three mass-weighted Jacobi vectors, which translations do not move, are a hyperradius and a point of S^8, on which
+O(3) x S_4 acts; a regression among the invariant functions learns the energy with every default. Forces are minus its
+gradients, by the chain rule. Lennard-Jones
 energies, with a wall a thousand times as steep, are reported beside; so is kernel ridge regression on the six sorted
 distances, which wins on sums over pairs: it is given the arguments of their terms. Sorted distances have kinks where
 two of them cross, and do not tell mirror images, or some different molecules of more atoms, apart; harmonics do.
@@ -22,7 +23,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from daskspectral import InvariantRegressor, JacobiCoordinates, plot
+from daskspectral import InvariantRegressor, plot
+from daskspectral.groups import MolecularSymmetry, jacobi_matrix
+from daskspectral.manifolds import Interval, Product, Sphere
 
 PICTURE = "molecule.png"
 NEAR, FAR = 0.8, 2.2
@@ -30,6 +33,9 @@ NEW = 2000
 FORCES = 400  # of the new configurations: a gradient costs forty values
 PEER = 3000  # rows of kernel ridge regression
 PAIRS = np.triu_indices(4, 1)
+MASSES = [1.0] * 4
+JACOBI = jacobi_matrix(MASSES)
+RADIAL = 1.5  # how much longer the interval of the hyperradius counts than it is
 
 
 def main(n: int = 8000, out: str | Path = ".") -> dict[str, float]:
@@ -40,12 +46,14 @@ def main(n: int = 8000, out: str | Path = ".") -> dict[str, float]:
     rng = np.random.default_rng(0)
     x = configurations(n + NEW, rng)
     x, new = x[:n], x[n:]
-    coordinates = JacobiCoordinates([1, 1, 1, 1]).fit(x)
-    z, z_new = coordinates.transform(x), coordinates.transform(new)
+    scale = float(np.mean(polar(x)[0]))
+    z, z_new = coordinates(x, scale), coordinates(new, scale)
+    least, most = z[:, 0].min(), z[:, 0].max()
+    manifold = Product(Interval(least, most, lengths=RADIAL * (most - least)), Sphere(9))
 
     numbers, predictions = {}, {}
     for name, energy in {"Morse": morse, "Lennard-Jones": lennard_jones}.items():
-        model = InvariantRegressor(coordinates.manifold_, coordinates.group_).fit(z, energy(x))
+        model = InvariantRegressor(manifold, MolecularSymmetry(MASSES)).fit(z, energy(x))
         predictions[name] = energy(new), model.predict(z_new)
         numbers[f"{name}: relative RMSE"] = relative(*predictions[name])
         numbers[f"{name}: RMSE over the spread"] = spread(*predictions[name])
@@ -55,14 +63,14 @@ def main(n: int = 8000, out: str | Path = ".") -> dict[str, float]:
         )
         if name == "Morse":
             some = slice(FORCES)
-            found = -coordinates.gradient_of_positions(new[some], model.predict_gradient(z_new[some]))
+            found = -of_positions(new[some], model.predict_gradient(z_new[some]), scale)
             numbers[f"Morse: error of the forces over their size, {FORCES} configurations"] = relative(
                 -slope(new[some]), found
             )
             turn = special_ortho_group.rvs(3, random_state=rng)
             order = rng.permutation(4)
             moved = (new.reshape(-1, 4, 3)[:, order] @ turn.T + 1.0).reshape(len(new), -1)
-            change = np.abs(model.predict(coordinates.transform(moved)) - predictions[name][1]).max()
+            change = np.abs(model.predict(coordinates(moved, scale)) - predictions[name][1]).max()
             numbers["Morse: largest change under a rotation and a permutation"] = float(change)
     draw(predictions, picture)
     assert numbers["Morse: relative RMSE"] <= 0.01 * max(1.0, (8000 / n) ** 1.5), numbers
@@ -78,6 +86,27 @@ def configurations(n: int, rng: np.random.Generator) -> np.ndarray:
         r = distances(x)
         found = np.concatenate([found, x[((r > NEAR) & (r < FAR)).all(axis=1)]])
     return found[:n]
+
+
+def polar(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The length (n, 1) and the direction (n, 9) of the Jacobi vectors of positions."""
+    vectors = np.einsum("kn,cnd->ckd", JACOBI, x.reshape(len(x), 4, 3)).reshape(len(x), -1)
+    radius = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return radius, vectors / radius
+
+
+def coordinates(x: np.ndarray, scale: float) -> np.ndarray:
+    """The hyperradius over a scale, and the direction, (n, 10)."""
+    radius, direction = polar(x)
+    return np.hstack([radius / scale, direction])
+
+
+def of_positions(x: np.ndarray, gradient: np.ndarray, scale: float) -> np.ndarray:
+    """The gradient in the positions (n, 12) of a function with this gradient in the coordinates (n, 10)."""
+    radius, u = polar(x)
+    tangent = gradient[:, 1:] - u * np.sum(u * gradient[:, 1:], axis=1, keepdims=True)
+    inner = gradient[:, :1] / scale * u + tangent / radius
+    return np.einsum("kn,ckd->cnd", JACOBI, inner.reshape(len(x), -1, 3)).reshape(len(x), -1)
 
 
 def distances(x: np.ndarray) -> np.ndarray:

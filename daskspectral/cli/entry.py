@@ -22,17 +22,15 @@ EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryErr
 STORES = ("adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google", "s3fs")
 """Packages whose errors are about an object store: its credentials, its network, its permissions."""
 COMMANDS = {
-    "classify": ("regression:classify", "Classes told apart by functions that a group leaves as they are."),
     "convert": ("data:convert_command", "A .npy, .npz, Parquet, HDF5, NetCDF or CSV file as a zarr array."),
     "embed": ("embedding:embed", "Coordinates of rows: SDP, diffusion map, learned kernel."),
     "fit": ("spectral:fit", "Eigenvalues and eigenfunctions of an operator, from points."),
     "info": ("using:info", "What a saved model or saved moments hold."),
     "invariant": ("regression:invariant", "Regression among the functions that a group leaves as they are."),
-    "jacobi": ("atoms:jacobi", "Coordinates of atoms, for potentials with their symmetries."),
     "merge": ("spectral:merge", "The moments of several models added and solved again."),
     "plan": ("inspecting:plan", "The tasks and the memory of a fit, before it starts."),
     "plot": ("inspecting:plot", "A picture of a model: functions, spectrum or choice."),
-    "predict": ("using:predict", "The values of a regressor, or probabilities, at every row."),
+    "predict": ("using:predict", "The values of a regressor, or their gradients, at every row."),
     "regress": ("regression:regress", "Regression of values, and gradients, on points."),
     "report": ("report:report", "One HTML page that shows a model."),
     "sample": ("data:sample", "Points of a known distribution."),

@@ -128,9 +128,6 @@ space_options = together(
         "--manifold",
         help=f"{MANIFOLD_HELP}; by default the columns' ranges.",
     ),
-    click.option(
-        "--coordinates", metavar="PATH", help="The model of `daskspectral jacobi` whose manifold and group are taken."
-    ),
     click.option("--group", help="permutations, cyclic, signflips, rotations:K, joined by +; none by default."),
     click.option(
         "--smoothness",

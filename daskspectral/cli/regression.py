@@ -1,4 +1,4 @@
-"""`regress`: by a kernel. `invariant` and `classify`: values and classes that are invariant under a group."""
+"""`regress`: by a kernel. `invariant`: by functions that a group leaves as they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from daskspectral.cli.commands import Command, say, written
 from daskspectral.cli.planning import planned
 
 if TYPE_CHECKING:
-    from daskspectral.estimators import HermiteRegressor, InvariantClassifier, InvariantRegressor
+    from daskspectral.estimators import HermiteRegressor, InvariantRegressor
 
 
 class Alpha(click.ParamType):  # type: ignore[type-arg]
@@ -84,7 +84,6 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
     examples=[
         "invariant points.zarr y.zarr --group signflips --out invariant.zarr",
         "invariant sphere.zarr s.zarr --manifold sphere --group permutations --out ball.zarr",
-        "invariant reduced.zarr y.zarr --coordinates water.zarr --out potential.zarr",
     ],
 )
 @click.argument("points")
@@ -99,13 +98,6 @@ def regress(points: str, targets: str, gradients: str | None, **options: Any) ->
     default="least-squares",
     show_default=True,
     help=f"{opt.SOLVER_HELP}.",
-)
-@click.option(
-    "--sampling",
-    type=click.Choice(["uniform", "estimated"]),
-    default="uniform",
-    show_default=True,
-    help="Density of the points on the manifold; estimated: each row is weighed by 1 over it.",
 )
 @click.option("--alpha", type=float, help=f"{opt.ALPHA_HELP}, of least-squares; chosen by cross-validation by default.")
 @opt.weights_option
@@ -130,36 +122,10 @@ def invariant(points: str, targets: str, gradients: str | None, **options: Any) 
         *space,
         solver=solvers[solver].name,
         alpha=alpha,
-        density=options["sampling"],
         gradient_weight=1.0 if options["gradient_weight"] is None else options["gradient_weight"],
         **opt.chosen(options, *opt.LABELS),
     )
     _fit(estimator, points, targets, {} if gradients is None else {"gradients": gradients}, options, array)
-
-
-@click.command(
-    cls=Command,
-    examples=[
-        "classify points.zarr labels.zarr --group signflips --out classifier.zarr",
-    ],
-)
-@click.argument("points")
-@click.argument("labels")
-@opt.label_options
-@opt.space_options
-@click.option("--alpha", type=float, help=f"{opt.ALPHA_HELP}; chosen by held-out log loss by default.")
-@opt.weights_option
-@opt.fit_row_options
-@opt.checkpoint_options
-@opt.model_option
-@opt.run_options
-def classify(points: str, labels: str, **options: Any) -> None:
-    """Tell the classes LABELS of POINTS of a manifold apart by functions that a group leaves as they are."""
-    from daskspectral.estimators import InvariantClassifier
-
-    array, space = _space(points, options)
-    estimator = InvariantClassifier(*space, alpha=options["alpha"], **opt.chosen(options, *opt.LABELS))
-    _fit(estimator, points, labels, {}, options, array)
 
 
 def _space(points: str, options: dict[str, Any]) -> tuple[Any, tuple[Any, Any, float | None, int | None]]:
@@ -173,31 +139,13 @@ def _space(points: str, options: dict[str, Any]) -> tuple[Any, tuple[Any, Any, f
     refuse_existing(options["out"], options["overwrite"])
     opt.refuse_checkpoint(options)
     array, dimension = opt.opened(points, options)
-    if options["coordinates"] is not None:
-        return array, (*_space_of(options), options["smoothness"], options["functions"])
     manifold = None if options["manifold"] is None else parse_manifold(options["manifold"], dimension)
     group = None if options["group"] is None else parse_group(options["group"], dimension)
     return array, (manifold, group, options["smoothness"], options["functions"])
 
 
-def _space_of(options: dict[str, Any]) -> tuple[Any, Any]:
-    """The manifold and the group of the Jacobi coordinates that the options name."""
-    from daskspectral.cli.using import loaded
-    from daskspectral.estimators import JacobiCoordinates
-
-    if options["manifold"] is not None or options["group"] is not None:
-        raise click.UsageError("--coordinates has a manifold and a group: leave --manifold and --group out")
-    found = loaded(options["coordinates"], ())
-    if not isinstance(found, JacobiCoordinates):
-        kind = type(found).__name__
-        raise ValueError(
-            f"--coordinates {options['coordinates']} holds {kind}, and a model of `daskspectral jacobi` is wanted"
-        )
-    return found.manifold_, found.group_
-
-
 def _fit(
-    estimator: HermiteRegressor | InvariantRegressor | InvariantClassifier,
+    estimator: HermiteRegressor | InvariantRegressor,
     points: str,
     targets: str,
     fields: dict[str, Any],

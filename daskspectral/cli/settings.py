@@ -23,10 +23,10 @@ VALUES = frozenset(
         *("accuracy", "alpha", "bandwidth", "basis", "chunk_rows", "coefficients", "columns", "components", "constant"),
         *("dataset", "density", "device", "diffusion", "dimension", "dtype", "exclude_landmarks", "flatten", "folds"),
         *("functions", "gradient", "gradient_weight", "group", "kernel", "kind", "lag", "landmark_method", "landmarks"),
-        *("landmark_sample", "latitude", "lattice_box", "lattice_margin", "manifold", "masses", "max_passes", "method"),
+        *("landmark_sample", "latitude", "lattice_box", "lattice_margin", "manifold", "max_passes", "method"),
         *("name", "network", "noise", "on_invalid", "on_uncovered", "operator", "penalty"),
-        *("periods", "regularization", "ridge", "right", "rows", "rtol", "sample_dims", "sampling", "seed"),
-        *("smoothness", "solver", "species", "spread", "standardize", "time", "tolerance"),
+        *("periods", "regularization", "ridge", "right", "rows", "rtol", "sample_dims", "seed"),
+        *("smoothness", "solver", "spread", "standardize", "time", "tolerance"),
     }
 )
 """Parameters that change the values that come out: kept with a result, and taken from it by --config."""

@@ -73,28 +73,14 @@ def transform(
 @opt.apply_row_options
 @opt.run_options
 def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str, ...], **options: Any) -> None:
-    """Evaluate the regressor MODEL at every row of POINTS.
-
-    Of a model of `daskspectral classify` the probabilities of the classes, a column each in their order.
-    """
-    from daskspectral.cli.facts import plain
+    """Evaluate the regressor MODEL at every row of POINTS."""
     from daskspectral.data.readers import open_zarr, refuse_input
     from daskspectral.data.writer import refuse_existing
-    from daskspectral.estimators import InvariantClassifier
     from daskspectral.estimators.regressor import Regressor
 
     refuse_existing(out, options["overwrite"])
     refuse_input(out, model, points)
     estimator = loaded(model, trust)
-    if isinstance(estimator, InvariantClassifier):
-        if gradient:
-            raise click.UsageError(f"--gradient is for regressors, and {model} is none")
-        _write(estimator.predict_proba, points, out, options)
-        classes = ", ".join(map(str, estimator.classes_))
-        rows = open_zarr(out).shape[0]
-        named = plain(estimator.classes_)
-        written("probabilities", out, f", {rows} rows, of the classes {classes}", rows=rows, classes=named)
-        return
     if not isinstance(estimator, Regressor):
         raise ValueError(
             f"{model} holds {type(estimator).__name__}, which is no regressor: `daskspectral transform {model} "
@@ -117,7 +103,7 @@ def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str,
 )
 @click.argument("model")
 @click.argument("points")
-@click.option("--targets", help=f"{opt.TARGETS_HELP}; labels for a classifier.")
+@click.option("--targets", help=f"{opt.TARGETS_HELP}.")
 @data_options
 @trajectory_option
 @opt.trust_option
@@ -127,12 +113,12 @@ def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str,
 def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """How good MODEL is on rows of POINTS that it was not fitted to; a larger score is better.
 
-    Of a regressor it is R^2, of a classifier the share of rows that it tells right. Of eigenvalues it is minus the sum
-    of the functions' Ritz values on the new rows, which are printed; of singular values the sum of their squares there.
+    Of a regressor it is R^2. Of eigenvalues it is minus the sum of the functions' Ritz values on the new rows, which
+    are printed; of singular values the sum of their squares there.
     """
     from daskspectral.cli.describing import describe_score
     from daskspectral.cli.facts import plain
-    from daskspectral.estimators import InvariantClassifier, SpectralDecomposition
+    from daskspectral.estimators import SpectralDecomposition
     from daskspectral.estimators.regressor import Regressor
 
     estimator = loaded(model, trust)
@@ -140,22 +126,20 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
     run["progress"] = opt.bar(options["progress"])
     if isinstance(estimator, SpectralDecomposition):
         if targets is not None:
-            raise click.UsageError(f"--targets is for regressors and classifiers, and {model} is none")
+            raise click.UsageError(f"--targets is for regressors, and {model} is none")
         data = points_of(points, options)
         with opt.scheduler(options):
             found = estimator.scored(data, fields=fields_of(options), sample_weight=weights, **run)
         say(describe_score(estimator, found), score=found.score, rows=found.rows, values=plain(found.values))
         return
-    if not isinstance(estimator, (Regressor, InvariantClassifier)):
+    if not isinstance(estimator, Regressor):
         raise ValueError(
-            f"{model} holds {type(estimator).__name__}, which has no score: spectral decompositions, regressors and "
-            "classifiers have"
+            f"{model} holds {type(estimator).__name__}, which has no score: spectral decompositions and regressors have"
         )
     if options["fields"] or options["views"] or options["trajectories"]:
         raise click.UsageError(f"--field, --view and --trajectory are for spectral decompositions, and {model} is none")
     if targets is None:
-        kind = "regressor" if isinstance(estimator, Regressor) else "classifier"
-        raise click.UsageError(f"{model} is a {kind}: --targets is missing")
+        raise click.UsageError(f"{model} is a regressor: --targets is missing")
     with opt.scheduler(options):
         share = estimator.score(points, targets, weights, **run)
     say(f"score       {share:.6g}", score=float(share))

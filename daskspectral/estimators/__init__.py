@@ -3,8 +3,7 @@
 from daskspectral.estimators.diffusion import DiffusionMap
 from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.invariant import InvariantRegressor
-from daskspectral.estimators.invariant_classifier import InvariantClassifier
-from daskspectral.estimators.jacobi import JacobiCoordinates
+from daskspectral.estimators.invariant_features import InvariantFeatures
 from daskspectral.estimators.kernelised import KernelEmbedding
 from daskspectral.estimators.sdp import SDPEmbedding
 from daskspectral.estimators.spectral import SpectralDecomposition
@@ -12,9 +11,8 @@ from daskspectral.estimators.spectral import SpectralDecomposition
 __all__ = [
     "DiffusionMap",
     "HermiteRegressor",
-    "InvariantClassifier",
+    "InvariantFeatures",
     "InvariantRegressor",
-    "JacobiCoordinates",
     "KernelEmbedding",
     "SDPEmbedding",
     "SpectralDecomposition",

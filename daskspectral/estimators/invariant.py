@@ -22,14 +22,14 @@ from daskspectral.estimators.regressor import Regressor
 from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
+from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.coverage import Coverage, Uniformity
-from daskspectral.moments.invariant import fit_invariant, regression_rows
+from daskspectral.moments.invariant import fit_invariant
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result
 from daskspectral.passes.equivariant import Output
 from daskspectral.passes.folds import checked_folds, continued_folds
 from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
-from daskspectral.passes.importance import importance_weights
 from daskspectral.passes.invariant import InvariantSpace
 from daskspectral.passes.networks import Training
 from daskspectral.passes.parameters import check_amount, check_one_of, sobolev_order
@@ -83,10 +83,6 @@ class InvariantRegressor(Regressor):
         Weight of the penalty of "least_squares", which constants are free of; by default, with D, of least error on
         folds that were left out. Without folds it is that of least generalised cross-validation, which sees the mean
         leverage of the rows alone: keep the folds where rows are not uniform. Where it is given, D alone is chosen.
-    density : {"uniform", "estimated"}
-        "estimated" weighs the rows by 1 over their density on the manifold, averaged over the group: what "projection"
-        needs of rows that are not uniform. Least squares has no bias from the density, and with these weights counts
-        errors evenly over the manifold.
     gradient_weight : float
         Weight of a gradient against a value, 0 or more.
     folds : int, array (n,), "blocks" or None
@@ -152,7 +148,6 @@ class InvariantRegressor(Regressor):
         *,
         output: Any = None,
         alpha: float | None = None,
-        density: str = "uniform",
         gradient_weight: float = 1.0,
         folds: Any = 10,
         sample_dims: str | Sequence[str] | None = None,
@@ -165,7 +160,6 @@ class InvariantRegressor(Regressor):
         self.solver = solver
         self.output = output
         self.alpha = alpha
-        self.density = density
         self.gradient_weight = gradient_weight
         self.folds = folds
         self.sample_dims = sample_dims
@@ -235,9 +229,6 @@ class InvariantRegressor(Regressor):
                     folded=self.folds is not None,
                     **options,
                 )
-            if self.density == "estimated":
-                found = importance_weights(levels, source, np.random.default_rng(0), **options)
-                measured = replace(measured, importance=found)
             return Discretisation(basis, source.preparation, operator=None if measured == operator else measured)
 
         return self._fit_source(
@@ -279,7 +270,7 @@ class InvariantRegressor(Regressor):
         )
         measured = before.operator
         assert isinstance(measured, Regression)
-        if operator != replace(measured, manifold=None, importance=None, origin=(), unit=1.0):
+        if operator != replace(measured, manifold=None, origin=(), unit=1.0):
             raise ValueError(f"the data are for {operator}, and the model was fitted on {before.operator}")
         options: dict[str, Any] = {"on_invalid": on_invalid, "progress": progress}
         rows = before.rows
@@ -292,7 +283,7 @@ class InvariantRegressor(Regressor):
     def fit_moments(self, moments: Moments) -> Self:
         """Solve moments measured before, with this solver, penalty and smoothness; no data are touched.
 
-        Raises ValueError for moments of another kind, or of another manifold, group or density, moments that are not
+        Raises ValueError for moments of another kind, or of another manifold or group, moments that are not
         finite, or weights that are all zero.
         """
         self._check_parameters()
@@ -307,14 +298,6 @@ class InvariantRegressor(Regressor):
                 f"{self.group!r} on {self.manifold!r}; measure them again, or give the model their manifold and group"
             )
         self._check_operator(operator)
-        density = "uniform" if operator.importance is None else "estimated"
-        if density != self.density:
-            raise ValueError(
-                f"these moments were measured with density={density!r}, and this model has density={self.density!r}; "
-                "measure them again, or give the model their density"
-            )
-        if operator.importance is not None:  # by whose factors the sums are weighed: the first function is 1
-            moments = replace(moments, weight=float(moments.arrays["gram"][0, 0]))
         found_fit = fit_invariant(
             moments,
             InvariantSolver.named(self.solver),
@@ -356,7 +339,7 @@ class InvariantRegressor(Regressor):
         self.coef_ = basis.by_level(coefficients)[:levels]
         self.invariant_dimensions_ = basis.dimensions[:levels]
         self.n_eigenfunctions_ = int(basis.multiplicities[:levels].sum())
-        rows = regression_rows(self.moments_)
+        rows = counted_rows(self.moments_)
         self.uniformity_ = Uniformity.of(self.moments_, rows) if isinstance(basis, InvariantBasis) else None
         coverage = Coverage.of(basis, self.moments_.mean("gram"), rows)
         self._support = Support.of(basis.manifold, coverage)
@@ -398,12 +381,11 @@ class InvariantRegressor(Regressor):
     def _check_parameters(self, on_invalid: str = "raise") -> None:
         self._space.check()
         InvariantSolver.named(self.solver)
-        check_one_of("density", self.density, ("uniform", "estimated"))
         check_amount("gradient_weight", self.gradient_weight)
         check_one_of("on_invalid", on_invalid, ("raise", "skip"))
         if self.alpha is not None:
             check_amount("alpha", self.alpha)
-        self._output.check(self.manifold, self.density)
+        self._output.check(self.manifold)
 
     @property
     def _space(self) -> InvariantSpace:

@@ -13,7 +13,6 @@ from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.diffusion import DiffusionMap
 from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.invariant import InvariantRegressor
-from daskspectral.estimators.invariant_classifier import InvariantClassifier
 from daskspectral.estimators.kernelised import KernelEmbedding
 from daskspectral.estimators.sdp import SDPEmbedding
 from daskspectral.estimators.spectral import SpectralDecomposition
@@ -169,27 +168,6 @@ def _levels(what: InvariantRegressor) -> Columns:
         [kind, *(str(what.invariant_dimensions_[level]) for level in levels)],
         ["norm".rjust(8), *(f"{norm:.3g}" for norm in norms)],
     ]
-
-
-@_facts.register
-def _(what: InvariantClassifier) -> dict[str, Any]:
-    shown = [f"{label} {share:.3g}" for label, share in zip(what.classes_, what.shares_, strict=True)]
-    lines: dict[str, Any] = {
-        "model": "InvariantClassifier",
-        "manifold": what.manifold_,
-        "group": "none" if what.group is None else what.group,
-        "classes": f"{len(shown)}, shares {', '.join(shown[:8])}{', ...' if len(shown) > 8 else ''}",
-        "functions": f"{what.invariant_dimensions_.sum()} invariant ones of {what.n_eigenfunctions_}",
-        "penalty": f"{what.alpha_:g}",
-        "passes": what.n_passes_,
-    }
-    held = what.held_out_
-    if held is not None:
-        lines["held out"] = (
-            f"log loss {held.log_loss:.4g} +- {held.log_loss_error:.1g}, "
-            f"accuracy {held.accuracy:.4g} +- {held.accuracy_error:.1g}"
-        )
-    return lines
 
 
 @_facts.register

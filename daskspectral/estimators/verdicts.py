@@ -8,7 +8,6 @@ from typing import Any
 from daskspectral.estimators.diffusion import DiffusionMap
 from daskspectral.estimators.hermite import HermiteRegressor
 from daskspectral.estimators.invariant import InvariantRegressor
-from daskspectral.estimators.invariant_classifier import InvariantClassifier
 from daskspectral.estimators.kernelised import KernelEmbedding
 from daskspectral.estimators.sdp import SDPEmbedding
 from daskspectral.estimators.spectral import SpectralDecomposition
@@ -43,15 +42,6 @@ def _(model: HermiteRegressor) -> str:
 @verdict_of.register
 def _(model: InvariantRegressor) -> str:
     return _explained(model.cv_score_, model.cv_score_error_)
-
-
-@verdict_of.register
-def _(model: InvariantClassifier) -> str:
-    held = model.held_out_
-    if held is None:
-        return f"{len(model.classes_)} classes. {NO_FOLDS}"
-    share, error = 100 * held.accuracy, 100 * held.accuracy_error
-    return f"{len(model.classes_)} classes; {share:.1f} ± {error:.1f} % of the rows left out are told right."
 
 
 @verdict_of.register

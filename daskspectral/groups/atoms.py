@@ -34,10 +34,12 @@ def jacobi_matrix(masses: Sequence[float]) -> Array:
 @final
 @dataclass(frozen=True)
 class MolecularSymmetry(Group):
-    """O(3) and the permutations of atoms of the same species, on `JacobiCoordinates` of a molecule of N atoms.
+    """O(3) and the permutations of atoms of the same species, on Jacobi coordinates of a molecule of N atoms.
 
-    A row is the hyperradius, which nothing moves, and then N - 1 Jacobi vectors, x -> P X R for a permutation P, in
-    Jacobi vectors an orthogonal matrix, and a rotation or reflection R. `species` (N,) are any labels, by default the
+    A row is the hyperradius |A x|, which nothing moves, and then the N - 1 Jacobi vectors A x (`jacobi_matrix`), or
+    their direction: x -> P X R for a permutation P, in Jacobi vectors an orthogonal matrix, and a rotation or
+    reflection R. `InvariantRegressor` so learns potentials, on the product of an interval and a sphere, that
+    translations, rotations, reflections and exchanges leave as they are. `species` (N,) are any labels, by default the
     masses; atoms of one species have one mass. Raises ValueError for fewer than two atoms, masses that are not
     positive, and species of several masses.
 

@@ -15,8 +15,6 @@ from daskspectral.moments.coverage import Uniformity
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.regression import CrossValidation, cross_validate, observed_in
-from daskspectral.operators.regression import Regression
-from daskspectral.operators.weights import effective_rows
 from daskspectral.solve.invariant import InvariantProblem, InvariantSolution, InvariantSolver
 
 Array = NDArray[np.floating[Any]]
@@ -34,17 +32,6 @@ class InvariantFit:
     held_out: CrossValidation | None
 
 
-def regression_rows(moments: Moments) -> float:
-    """How many rows moments of a regression count as: their frequencies, or the effective number of uneven rows.
-
-    Weights of 1 over a density count as their effective number, (sum w)² / sum w².
-    """
-    operator, squares = moments.operator, moments.arrays.get("weight_squares")
-    if isinstance(operator, Regression) and operator.importance is not None and squares is not None:
-        return effective_rows(moments.weight, squares)
-    return counted_rows(moments)
-
-
 def problem_of(
     moments: Moments,
     exponent: float,
@@ -56,7 +43,7 @@ def problem_of(
     """What moments of invariant functions pose to a solver; arguments as of `fit_invariant`."""
     basis = moments.basis
     assert isinstance(basis, (InvariantBasis, EquivariantBasis))
-    dimension, numbers = basis.manifold.dimension, regression_rows(moments) * basis.components
+    dimension, numbers = basis.manifold.dimension, counted_rows(moments) * basis.components
     observed = observed_in(moments, checked_means(moments), gradient_weight, numbers, dimension)
     rows, folds = int(moments.arrays["observed"][0]), moments.folds
     shares = None if folds is None else folds.weight[: folds.number] / moments.weight
@@ -78,8 +65,7 @@ def fit_invariant(
     chosen. Raises ValueError for moments that are not finite, or weights that are all zero.
     """
     problem = problem_of(moments, exponent, gradient_weight=gradient_weight, most=most, alpha=alpha)
-    if not (isinstance(moments.operator, Regression) and moments.operator.importance is not None):
-        advise_weights(moments)
+    advise_weights(moments)
     solution = solver.solve(problem)
     found = cross_validate(moments, problem.observed, lambda fold, share: solver.refit(problem, solution, fold, share))
     if solver.penalised or most is not None:
@@ -154,7 +140,7 @@ def _advise_few(moments: Moments, solution: InvariantSolution, found: CrossValid
 
 def _advise_uniformity(moments: Moments, size: int) -> None:
     """Warn where the rows are not uniform, by more than chance, and means of y u are off by more than their noise."""
-    rows = regression_rows(moments)
+    rows = counted_rows(moments)
     found = Uniformity.of(moments, rows)
     if found.uniform:
         return
@@ -171,6 +157,6 @@ def _advise_uniformity(moments: Moments, size: int) -> None:
         f"the rows are not uniform on {basis.manifold!r}, as solver='projection' takes them to be: the means "
         f"of {found.functions} functions of mean 0 are {found.deviation:.2g} together, where chance leaves "
         f"{found.chance:.2g}. Means of y u are off by {100 * off:.2g} % of f for it, where chance leaves "
-        f"{100 * chance:.2g} %. Take solver='least_squares', which is right for any density, or density='estimated'",
+        f"{100 * chance:.2g} %. Take solver='least_squares', which is right for any density",
         FitWarning,
     )

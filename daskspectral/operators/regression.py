@@ -11,7 +11,6 @@ import numpy as np
 from daskspectral.forms import Field, Form, Functional, along, dirichlet, form, functional, grad, gram, inner
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
-from daskspectral.operators.sampling import ImportanceWeights
 from daskspectral.operators.weights import banded_squares, unit_squares
 
 
@@ -44,17 +43,16 @@ class Regression(Operator):
     `targets` is the number m of targets, None for one that is given as a vector. Values and gradients are measured
     apart, so that their weights can be chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d), of which the
     part tangent to the `manifold` counts, where one is given, and nothing along an interval beyond its ends.
-    `importance` are factors of the sample weights. Of the values the `origin` (m,) is subtracted, 0 where it is empty,
-    and they and the gradients are divided by the `unit`.
+    Of the values the `origin` (m,) is subtracted, 0 where it is empty, and they and the gradients are divided by the
+    `unit`.
     """
 
-    expects: ClassVar = {"manifold": Manifold, "importance": ImportanceWeights}
+    expects: ClassVar = {"manifold": Manifold}
 
     gradients: bool = False
     targets: int | None = None
     values: bool = True
     manifold: Manifold | None = None
-    importance: ImportanceWeights | None = None
     origin: tuple[float, ...] = ()
     unit: float = 1.0
     name: str = field(default="regression", init=False, repr=False)
@@ -90,7 +88,7 @@ class Regression(Operator):
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
         """Targets (c, m), and gradients (c, m, d) brought from the raw columns of X to its scaled ones (chain rule).
 
-        Gradients lose their part along the normals of the manifold, and weights are multiplied by their importance.
+        Gradients lose their part along the normals of the manifold.
         """
         found = {name: values for name, values in fields.items() if name not in ("y", "gradients")}
         if self.values:
@@ -101,9 +99,6 @@ class Regression(Operator):
             t = t if columns is None else t[:, :, list(columns)]
             t = t if self.unit == 1 else t / self.unit
             found["gradients"] = self._tangential(fields["x"], t if scale is None else t * scale)
-        if self.importance is not None:
-            factors = self.importance(fields["x"])
-            found["weight"] = factors * fields["weight"] if "weight" in fields else factors
         return found
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:

@@ -33,15 +33,13 @@ class Output:
             raise ValueError(f"output={given!r} says how values change with a group: give the group")
         return cls(given, group, Representation.of(given))
 
-    def check(self, manifold: Manifold | None, density: str) -> None:
-        """Raise ValueError where the representation is none of the group, or a density is to be estimated."""
+    def check(self, manifold: Manifold | None) -> None:
+        """Raise ValueError where the representation is none of the group."""
         if self.representation is None or self.group is None:
             return
         self.representation.pairs(self.group)
         if manifold is not None:
             self.representation.check(self.group, manifold)
-        if density != "uniform":
-            raise ValueError(f"density={density!r} is for invariant functions: leave it out with output={self.given!r}")
 
     def check_targets(self, operator: Regression) -> None:
         """Raise ValueError where y has not the components of the representation, and for gradients."""

@@ -49,6 +49,12 @@ class Support:
 
     def doubt(self, found: Tally, count: int, values: str, there: str = "") -> str:
         """The warning of rows that are guesses, with `values` there: those at an end, and what else they are."""
+        if self.coverage is None:
+            return (
+                f"{found.count} of {count} rows lie beyond the end of an interval by more than {FAR:.0%} of its width "
+                f"(the farthest by {found.most:.3g} times its width), and have the {values} at the end; `manifold_` "
+                "has the ends"
+            )
         where, which = "", ""
         if found.most > FAR:
             where = (

@@ -10,7 +10,6 @@ import numpy as np
 from daskspectral.estimators import (
     DiffusionMap,
     HermiteRegressor,
-    InvariantClassifier,
     InvariantRegressor,
     KernelEmbedding,
     SDPEmbedding,
@@ -63,12 +62,6 @@ def _(model: InvariantRegressor, X: Any) -> list[Section]:
     return [*_levels(model), *functions.prediction(model, X), *spectra.rank(model)]
 
 
-@sections_of.register
-def _(model: InvariantClassifier, X: Any) -> list[Section]:
-    curve = None if model.held_out_curve_ is None else model.held_out_curve_[:, :2]
-    return [*_levels(model), *_penalties(curve, "log loss (nats)", model.alpha_)]
-
-
 @sections_of.register(SDPEmbedding)
 @sections_of.register(DiffusionMap)
 @sections_of.register(KernelEmbedding)
@@ -81,7 +74,7 @@ def _(model: Moments, X: Any) -> list[Section]:
     return spectra.rank(model)
 
 
-def _levels(model: InvariantRegressor | InvariantClassifier) -> list[Section]:
+def _levels(model: InvariantRegressor) -> list[Section]:
     """How large a part of the target each eigenspace has."""
     norms = np.array([float(np.linalg.norm(c)) for c in model.coef_])
     dimensions = np.asarray(model.invariant_dimensions_)

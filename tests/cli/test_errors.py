@@ -34,7 +34,6 @@ ERRORS = {  # exit code 1: what is there does not do
     f"{EMBED} --embedding points.zarr --overwrite": "would replace the input",
     f"{EMBED} --embedding d.zarr": "d.zarr exists",
     f"{INVARIANT} --manifold sphere --group all": "no group 'all'; the groups are p",
-    "invariant points.zarr y.zarr --coordinates r.zarr --out o.zarr": "r.zarr holds HermiteRegressor, and a model of",
     "plot r.zarr --out o.png": "pictures are drawn of a fitted SpectralDecomposition",
     "report m.zarr --out o.pdf": "a report's name must end in .html, .htm",
     "score d.zarr points.zarr": "d.zarr holds DiffusionMap, which has no score",
@@ -60,18 +59,15 @@ USAGE = {  # exit code 2: the line itself does not do
     "embed points.zarr --bandwidth wide --out o.zarr": "'wide' is not a number, nor one of auto, median, local",
     f"{REGRESS} --gradient-weight 2": "--gradient-weight is for --gradients",
     f"{INVARIANT} --manifold sphere --alpha 1 --solver projection": "for --solver least-squares",
-    f"{INVARIANT} --coordinates w.zarr --group cyclic": "leave --manifold and --group",
-    "jacobi sphere.zarr --masses 16,H,1 --out o.zarr": "--masses are numbers, such as 16,1,1; got 16,H,1",
     "transform d.zarr points.zarr --right --out o.zarr": "d.zarr holds DiffusionMap",
     "transform m.zarr points.zarr --on-uncovered nan --out o.zarr": "--on-uncovered is for models of",
-    "predict c.zarr sphere.zarr --gradient --out o.zarr": "--gradient is for regressors, and c.zarr is none",
-    "score m.zarr points.zarr --targets y.zarr": "--targets is for regressors and classifiers, and m.zarr",
+    "score m.zarr points.zarr --targets y.zarr": "--targets is for regressors, and m.zarr",
     "plot m.zarr --kind functions --out o.png": "--kind functions needs POINTS",
     "plan": "Missing argument",
     "plan embed points.zarr": "'embed' is not one of 'fit', 'regress', 'invariant'",
     "plan --probe regress points.zarr y.zarr": "--probe times the tasks of fit alone",
     "plan --workers 3 fit points.zarr": "give --probe too",
-    "report c.zarr --view y.zarr --out o.html": "--view goes with POINTS",
+    "report r.zarr --view y.zarr --out o.html": "--view goes with POINTS",
     "fit points.zarr --out o.zarr --config no.yaml": "no.yaml cannot be read: No such file or directory",
     "fit --config points.zarr --out o.zarr": "points.zarr does not say with which options it was made",
 }
@@ -94,8 +90,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         dsp.save(model.moments_, "moments.zarr")
         dsp.DiffusionMap(1.0, random_state=0).fit(x).save("d.zarr")
         dsp.HermiteRegressor(dsp.kernels.Gaussian(1.0), n_landmarks=20, alpha=0.1).fit(x, x[:, 0]).save("r.zarr")
-        classes = dsp.InvariantClassifier(dsp.manifolds.Sphere(3), n_eigenfunctions=4, alpha=0.1)
-        classes.fit(sphere, (sphere[:, 0] > 0).astype(int)).save("c.zarr")
         yield
 
 

@@ -28,9 +28,7 @@ BASES = {
     "fit": f"fit points.zarr {KERNEL} --components 3 --folds none",
     "regress": f"regress points.zarr y.zarr {KERNEL} --alpha 1e-3",
     "invariant": "invariant points.zarr y.zarr --manifold interval:-6:6 --functions 20",
-    "classify": "classify points.zarr labels.zarr --manifold interval:-6:6 --functions 10 --alpha 0.01",
     "embed": "embed points.zarr --bandwidth 4 --method lowrank --landmarks 10",
-    "jacobi": "jacobi atoms.zarr",
     "plan": f"plan fit points.zarr {KERNEL}",
     "plot": "plot model.zarr points.zarr",
     "verify": "verify points.zarr",
@@ -78,13 +76,7 @@ OTHER: dict[str, tuple[str, ...]] = {
     "invariant": (
         *("--manifold interval:-7:7", "--group signflips", "--smoothness 3", "--functions 30", "--alpha 0.1"),
         *("--gradients b.zarr", "--gradients b.zarr --gradient-weight 3 | --gradients b.zarr"),
-        *("--solver projection", "--sampling estimated"),
-        "invariant u.zarr y.zarr --coordinates water.zarr | invariant u.zarr y.zarr --coordinates alike.zarr",
-    ),
-    "classify": (
-        *("--manifold interval:-7:7", "--group signflips", "--smoothness 3", "--functions 15", "--alpha 0.1"),
-        "classify u.zarr labels.zarr --alpha 0.1 --coordinates water.zarr "
-        "| classify u.zarr labels.zarr --alpha 0.1 --coordinates alike.zarr",
+        "--solver projection",
     ),
     "embed": (
         *LANDMARKS,
@@ -96,7 +88,6 @@ OTHER: dict[str, tuple[str, ...]] = {
         f"{LEARNED} --kernel matern:2.5:auto | {LEARNED}",
         f"{LEARNED} --regularization 0.1 | {LEARNED}",
     ),
-    "jacobi": ("--masses 16,1,1", "--species H,H,O"),
     "plot": ("plot model.zarr --kind spectrum", "--components 2"),
     "report": ("report cross.zarr points.zarr --view near.zarr | report cross.zarr points.zarr",),
     "transform": (
@@ -139,7 +130,6 @@ LEAVES = {  # an option, and what it prints or leaves
         "--on-uncovered nan --embedding e.zarr": "e.zarr",
     },
     "regress": {"--device auto": "held out"},
-    "jacobi": {"--embedding e.zarr": "e.zarr"},
     "info": {"--details": "residual", "--settings": "command: fit"},
 }
 ELSEWHERE = {
@@ -150,7 +140,6 @@ LABELLED = {  # of each command that takes labelled points
     "fit": "fit field.zarr --operator covariance",
     "regress": f"regress field.zarr y.zarr {KERNEL} --alpha 1e-3",
     "invariant": "invariant field.zarr y.zarr --functions 20",
-    "classify": "classify field.zarr labels.zarr --functions 10 --alpha 0.01",
     "embed": "embed field.zarr --bandwidth 3 --method exact",
 }
 CONFIGS = {  # settings of commands that write no result
@@ -168,7 +157,7 @@ SHARED = {word for words in HARMLESS for word in words.split() if word.startswit
     *("--out", "--overwrite", "--weights", "--on-invalid", "--allow-missing", "--scheduler", "--connect-timeout"),
     *("--sample-dims", "--latitude"),
 }
-PATHS = {"model", "points", "embedding", "prediction", "gradient", "probabilities", "picture", "moments", "memory"}
+PATHS = {"model", "points", "embedding", "prediction", "gradient", "picture", "moments", "memory"}
 
 
 def given(name: str) -> set[str]:
@@ -198,25 +187,14 @@ def arrays() -> dict[str, Any]:
     own = {"points": x, "y": y, "b": -x, "near": near, "weights": weights}
     bad, bad_more = x[:N].copy(), x.copy()
     bad[25, 0] = bad_more[N + 5, 0] = np.nan
-    atoms = rng.standard_normal((N, 9))
-    bad_atoms = atoms.copy()
-    bad_atoms[3, 0] = np.nan
     return {
         **{name: array[:N] for name, array in own.items()},
         **{f"more-{name}": array for name, array in own.items()},
         **{"more": x, "few": x[:40], "path": path, "htap": path[::-1].copy()},
         "many": np.random.default_rng(0).standard_normal((1000, 2)),
-        **{"labels": (y[:N] + rng.normal(size=N) > 2).astype(int), "sphere": dsp.manifolds.Sphere(3).sample(N, rng)},
-        **{"bad": bad, "bad-more": bad_more, "atoms": atoms, "bad-atoms": bad_atoms},
+        **{"bad": bad, "bad-more": bad_more, "sphere": dsp.manifolds.Sphere(3).sample(N, rng)},
         "far": np.concatenate([x[:40], [[90.0, 90.0]]]),
     }
-
-
-def atoms_reduced(atoms: np.ndarray) -> None:
-    for name, species in {"water": None, "alike": ["O", "H", "D"]}.items():
-        coordinates = dsp.JacobiCoordinates([16, 1, 1], species=species).fit(atoms)
-        coordinates.save(f"{name}.zarr")
-    coordinates.transform(atoms, out="u.zarr")
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +204,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         here.chdir(tmp_path_factory.mktemp("options"))
         found = arrays()
         store(20, **found)
-        for path in ("bad.zarr/c/2", "bad-more.zarr/c/4", "bad-atoms.zarr/c/2"):
+        for path in ("bad.zarr/c/2", "bad-more.zarr/c/4"):
             shutil.rmtree(path)
         field = np.random.default_rng(1).standard_normal((N, 2, 1))
         fields = {"field": xr.DataArray(field, {"lat": [0.0, 60.0]}, ("time", "lat", "lon"), name="t")}
@@ -251,7 +229,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             "embed few.zarr --bandwidth 1 --method exact --out sdp.zarr",
         ):
             assert call(line).exit_code == 0, line
-        atoms_reduced(found["atoms"])
         yield
 
 
@@ -364,7 +341,7 @@ WITH_DATA = [name for name in BASES if given(name) & {"--on-invalid", "--allow-m
 def test_the_options_of_rows_that_are_invalid_missing_or_weighted(name: str) -> None:
     needed = [words for words in ("--on-invalid skip", "--allow-missing") if words.split()[0] in given(name)]
     line = BASES[name]
-    for points, bad in {"points.": "bad.", "more.": "bad-more.", "atoms.": "bad-atoms.", "x.npy": "bad.npy"}.items():
+    for points, bad in {"points.": "bad.", "more.": "bad-more.", "x.npy": "bad.npy"}.items():
         line = line.replace(f" {points}", f" {bad}")
     if name == "update":  # weights belong to all rows of a fit and its updates
         line = line.replace("model.zarr", "weighted.zarr") + " --weights more-weights.zarr"

@@ -20,10 +20,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the examples read."""
     folder = tmp_path_factory.mktemp("examples")
     rng = np.random.default_rng(0)
-    x, sphere, atoms = rng.standard_normal((200, 2)), dsp.manifolds.Sphere(3).sample(200, rng), rng.random((200, 9))
+    x, sphere = rng.standard_normal((200, 2)), dsp.manifolds.Sphere(3).sample(200, rng)
     square, path = (x**2).sum(axis=1), np.cumsum(rng.standard_normal((200, 1)), axis=0) % 4
-    arrays = {"points": x, "path": path, "second-path": path[::-1], "v": square, "b": -x, "y": square, "atoms": atoms}
-    arrays |= {"sphere": sphere, "s": sphere.prod(axis=1), "labels": (square + rng.normal(size=200) > 2).astype(int)}
+    arrays = {"points": x, "path": path, "second-path": path[::-1], "v": square, "b": -x, "y": square}
+    arrays |= {"sphere": sphere, "s": sphere.prod(axis=1)}
     with pytest.MonkeyPatch.context() as here:
         here.chdir(folder)
         store(**arrays)
@@ -32,7 +32,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         field = xr.DataArray(rng.random((40, 3, 4)), {"lat": [-50.0, 0, 50]}, ("time", "lat", "lon"), name="sst")
         field[:, 0, 0] = np.nan
         field.to_netcdf("sst.nc", engine="h5netcdf")
-        done("jacobi atoms.zarr --masses 16,1,1 --out water.zarr --embedding reduced.zarr")
         store(old=x[:150])
         for name in ("model", "first", "second"):
             done(f"fit old.zarr --landmarks 20 --components 4 --out {name}.zarr")

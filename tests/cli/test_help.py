@@ -26,14 +26,12 @@ BEHIND: dict[str, list[Callable[..., Any]]] = {
         *(dsp.SDPEmbedding, dsp.SDPEmbedding.fit, dsp.DiffusionMap, dsp.DiffusionMap.fit),
         *(dsp.KernelEmbedding, dsp.KernelEmbedding.fit),
     ],
-    "jacobi": [dsp.JacobiCoordinates, dsp.JacobiCoordinates.fit],
     "plan": [],
     "plot": [plot.eigenfunctions],
     "report": [],
     "verify": [],
     "regress": [dsp.HermiteRegressor, dsp.HermiteRegressor.fit],
     "invariant": [dsp.InvariantRegressor, dsp.InvariantRegressor.fit],
-    "classify": [dsp.InvariantClassifier, dsp.InvariantClassifier.fit],
     "transform": [dsp.SpectralDecomposition.transform, dsp.SDPEmbedding.transform],
     "predict": [dsp.HermiteRegressor.predict],
     "score": [measure_score, dsp.HermiteRegressor.score],
@@ -46,7 +44,6 @@ OTHER_NAMES = {
     "landmark_method": "landmarks",
     "components": "n_components",
     "functions": "n_eigenfunctions",
-    "sampling": "density",
     "weights": "sample_weight",
 }
 # a command is to be repeatable, has a bar unless told otherwise, and asks for these: the command's own

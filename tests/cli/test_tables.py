@@ -100,7 +100,6 @@ LINES = [  # the inputs do not exist: an error about them would come too late
     "regress no.zarr no.zarr --out OUT",
     "invariant no.zarr no.zarr --manifold sphere --out OUT",
     "invariant no.zarr no.zarr --manifold sphere --out m.zarr --checkpoint OUT",
-    "classify no.zarr no.zarr --manifold sphere --out OUT",
     "transform no.zarr no.zarr --out OUT",
     "predict no.zarr no.zarr --out OUT",
     "sample gaussian --n 100 --out OUT",

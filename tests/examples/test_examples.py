@@ -149,6 +149,10 @@ def test_forces_are_the_slopes_of_energies():
     step = 1e-6 * rng.normal(size=x.shape)
     change = slope(molecule.morse, x, step)
     np.testing.assert_allclose(change, np.sum(molecule.slope(x) * step, axis=1), rtol=1e-6, atol=1e-15)
+    weights = rng.normal(size=10)
+    change = slope(lambda x: molecule.coordinates(x, 1.3) @ weights, x, step)
+    along = np.sum(molecule.of_positions(x, np.tile(weights, (5, 1)), 1.3) * step, axis=1)
+    np.testing.assert_allclose(change, along, rtol=1e-6, atol=1e-15)
 
 
 def test_the_grid_of_positions_has_the_eigenvalues_of_a_rectangle(monkeypatch):

@@ -29,8 +29,8 @@ from daskspectral.groups import (
     SignFlips,
     SpecialOrthogonal,
     Translations,
+    jacobi_matrix,
 )
-from daskspectral.groups.atoms import jacobi_matrix
 from daskspectral.groups.elements import elements
 from daskspectral.manifolds import FlatTorus, Manifold, PeriodicBox, Sphere, invariant_coefficients
 
