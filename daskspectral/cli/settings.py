@@ -23,17 +23,17 @@ VALUES = frozenset(
         *("accuracy", "alpha", "bandwidth", "basis", "chunk_rows", "coefficients", "columns", "components", "constant"),
         *("dataset", "density", "device", "diffusion", "dimension", "dtype", "exclude_landmarks", "flatten", "folds"),
         *("functions", "gradient", "gradient_weight", "group", "kernel", "kind", "lag", "landmark_method", "landmarks"),
-        *("landmark_sample", "latitude", "lattice_box", "lattice_margin", "manifold", "masses", "max_passes", "method"),
+        *("landmark_sample", "latitude", "lattice_box", "lattice_margin", "manifold", "max_passes", "method"),
         *("name", "neighbours", "network", "noise", "normalized", "on_invalid", "on_uncovered", "operator", "penalty"),
         *("periods", "regularization", "ridge", "right", "rows", "rtol", "sample_dims", "seed"),
-        *("smoothness", "solver", "species", "spread", "standardize", "time", "tolerance", "weight_kernel"),
+        *("smoothness", "solver", "spread", "standardize", "time", "tolerance", "weight_kernel"),
     }
 )
 """Parameters that change the values that come out: kept with a result, and taken from it by --config."""
 INPUTS = frozenset(
     {
-        *("allow_missing", "coordinates", "direction", "drift", "fields", "gradients", "labels", "model", "parts"),
-        *("points", "positions", "potential", "source", "store", "targets", "trajectories", "views", "weights"),
+        *("allow_missing", "direction", "drift", "fields", "gradients", "model", "parts", "points", "potential", "source"),
+        *("store", "targets", "trajectories", "views", "weights"),
     }
 )
 """Parameters that say what is read: kept with a result, and never taken from it; they are to be given anew."""
