@@ -21,6 +21,12 @@ def jacobi_matrix(masses: Sequence[float]) -> Array:
 
     Row k is √(mu_k) times the position of atom k + 1 less the centre of mass of the first k, with the reduced mass
     mu_k of both; A M⁻¹ Aᵀ = I, so that |A x|² = Σ_i m_i |x_i - centre|², the square of the hyperradius.
+
+    Examples
+    --------
+    >>> jacobi_matrix([1, 1, 2])
+    array([[-0.70710678,  0.70710678,  0.        ],
+           [-0.5       , -0.5       ,  1.        ]])
     """
     m = np.asarray(masses, dtype=float)
     a = np.zeros((len(m) - 1, len(m)))

@@ -49,7 +49,7 @@ def _(model: SpectralDecomposition, X: Any) -> list[Section]:
 def _(model: HermiteRegressor, X: Any) -> list[Section]:
     points = None if X is None else sample(model, X, 2000, 0)
     return [
-        *_penalties(model.cv_curve_, "mean squared error", model.alpha_),
+        *_penalties(model.cv_curve_, model.alpha_),
         *functions.prediction(model, X),
         *spectra.landmarks(model, points),
         *spectra.choice(model),
@@ -94,8 +94,8 @@ def _levels(model: InvariantRegressor) -> list[Section]:
     ]
 
 
-def _penalties(curve: Any, what: str, taken: float | None) -> list[Section]:
-    """The error on rows left out, by the penalty."""
+def _penalties(curve: Any, taken: float | None) -> list[Section]:
+    """The mean squared error on rows left out, by the penalty."""
     if curve is None or len(curve) == 0:
         return []
     axes = plain(axes_of(None, (4.2, 2.6)))
@@ -111,12 +111,12 @@ def _penalties(curve: Any, what: str, taken: float | None) -> list[Section]:
         axes.set_yscale("log")  # within less, powers of ten would leave the axis without a number
         axes.yaxis.set_major_formatter(power)
     axes.minorticks_off()
-    axes.set(xlabel="penalty", ylabel=what)
+    axes.set(xlabel="penalty", ylabel="mean squared error")
     above(axes)
-    alt = words = f"The {what} on rows left out, by the penalty."
+    alt = words = "The mean squared error on rows left out, by the penalty."
     if taken is not None and len(errors):
         near = np.abs(np.log(penalties / taken)).argmin() if taken > 0 else 0
-        words = f"On rows left out the {what} is {errors[near]:.3g} with the penalty {taken:.3g}, which was taken."
+        words = f"On rows left out the mean squared error is {errors[near]:.3g} with the penalty {taken:.3g}, which was taken."
         if penalties[near] in (penalties.min(), penalties.max()):
             words += " It is the last one that was tried."
         alt = f"{alt} {words}"
