@@ -32,8 +32,8 @@ VALUES = frozenset(
 """Parameters that change the values that come out: kept with a result, and taken from it by --config."""
 INPUTS = frozenset(
     {
-        *("allow_missing", "direction", "drift", "fields", "gradients", "model", "parts", "points", "potential", "source"),
-        *("store", "targets", "trajectories", "views", "weights"),
+        *("allow_missing", "direction", "drift", "fields", "gradients", "model", "parts", "points", "potential"),
+        *("source", "store", "targets", "trajectories", "views", "weights"),
     }
 )
 """Parameters that say what is read: kept with a result, and never taken from it; they are to be given anew."""

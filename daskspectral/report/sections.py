@@ -116,7 +116,8 @@ def _penalties(curve: Any, taken: float | None) -> list[Section]:
     alt = words = "The mean squared error on rows left out, by the penalty."
     if taken is not None and len(errors):
         near = np.abs(np.log(penalties / taken)).argmin() if taken > 0 else 0
-        words = f"On rows left out the mean squared error is {errors[near]:.3g} with the penalty {taken:.3g}, which was taken."
+        error = f"the mean squared error is {errors[near]:.3g}"
+        words = f"On rows left out {error} with the penalty {taken:.3g}, which was taken."
         if penalties[near] in (penalties.min(), penalties.max()):
             words += " It is the last one that was tried."
         alt = f"{alt} {words}"

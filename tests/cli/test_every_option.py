@@ -208,8 +208,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             shutil.rmtree(path)
         field = np.random.default_rng(1).standard_normal((N, 2, 1))
         fields = {"field": xr.DataArray(field, {"lat": [0.0, 60.0]}, ("time", "lat", "lon"), name="t")}
-        for name in ("y", "labels"):
-            fields[f"wide-{name}"] = xr.DataArray(np.repeat(found[name][:, None], 2, axis=1), dims=("time", "lat"))
+        fields["wide-y"] = xr.DataArray(np.repeat(found["y"][:, None], 2, axis=1), dims=("time", "lat"))
         for name, array in fields.items():
             array.rename(name).to_dataset().to_zarr(f"{name}.zarr", zarr_format=2)
         np.save("x.npy", found["more"])
@@ -301,7 +300,7 @@ def test_what_an_option_prints_or_leaves(name: str, line: str) -> None:
 @pytest.mark.parametrize("name", LABELLED)
 def test_the_options_of_labelled_points(name: str) -> None:
     line = LABELLED[name]
-    wide = line.replace("y.zarr", "wide-y.zarr").replace("labels.zarr", "wide-labels.zarr")
+    wide = line.replace("y.zarr", "wide-y.zarr")
     plain = ran(f"{line} --sample-dims time")
     assert ran(f"{line} --sample-dims time --latitude lat") != plain
     assert ran(f"{wide} --sample-dims time,lat") != plain

@@ -167,9 +167,10 @@ def test_a_choice_at_an_edge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_penalty_at_an_end_is_told() -> None:
     curve = np.array([[1e-3, 1.0], [1e-2, 2.0], [1.0, 3.0]])
-    (at_an_end,) = sections._penalties(curve, "loss", 1e-3)
+    (at_an_end,) = sections._penalties(curve, 1e-3)
     assert at_an_end.words == [
-        "On rows left out the loss is 1 with the penalty 0.001, which was taken. It is the last one that was tried."
+        "On rows left out the mean squared error is 1 with the penalty 0.001, which was taken. It is the last one that "
+        "was tried."
     ]
 
 
