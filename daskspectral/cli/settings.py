@@ -41,7 +41,7 @@ OF_THE_CALL = frozenset(
     {
         *("config", "help", "json", "quiet", "log_file", "progress", "overwrite", "storage_options", "scheduler"),
         *("connect_timeout", "threads", "checkpoint", "checkpoint_every", "cache", "cache_path"),
-        *("out", "embedding", "picture", "details", "only_settings", "only_plan", "command", "arguments", "probe"),
+        *("out", "embedding", "picture", "details", "only_settings", "command", "arguments", "probe"),
         "workers",
     }
 )

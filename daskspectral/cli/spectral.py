@@ -66,8 +66,7 @@ PASSED_ON = (
 @opt.seed_option
 @opt.fit_row_options
 @opt.checkpoint_options
-@click.option("--plan", "only_plan", is_flag=True, help="Print the tasks and the peak memory, and stop.")
-@click.option("--out", help=f"{opt.OUT_HELP} a new zarr group.")
+@click.option("--out", required=True, help=f"{opt.OUT_HELP} a new zarr group.")
 @click.option("--plot", "picture", help="Draw the eigenfunctions into this .png, .pdf or .svg.")
 @opt.run_options
 def fit(points: str, **options: Any) -> None:
@@ -79,10 +78,7 @@ def fit(points: str, **options: Any) -> None:
     from daskspectral.estimators import SpectralDecomposition
 
     out, picture, overwrite = options["out"], options["picture"], options["overwrite"]
-    only_plan = options["only_plan"] or session().only_plan
-    if not only_plan:
-        if out is None:
-            raise click.UsageError("fit needs --out, where the model goes")
+    if not session().only_plan:
         refuse_existing(out, overwrite)
         others = [*options["views"], *options["trajectories"], *fields_of(options).values()]
         refuse_input(out, points, options["weights"], *others)
@@ -110,7 +106,7 @@ def fit(points: str, **options: Any) -> None:
     )
     data, given = points_of(array, options), {"fields": fields_of(options), "sample_weight": options["weights"]}
     run = opt.chosen(options, "on_invalid", "allow_missing")
-    if only_plan:
+    if session().only_plan:
         with opt.scheduler(options):
             say_plan(estimator.plan(data, **given, **run, **session().probing))
         return

@@ -124,7 +124,7 @@ SAME = {
     "embed": ("--device auto --cache never",),
 }
 LEAVES = {  # an option, and what it prints or leaves
-    "fit": {"--plan": "plan: ", "--plot picture.png": "picture.png"},
+    "fit": {"--plot picture.png": "picture.png"},
     "embed": {
         "--cache always --cache-path cache.zarr": "cache.zarr",
         "--on-uncovered nan --embedding e.zarr": "e.zarr",
@@ -238,7 +238,7 @@ def runs(test: Any) -> Any:
 def placed(line: str) -> list[str]:
     """The words of a line, with a place for its result."""
     out = OUTS.get(line.split()[0], "o.zarr")
-    return [*line.split(), *(["--out", out, "--overwrite"] if out and "--plan" not in line else [])]
+    return [*line.split(), *(["--out", out, "--overwrite"] if out else [])]
 
 
 @functools.cache

@@ -128,7 +128,6 @@ def test_a_plan_is_that_of_the_fit_and_writes_nothing(model: dsp.SpectralDecompo
     plan = model.plan("old.zarr")
     assert (found["rows"], found["tasks"]) == (600, len(plan.ranges.ranges))
     assert found["memory"]["sums"] == plan.memory.sums
-    assert found == facts(f"{FIT} --plan") | {"memory": found["memory"]}
     for line in ("regress new.zarr y.zarr --kernel gaussian:1 --landmarks 20", "invariant new.zarr y.zarr"):
         assert done(f"plan {line}").startswith("plan: ")
     assert everything() == before
