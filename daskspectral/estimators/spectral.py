@@ -157,9 +157,9 @@ class SpectralDecomposition(SpectralFunctions):
     approximation_ : (k,), by how much held-out values change when half of the landmarks are left out, or the higher
         half of a lattice's frequencies
     trusted_ : (k,) of bool, values with held-out over fitted values below 1.1 and an interval narrower than 30 %,
-        which no finalist of the choice undercuts by a tenth; what differs by a thousandth of the last value counts as
-        equal, and held-out values that are NaN as the fitted. Those of constants are True; without error bars all are
-        False
+        which neither a finalist of the choice undercuts nor half of the functions change (`approximation_`) by a tenth;
+        what differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted.
+        Those of constants are True; without error bars all are False
     constants_ : int, leading values that are 0 by construction; `trusted_[constants_:].mean()` leaves them out
     choice_ : Selection, the table of the candidates, and `parameters`, which give the same fit again
     rank_ : int, independent directions that the data see; with singular values a pair, one for each side

@@ -70,7 +70,8 @@ def solve_moments(
         beyond = held_out_by_folds(fewer, folds)
         known = min(len(beyond), len(approximation))
         approximation[:known] = np.abs(beyond[:known] - errors.held_out[:known])
-    Solved(posed, moments, spectrum, errors, approximation).advise(compared=compared)
+    solved = Solved(posed, moments, spectrum, errors, approximation)
+    solved.advise(compared=compared)
     return {
         solver.values: spectrum.values,
         **{name: shown[side] for name, side in solver.functions.items()},
@@ -85,6 +86,6 @@ def solve_moments(
         "groups_": errors.groups,
         "function_errors_": errors.angles,
         "approximation_": approximation,
-        "trusted_": errors.trusted,
+        "trusted_": solved.trusted,
         "constants_": min(posed.nulls, len(spectrum.values)),
     }

@@ -52,6 +52,18 @@ class Solved:
     errors: Errors
     approximation: Array
 
+    @property
+    def change(self) -> Array:
+        """How much of each value half of the landmarks, or of the frequencies, changes, (k,); NaN where unknown."""
+        change = self.approximation / _sizes(self.spectrum.values, self.posed.operator.solver.two_sided)
+        change[: self.posed.nulls] = np.nan  # 0 whatever the landmarks
+        return change
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """The values that error bars call trusted, and that the number of functions does not decide, (k,)."""
+        return self.errors.trusted & ~(self.change > CHANGE)
+
     def advise(self, *, compared: bool) -> None:
         """Warn of the first doubt; a low rank is none where kernels were `compared` on rows held out."""
         advise_order(self.moments)
@@ -127,8 +139,7 @@ class Solved:
 
     def few_landmarks(self) -> str:
         """Whether half of the landmarks, or of the frequencies, give other values."""
-        change = self.approximation / _sizes(self.spectrum.values, self.posed.operator.solver.two_sided)
-        change[: self.posed.nulls] = np.nan  # 0 whatever the landmarks
+        change = self.change
         known = change[~np.isnan(change)]
         if not (known > CHANGE).any():
             return ""
@@ -170,7 +181,7 @@ class Solved:
         if not (middle > UNCERTAIN or best > ROUGH):
             return ""
         return (
-            f"{trusted_words(errors.trusted, self.posed.nulls, solver.values)}, and half of the values are known no "
+            f"{trusted_words(self.trusted, self.posed.nulls, solver.values)}, and half of the values are known no "
             f"better than to {_percent(middle)} ({solver.errors}): {self.moments.count} rows are few for them. Use "
             "more rows, or ask for fewer values (n_components)"
         )
