@@ -34,8 +34,8 @@ def jacobi(positions: str, out: str, embedding: str | None, **options: Any) -> N
     """
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
-    from daskspectral.data.readers import open_zarr, refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.stores import open_zarr
+    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import JacobiCoordinates
 
     overwrite = options["overwrite"]

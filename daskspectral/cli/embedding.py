@@ -142,8 +142,8 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
     """Embed the rows of POINTS: the SDP embedding, a diffusion map, or a kernel that is learned."""
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
-    from daskspectral.data.readers import open_zarr, refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.stores import open_zarr
+    from daskspectral.data.writing import refuse_existing, refuse_input
 
     overwrite = options["overwrite"]
     refuse_existing(out, overwrite)
@@ -241,8 +241,7 @@ def graph(points: str, out: str, **options: Any) -> None:
     """Fit the graph Laplacian to POINTS: all pairs of rows, a baseline for `fit`."""
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
-    from daskspectral.data.readers import refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import GraphLaplacian
     from daskspectral.kernels import parse
 
@@ -272,10 +271,10 @@ def _in_reach(points: str, options: dict[str, Any]) -> Any:
 
     Neighbours are searched in memory, too.
     """
+    from daskspectral.data.files import opened
     from daskspectral.data.labelled import lay_out
-    from daskspectral.data.openers import opened
-    from daskspectral.data.parquet import ParquetReader
-    from daskspectral.data.readers import ZarrReader, open_zarr
+    from daskspectral.data.readers import ParquetReader, ZarrReader
+    from daskspectral.data.stores import open_zarr
 
     laid, searched = lay_out(points, **opt.chosen(options, *opt.LABELS)), options["neighbours"] is not None
     if laid is None:

@@ -35,8 +35,8 @@ def transform(
     """Evaluate the functions, or the coordinates, of MODEL at every row of POINTS."""
     from sklearn.base import TransformerMixin
 
-    from daskspectral.data.readers import open_zarr, refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.stores import open_zarr
+    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import SDPEmbedding
 
     refuse_existing(out, options["overwrite"])
@@ -78,8 +78,8 @@ def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str,
     Of a model of `daskspectral classify` the probabilities of the classes, a column each in their order.
     """
     from daskspectral.cli.facts import plain
-    from daskspectral.data.readers import open_zarr, refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.stores import open_zarr
+    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import InvariantClassifier
     from daskspectral.estimators.regressor import Regressor
 

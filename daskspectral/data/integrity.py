@@ -21,11 +21,11 @@ import zarr
 from numpy.typing import NDArray
 from zarr.storage import FsspecStore
 
-from daskspectral.data.door import refuse_irregular
-from daskspectral.data.lease import NAME
+from daskspectral.data.folders import NAME
 from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.remote import connect, is_url, reaching, synchronous
 from daskspectral.data.source import Source, label_of
+from daskspectral.data.stores import refuse_irregular
 
 MOST_HEADERS = 100_000  # files whose headers are read before a run: a second of a local disk
 

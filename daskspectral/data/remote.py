@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from daskspectral.errors import nearest, redacted
@@ -366,3 +367,15 @@ def _plainly(causes: Sequence[BaseException]) -> str:
     """The innermost reason of the system, or the name of the error."""
     reasons = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
     return reasons[-1] if reasons else type(causes[0]).__name__
+
+
+def local_path(path: Location) -> Path | None:
+    """Return the absolute path with symbolic links followed, or None for a URL that is not file://.
+
+    Raises ValueError for a URL with a credential in it.
+    """
+    text = os.fspath(path)
+    refuse_secrets(text)
+    if is_url(text):
+        return None
+    return Path(os.path.realpath(text.removeprefix("file://")))

@@ -16,11 +16,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from daskspectral.data.folder import MARKERS, Directory, Folder, Prefix
-from daskspectral.data.lease import Lease, renew
-from daskspectral.data.remote import using
-from daskspectral.data.replacing import recover
-from daskspectral.data.writer import local_path, refuse_unwritable
+from daskspectral.data.folders import MARKERS, Directory, Folder, Lease, Prefix, renew
+from daskspectral.data.remote import local_path, using
+from daskspectral.data.writing import recover, refuse_unwritable
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.errors import UntrustedError

@@ -24,7 +24,7 @@ from typing import Any
 import click
 import numpy as np
 
-from daskspectral.data.writer import write_file
+from daskspectral.data.writing import write_file
 
 FORMAT = "daskspectral costs 1"
 TABLES = ("values", "syrk", "gemm", "modes", "solve")

@@ -23,10 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import Basis, FourierLattice
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.labelled import lay_out
-from daskspectral.data.readers import refuse_input
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
-from daskspectral.data.writer import refuse_existing
+from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.engine.accelerators import begun_on, chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.estimators.columns import NAMES, NamedColumns

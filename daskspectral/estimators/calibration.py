@@ -27,8 +27,8 @@ from threadpoolctl import threadpool_info
 
 from daskspectral import landmarks as choosing
 from daskspectral.basis import Arena, Block, FourierLattice, LandmarkBasis
-from daskspectral.data.door import open_array
 from daskspectral.data.samples import write_sample
+from daskspectral.data.stores import open_array
 from daskspectral.engine.costs import Costs, Work
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread

@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import InvariantBasis
+from daskspectral.data.containers import labels_reader
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.labels import labels_reader
 from daskspectral.data.remote import stored
 from daskspectral.data.source import check_rows, open_source
 from daskspectral.engine import Run, plan_rows

@@ -14,12 +14,11 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from daskspectral.data.containers import DaskReader, as_reader
+from daskspectral.data.containers import as_reader
+from daskspectral.data.files import is_files
 from daskspectral.data.labelled import Laid, lay_out, lay_out_field, lay_out_gradients, with_target
 from daskspectral.data.layout import Layout
-from daskspectral.data.openers import is_files
-from daskspectral.data.readers import ArrayReader, ZarrReader
-from daskspectral.data.stacking import lazy_rows
+from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader, lazy_rows
 from daskspectral.errors import InvalidRowError
 from daskspectral.estimators.base import LAYOUTS
 from daskspectral.estimators.doubts import remembered

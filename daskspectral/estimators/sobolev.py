@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
-from daskspectral.data.containers import in_memory
+from daskspectral.data.containers import in_memory, is_frame, with_names
 from daskspectral.data.integrity import check_chunks, list_chunks
 from daskspectral.data.labelled import lay_out
 from daskspectral.data.readers import Reader
 from daskspectral.data.source import open_source
-from daskspectral.data.tables import is_frame, with_names
 from daskspectral.engine.memory import available
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.estimators.labelled import labelled

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
-from daskspectral.data.opening import open_appended, open_data
 from daskspectral.data.remote import stored
-from daskspectral.data.source import Source
+from daskspectral.data.source import Source, open_appended, open_data
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.labelled import labelled

@@ -17,11 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.data.containers import reader_of
-from daskspectral.data.openers import opened
-from daskspectral.data.readers import Reader
+from daskspectral.data.files import opened
+from daskspectral.data.readers import Reader, lazy_rows
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Preparation
-from daskspectral.data.stacking import lazy_rows
 from daskspectral.engine.accelerators import chosen_device, device_here
 from daskspectral.estimators.base import LAYOUTS, MeasuredEstimator
 from daskspectral.estimators.doubts import remembered

@@ -16,15 +16,12 @@ import zarr
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import first_invalid
-from daskspectral.data.containers import DaskReader
-from daskspectral.data.dataset import Grid, chunk_rows, create_dataset
 from daskspectral.data.integrity import Snapshot, check_whole_source
 from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, RowLabels, placed
-from daskspectral.data.readers import ArrayReader, ZarrReader, refuse_input
+from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader, lazy_rows
 from daskspectral.data.source import Source, open_source
-from daskspectral.data.stacking import lazy_rows
-from daskspectral.data.writer import refuse_existing
+from daskspectral.data.writing import Grid, chunk_rows, create_dataset, refuse_existing, refuse_input
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.scheduler import warn_from_task
 from daskspectral.engine.tasks import Counted

@@ -12,8 +12,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from daskspectral.data.containers import class_reader, distinct, labels_reader, missing
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.labels import class_reader, distinct, labels_reader, missing
 from daskspectral.data.readers import ArrayReader, Reader
 from daskspectral.data.source import Source, open_source
 from daskspectral.engine import Run, plan_rows

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.opening import open_data
-from daskspectral.data.source import Preparation, label_of
+from daskspectral.data.source import Preparation, label_of, open_data
 from daskspectral.engine import Run, plan_rows
 from daskspectral.moments import Measure, Moments
 from daskspectral.moments.lattice import dense

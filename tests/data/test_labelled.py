@@ -14,9 +14,9 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskspectral.data.containers import DaskReader
 from daskspectral.data.labelled import Laid, lay_out, lay_out_field
 from daskspectral.data.layout import Layout
+from daskspectral.data.readers import DaskReader
 from daskspectral.registry import decode, encode
 
 TIMES, LAT, LON = 7, np.array([-60.0, 0.0, 30.0]), np.array([0.0, 90.0, 180.0, 270.0])

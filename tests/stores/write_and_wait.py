@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from daskspectral.cli import main
-from daskspectral.data.unpublished import Unpublished
+from daskspectral.data.writing import Unpublished
 
 plain_set, written = Unpublished.set, 0
 
