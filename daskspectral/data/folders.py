@@ -13,13 +13,12 @@ import stat
 import subprocess
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, Self
 
 from daskspectral.data.remote import connect, holds, lacks_bucket, reaching
 
@@ -28,148 +27,76 @@ MARKERS = ("zarr.json", ".zarray", ".zgroup")
 MOST_READ = 1 << 16  # bytes of a file
 
 
-class Folder(ABC):
-    """A folder of files and of zarr stores, which may not exist yet; its text is its path or URL."""
-
-    @abstractmethod
-    def __str__(self) -> str: ...
-
-    @property
-    @abstractmethod
-    def exists(self) -> bool:
-        """Whether it is there, or holds anything."""
-
-    @abstractmethod
-    def make(self) -> None:
-        """Make it where it is missing. Raises OSError where that cannot be done."""
-
-    @abstractmethod
-    def names(self) -> list[str]:
-        """What it holds, hidden files too; nothing where it is missing."""
-
-    @abstractmethod
-    def holds(self, name: str) -> bool:
-        """Whether there is such a file."""
-
-    @abstractmethod
-    def published(self, name: str) -> bool:
-        """Whether what it holds under a name is a store that was written to its end, as far as can be seen from here.
-
-        On a disk it takes its name only then; in an object store its metadata are written last.
-        """
-
-    @abstractmethod
-    def read(self, name: str) -> bytes:
-        """The first 64 kB of a file, nothing of one that is not regular. Raises FileNotFoundError for none."""
-
-    @abstractmethod
-    def create(self, name: str, data: bytes) -> None:
-        """Write a new file. Raises FileExistsError where there is one."""
-
-    @abstractmethod
-    def touch(self, name: str) -> None:
-        """Make a file one that was changed just now. Raises FileNotFoundError where there is none."""
-
-    @abstractmethod
-    def changed(self, name: str) -> float:
-        """When a file was changed, in seconds by the clock of the folder. Raises FileNotFoundError for none."""
-
-    @abstractmethod
-    def delete(self, name: str) -> None:
-        """Delete a file, if it is there."""
-
-    @abstractmethod
-    def delete_store(self, name: str) -> None:
-        """Delete a store, if it is there, and its metadata first."""
-
-    @abstractmethod
-    def rename(self, name: str, other: str) -> None:
-        """Give a store another name."""
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """One process at a time, where the folder has locks."""
-        yield
-
-    def leave(self) -> None:
-        """Remove the folder if it is empty, where empty ones last."""
-        return
-
-    @final
-    def place(self, name: str) -> str:
-        """The path or URL of what it holds under a name."""
-        return f"{self}/{name}"
-
-    @final
-    def is_store(self) -> bool:
-        """Whether it is a zarr store itself."""
-        return any(self.holds(marker) for marker in MARKERS)
-
-    @final
-    def now(self) -> float:
-        """The time by the clock of the folder."""
-        probe = f".{secrets.token_hex(6)}.now"
-        try:
-            self.create(probe, b" ")
-            return self.changed(probe)
-        finally:
-            self.delete(probe)
-
-
-@final
-class Directory(Folder):
-    """A directory of a file system."""
+class Directory:
+    """A folder of files and of zarr stores, which may not exist yet: a directory of a file system."""
 
     def __init__(self, path: Path):
         self.path = path
 
     def __str__(self) -> str:
+        """Its path or URL."""
         return str(self.path)
 
     @property
     def exists(self) -> bool:
+        """Whether it is there, or holds anything."""
         return self.path.exists()
 
     def make(self) -> None:
+        """Make it where it is missing. Raises OSError where that cannot be done."""
         with room_at(self.path):
             self.path.mkdir(exist_ok=True)
 
     def names(self) -> list[str]:
+        """What it holds, hidden files too; nothing where it is missing."""
         return [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
 
     def holds(self, name: str) -> bool:
+        """Whether there is such a file."""
         return (self.path / name).is_file()
 
-    def published(self, name: str) -> bool:
+    def is_whole(self, name: str) -> bool:
+        """Whether what it holds under a name is a store that was written to its end, as far as can be seen from here.
+
+        On a disk it takes its name only then; in an object store its metadata are written last.
+        """
         return True
 
     def read(self, name: str) -> bytes:
+        """The first 64 kB of a file, nothing of one that is not regular. Raises FileNotFoundError for none."""
         if not stat.S_ISREG((self.path / name).stat().st_mode):
             return b""
         with (self.path / name).open("rb") as file:
             return file.read(MOST_READ)
 
     def create(self, name: str, data: bytes) -> None:
+        """Write a new file. Raises FileExistsError where there is one."""
         with room_at(self.path), (self.path / name).open("xb") as file:
             file.write(data)
 
     def touch(self, name: str) -> None:
+        """Make a file one that was changed just now. Raises FileNotFoundError where there is none."""
         os.utime(self.path / name)
 
     def changed(self, name: str) -> float:
+        """When a file was changed, in seconds by the clock of the folder. Raises FileNotFoundError for none."""
         return (self.path / name).stat().st_mtime
 
     def delete(self, name: str) -> None:
+        """Delete a file, if it is there."""
         (self.path / name).unlink(missing_ok=True)
 
     def delete_store(self, name: str) -> None:
+        """Delete a store, if it is there, and its metadata first."""
         shutil.rmtree(self.path / name, ignore_errors=True)
 
     def rename(self, name: str, other: str) -> None:
+        """Give a store another name."""
         (self.path / name).rename(self.path / other)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
+        """One process at a time, where the folder has locks."""
         opened = os.open(self.path, os.O_RDONLY)
         try:
             with suppress(OSError):
@@ -179,13 +106,13 @@ class Directory(Folder):
             os.close(opened)
 
     def leave(self) -> None:
+        """Remove the folder if it is empty, where empty ones last."""
         with suppress(OSError):  # it holds something
             self.path.rmdir()
 
 
-@final
-class Prefix(Folder):
-    """What begins alike in an object store, opened with the options in force when it is made.
+class Prefix:
+    """A folder as `Directory`, of an object store: what begins alike, opened with the options in force when it is made.
 
     Raises PermissionError, FileNotFoundError or ConnectionError, each with one sentence, where the store says no.
     """
@@ -211,6 +138,17 @@ class Prefix(Folder):
     def make(self) -> None:
         """A prefix needs no making."""
 
+    def leave(self) -> None:
+        """A prefix is gone when it is empty."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """An object store has no locks."""
+        return nullcontext()
+
+    def is_store(self) -> bool:
+        """Whether it is a zarr store itself."""
+        return any(self.holds(marker) for marker in MARKERS)
+
     def names(self) -> list[str]:
         with self._asking() as files:
             try:
@@ -226,7 +164,7 @@ class Prefix(Folder):
         with self._asking() as files:
             return holds(files, f"{self.root}/{name}")
 
-    def published(self, name: str) -> bool:
+    def is_whole(self, name: str) -> bool:
         return self.holds(f"{name}/zarr.json")
 
     def read(self, name: str) -> bytes:
@@ -235,7 +173,7 @@ class Prefix(Folder):
 
     def create(self, name: str, data: bytes) -> None:
         if self.holds(name):  # stores that know no conditions overwrite
-            raise FileExistsError(self.place(name))
+            raise FileExistsError(f"{self}/{name}")
         with self._asking(writing=True) as files:
             files.pipe_file(f"{self.root}/{name}", data, mode="create")
 
@@ -278,6 +216,9 @@ class Prefix(Folder):
         if others:
             with self._asking(writing=True) as files, suppress(FileNotFoundError):
                 files.rm(others, recursive=True)
+
+
+Folder = Directory | Prefix
 
 
 NAME = ".lease"
@@ -384,7 +325,7 @@ class Lease:
         if not holder:
             time.sleep(0.2)  # it is gone, or its writer is at the first byte
             holder = _holder(self.directory)
-        _refuse_live(holder, self.directory, self.what)
+        refuse_live(self.directory, self.what, holder)
         with self.directory.alone():  # where there are no locks, at its best
             if _holder(self.directory).get("token") == holder.get("token"):  # or another run was faster
                 self.directory.delete(NAME)
@@ -397,21 +338,14 @@ def renew(directory: Folder) -> None:
         lease.renew()
 
 
-def refuse_live(directory: Folder, what: str) -> None:
-    """Raise OSError, which names the run, where a live run has a lease on a folder."""
-    _refuse_live(_holder(directory), directory, what)
-
-
-def _refuse_live(holder: dict[str, Any], directory: Folder, what: str) -> None:
+def refuse_live(directory: Folder, what: str, holder: dict[str, Any] | None = None) -> None:
+    """Raise OSError, which names the run, where a live run, the `holder`, has a lease on a folder."""
+    holder = _holder(directory) if holder is None else holder
     if holder and _lives(holder, directory):
-        elsewhere = (
-            ""
-            if _is_here(holder)
-            else f"; if it died, its hold ends {PATIENCE * holder['interval']:.0f} s after its last sign of life"
-        )
+        end = f"; if it died, its hold ends {PATIENCE * holder['interval']:.0f} s after its last sign of life"
         raise OSError(
             f"{what} {directory} is in use by {_named(holder)}: two runs cannot share it. Wait for that run, stop it, "
-            f"or give another path{elsewhere}"
+            f"or give another path{'' if _is_here(holder) else end}"
         )
 
 
@@ -420,12 +354,7 @@ def is_dead(directory: Directory) -> bool:
     made, holder = directory.path.stat().st_mtime, _holder(directory)
     if holder:
         return not _lives(holder, directory)
-    return abs(Directory(directory.path.parent).now() - made) > PATIENCE * RENEWAL
-
-
-def writer_of(directory: Folder) -> str | None:
-    """In words, the run that has a lease on a folder, alive or dead; None where there is no lease."""
-    return _named(_holder(directory)) if directory.holds(NAME) else None
+    return abs(_now(Directory(directory.path.parent)) - made) > PATIENCE * RENEWAL
 
 
 def _holder(directory: Folder) -> dict[str, Any]:
@@ -445,10 +374,20 @@ def _named(holder: dict[str, Any]) -> str:
     return f"another run: process {holder['pid']} on {holder['host']}, since {holder['since']}"
 
 
+def _now(directory: Folder) -> float:
+    """The time by the clock of a folder."""
+    probe = f".{secrets.token_hex(6)}.now"
+    try:
+        directory.create(probe, b" ")
+        return directory.changed(probe)
+    finally:
+        directory.delete(probe)
+
+
 def _lives(holder: dict[str, Any], directory: Folder) -> bool:
     if _is_here(holder) and _started(int(holder["pid"])) != holder.get("started"):
         return False
-    now = directory.now()
+    now = _now(directory)
     try:
         renewed = directory.changed(NAME)
     except FileNotFoundError:
@@ -486,10 +425,10 @@ def refuse_absent(url: str) -> None:
     """Raise FileNotFoundError where a bucket is missing, or where a run was writing at a URL and has not ended."""
     folder = Prefix(url)
     folder.names()
-    writer = writer_of(folder)
-    if writer is not None:
+    if folder.holds(NAME):
         raise FileNotFoundError(
-            f"{url} is unfinished: {writer} is still writing there, or has died. Wait for it, or write it again"
+            f"{url} is unfinished: {_named(_holder(folder))} is still writing there, or has died. Wait for it, or "
+            "write it again"
         )
 
 

@@ -36,7 +36,7 @@ TORSIONS = np.array(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Sample:
     """A test distribution: `points(n, dimension, rng)` gives n rows, shape (n, d), before noise.
 
@@ -217,83 +217,67 @@ SAMPLES: dict[str, Sample] = {
     sample.name: sample
     for sample in (
         Sample(
-            name="two-moons",
-            description="two interleaved half-circles of radius 1 in the plane, with noise 0.05",
-            dimension=2,
-            points=_two_moons,
+            "two-moons",
+            "two interleaved half-circles of radius 1 in the plane, with noise 0.05",
+            2,
+            _two_moons,
             labels=_moon,
             noise=0.05,
             fixed=True,
         ),
+        Sample("sphere", "uniform on the unit sphere S^(d-1)", 3, _sphere, least=2),
+        Sample("circle", "uniform on the unit circle", 2, _circle, fixed=True),
+        Sample("gaussian", "standard normal", 2, _gaussian),
         Sample(
-            name="sphere",
-            description="uniform on the unit sphere S^(d-1)",
-            dimension=3,
-            points=_sphere,
-            least=2,
-        ),
-        Sample(name="circle", description="uniform on the unit circle", dimension=2, points=_circle, fixed=True),
-        Sample(name="gaussian", description="standard normal", dimension=2, points=_gaussian),
-        Sample(
-            name="torus",
-            description="flat torus (cos t1, sin t1, cos t2, ...) with uniform angles, d even",
-            dimension=4,
-            points=_torus,
+            "torus",
+            "flat torus (cos t1, sin t1, cos t2, ...) with uniform angles, d even",
+            4,
+            _torus,
             least=2,
             multiple=2,
         ),
         Sample(
-            name="torus-surface",
-            description="ring torus of radii 2 and 1 around the third axis, uniform in area",
-            dimension=3,
-            points=_torus_surface,
+            "torus-surface",
+            "ring torus of radii 2 and 1 around the third axis, uniform in area",
+            3,
+            _torus_surface,
             fixed=True,
         ),
         Sample(
-            name="swiss-roll",
-            description="rolled sheet (t cos t, h, t sin t), t in [1.5 pi, 4.5 pi], h in [0, 21]",
-            dimension=3,
-            points=_swiss_roll,
+            "swiss-roll",
+            "rolled sheet (t cos t, h, t sin t), t in [1.5 pi, 4.5 pi], h in [0, 21]",
+            3,
+            _swiss_roll,
             fixed=True,
         ),
-        Sample(name="uniform", description="uniform in the cube [-1, 1]^d", dimension=2, points=_uniform),
+        Sample("uniform", "uniform in the cube [-1, 1]^d", 2, _uniform),
         Sample(
-            name="ou",
-            description=f"Ornstein-Uhlenbeck trajectory dX = -X dt + sqrt(2) dW, time step {OU_STEP}",
-            dimension=2,
-            points=_ou,
-            step=OU_STEP,
+            "ou", f"Ornstein-Uhlenbeck trajectory dX = -X dt + sqrt(2) dW, time step {OU_STEP}", 2, _ou, step=OU_STEP
         ),
         Sample(
-            name="langevin",
-            description=f"Langevin trajectory in the double well, dX = -V' dt + sqrt(2) dW, time step {LANGEVIN_STEP}",
-            dimension=1,
-            points=_langevin,
+            "langevin",
+            f"Langevin trajectory in the double well, dX = -V' dt + sqrt(2) dW, time step {LANGEVIN_STEP}",
+            1,
+            _langevin,
             fixed=True,
             step=LANGEVIN_STEP,
         ),
         Sample(
-            name="torsions",
-            description="torsion angles (phi, psi) of a peptide in radians: alpha helix, beta sheet, left-handed helix",
-            dimension=2,
-            points=_torsions,
+            "torsions",
+            "torsion angles (phi, psi) of a peptide in radians: alpha helix, beta sheet, left-handed helix",
+            2,
+            _torsions,
             fixed=True,
             labels=_conformation,
         ),
         Sample(
-            name="blobs",
-            description=f"{BLOBS} normal clusters of unit width around fixed centres in the cube [-10, 10]^d",
-            dimension=2,
-            points=_blobs,
+            "blobs",
+            f"{BLOBS} normal clusters of unit width around fixed centres in the cube [-10, 10]^d",
+            2,
+            _blobs,
             labels=_blob,
         ),
-        Sample(
-            name="double-well",
-            description="density exp(-V) on the line, V = 4 (x^2 - 1)^2",
-            dimension=1,
-            points=_double_well,
-            fixed=True,
-        ),
+        Sample("double-well", "density exp(-V) on the line, V = 4 (x^2 - 1)^2", 1, _double_well, fixed=True),
     )
 }
 
@@ -301,39 +285,27 @@ _THREADS = 2
 
 
 def write_sample(
-    name: str,
-    path: Location,
-    n: int,
-    *,
-    dimension: int | None = None,
-    noise: float | None = None,
-    dtype: npt.DTypeLike = "float64",
-    chunk_rows: int | None = None,
-    seed: int = 0,
-    overwrite: bool = False,
-    progress: bool | None = None,
+    name: str, path: Location, n: int, *, overwrite: bool = False, progress: bool | None = None, **options: Any
 ) -> None:
     """Draw n rows of the distribution SAMPLES[name] into a zarr array (n, d) at `path`, chunk by chunk.
 
-    Chunk i has the generator of SeedSequence(seed, spawn_key=(i,)), so the result is a function of name, n,
-    dimension, noise, dtype, chunk_rows and seed alone; these are stored as the array's attributes. `progress`
-    shows a bar on stderr: None only on a terminal.
+    `options` are dimension, noise, dtype, chunk_rows and seed, as `Drawing.of` takes them. Chunk i has the generator of
+    SeedSequence(seed, spawn_key=(i,)), so the result is a function of the name, n and these alone; they are stored as
+    the array's attributes. `progress` shows a bar on stderr: None only on a terminal.
 
     Raises ValueError for a value that the distribution cannot have, and OSError where `path` cannot be written
     (FileExistsError where it exists).
     """
-    drawing = Drawing.of(name, n, dimension=dimension, noise=noise, dtype=dtype, chunk_rows=chunk_rows, seed=seed)
+    drawing = Drawing.of(name, n, **options)
     refuse_existing(path, overwrite)
-    kind, rows = drawing.dtype, drawing.rows
-    attributes: dict[str, str | int | float] = {"sample": name, "seed": seed, "noise": drawing.noise}
+    shape, rows = (n, drawing.dimension), drawing.rows
+    attributes: dict[str, Any] = {"sample": name, "seed": drawing.seed, "noise": drawing.noise}
     if drawing.sample.trajectory:
         attributes["step"] = drawing.sample.step
     bar = progress_bar(n, f"{name} to {os.fspath(path)}", progress)
     with (
         bar,
-        create_array(
-            path, (n, drawing.dimension), kind, chunk_rows=rows, attributes=attributes, overwrite=overwrite
-        ) as array,
+        create_array(path, shape, drawing.dtype, chunk_rows=rows, attributes=attributes, overwrite=overwrite) as array,
         ThreadPoolExecutor(_THREADS) as pool,
     ):
 

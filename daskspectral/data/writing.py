@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -40,8 +40,11 @@ from daskspectral.errors import printable
 ROOT = "zarr.json"
 
 
-class Unpublished(WrapperStore[Any]):
-    """A store whose root metadata are kept in memory, and travel with it to other processes, until `publish`."""
+class HeldBackStore(WrapperStore[Any]):
+    """A zarr store whose root metadata are kept in memory until `publish`: until then nothing loads from it.
+
+    They travel with it to other processes.
+    """
 
     def __init__(self, store: Store, root: bytes | None = None):
         super().__init__(store)
@@ -53,14 +56,14 @@ class Unpublished(WrapperStore[Any]):
         buffer = default_buffer_prototype().buffer.from_bytes(self._root)
         sync(self._store.set(ROOT, buffer))
 
-    def _with_store(self, store: Store) -> Unpublished:
-        return Unpublished(store, self._root)
+    def _with_store(self, store: Store) -> HeldBackStore:
+        return HeldBackStore(store, self._root)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Unpublished, (self._store, self._root)
+        return HeldBackStore, (self._store, self._root)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Unpublished) and (self._store, self._root) == (other._store, other._root)
+        return isinstance(other, HeldBackStore) and (self._store, self._root) == (other._store, other._root)
 
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
         if key == ROOT:
@@ -95,15 +98,8 @@ class Unpublished(WrapperStore[Any]):
         async for key in self._store.list():
             yield key
 
-    async def _get_many(
-        self, requests: Iterable[tuple[str, BufferPrototype, ByteRequest | None]]
-    ) -> AsyncGenerator[tuple[str, Buffer | None], None]:
-        for request in requests:
-            yield request[0], await self.get(*request)
-
-    async def _set_many(self, values: Iterable[tuple[str, Buffer]]) -> None:
-        for key, value in values:
-            await self.set(key, value)
+    _get_many = Store._get_many  # by `get` and `set` above, not by those of the store inside
+    _set_many = Store._set_many
 
 
 NEW, OLD = "new", "old"
@@ -237,24 +233,39 @@ def create_array(
         raise ValueError("shape must have at least one axis, the rows: (n,) or (n, d), not ().")
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows must be a positive integer, not {chunk_rows}; None: 16 to 32 MB.")
-    inner, rows = chunk_shape(lengths, kind, chunk_rows)
-    columns = tuple(max(1, length) for length in lengths[1:])
-
-    def build(store: Any) -> zarr.Array[Any]:
-        return zarr.create_array(
-            store,
-            shape=lengths,
-            dtype=kind,
-            chunks=(inner, *columns),
-            shards=None if inner == rows else (rows, *columns),
-            compressors=[ZstdCodec(level=1), Crc32cCodec()],
-            fill_value=fill_value(kind),
-            attributes={**(attributes or {}), **(_marks.get() or {})},
-            config={"write_empty_chunks": True},
-        )
-
-    with _staged(path, overwrite, build) as array:
+    inner, rows = _chunk_shape(lengths, kind, chunk_rows)
+    marked = {**(attributes or {}), **(_marks.get() or {})}
+    with _staged(path, overwrite, lambda store: _new_array(store, lengths, kind, (inner,), (rows,), marked)) as array:
         yield array
+
+
+def _new_array(
+    store: Any,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    inner: tuple[int, ...],
+    outer: tuple[int, ...],
+    attributes: Mapping[str, Any],
+    **options: Any,
+) -> zarr.Array[Any]:
+    """An array whose chunks hold `inner` entries of its first dimensions and all others, in files of `outer` entries.
+
+    Chunks are compressed by zstd and end in a checksum; all of them are written.
+    """
+    fill = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan if dtype.kind == "f" else 0
+    behind = tuple(max(1, length) for length in shape[len(inner) :])
+    return zarr.create_array(
+        store,
+        shape=shape,
+        dtype=dtype,
+        chunks=(*inner, *behind),
+        shards=None if inner == outer else (*outer, *behind),
+        compressors=[ZstdCodec(level=1), Crc32cCodec()],
+        fill_value=dtype.type(fill),
+        attributes=dict(attributes),
+        config={"write_empty_chunks": True},
+        **options,
+    )
 
 
 @contextmanager
@@ -301,9 +312,7 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
     if target is None:
         folder = Prefix(os.fspath(path))
         if "/" not in folder.root:
-            raise ValueError(
-                f"{os.fspath(path)} is a whole bucket: give a path in it, such as {folder.place('x.zarr')}"
-            )
+            raise ValueError(f"{os.fspath(path)} is a whole bucket: give a path in it, such as {folder}/x.zarr")
         exists, is_store = folder.exists, folder.is_store()
         if exists and not is_store and folder.holds(NAME):  # left by a run that was killed, or being written
             refuse_live(folder, "the output")
@@ -359,7 +368,7 @@ def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike) -> int:
     return 1 << max(0, (_CHUNK_BYTES // row_bytes).bit_length() - 1)
 
 
-def chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any], chunk_rows: int | None) -> tuple[int, int]:
+def _chunk_shape(shape: tuple[int, ...], dtype: np.dtype[Any], chunk_rows: int | None) -> tuple[int, int]:
     """Rows of an inner chunk, and of a file."""
     row_bytes = max(1, math.prod(shape[1:]) * dtype.itemsize)
     small = 1 << max(0, (_INNER_BYTES // row_bytes).bit_length() - 1)
@@ -386,46 +395,31 @@ def progress_bar(rows: int | None, description: str, progress: bool | None) -> A
     )
 
 
-def fill_value(dtype: np.dtype[Any]) -> Any:
-    """The fill value of arrays of ours, NaN where the dtype has it."""
-    fill = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan if dtype.kind == "f" else 0
-    return dtype.type(fill)
-
-
 @contextmanager
 def _staged(path: Location, overwrite: bool, build: Callable[[Any], Node]) -> Iterator[Node]:
+    """What `build` makes in a store, which takes its place at a path or URL when the block ends without an error."""
     refuse_existing(path, overwrite)
     target = local_path(path)
-    if target is None:
-        with reaching(path, writing=True):
-            yield from _published(os.fspath(path), build)
-    else:
-        with room_at(path):
-            yield from _placed(target, path, overwrite, build)
-
-
-def _published(url: str, build: Callable[[Any], Node]) -> Iterator[Node]:
-    """Write in place; the root metadata, without which nothing loads, last."""
-    folder = Prefix(url)
-    lease = Lease.take(folder, RENEWAL, "the output")
-    try:
-        folder.clear(kept=NAME)
-        store = Unpublished(store_at(url))
-        yield build(store)
-        lease.renew()
-        store.publish()
-    except BaseException:
-        if lease.is_held:
-            _discard_objects(folder)
-        raise
-    finally:
-        lease.release()
-
-
-def _placed(target: Path, path: Location, overwrite: bool, build: Callable[[Any], Node]) -> Iterator[Node]:
-    with replacing(target) as staging:
-        yield build(staging)
-        refuse_existing(path, overwrite)  # somebody else may have put something there meanwhile
+    if target is not None:
+        with room_at(path), replacing(target) as staging:
+            yield build(staging)
+            refuse_existing(path, overwrite)  # somebody else may have put something there meanwhile
+        return
+    with reaching(path, writing=True):  # in place; the root metadata, without which nothing loads, last
+        folder = Prefix(os.fspath(path))
+        lease = Lease.take(folder, RENEWAL, "the output")
+        try:
+            folder.clear(kept=NAME)
+            store = HeldBackStore(store_at(path))
+            yield build(store)
+            lease.renew()
+            store.publish()
+        except BaseException:
+            if lease.is_held:
+                _discard_objects(folder)
+            raise
+        finally:
+            lease.release()
 
 
 def _discard_objects(folder: Prefix) -> None:
@@ -455,8 +449,7 @@ class Grid:
         """Chunks of about `rows` rows, along the first dimension in multiples of `unit` entries."""
         chunk = list(sizes)
         for axis in range(len(chunk)):
-            behind = int(np.prod(sizes[axis + 1 :], dtype=int))
-            count = rows // behind
+            count = rows // math.prod(sizes[axis + 1 :])
             if count or axis == len(chunk) - 1:
                 multiple = unit if axis == 0 else 1
                 chunk[axis] = min(sizes[axis], multiple * max(1, round(count / multiple)))
@@ -465,12 +458,17 @@ class Grid:
         return cls(tuple(sizes), tuple(chunk))
 
     @property
+    def cut(self) -> tuple[int, int]:
+        """The dimension of which chunks hold some entries, and the rows of one of its entries."""
+        axis = next((a for a, c in enumerate(self.chunk) if c > 1), len(self.sizes) - 1)
+        return axis, math.prod(self.sizes[axis + 1 :])
+
+    @property
     def ranges(self) -> list[tuple[int, int]]:
         """The rows of each chunk."""
-        axis = next((a for a, c in enumerate(self.chunk) if c > 1), len(self.sizes) - 1)
-        behind = int(np.prod(self.sizes[axis + 1 :], dtype=int))
+        axis, behind = self.cut
         step, whole = self.chunk[axis] * behind, self.sizes[axis] * behind
-        before = int(np.prod(self.sizes[:axis], dtype=int))
+        before = math.prod(self.sizes[:axis])
         cuts = [i * whole + start for i in range(before) for start in range(0, whole, step)]
         return list(pairwise([*cuts, before * whole]))
 
@@ -485,14 +483,10 @@ class GridTarget:
 
     def __setitem__(self, rows: slice, values: Array) -> None:
         array = open_array(self.store, self.name, mode="r+")
-        sizes, chunk = self.grid.sizes, self.grid.chunk
-        start, stop = rows.start, rows.stop
-        axis = next((a for a, c in enumerate(chunk) if c > 1), len(sizes) - 1)
-        behind = int(np.prod(sizes[axis + 1 :], dtype=int))
-        first = start // behind
-        *place, low = np.unravel_index(first, sizes[: axis + 1]) if axis else (first,)
-        count = (stop - start) // behind
-        region = (*(slice(int(i), int(i) + 1) for i in place), slice(int(low), int(low) + count))
+        axis, behind = self.grid.cut
+        first, count = rows.start // behind, (rows.stop - rows.start) // behind
+        *place, low = (int(i) for i in np.unravel_index(first, self.grid.sizes[: axis + 1]))
+        region = (*(slice(i, i + 1) for i in place), slice(low, low + count))
         array[region] = values.reshape(*(1 for _ in place), count, *array.shape[axis + 1 :])
 
 
@@ -522,30 +516,16 @@ def create_dataset(
         warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
         marked = template.assign_attrs({**dict(group.attrs), MAIN: name})  # xarray replaces the attributes of a group
         _storable(marked).to_zarr(group.store, mode="a", consolidated=False, zarr_format=3, write_empty_chunks=True)
-        inner, behind = grid.chunk, tuple(max(1, size) for size in shape[len(grid.sizes) :])
+        inner = grid.chunk
         if len(inner) == 1:  # large files are shards, so that a reader of some rows needs little memory
-            inner = chunk_shape(tuple(shape), kind, grid.chunk[0])[:1]
+            inner = _chunk_shape(tuple(shape), kind, grid.chunk[0])[:1]
         others = sorted(str(k) for k in template.coords if k not in dims)
-        group.create_array(
-            name,
-            shape=tuple(shape),
-            dtype=kind,
-            chunks=(*inner, *behind),
-            shards=None if inner == grid.chunk else (*grid.chunk, *behind),
-            compressors=[ZstdCodec(level=1), Crc32cCodec()],
-            fill_value=fill_value(kind),
-            dimension_names=[str(dim) for dim in dims],
-            attributes={**attributes, **({"coordinates": " ".join(others)} if others else {})},
-            config={"write_empty_chunks": True},
-        )
+        named = {**attributes, **({"coordinates": " ".join(others)} if others else {})}
+        dimensions = [str(dim) for dim in dims]
+        _new_array(group.store, tuple(shape), kind, inner, grid.chunk, named, name=name, dimension_names=dimensions)
         store = str(group.store.root) if isinstance(group.store, LocalStore) else group.store
         yield GridTarget(store, name, grid)
         zarr.consolidate_metadata(group.store)
-
-
-def chunk_rows(n: int, width: int, dtype: npt.DTypeLike) -> int:
-    """Rows of a chunk of results, while rows with `width` numbers are read."""
-    return min(n, default_chunk_rows((n, width), dtype))
 
 
 def _storable(template: xr.Dataset) -> xr.Dataset:

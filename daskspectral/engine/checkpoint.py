@@ -194,7 +194,7 @@ class Checkpoint:
                 "digests": total.digests,
             },
         }
-        write_state(self.path.place(_name(self.epochs)), "checkpoint", state, overwrite=True)
+        write_state(f"{self.path}/{_name(self.epochs)}", "checkpoint", state, overwrite=True)
         latest = max((k for k in _saved_epochs(self.path) if k < self.epochs), default=-1)
         for older in _named_epochs(self.path):  # what a killed run left unfinished too
             if older < self.epochs and older != latest:
@@ -266,7 +266,7 @@ def leased(fit: Fit) -> Fit:
 
 def _read(directory: Folder, epochs: int) -> dict[str, Any]:
     """The state of one epoch. Raises OSError, ValueError, KeyError or TypeError where it is damaged."""
-    kind, state = read_state(directory.place(_name(epochs)))
+    kind, state = read_state(f"{directory}/{_name(epochs)}")
     if kind != "checkpoint":
         raise ValueError(f"it holds {kind!r}, not a checkpoint")
     if not isinstance(state, Mapping) or not state.keys() >= {"identity", "constants", "plan", "epochs", "total"}:
@@ -296,7 +296,7 @@ def _name(epochs: int) -> str:
 
 def _saved_epochs(directory: Folder) -> list[int]:
     """The epochs that were written to their end."""
-    return [k for k in _named_epochs(directory) if directory.published(_name(k))]
+    return [k for k in _named_epochs(directory) if directory.is_whole(_name(k))]
 
 
 def _named_epochs(directory: Folder) -> list[int]:

@@ -137,7 +137,7 @@ class Kept:
 
     @property
     def path(self) -> str:
-        return self.directory.place(TRAINING)
+        return f"{self.directory}/{TRAINING}"
 
     def read(self) -> State | None:
         """The state of this run's training; None where there is none. Raises ValueError for another run's."""
