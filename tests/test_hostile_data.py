@@ -393,7 +393,7 @@ def test_hdf5_that_stores_less_than_it_declares_is_refused(ending: str, tmp_path
     path = tmp_path / f"hostile{ending}"
     with h5py.File(path, "w") as file:
         file.create_dataset("x", (10**9, 2), "f8", chunks=(1000, 2))[:1] = 1.0
-    with pytest.raises(OSError, match=rf"hostile\{ending} declares 16000000000 bytes of '/?x'"):
+    with pytest.raises(OSError, match=rf"'/?x' of .*hostile\{ending} declares 16000000000 bytes"):
         convert(path, tmp_path / "out.zarr", dataset="x")
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
-import importlib.util
 import itertools
 import math
 import os
@@ -19,12 +17,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import xarray as xr
 
-from daskspectral.data.files import DENSEST, refuse_external
-from daskspectral.data.folders import refuse_absent, room_at
-from daskspectral.data.readers import numbers, open_parquet, parquet_dataset
+from daskspectral.data.files import DEFLATED, need_netcdf, refuse_external
+from daskspectral.data.folders import MARKERS, refuse_absent, room_at
+from daskspectral.data.readers import library, numbers, open_parquet
 from daskspectral.data.remote import connect, local_path, reaching, stored
-from daskspectral.data.stores import PLAIN_BYTES, refuse_irregular
+from daskspectral.data.stores import refuse_inflated, refuse_irregular
 from daskspectral.data.writing import Location, create_array, default_chunk_rows, progress_bar, refuse_existing
 from daskspectral.errors import InvalidRowError
 
@@ -134,11 +133,9 @@ def _npz(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> 
         member = _one(members, dataset, source)
         with archive.open(f"{member}.npy") as file:
             what, packed = f"{member} in {source}", archive.getinfo(f"{member}.npy")
-            if packed.file_size > max(PLAIN_BYTES, DENSEST * packed.compress_size):
-                raise OSError(
-                    f"{what} declares {packed.file_size} bytes, more than its {packed.compress_size} compressed bytes "
-                    "can hold: it was altered. Save it again by np.savez_compressed"
-                )
+            refuse_inflated(
+                what, packed.file_size, packed.compress_size, DEFLATED, "Save it again by np.savez_compressed"
+            )
             shape, fortran, dtype = _npy_header(file, source, packed.file_size)
             if fortran and len(shape) > 1:
                 raise ValueError(f"{what} is stored by columns: save it as a .npy file of its own instead.")
@@ -153,7 +150,7 @@ def _npz(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> 
 
 @contextmanager
 def _hdf5(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
-    h5py = _library("h5py")
+    h5py = library("h5py")
     refuse_external(source, str(source))
     with h5py.File(source, "r") as file:
         found: list[str] = []
@@ -174,11 +171,9 @@ def _hdf5(source: Path, dataset: str | None, columns: Columns, flatten: bool) ->
 
 @contextmanager
 def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
-    xarray = _library("xarray")
-    if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
-        _library("h5netcdf")
+    need_netcdf(str(source))
     refuse_external(source, str(source))
-    with xarray.open_mfdataset([source], decode_times=False, chunks={}, cache=False) as file:
+    with xr.open_mfdataset([source], decode_times=False, chunks={}, cache=False) as file:
         names = [str(name) for name in file.data_vars]
         if dataset is not None or columns is None:
             name = _one(names, dataset, source)
@@ -193,26 +188,21 @@ def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) 
         if len({file[name].dims for name in chosen}) > 1 or file[chosen[0]].ndim > 1:
             shapes = ", ".join(f"{name} {file[name].sizes}" for name in chosen)
             raise ValueError(f"columns of {source} must be of one and the same dimension; these have {shapes}.")
-        rows, dtype = len(file[chosen[0]]), np.result_type(*(file[name].dtype for name in chosen))
+        shape, dtype = (len(file[chosen[0]]), len(chosen)), np.result_type(*(file[name].dtype for name in chosen))
 
-        def blocks(size: int) -> Iterator[Block]:
-            for start in range(0, rows, size):
-                part = slice(start, start + size)
-                yield np.column_stack([file[name][part].values for name in chosen])
+        def read(start: int, stop: int) -> Block:
+            return np.column_stack([file[name][start:stop].values for name in chosen])
 
-        yield Table(len(chosen), rows, dtype, chosen, blocks)
+        yield replace(_array_table(str(source), shape, dtype, read, None, False), names=chosen)
 
 
 @contextmanager
 def _parquet(source: Path, columns: Columns) -> Iterator[Table]:
-    _library("pyarrow")
-    if (source / "zarr.json").exists() or (source / ".zarray").exists() or (source / ".zgroup").exists():
+    if any((source / marker).exists() for marker in MARKERS):
         raise ValueError(f"{source} is a zarr store already: use it as it is.")
     if source.is_dir() and not any(source.rglob("*.parquet")):
         raise ValueError(f"{source} holds no .parquet file.")
-    known = parquet_dataset([str(source)]).schema.names
-    names = [name for name in known if not name.startswith("__index_level_")]
-    reader = open_parquet([str(source)], _chosen(known, names if columns is None else columns, str(source)))
+    reader = open_parquet([str(source)], None if columns is None else [*map(str, columns)])
 
     def blocks(size: int) -> Iterator[Block]:
         for group in reader.groups:
@@ -225,7 +215,7 @@ def _parquet(source: Path, columns: Columns) -> Iterator[Table]:
 @contextmanager
 def _csv(source: Path, columns: Columns) -> Iterator[Table]:
     """Commas (.tsv: tabs); the first line is the header unless it is all numbers; an empty field is NaN."""
-    arrow, reader = _library("pyarrow"), _library("pyarrow.csv")
+    arrow, reader = library("pyarrow"), library("pyarrow.csv")
     delimiter = "\t" if source.suffix.lower() == ".tsv" else ","
     with source.open(newline="", encoding="utf-8-sig") as file:
         header = next((line for line in csv.reader(file, delimiter=delimiter) if line), [])
@@ -334,14 +324,6 @@ def _is_number(text: str) -> bool:
         return isinstance(float(text or "nan"), float)
     except ValueError:
         return False
-
-
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        package = name.partition(".")[0]
-        raise ImportError(f"This format needs {package}: pip install daskspectral[convert]") from error
 
 
 _Opener: TypeAlias = Callable[..., AbstractContextManager[Table]]

@@ -15,11 +15,12 @@ import xarray as xr
 import zarr
 from zarr.storage import MemoryStore
 
-from daskspectral.data.readers import DaskReader, Reader, ZarrReader, open_parquet, zarr_reader
+from daskspectral.data.folders import MARKERS
+from daskspectral.data.readers import DaskReader, Reader, ZarrReader, library, open_parquet, zarr_reader
 from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
-from daskspectral.data.stores import MAIN, PLAIN_BYTES, data_arrays, open_node, refuse_irregular
+from daskspectral.data.stores import MAIN, data_arrays, open_node, refuse_inflated, refuse_irregular
 
-DENSEST = 1032  # bytes that a byte of a deflated stream can stand for
+DEFLATED = 1032  # bytes that a byte of a deflated stream can stand for
 
 
 def refuse_external(source: Any, name: str) -> None:
@@ -29,9 +30,7 @@ def refuse_external(source: Any, name: str) -> None:
 
     A file of another format is left to its reader. Raises ImportError without h5py.
     """
-    if importlib.util.find_spec("h5py") is None:
-        raise ImportError(f"{name} may be HDF5, which needs h5py: pip install daskspectral[convert]")
-    h5py = importlib.import_module("h5py")
+    h5py = library("h5py", f"{name} may be HDF5, which")
 
     def others(node: Any) -> Iterator[str]:
         if isinstance(node, h5py.Group):
@@ -49,13 +48,9 @@ def refuse_external(source: Any, name: str) -> None:
                 "are read. Where you trust it, copy them into one file, such as by h5py or h5repack"
             )
 
-        if isinstance(node, h5py.Dataset) and not node.is_virtual and node.nbytes > PLAIN_BYTES:
-            stored = node.id.get_storage_size()
-            if node.nbytes > DENSEST * stored:
-                raise OSError(
-                    f"{name} declares {node.nbytes} bytes of {path!a}, more than the {stored} bytes that are stored of "
-                    "it can hold: it was altered or is incomplete. Write it again, with its fill values"
-                )
+        if isinstance(node, h5py.Dataset) and not node.is_virtual:
+            stored, where = node.id.get_storage_size(), f"{path!a} of {name}"
+            refuse_inflated(where, node.nbytes, stored, DEFLATED, "Write it again, with its fill values")
 
     try:
         file = h5py.File(source, "r")
@@ -139,7 +134,7 @@ def _ends(path: str, endings: tuple[str, ...]) -> bool:
 
 def _is_folder_of_parquet(path: str) -> bool:
     folder = local_path(path)
-    if folder is None or not folder.is_dir() or any((folder / m).exists() for m in ("zarr.json", ".zarray", ".zgroup")):
+    if folder is None or not folder.is_dir() or any((folder / m).exists() for m in MARKERS):
         return False
     return next(folder.rglob("*.parquet"), None) is not None
 
@@ -169,10 +164,15 @@ def _matching(paths: list[str], what: str) -> list[str]:
     return found
 
 
+def need_netcdf(what: str) -> None:
+    """Raise ImportError where no library reads NetCDF."""
+    if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
+        library("h5netcdf", f"{what} is NetCDF, which")
+
+
 def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> xr.Dataset:
     """One Dataset of all files, by xarray.open_mfdataset."""
-    if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
-        raise ImportError(f"{what} is NetCDF, which needs h5netcdf: pip install daskspectral[convert]")
+    need_netcdf(what)
     remote = [path for path in paths if "://" in path]
     sources: Any = [opened_file(path) for path in paths] if remote else paths
     for path, source in zip(paths, sources, strict=True):

@@ -334,12 +334,12 @@ def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> 
     Raises TypeError for columns that are not real numbers, ValueError for files without rows or without the columns of
     the first, and ImportError without pyarrow.
     """
-    data = parquet_dataset(paths)
-    names = [n for n in data.schema.names if not n.startswith("__index_level_")] if columns is None else list(columns)
+    data = _parquet_dataset(paths)
+    names = [n for n in data.schema.names if not n.startswith("__index_level_")] if columns is None else [*columns]
     kinds = []
     for fragment in data.get_fragments():
         own = fragment.physical_schema
-        if not set(names) <= set(own.names):
+        if len({*names}) < len(names) or not {*names} <= {*own.names}:
             raise ValueError(f"{', '.join(names)} are not distinct columns of {fragment.path}: {', '.join(own.names)}.")
         kinds += [real_dtype(own.field(name).type, name, fragment.path) for name in names]
     groups = [part for fragment in data.get_fragments() for part in fragment.split_by_row_group()]
@@ -353,12 +353,18 @@ def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> 
     return ParquetReader(tuple(groups), tuple(names), borders, kind.str, files)
 
 
-def parquet_dataset(paths: Sequence[str]) -> Any:
-    """The pyarrow dataset of files, or of one folder of files, in a file system or an object store."""
+def library(name: str, what: str = "This format") -> Any:
+    """A module of the library of a format. Raises ImportError, which says how to install it, where it is missing."""
     try:
-        dataset = importlib.import_module("pyarrow.dataset").dataset
+        return importlib.import_module(name)
     except ImportError as error:
-        raise ImportError("This format needs pyarrow: pip install daskspectral[convert]") from error
+        package = name.partition(".")[0]
+        raise ImportError(f"{what} needs {package}: pip install daskspectral[convert]") from error
+
+
+def _parquet_dataset(paths: Sequence[str]) -> Any:
+    """The pyarrow dataset of files, or of one folder of files, in a file system or an object store."""
+    dataset = library("pyarrow.dataset").dataset
     if not is_url(paths[0]):
         for path in chain.from_iterable(_parts(path) for path in paths):
             refuse_irregular(path, os.stat(path))
@@ -380,7 +386,7 @@ def _parts(path: str) -> Iterator[str]:
 
 def real_dtype(kind: Any, name: str, where: str) -> np.dtype[Any]:
     """The dtype of a column of real numbers. Raises TypeError for others."""
-    types = importlib.import_module("pyarrow").types
+    types = library("pyarrow").types
     if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind):
         return np.dtype(str(np.dtype(kind.to_pandas_dtype())))
     raise TypeError(

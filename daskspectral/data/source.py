@@ -360,14 +360,6 @@ def open_data(
     return source
 
 
-def open_appended(
-    before: Moments, X: Any, *, weight: Any, fields: Mapping[str, Any] | None, fold: Any = None
-) -> Source:
-    """Data of the operator that these moments were measured with, to which rows were appended since."""
-    columns = before.preparation["columns"]
-    return open_data(before.operator, X, columns=columns, weight=weight, fields=fields, fold=fold)
-
-
 def check_widths(before: Moments, source: Source) -> None:
     """Raise ValueError where the points of the source have not the columns that were measured."""
     operator, fitted = before.operator, {"x": before.preparation}

@@ -422,28 +422,37 @@ def refuse_irregular(path: str, status: os.stat_result) -> None:
         )
 
 
+def refuse_inflated(where: str, declared: int, stored: int, densest: int, remedy: str) -> None:
+    """Raise OSError for more bytes than PLAIN_BYTES, and than those that are stored can hold, `densest` in each."""
+    if declared > max(PLAIN_BYTES, densest * stored):
+        raise OSError(
+            f"{where} declares {declared} bytes, more than the {stored} bytes that are stored of it can hold: it was "
+            f"altered or is incomplete. {remedy}"
+        )
+
+
 def refuse_oversized(array: zarr.Array[Any], where: str) -> None:
     """Raise OSError for an array, to be read whole, that is larger than the chunks that are stored of it can hold."""
-    if array.nbytes <= PLAIN_BYTES:
-        return
-    names = [str(codec.get("id", codec.get("name"))) for codec in codecs_of(array.metadata.to_dict(), index=False)]
-    densest = math.prod(DENSEST.get(name.removeprefix("numcodecs."), 1) for name in names)
-    stored = sync(_stored_bytes(array))
-    if array.nbytes > densest * stored:
-        raise OSError(
-            f"{where} declares {array.nbytes} bytes, more than the {stored} bytes that are stored of it can hold: it "
-            "was altered or is incomplete"
-        )
+    if array.nbytes > PLAIN_BYTES:
+        names = [str(codec.get("id", codec.get("name"))) for codec in codecs_of(array.metadata.to_dict(), index=False)]
+        densest = math.prod(DENSEST.get(name.removeprefix("numcodecs."), 1) for name in names)
+        refuse_inflated(where, array.nbytes, sync(_stored_bytes(array)), densest, "Restore it, or write it again")
+
+
+def chunk_index(array: zarr.Array[Any], key: str) -> tuple[int, ...] | None:
+    """The place in the grid of the chunk, or shard, in a file of this name below the array's; None for other files."""
+    index = tuple(map(int, re.findall(r"\d+", key)))
+    inside = len(index) == array.ndim and all(
+        i * c < n for i, c, n in zip(index, array.shards or array.chunks, array.shape, strict=True)
+    )
+    return index if inside and array.metadata.encode_chunk_key(index) == key else None
 
 
 async def _stored_bytes(array: zarr.Array[Any]) -> int:
     """The sizes of the chunk files of an array, or of its shards, together."""
-    unit, prefix, total = array.shards or array.chunks, f"{array.path}/".lstrip("/"), 0
+    prefix, total = f"{array.path}/".lstrip("/"), 0
     async for key in array.store.list_prefix(prefix):
-        name = key.removeprefix(prefix)
-        index = tuple(map(int, re.findall(r"\d+", name)))
-        inside = len(index) == array.ndim and all(i * c < n for i, c, n in zip(index, unit, array.shape, strict=True))
-        if inside and array.metadata.encode_chunk_key(index) == name:
+        if chunk_index(array, key.removeprefix(prefix)) is not None:
             total += await array.store.getsize(key)
     return total
 
