@@ -7,15 +7,13 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import accumulate, product
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import xarray as xr
 import zarr
-from dask.base import is_dask_collection, tokenize
-from dask.highlevelgraph import HighLevelGraph
+from dask.base import is_dask_collection
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
@@ -26,32 +24,32 @@ from daskspectral.errors import warn_user
 Array = NDArray[Any]
 
 
-def checked_blocks(array: da.Array, what: str) -> da.Array:
-    """The same array, whose blocks are checked for the shape and dtype that it promises; masked entries become NaN.
+def _checked_blocks(array: da.Array, what: str) -> da.Array:
+    """The same array in blocks of whole rows, each checked for the shape and dtype that it promises.
 
-    Evaluating a block raises ValueError where its shape is another, and TypeError where it does not hold real numbers
-    of the promised type (labels may be text); `what` names the array in these errors. An array of masked whole numbers
-    becomes float64.
+    Masked entries become NaN, and an array of masked whole numbers float64. Raises ValueError for blocks of unknown
+    size. Evaluating a block raises ValueError where its shape is another, and TypeError where it does not hold real
+    numbers of the promised type (labels may be text); `what` names the array in these errors.
     """
+    if any(np.isnan(c) for axis in array.chunks for c in axis):
+        raise ValueError(
+            f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first "
+            "(it runs the graph once), or write it with to_zarr"
+        )
     dtype = np.dtype(array.dtype)
     if isinstance(array._meta, np.ma.MaskedArray) and dtype.kind in "iub":
         dtype = np.dtype(float)
-    before: Any = array
-    name = f"checked-{tokenize(array.name, what, dtype)}"
-    starts = [0, *accumulate(array.chunks[0])] if array.ndim else [0]
-    layer: dict[Any, Any] = {}
-    for index in product(*(range(len(axis)) for axis in array.chunks)):
-        shape = tuple(int(axis[i]) for axis, i in zip(array.chunks, index, strict=True))
-        first = int(starts[index[0]]) if index else 0
-        layer[name, *index] = (_checked, (array.name, *index), index, first, shape, dtype, what)
-    graph = HighLevelGraph.from_collections(name, layer, dependencies=[before])
-    return da.Array(graph, name, array.chunks, meta=np.empty((0,) * array.ndim, dtype))
+    meta = np.empty((0,) * array.ndim, dtype)
+    array = da.map_blocks(_checked, array, what=what, promised=dtype, token="checked", dtype=dtype, meta=meta)
+    return array.rechunk({axis: -1 for axis in range(1, array.ndim) if len(array.chunks[axis]) > 1})
 
 
-def _checked(block: Any, index: tuple[int, ...], first: int, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
-    """One block as numpy; `index` is its place among the blocks and `first` the number of its first row."""
-    values = np.asanyarray(block)
-    rows = f" (rows {first} to {first + shape[0]})" if shape else ""
+def _checked(block: Any, what: str, promised: np.dtype[Any], block_info: Any = None) -> Array:
+    """One block as numpy; `block_info` is what dask knows of its place."""
+    values, dtype, place = np.asanyarray(block), promised, block_info[0]
+    spans, index = place["array-location"], tuple(map(int, place["chunk-location"]))
+    shape = tuple(int(stop - start) for start, stop in spans)
+    rows = f" (rows {spans[0][0]} to {spans[0][1]})" if spans else ""
     place = f"block {index} of the dask array {what}{rows}"
     if values.shape != shape:
         raise ValueError(
@@ -395,18 +393,6 @@ def chunked(value: xr.DataArray) -> xr.DataArray:
 def _xarray_reader(value: xr.DataArray, what: str) -> Reader:
     data = chunked(value).data
     return DaskReader(_checked_blocks(data, what)) if isinstance(data, da.Array) else ArrayReader(np.asarray(data))
-
-
-def _checked_blocks(array: da.Array, what: str) -> da.Array:
-    if any(np.isnan(c) for axis in array.chunks for c in axis):
-        raise ValueError(
-            f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first "
-            "(it runs the graph once), or write it with to_zarr"
-        )
-    array = checked_blocks(array, what)
-    if array.ndim > 1 and any(len(axis) > 1 for axis in array.chunks[1:]):
-        array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
-    return array
 
 
 UNKNOWN = -1.0
