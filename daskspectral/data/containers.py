@@ -274,13 +274,9 @@ def is_lazy(value: Any) -> bool:
 
 def _is_table(part: Any) -> bool:
     """Whether this is an array of rows or the path of one, rather than one row."""
-    if isinstance(part, (np.ndarray, da.Array, zarr.Array, xr.DataArray)):
+    if isinstance(part, (np.ndarray, da.Array, zarr.Array, xr.DataArray, Reader)):
         return part.ndim > 1
-    if is_frame(part):
-        return True
-    if isinstance(part, Reader):
-        return len(part.shape) > 1
-    return isinstance(part, (str, os.PathLike))
+    return is_frame(part) or isinstance(part, (str, os.PathLike))
 
 
 def as_reader(value: Any, what: str) -> Reader:
@@ -293,39 +289,30 @@ def as_reader(value: Any, what: str) -> Reader:
 def reader_of(value: Any, what: str) -> Reader:
     """A Reader of anything array-like, of whatever dtype, or the Reader itself; `what` names it in errors."""
     if isinstance(value, Reader):
-        reader = value
-    elif isinstance(value, (str, os.PathLike)):
+        return value
+    if isinstance(value, (str, os.PathLike)):
         array = open_zarr(value)
-        reader = zarr_reader(array, f"{os.fspath(value).rstrip('/')}/{array.path}".rstrip("/"))
-    elif isinstance(value, zarr.Array):
-        reader = zarr_reader(value)
-    elif isinstance(value, zarr.Group):
-        name = array_name(value) or what
-        reader = zarr_reader(main_array(value) or refuse_group(value, name))
-    elif isinstance(value, xr.DataArray):
-        reader = _xarray_reader(value, what)
-    elif isinstance(value, xr.Dataset):
+        return zarr_reader(array, f"{os.fspath(value).rstrip('/')}/{array.path}".rstrip("/"))
+    if isinstance(value, zarr.Group):
+        value = main_array(value) or refuse_group(value, array_name(value) or what)
+    if isinstance(value, zarr.Array):
+        return zarr_reader(value)
+    if isinstance(value, xr.Dataset):
         raise ValueError(f"{what} is an xarray.Dataset; give one of its variables, {sorted(map(str, value.data_vars))}")
-    elif isinstance(value, da.Array):
-        reader = DaskReader(_checked_blocks(value, what))
-    elif is_frame(value):
-        reader = ArrayReader(matrix(value, what))
-    elif is_column(value):
-        reader = ArrayReader(vector(value))
-    else:
-        _refuse_fetching(value, what)
-        refuse_unfit(value, what)
-        if (
-            not isinstance(value, np.ndarray)
-            and not hasattr(value, "__array__")
-            and not isinstance(value, (list, tuple))
-        ):
-            raise TypeError(
-                f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, a data frame, or the "
-                "path of a zarr array"
-            )
-        reader = ArrayReader(_numpy(value, what))
-    return reader
+    if isinstance(value, xr.DataArray):
+        value = chunked(value).data
+    if isinstance(value, da.Array):
+        return DaskReader(_checked_blocks(value, what))
+    found = in_memory(value, what)
+    if not isinstance(found, (list, tuple)) and not hasattr(found, "__array__"):
+        raise TypeError(
+            f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, a data frame, or the path "
+            "of a zarr array"
+        )
+    try:
+        return ArrayReader(np.asanyarray(found))
+    except ValueError as error:
+        raise ValueError(f"{what} cannot be made an array: {error}") from None
 
 
 def _refuse_fetching(value: Any, what: str) -> None:
@@ -353,25 +340,11 @@ def in_memory(value: Any, what: str) -> Any:
     if isinstance(value, da.Array):
         value = value.compute()
     elif is_frame(value):
-        value = matrix(value, what)
+        return matrix(value, what)
     elif is_column(value):
-        value = vector(value)
-    else:
-        _refuse_fetching(value, what)
-        refuse_unfit(value, what)
-    return _unmasked(value, what)
-
-
-def _numpy(value: Any, what: str) -> Array:
-    try:
-        array: Array = np.asanyarray(_unmasked(value, what))
-    except ValueError as error:
-        raise ValueError(f"{what} cannot be made an array: {error}") from None
-    return array
-
-
-def _unmasked(value: Any, what: str) -> Any:
-    """The value without the masks of arrays that mask nothing. Raises ValueError for masked entries."""
+        return vector(value)
+    _refuse_fetching(value, what)
+    refuse_unfit(value, what)
     parts = value if isinstance(value, (list, tuple)) else [value]
     masked = sum(np.ma.count_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray))
     if masked:
@@ -388,11 +361,6 @@ def chunked(value: xr.DataArray) -> xr.DataArray:
         return value
     row_bytes = max(1, value.dtype.itemsize * int(np.prod(value.shape[1:])))
     return value.chunk({value.dims[0]: max(1, _XARRAY_BLOCK // row_bytes)})
-
-
-def _xarray_reader(value: xr.DataArray, what: str) -> Reader:
-    data = chunked(value).data
-    return DaskReader(_checked_blocks(data, what)) if isinstance(data, da.Array) else ArrayReader(np.asarray(data))
 
 
 UNKNOWN = -1.0

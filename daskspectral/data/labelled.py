@@ -195,14 +195,13 @@ def lay_out(
     name = latitude if layout is None else layout.latitude
     angles = None if name is None else _latitude(found.data, name, samples, what, asked=layout is None or weigh)
     across = angles if angles is not None and not set(angles.dims) & set(samples) else None
-    if layout is None:
-        layout = _layout(found.data, arrays, samples, latitude)
-        values = _direct(found, arrays, layout) or stacked(arrays, len(samples))
+    asked = layout is None
+    layout = _layout(found.data, arrays, samples, latitude) if layout is None else layout
+    values = _direct(found, arrays, layout) or stacked(arrays, len(samples))
+    if asked:
         kept = columns_with_numbers(values, what) if drop_empty else None
         weights = None if across is None else column_weights(arrays, samples, across)
         layout = replace(layout, kept=kept, weights=weights if kept is None or weights is None else weights[kept])
-    else:
-        values = _direct(found, arrays, layout) or stacked(arrays, len(samples))
     sizes = tuple(int(arrays[0].sizes[dim]) for dim in samples)
     cosines = None
     if weigh and angles is not None and across is None:

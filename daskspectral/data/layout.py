@@ -29,10 +29,9 @@ class Coordinate(Registered):
     def of(cls, variable: Any) -> Self | None:
         """The coordinate with the values of an xarray variable; None where these are no numbers, times or text."""
         values, dims = np.asarray(variable.values), tuple(map(str, variable.dims))
-        if values.dtype.kind in "mM":
-            return cls(dims, values.astype(np.int64), values.dtype.str, plain(variable.attrs))
-        if values.dtype.kind in "biufc":
-            return cls(dims, values, values.dtype.str, plain(variable.attrs))
+        if values.dtype.kind in "mMbiufc":
+            numbers = values.astype(np.int64) if values.dtype.kind in "mM" else values
+            return cls(dims, numbers, values.dtype.str, plain(variable.attrs))
         if values.dtype.kind in "UTO" and values.ndim == 1 and all(isinstance(v, str) for v in values):
             return cls(dims, [str(v) for v in values], "text", plain(variable.attrs))
         return None
