@@ -271,16 +271,16 @@ def _in_reach(points: str, options: dict[str, Any]) -> Any:
 
     Neighbours are searched in memory, too.
     """
-    from daskspectral.data.files import opened
-    from daskspectral.data.labelled import lay_out
+    from daskspectral.data.files import open_labelled
+    from daskspectral.data.labelled import stack_rows
     from daskspectral.data.readers import ParquetReader, ZarrReader
     from daskspectral.data.stores import open_zarr
 
-    laid, searched = lay_out(points, **opt.chosen(options, *opt.LABELS)), options["neighbours"] is not None
+    laid, searched = stack_rows(points, **opt.chosen(options, *opt.LABELS)), options["neighbours"] is not None
     if laid is None:
         return open_zarr(points)[...] if searched else points
     if isinstance(laid.reader, (ParquetReader, ZarrReader)):
         return laid.reader.read(0, laid.reader.shape[0]) if searched else points
-    found = opened(points, "POINTS", options["sample_dims"])
+    found = open_labelled(points, "POINTS", options["sample_dims"])
     assert found is not None
     return found.data.load()

@@ -276,10 +276,10 @@ def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
 
     0 columns stand for an array of another shape, which the estimator refuses.
     """
-    from daskspectral.data.labelled import lay_out
+    from daskspectral.data.labelled import stack_rows
     from daskspectral.data.stores import open_zarr
 
-    laid = lay_out(points, **chosen(options, *LABELS))
+    laid = stack_rows(points, **chosen(options, *LABELS))
     if laid is not None:
         return points, laid.layout.width
     array = open_zarr(points)

@@ -40,8 +40,9 @@ def _checked_blocks(array: da.Array, what: str) -> da.Array:
     if isinstance(array._meta, np.ma.MaskedArray) and dtype.kind in "iub":
         dtype = np.dtype(float)
     meta = np.empty((0,) * array.ndim, dtype)
-    array = da.map_blocks(_checked, array, what=what, promised=dtype, token="checked", dtype=dtype, meta=meta)
-    return array.rechunk({axis: -1 for axis in range(1, array.ndim) if len(array.chunks[axis]) > 1})
+    checked = da.map_blocks(_checked, array, what=what, promised=dtype, token="checked", dtype=dtype, meta=meta)
+    whole: da.Array = checked.rechunk({axis: -1 for axis in range(1, array.ndim) if len(array.chunks[axis]) > 1})
+    return whole
 
 
 def _checked(block: Any, what: str, promised: np.dtype[Any], block_info: Any = None) -> Array:

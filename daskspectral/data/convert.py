@@ -265,7 +265,13 @@ def _array_table(
 
 def _check_array(what: str, shape: tuple[int, ...], dtype: np.dtype[Any], flatten: bool) -> int:
     """Return the number of columns."""
-    _check_real(what, dtype, dtype)
+    if dtype.kind == "c":
+        raise TypeError(f"{what} holds {dtype}: store real and imaginary parts as columns of their own.")
+    if dtype.kind not in "fiub":
+        raise TypeError(
+            f"{what} holds {dtype}, but only real numbers can be converted: choose other columns "
+            "(columns=) or another array (dataset=), or encode it as numbers first."
+        )
     if not shape or min(shape) < 1:
         raise ValueError(f"{what} has shape {shape}: there are no rows to convert.")
     if len(shape) > 2 and not flatten:
@@ -274,16 +280,6 @@ def _check_array(what: str, shape: tuple[int, ...], dtype: np.dtype[Any], flatte
             f"axis as rows and makes one row of the rest, d = {math.prod(shape[1:])}."
         )
     return math.prod(shape[1:])
-
-
-def _check_real(what: str, received: Any, dtype: np.dtype[Any]) -> None:
-    if dtype.kind == "c":
-        raise TypeError(f"{what} holds {received}: store real and imaginary parts as columns of their own.")
-    if dtype.kind not in "fiub":
-        raise TypeError(
-            f"{what} holds {received}, but only real numbers can be converted: choose other columns "
-            "(columns=) or another array (dataset=), or encode it as numbers first."
-        )
 
 
 def _chosen(names: list[str], columns: Columns, what: str) -> list[str]:

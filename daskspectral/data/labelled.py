@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from daskspectral.data.containers import chunked, reader_of
-from daskspectral.data.files import Opened, opened
+from daskspectral.data.files import Labelled, open_labelled
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, plain
 from daskspectral.data.readers import ParquetReader, Reader, lazy_rows
 
@@ -144,7 +144,7 @@ ROW = "row"  # the dimension of the rows of data without labels
 
 
 @dataclass(frozen=True, eq=False)
-class Laid:
+class StackedRows:
     """Labelled data as rows: a reader of the columns that are used, their layout, the labels of the rows.
 
     `weights` (n,) are the cosines of the rows' latitudes, where these were asked for and the rows have them.
@@ -156,7 +156,7 @@ class Laid:
     weights: Any = None
 
 
-def lay_out(
+def stack_rows(
     x: Any,
     what: str = "X",
     *,
@@ -166,7 +166,7 @@ def lay_out(
     drop_empty: bool = False,
     weigh: bool = False,
     unweighted: bool = False,
-) -> Laid | None:
+) -> StackedRows | None:
     """Labelled data as rows and columns; None for data without labels.
 
     Rows are the combinations of `sample_dims`, by default the first dimension; all other dimensions are columns. With
@@ -179,7 +179,7 @@ def lay_out(
     do not go together; ValueError where no column has a number.
     """
     dims = _named(sample_dims)
-    found = opened(x, what, dims if layout is None else layout.sample_dims)
+    found = open_labelled(x, what, dims if layout is None else layout.sample_dims)
     if found is None or (isinstance(found.data, xr.DataArray) and found.data.ndim < 2 and not (dims or layout)):
         return None
     if isinstance(found.data, ParquetReader):
@@ -195,10 +195,10 @@ def lay_out(
     name = latitude if layout is None else layout.latitude
     angles = None if name is None else _latitude(found.data, name, samples, what, asked=layout is None or weigh)
     across = angles if angles is not None and not set(angles.dims) & set(samples) else None
-    asked = layout is None
+    first = layout is None
     layout = _layout(found.data, arrays, samples, latitude) if layout is None else layout
     values = _direct(found, arrays, layout) or stacked(arrays, len(samples))
-    if asked:
+    if first:
         kept = columns_with_numbers(values, what) if drop_empty else None
         weights = None if across is None else column_weights(arrays, samples, across)
         layout = replace(layout, kept=kept, weights=weights if kept is None or weights is None else weights[kept])
@@ -210,16 +210,16 @@ def lay_out(
     rows = RowLabels(samples, sizes, coords, {k: v for k, v in plain(found.data.attrs).items() if k not in QUANTITY})
     reader = reader_of(chosen_columns(values, layout, unweighted), what)
     reader = found.behind(reader, [array.name for array in arrays])
-    return Laid(reader, layout, rows, cosines)
+    return StackedRows(reader, layout, rows, cosines)
 
 
-def lay_out_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArray | None]:
+def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArray | None]:
     """A field with a row for each of the rows, (n,) or (n, m), and its labels; data without labels stay as they are.
 
     Its dimensions are those of the rows and others, which are stacked. Raises ValueError where dimensions or
     coordinates are not those of the rows.
     """
-    found = opened(value, what, tuple(map(str, rows.dims)))
+    found = open_labelled(value, what, tuple(map(str, rows.dims)))
     if found is None or isinstance(found.data, ParquetReader):
         return (value if found is None else found.data), None
     data = found.data
@@ -243,18 +243,22 @@ def lay_out_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataA
     return (found.behind(reader_of(values, what), [data.name]) if lazy else values), data
 
 
-def lay_out_gradients(value: Any, laid: Laid) -> Any:
-    """Derivatives by the columns of laid out data, (n, d), or (n, m, d) for m targets; without labels as they are.
+def stack_gradients(value: Any, points: StackedRows) -> Any:
+    """Derivatives by the columns of points out data, (n, d), or (n, m, d) for m targets; without labels as they are.
 
     They have the dimensions of the data, and those of targets; other names count by their places where all columns are
     used as they are. Raises ValueError where they have not, and where rows or columns are other ones.
     """
-    found, layout, rows = opened(value, "gradients", tuple(map(str, laid.rows.dims))), laid.layout, laid.rows
+    found, layout, rows = (
+        open_labelled(value, "gradients", tuple(map(str, points.rows.dims))),
+        points.layout,
+        points.rows,
+    )
     if found is None:
         return value
     data, dims = found.data, layout.variables[0].dims
     if not isinstance(data, xr.DataArray) or {*rows.dims, *layout.dims} == {*data.dims}:
-        own = lay_out(value, "gradients", layout=layout, unweighted=True)
+        own = stack_rows(value, "gradients", layout=layout, unweighted=True)
         return value if own is None else own.reader
     behind = [dim for dim in data.dims if dim not in rows.dims]
     if len(layout.variables) == 1 and {*dims} <= {*behind}:
@@ -300,7 +304,7 @@ def _named(sample_dims: Dims) -> tuple[str, ...] | None:
 
 def _table(
     table: ParquetReader, what: str, dims: tuple[str, ...] | None, latitude: str | None, layout: Layout | None
-) -> Laid:
+) -> StackedRows:
     if dims not in (None, (ROW,)) or latitude is not None:
         raise ValueError(f"{what} is a Parquet table, whose rows are samples: leave sample_dims and latitude out")
     if layout is None:
@@ -310,7 +314,7 @@ def _table(
             raise ValueError(f"{what} has the columns {list(table.names)}, and the model was fitted on {missing} too")
         table = replace(table, names=tuple(map(str, names)))
     rows = RowLabels((ROW,), (table.shape[0],))
-    return Laid(table, layout, rows)
+    return StackedRows(table, layout, rows)
 
 
 def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray]:
@@ -457,7 +461,7 @@ def _layout(data: Any, arrays: list[xr.DataArray], samples: tuple[Hashable, ...]
     return Layout(tuple(map(str, samples)), tuple(variables), coords, latitude=latitude, attrs=attrs)
 
 
-def _direct(found: Opened, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:
+def _direct(found: Labelled, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:
     """The zarr array as it lies in its group, where rows and columns are its two dimensions and unweighted."""
     data = found.data
     if found.direct is None or data.ndim != 2 or arrays[0].dims != data.dims or len(layout.variables[0].dims) != 1:

@@ -38,12 +38,10 @@ from daskspectral.data.folders import refuse_absent
 from daskspectral.data.remote import (
     connect,
     holds,
-    is_url,
     local_path,
     opening,
     options_in_force,
     reaching,
-    refuse_secrets,
 )
 from daskspectral.errors import redacted
 
@@ -323,14 +321,13 @@ def store_at(location: Location, *, read_only: bool = False) -> CheckedFolder | 
 
     Raises as `connect` and `reaching` do.
     """
-    text = os.fspath(location)
-    if not is_url(text):
-        return CheckedFolder(os.path.realpath(text.removeprefix("file://")), read_only=read_only)
+    text, local = os.fspath(location), local_path(location)
+    if local is not None:
+        return CheckedFolder(local, read_only=read_only)
     if read_only:  # zarr asks several questions at once, and leaves some pending where one fails
         files, root = connect(text)
         with reaching(text, files=files):
             holds(files, f"{root}/zarr.json")
-    refuse_secrets(text)
     with opening(text):
         found = CheckedObjects.from_url(text, storage_options=options_in_force(), read_only=read_only)
     assert isinstance(found, CheckedObjects)
@@ -344,8 +341,7 @@ def open_node(location: Location, *, zarr_format: Literal[3] | None = None) -> z
     raises where there is nothing, and as `reaching` does.
     """
     text = os.fspath(location)
-    place = text if is_url(text) else os.path.realpath(text.removeprefix("file://"))
-    with metadata_of(place), reaching(text):
+    with metadata_of(local_path(text) or text), reaching(text):
         return zarr.open(store_at(text, read_only=True), mode="r", zarr_format=zarr_format)
 
 

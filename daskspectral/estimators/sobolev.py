@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 
 from daskspectral.data.containers import in_memory, is_frame, with_names
 from daskspectral.data.integrity import check_chunks, list_chunks
-from daskspectral.data.labelled import lay_out
+from daskspectral.data.labelled import stack_rows
 from daskspectral.data.readers import Reader
 from daskspectral.data.source import open_source
 from daskspectral.engine.memory import available
@@ -163,7 +163,7 @@ class SobolevRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         layout = vars(self).get("layout_")
-        laid = lay_out(X, sample_dims=self.sample_dims, layout=layout)
+        laid = stack_rows(X, sample_dims=self.sample_dims, layout=layout)
         x = self._read(X if laid is None else laid.reader, "X")
         if not is_frame(X):
             x = check_array(x, dtype=np.float64, estimator=self)
