@@ -236,7 +236,7 @@ def _text(path: str) -> str:
     if "://" in path:
         with opened_file(path) as remote:
             return io.TextIOWrapper(remote, encoding="utf-8").read(LONGEST + 1)
-    refuse_irregular(path, os.stat(path))
+    refuse_irregular(path)
     with open(path, encoding="utf-8") as file:
         return file.read(LONGEST + 1)
 

@@ -103,7 +103,7 @@ def _naming(source: Path) -> Iterator[None]:
 def _opened(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> AbstractContextManager[Table]:
     if not source.exists():
         raise FileNotFoundError(f"{source} does not exist.")
-    refuse_irregular(str(source), source.stat())
+    refuse_irregular(str(source))
     suffix = ".parquet" if source.is_dir() else source.suffix.lower()
     if suffix in _TABLES:
         if dataset is not None:

@@ -160,7 +160,7 @@ def _matching(paths: list[str], what: str) -> list[str]:
             found.append(path if local is None else str(local))
     for path in found:
         if "://" not in path:
-            refuse_irregular(path, os.stat(path))
+            refuse_irregular(path)
     return found
 
 

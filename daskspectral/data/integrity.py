@@ -230,8 +230,7 @@ def _local_files(root: str, depth: int, prefix: str = "") -> Iterator[tuple[str,
                 if depth:
                     yield from _local_files(root, depth - 1, name)
             else:
-                status = entry.stat()
-                refuse_irregular(entry.path, status)
+                status = refuse_irregular(entry.path)
                 yield name, (status.st_size, str(status.st_mtime_ns))
 
 

@@ -213,17 +213,12 @@ def check_columns(array: xr.DataArray, dims: tuple[str, ...], layout: Layout, wh
     """
     for name, coordinate in layout.coords.items():
         bare = any(dim not in layout.coords for dim in coordinate.dims)
-        if not {*coordinate.dims} <= {*dims} or name not in array.coords or not (bare or name in dims):
+        if not {*coordinate.dims} <= {*dims} or not (bare or name in dims):
             continue
-        came = array.coords[name]
-        if {*map(str, came.dims)} != {*coordinate.dims}:
-            continue
-        wanted, values = coordinate.variable().values, np.asarray(came.transpose(*coordinate.dims).values)
-        if not _same_places(values, wanted, bare):
+        if other := _elsewhere(array, name, coordinate.variable(), bare):
             raise ValueError(
-                f"{what} has other columns than the fit: along {name!r} they are {_ends(values)}, and were "
-                f"{_ends(wanted)}{_first_other(values, wanted)}. Bring it to the fit's by {what}.reindex or "
-                f"{what}.interp"
+                f"{what} has other columns than the fit: along {name!r} they are {other[0]}, and were {other[1]}. "
+                f"Bring it to the fit's by {what}.reindex or {what}.interp"
             )
 
 
@@ -242,16 +237,23 @@ def check_rows(data: xr.DataArray, rows: RowLabels, what: str) -> None:
                     f"them together by xarray.align(X, {what})"
                 )
     for name, wanted in rows.coords.items():
-        bare = any(dim not in rows.coords or dim not in data.coords for dim in wanted.dims)
-        if not bare or name not in data.coords or {*data.coords[name].dims} != {*wanted.dims}:
-            continue
-        came = np.asarray(data.coords[name].transpose(*wanted.dims).values)
-        if not _same_places(came, np.asarray(wanted.values), bare):
+        if all(dim in rows.coords and dim in data.coords for dim in wanted.dims):
+            continue  # an index of them tells
+        if other := _elsewhere(data, name, wanted, True):
             raise ValueError(
-                f"{what} and X do not align: their rows have no index, and {name!r} is {_ends(came)} in {what} and "
-                f"{_ends(wanted.values)} in X{_first_other(came, np.asarray(wanted.values))}. Bring them to one order, "
-                f"or leave the coordinate out by {what}.drop_vars({name!r})"
+                f"{what} and X do not align: their rows have no index, and {name!r} is {other[0]} in {what} and "
+                f"{other[1]} in X. Bring them to one order, or leave the coordinate out by {what}.drop_vars({name!r})"
             )
+
+
+def _elsewhere(array: xr.DataArray, name: Any, wanted: Any, bare: bool) -> tuple[str, str] | None:
+    """The ends of a coordinate and of the one that is wanted, where these differ; None for others, and for none."""
+    if name not in array.coords or {*map(str, array.coords[name].dims)} != {*map(str, wanted.dims)}:
+        return None
+    came, values = np.asarray(array.coords[name].transpose(*wanted.dims).values), np.asarray(wanted.values)
+    if _same_places(came, values, bare):
+        return None
+    return _ends(came), f"{_ends(values)}{_first_other(came, values)}"
 
 
 def _same_places(came: Array, wanted: Array, bare: bool) -> bool:

@@ -367,7 +367,7 @@ def _parquet_dataset(paths: Sequence[str]) -> Any:
     dataset = library("pyarrow.dataset").dataset
     if not is_url(paths[0]):
         for path in chain.from_iterable(_parts(path) for path in paths):
-            refuse_irregular(path, os.stat(path))
+            refuse_irregular(path)
         return dataset(paths[0] if len(paths) == 1 else list(paths), format="parquet")
     files, _ = connect(paths[0])
     roots = [str(files._strip_protocol(path)) for path in paths]

@@ -301,7 +301,7 @@ class CheckedFolder(LocalStore):
         """What a file holds, metadata with bounded codecs. Raises OSError as `refuse_irregular` and `refuse_codecs`."""
         path = os.path.join(self.root, key)
         try:
-            refuse_irregular(path, os.stat(path))
+            refuse_irregular(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         return _checked(await super().get(key, prototype, byte_range), path)
@@ -404,8 +404,12 @@ def has_checksums(metadata: Mapping[str, Any]) -> bool:
     return False
 
 
-def refuse_irregular(path: str, status: os.stat_result) -> None:
-    """Raise OSError for what is neither a regular file nor a folder, links followed, and for endless metadata."""
+def refuse_irregular(path: str) -> os.stat_result:
+    """The status of a file or folder, links followed.
+
+    Raises OSError for what is neither a regular file nor a folder, and for endless metadata.
+    """
+    status = os.stat(path)
     if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
         raise OSError(
             f"{path} is no regular file but a pipe, a device or a socket, or a link to one, which may have no end: "
@@ -416,6 +420,7 @@ def refuse_irregular(path: str, status: os.stat_result) -> None:
             f"{path} has {status.st_size} bytes, and metadata of at most {MOST_METADATA} are read: restore it, or "
             "write the store again"
         )
+    return status
 
 
 def refuse_inflated(where: str, declared: int, stored: int, densest: int, remedy: str) -> None:
