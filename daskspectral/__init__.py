@@ -10,7 +10,7 @@ Everything from `neural` down is mathematics, and knows numpy and scipy only (an
 The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` to eigenvalues:
 
 1. `cli.entry.main`, `cli.spectral.fit`: outputs are refused that cannot be written, then the array is opened, once.
-2. `SpectralDecomposition.fit`: `passes.sides.choose_functions` reads the parameters, `data.opening.open_data` makes a
+2. `SpectralDecomposition.fit`: `passes.sides.choose_functions` reads the parameters, `data.source.open_data` makes a
    `Source` of named fields of rows, and `Choice.check_against` compares the two; nothing but metadata is read.
 3. `MeasuredEstimator._fit_source`, the steps of every fit that is solved from moments:
    a. `passes.sums.plan_sums`: the ranges of rows of each task, how rows come to folds (`passes.folds`), the memory.

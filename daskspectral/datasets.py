@@ -26,8 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.data.distributions import SAMPLES
-from daskspectral.data.samples import Drawing, write_sample
+from daskspectral.data.samples import SAMPLES, Drawing, write_sample
 
 __all__ = [
     "blobs",

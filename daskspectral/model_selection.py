@@ -55,7 +55,7 @@ import zarr
 from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
-from daskspectral.data.readers import open_zarr
+from daskspectral.data.stores import open_zarr
 from daskspectral.passes.parameters import check_whole
 
 Rows = NDArray[np.intp]

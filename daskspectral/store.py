@@ -16,12 +16,10 @@ from typing import Any, Final
 import numpy as np
 import zarr
 
-from daskspectral.data.door import open_node, refuse_oversized
-from daskspectral.data.folder import Prefix
-from daskspectral.data.remote import is_url, reaching, stored
-from daskspectral.data.replacing import moved_aside, recover
-from daskspectral.data.unfinished import refuse_absent
-from daskspectral.data.writer import create_group, local_path
+from daskspectral.data.folders import Prefix, refuse_absent
+from daskspectral.data.remote import is_url, local_path, reaching, stored
+from daskspectral.data.stores import open_node, refuse_oversized
+from daskspectral.data.writing import create_group, moved_aside, recover
 from daskspectral.errors import UntrustedError
 from daskspectral.registry import Registered, Trusted, decode, encode, foreign, name_of
 

@@ -35,7 +35,7 @@ from sklearn.base import clone
 
 from daskspectral import SpectralDecomposition, plot
 from daskspectral.basis import FourierLattice
-from daskspectral.data.writer import create_array
+from daskspectral.data.writing import create_array
 from daskspectral.operators import Laplacian
 
 FUNCTIONS, VALUES = "positions.png", "positions_eigenvalues.png"

@@ -37,7 +37,7 @@ import zarr
 
 from daskspectral import SpectralDecomposition, plot
 from daskspectral.basis import FourierLattice
-from daskspectral.data.writer import create_array
+from daskspectral.data.writing import create_array
 from daskspectral.operators import Generator
 
 PICTURE = "torsions.png"

@@ -22,9 +22,10 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.cli import settings, verifying
-from daskspectral.data import bounded, groups
+from daskspectral.data import stores
 from daskspectral.data.convert import convert
-from daskspectral.data.readers import MOST_CHUNKS, open_zarr, zarr_reader
+from daskspectral.data.readers import MOST_CHUNKS, zarr_reader
+from daskspectral.data.stores import open_zarr
 from daskspectral.model_selection import blocks
 
 X = np.random.default_rng(0).standard_normal((40, 2))
@@ -336,7 +337,7 @@ def test_no_chunk_gives_back_more_than_it_can_hold(name: str, tmp_path: Path, mo
 
     path = tmp_path / "hostile.zarr"
     chunk, bomb = written(path, X), written(tmp_path / "bomb.zarr", np.ones((2000, 2)))
-    monkeypatch.setattr(bounded, "PLAIN_BYTES", 0)
+    monkeypatch.setattr(stores, "PLAIN_BYTES", 0)
     np.testing.assert_array_equal(fit(path).eigenvalues_, fit(X).eigenvalues_)
     assert open_zarr(path).metadata.to_dict() == zarr.open_array(path, mode="r").metadata.to_dict()
     chunk.write_bytes(bomb.read_bytes())
@@ -351,7 +352,7 @@ def test_a_zstd_frame_that_promises_no_size_is_measured_by_its_blocks(blocks: in
     frame = np.frombuffer(bytes.fromhex("28b52ffd0058") + b"".join(repeated), "u1")
     assert len(numcodecs.Zstd().decode(frame)) == blocks << 17
     with nullcontext() if fine else pytest.raises(ValueError, match="stand for more than 131072"):
-        assert bounded.decompressed({"id": "zstd"}, frame, 1 << 17) is None
+        assert stores.decompressed({"id": "zstd"}, frame, 1 << 17) is None
 
 
 def external_storage(path: Path, other: Path) -> None:
@@ -392,7 +393,7 @@ def test_hdf5_that_stores_less_than_it_declares_is_refused(ending: str, tmp_path
     path = tmp_path / f"hostile{ending}"
     with h5py.File(path, "w") as file:
         file.create_dataset("x", (10**9, 2), "f8", chunks=(1000, 2))[:1] = 1.0
-    with pytest.raises(OSError, match=rf"hostile\{ending} declares 16000000000 bytes of '/?x'"):
+    with pytest.raises(OSError, match=rf"'/?x' of .*hostile\{ending} declares 16000000000 bytes"):
         convert(path, tmp_path / "out.zarr", dataset="x")
 
 
@@ -414,7 +415,7 @@ def test_verify_says_where_there_are_no_checksums(codecs: Any, told: bool, tmp_p
 
 
 def test_groups_that_lead_into_themselves_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "MOST_MEMBERS", 100)
+    monkeypatch.setattr(stores, "MOST_MEMBERS", 100)
     zarr.create_group(tmp_path / "hostile.zarr")
     for name in "abcdefghij":
         linked(tmp_path / "hostile.zarr" / name, str(tmp_path / "hostile.zarr"))

@@ -15,8 +15,7 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.basis import FourierLattice
-from daskspectral.data.folder import Directory
-from daskspectral.data.lease import Lease
+from daskspectral.data.folders import Directory, Lease
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from tests.common import assert_same_bits

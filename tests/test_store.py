@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from daskspectral import store
-from daskspectral.data import replacing
-from daskspectral.data.writer import refuse_existing
+from daskspectral.data import writing
+from daskspectral.data.writing import refuse_existing
 from daskspectral.store import FORMAT, read_state, write_state
 
 STATE: dict[str, Any] = {
@@ -162,7 +162,7 @@ def test_a_model_whose_writer_is_killed_between_two_renames_is_found(then: str, 
     write_state(path, "k", {"version": "old"})
     pid = os.fork()
     if not pid:  # a run that is killed on a file system without an exchange of folders
-        replacing._exchanged = lambda one, other: False
+        writing._exchanged = lambda one, other: False
         rename, made = Path.rename, []
 
         def killed(source: Path, target: Path) -> Path:
@@ -172,7 +172,7 @@ def test_a_model_whose_writer_is_killed_between_two_renames_is_found(then: str, 
             return rename(source, target)
 
         Path.rename = killed  # type: ignore[method-assign, assignment]
-        replacing._discard = lambda path, pause: os.kill(os.getpid(), signal.SIGKILL)
+        writing._discard = lambda path, pause: os.kill(os.getpid(), signal.SIGKILL)
         write_state(path, "k", {"version": "new"}, overwrite=True)
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
     assert path.exists() == (steps != 1)

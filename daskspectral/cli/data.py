@@ -43,8 +43,8 @@ from daskspectral.cli.storage import storage_option
 @storage_option
 def sample(name: str, rows: int, out: str, progress: bool, **options: Any) -> None:
     """Write points of a known distribution, chunk by chunk, to a new zarr array."""
-    from daskspectral.data.readers import open_zarr
     from daskspectral.data.samples import write_sample
+    from daskspectral.data.stores import open_zarr
 
     write_sample(name, out, rows, progress=bar(progress), **options)
     columns = open_zarr(out).shape[1]

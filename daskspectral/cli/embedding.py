@@ -141,8 +141,8 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
     """Embed the rows of POINTS: the SDP embedding, a diffusion map, or a kernel that is learned."""
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
-    from daskspectral.data.readers import open_zarr, refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.stores import open_zarr
+    from daskspectral.data.writing import refuse_existing, refuse_input
 
     overwrite = options["overwrite"]
     refuse_existing(out, overwrite)

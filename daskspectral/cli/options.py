@@ -265,10 +265,10 @@ def opened(points: str, options: Mapping[str, Any]) -> tuple[Any, int]:
 
     0 columns stand for an array of another shape, which the estimator refuses.
     """
-    from daskspectral.data.labelled import lay_out
-    from daskspectral.data.readers import open_zarr
+    from daskspectral.data.labelled import stack_rows
+    from daskspectral.data.stores import open_zarr
 
-    laid = lay_out(points, **chosen(options, *LABELS))
+    laid = stack_rows(points, **chosen(options, *LABELS))
     if laid is not None:
         return points, laid.layout.width
     array = open_zarr(points)
@@ -290,7 +290,7 @@ def refuse_checkpoint(options: Mapping[str, Any]) -> None:
 
 def refuse_same(out: str, option: str, other: str) -> None:
     """Raise click's UsageError where one of two outputs would be in the other."""
-    from daskspectral.data.readers import refuse_input
+    from daskspectral.data.writing import refuse_input
 
     try:
         refuse_input(out, other)

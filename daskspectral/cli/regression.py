@@ -134,7 +134,7 @@ def _space(points: str, options: dict[str, Any]) -> tuple[Any, tuple[Any, Any, f
     Outputs that cannot be written are refused before.
     """
     from daskspectral.cli.names import parse_group, parse_manifold
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.writing import refuse_existing
 
     refuse_existing(options["out"], options["overwrite"])
     opt.refuse_checkpoint(options)
@@ -155,8 +155,7 @@ def _fit(
     """Check the outputs, fit, save and describe. `array` is the array at `points`, where it is open already."""
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
-    from daskspectral.data.readers import refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.writing import refuse_existing, refuse_input
 
     out, overwrite, weights = options["out"], options["overwrite"], options["weights"]
     refuse_existing(out, overwrite)

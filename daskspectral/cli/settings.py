@@ -154,7 +154,7 @@ def keep(path: str, settings: Mapping[str, Any]) -> None:
     if path.lower().endswith(PICTURE_ENDINGS):
         import yaml
 
-        from daskspectral.data.writer import write_file
+        from daskspectral.data.writing import write_file
 
         write_file(f"{path}.yaml", yaml.safe_dump(dict(settings), sort_keys=False).encode())
 
@@ -163,7 +163,7 @@ def keeping(settings: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Every zarr store that is written inside keeps the settings as an attribute."""
     import yaml
 
-    from daskspectral.data.writer import marking
+    from daskspectral.data.writing import marking
 
     return marking({ATTRIBUTE: yaml.safe_dump(dict(settings), sort_keys=False)})
 
@@ -173,8 +173,8 @@ def kept(path: str) -> str | None:
 
     Raises FileNotFoundError where there is no zarr store, and as `daskspectral.data.remote.reaching`.
     """
-    from daskspectral.data.door import open_node
     from daskspectral.data.remote import lacks_bucket
+    from daskspectral.data.stores import open_node
 
     try:
         found = open_node(path).attrs.get(ATTRIBUTE)
@@ -230,13 +230,13 @@ def _loaded(path: str) -> tuple[dict[str, Any], bool]:
 
 def _text(path: str) -> str:
     """The text of a file, or more of it than settings have. Raises OSError for a pipe, and as `opened_file`."""
-    from daskspectral.data.door import refuse_irregular
     from daskspectral.data.remote import opened_file
+    from daskspectral.data.stores import refuse_irregular
 
     if "://" in path:
         with opened_file(path) as remote:
             return io.TextIOWrapper(remote, encoding="utf-8").read(LONGEST + 1)
-    refuse_irregular(path, os.stat(path))
+    refuse_irregular(path)
     with open(path, encoding="utf-8") as file:
         return file.read(LONGEST + 1)
 

@@ -73,8 +73,7 @@ def fit(points: str, **options: Any) -> None:
     """Fit a spectral decomposition to POINTS: a zarr array or group, NetCDF or Parquet files (a path or URL)."""
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
-    from daskspectral.data.readers import refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import SpectralDecomposition
 
     out, picture, overwrite = options["out"], options["picture"], options["overwrite"]
@@ -146,8 +145,7 @@ def update(model: str, points: str, out: str, weights: str | None, trust: tuple[
     """
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
-    from daskspectral.data.readers import refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
     from daskspectral.store import load
 
@@ -194,8 +192,7 @@ def merge(parts: tuple[str, ...], out: str, overwrite: bool, trust: tuple[str, .
     """Add the moments of PARTS (models or moments, measured with one basis) and solve again; no data are read."""
     from daskspectral.cli.describing import describe
     from daskspectral.cli.facts import facts_of
-    from daskspectral.data.readers import refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.moments import Moments
     from daskspectral.store import load, save
 

@@ -35,8 +35,8 @@ def transform(
     """Evaluate the functions, or the coordinates, of MODEL at every row of POINTS."""
     from sklearn.base import TransformerMixin
 
-    from daskspectral.data.readers import open_zarr, refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.stores import open_zarr
+    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import SDPEmbedding
 
     refuse_existing(out, options["overwrite"])
@@ -74,8 +74,8 @@ def transform(
 @opt.run_options
 def predict(model: str, points: str, out: str, gradient: bool, trust: tuple[str, ...], **options: Any) -> None:
     """Evaluate the regressor MODEL at every row of POINTS."""
-    from daskspectral.data.readers import open_zarr, refuse_input
-    from daskspectral.data.writer import refuse_existing
+    from daskspectral.data.stores import open_zarr
+    from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators.regressor import Regressor
 
     refuse_existing(out, options["overwrite"])

@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 import zarr
 
-from daskspectral.data.door import has_checksums, open_node
-from daskspectral.data.groups import all_arrays
 from daskspectral.data.integrity import check_chunks, check_headers, list_chunks
 from daskspectral.data.readers import Reader, zarr_reader
-from daskspectral.data.remote import lacks_bucket, reaching, stored
-from daskspectral.data.storage import metadata_of
-from daskspectral.data.writer import local_path
+from daskspectral.data.remote import lacks_bucket, local_path, reaching, stored
+from daskspectral.data.stores import all_arrays, has_checksums, metadata_of, open_node
 from daskspectral.store import is_saved, read_state
 
 SHOWN = 20  # columns that are shown as text

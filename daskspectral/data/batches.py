@@ -1,12 +1,14 @@
-"""The batches of one range of rows, as a task reads them: prepared, checked, without the rows to be dropped."""
+"""The batches of one range of rows, as a task reads them: ahead, prepared, checked, without the rows to be dropped."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,35 @@ from daskspectral.data.source import Preparation
 from daskspectral.errors import PointError
 from daskspectral.moments import NUMBER
 from daskspectral.moments.row_keys import KEY, row_keys
+
+Batch = TypeVar("Batch")
+END: Any = object()
+
+
+@contextmanager
+def read_ahead(batches: Iterable[Batch]) -> Iterator[Iterator[Batch]]:
+    """The same batches in the same order, each read by a thread while the one before it is worked on.
+
+    An error of the reading is raised where its batch would have come. When the block ends, by an error too, the thread
+    has ended, and no more than one batch was read for nothing.
+
+    Examples
+    --------
+    >>> with read_ahead(range(3)) as numbers:
+    ...     list(numbers)
+    [0, 1, 2]
+    """
+    source = iter(batches)
+    with ThreadPoolExecutor(1, "daskspectral-reader") as reader:
+
+        def following() -> Iterator[Batch]:
+            coming = reader.submit(next, source, END)
+            while (batch := coming.result()) is not END:
+                coming = reader.submit(next, source, END)
+                yield batch
+
+        yield following()
+
 
 Array = NDArray[Any]
 BATCH_ROWS = 1 << 15

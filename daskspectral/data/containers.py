@@ -1,10 +1,12 @@
-"""Readers of whatever container rows come in: numpy, dask, zarr and xarray arrays, paths and URLs."""
+"""A Reader of whatever container rows or labels come in: arrays, data frames, xarray objects, paths and URLs."""
 
 from __future__ import annotations
 
-import hashlib
+import importlib
 import os
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
@@ -13,55 +15,226 @@ import xarray as xr
 import zarr
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
 
-from daskspectral.data.blocks import checked_blocks
-from daskspectral.data.groups import main_array
-from daskspectral.data.readers import ArrayReader, Reader, array_name, open_zarr, refuse_group, zarr_reader
-from daskspectral.data.tables import is_column, is_frame, matrix, real, refuse_kind, refuse_unfit, vector
+from daskspectral.data.readers import ArrayReader, DaskReader, Reader, zarr_reader
+from daskspectral.data.stores import array_name, main_array, open_zarr, refuse_group
+from daskspectral.errors import warn_user
 
 Array = NDArray[Any]
+
+
+def _checked_blocks(array: da.Array, what: str) -> da.Array:
+    """The same array in blocks of whole rows, each checked for the shape and dtype that it promises.
+
+    Masked entries become NaN, and an array of masked whole numbers float64. Raises ValueError for blocks of unknown
+    size. Evaluating a block raises ValueError where its shape is another, and TypeError where it does not hold real
+    numbers of the promised type (labels may be text); `what` names the array in these errors.
+    """
+    if any(np.isnan(c) for axis in array.chunks for c in axis):
+        raise ValueError(
+            f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first "
+            "(it runs the graph once), or write it with to_zarr"
+        )
+    dtype = np.dtype(array.dtype)
+    if isinstance(array._meta, np.ma.MaskedArray) and dtype.kind in "iub":
+        dtype = np.dtype(float)
+    meta = np.empty((0,) * array.ndim, dtype)
+    checked = da.map_blocks(_checked, array, what=what, promised=dtype, token="checked", dtype=dtype, meta=meta)
+    whole: da.Array = checked.rechunk({axis: -1 for axis in range(1, array.ndim) if len(array.chunks[axis]) > 1})
+    return whole
+
+
+def _checked(block: Any, what: str, promised: np.dtype[Any], block_info: Any = None) -> Array:
+    """One block as numpy; `block_info` is what dask knows of its place."""
+    values, dtype, place = np.asanyarray(block), promised, block_info[0]
+    spans, index = place["array-location"], tuple(map(int, place["chunk-location"]))
+    shape = tuple(int(stop - start) for start, stop in spans)
+    rows = f" (rows {spans[0][0]} to {spans[0][1]})" if spans else ""
+    place = f"block {index} of the dask array {what}{rows}"
+    if values.shape != shape:
+        raise ValueError(
+            f"{place} has shape {values.shape}, and its chunks promise {shape}: a function in its graph changes the "
+            "shape of blocks; tell dask with map_blocks(..., chunks=...), or call compute_chunk_sizes()"
+        )
+    if dtype.kind not in "fiub":  # labels, as long as they are
+        return np.asarray(values)
+    if values.dtype.kind not in "fiub" or not np.can_cast(values.dtype, dtype, "same_kind"):
+        raise TypeError(
+            f"{place} has dtype {values.dtype}, and its array promises {dtype}: a function in its graph changes the "
+            "type of blocks; convert them there to real numbers, and tell dask with map_blocks(..., dtype=...)"
+        )
+    if not np.ma.is_masked(values):
+        return np.asarray(values, dtype=dtype)
+    if dtype.kind != "f":
+        raise TypeError(
+            f"{place} has {np.ma.count_masked(values)} masked entries, and whole numbers cannot be NaN in their place: "
+            "make the array floating by .astype('float64')"
+        )
+    return np.asarray(values.astype(dtype).filled(np.nan))
+
+
+FRAMES = {"pandas": ("DataFrame",), "polars": ("DataFrame",), "pyarrow": ("Table", "RecordBatch")}
+COLUMNS = {"pandas": ("Series", "Index"), "polars": ("Series",), "pyarrow": ("ChunkedArray", "Array")}
+TIMES = ("date", "time", "duration", "period")
+REMEDY = (
+    "drop the column, or make numbers of it: dates as their distance from a first one, categories as columns of 0 and "
+    "1 (sklearn.preprocessing.OneHotEncoder)"
+)
+
+
+def is_frame(value: Any) -> bool:
+    """Whether this is a data frame in memory."""
+    return _of(value, FRAMES)
+
+
+def with_names(frame: Any) -> Any:
+    """A frame of pandas with the names of the columns, which every scikit-learn finds there; without its rows.
+
+    Raises ValueError for a name that several columns have.
+    """
+    names = [name for name, _ in _columns(frame)]
+    several = [name for name, count in Counter(names).items() if count > 1]
+    if several:
+        raise ValueError(
+            f"several columns of X are named {several[0]!r}, and names tell columns apart: give each its own, or give "
+            "the numbers without names, such as X.to_numpy()"
+        )
+    if _library(frame) == "pandas":
+        return frame
+    return importlib.import_module("pandas").DataFrame(columns=names)
+
+
+def is_column(value: Any) -> bool:
+    """Whether this is one column of a data frame, in memory."""
+    return _of(value, COLUMNS)
+
+
+def refuse_unfit(value: Any, what: str) -> None:
+    """Raise TypeError for a query of polars, whose rows are not there yet, and for sparse arrays."""
+    library, kind = type(value).__module__.partition(".")[0], type(value).__name__
+    if library == "polars" and kind == "LazyFrame":
+        raise TypeError(f"{what} is a polars LazyFrame, whose rows are not in memory; give {what}.collect()")
+    if hasattr(value, "tocsr") and hasattr(value, "toarray"):
+        raise TypeError(f"{what} is a sparse {kind}, and rows of numbers are wanted; give {what}.toarray()")
+
+
+def matrix(frame: Any, what: str) -> Array:
+    """The real numbers (n, d) of a data frame, missing entries as NaN: float32 where all columns are, else float64.
+
+    Columns of one numpy type stay as they are. Raises TypeError or ValueError, with the name of the column, for text,
+    dates, categories, and complex numbers.
+    """
+    names, columns = zip(*_columns(frame), strict=True) if frame.shape[1] else ((), ())
+    if _library(frame) == "pandas":
+        own = {dtype for dtype in frame.dtypes if isinstance(dtype, np.dtype)}
+        if len(own) == 1 and all(dtype in own for dtype in frame.dtypes) and next(iter(own)).kind in "fiub":
+            return np.ascontiguousarray(frame.to_numpy())  # as an array of these rows is, to the same bits
+    found = [_numbers(column, f"column {name!r} of {what}") for name, column in zip(names, columns, strict=True)]
+    single = all(values.dtype.kind == "f" and values.dtype.itemsize <= 4 for values in found)
+    out = np.empty(frame.shape, dtype=np.float32 if single and found else np.float64)
+    for number, values in enumerate(found):
+        out[:, number] = values
+    return out
+
+
+def vector(column: Any) -> Array:
+    """The values (n,) of a column: numbers with NaN for missing ones, anything else as objects with None for these."""
+    library = _library(column)
+    if library == "pyarrow":
+        column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        values = column.to_numpy(zero_copy_only=False)
+    elif library == "polars":
+        values = column.to_numpy() if column.dtype.is_numeric() else np.asarray(column.to_list(), dtype=object)
+    elif isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
+        values = column.to_numpy()
+    elif column.dtype.kind in "fiub":
+        values = column.to_numpy() if not column.hasnans else column.to_numpy(dtype=float, na_value=np.nan)
+    else:
+        values = column.to_numpy(dtype=object, na_value=None)
+    values = np.asarray(values)
+    return _plain(values) if values.dtype.kind == "O" and library != "pandas" else values
+
+
+def real(values: Array, what: str) -> Array:
+    """The numbers among objects, as float64; None is NaN. Raises TypeError for anything else among them."""
+    if values.dtype.kind != "O":
+        return values
+    missing = np.zeros(values.shape, dtype=bool)
+    for index, entry in np.ndenumerate(values):
+        if isinstance(entry, (str, bytes)):
+            raise TypeError(f"{what} holds text, such as {entry[:20]!r}, and real numbers are wanted; {REMEDY}")
+        if isinstance(entry, (complex, np.complexfloating)):
+            raise ValueError(_complex(what, "complex numbers"))
+        missing[index] = type(entry).__name__ == "NAType"  # of pandas
+    try:
+        found = values.copy()
+        found[missing] = None
+        return np.asarray(found.astype(np.float64))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what} holds objects that are no real numbers: {error}; {REMEDY}") from None
+
+
+def refuse_kind(dtype: Any, what: str, *, objects: bool = True) -> None:
+    """Raise ValueError for complex numbers, and TypeError for anything but real numbers and, if allowed, objects."""
+    kind = np.dtype(dtype).kind
+    if kind == "c":
+        raise ValueError(_complex(what, f"dtype {dtype}"))
+    if kind not in ("fiubO" if objects else "fiub"):
+        raise TypeError(
+            f"{what} has dtype {dtype}, and real numbers are wanted; convert it, for instance by .astype('float64')"
+        )
+
+
+def _complex(what: str, has: str) -> str:
+    return f"Complex data not supported: {what} has {has}; split real and imaginary parts into columns"
+
+
+def _numbers(column: Any, what: str) -> Array:
+    """The real numbers (n,) of a column."""
+    kind = str(column.type if _library(column) == "pyarrow" else column.dtype)
+    if kind == "category" or kind.startswith(("dictionary", "Categorical", "Enum")):
+        raise TypeError(f"{what} holds categories, and real numbers are wanted; {REMEDY}")
+    values = vector(column)
+    if values.dtype.kind in "mMO" and any(word in kind.lower() for word in TIMES):
+        raise TypeError(f"{what} holds dates or times ({kind}), and real numbers are wanted; {REMEDY}")
+    refuse_kind(values.dtype, what)
+    return real(values, what)
+
+
+def _plain(values: Array) -> Array:
+    """Objects that are all truth values as such, and all numbers and None as float64."""
+    kinds = set(map(type, values))
+    if kinds == {bool}:
+        return values.astype(bool)
+    if kinds <= {bool, int, float, type(None)} and kinds & {bool, int, float}:
+        return values.astype(np.float64)
+    return values
+
+
+def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
+    """The names of the columns and the columns."""
+    if _library(frame) == "pandas":
+        return ((name, frame.iloc[:, number]) for number, name in enumerate(frame.columns))
+    if _library(frame) == "polars":
+        return zip(frame.columns, frame.get_columns(), strict=True)
+    return zip(frame.column_names, frame.columns, strict=True)
+
+
+def _of(value: Any, kinds: dict[str, tuple[str, ...]]) -> bool:
+    """Whether the class of the value, or one it inherits from, has one of these names in its library."""
+    return any(cls.__name__ in kinds.get(cls.__module__.partition(".")[0], ()) for cls in type(value).__mro__)
+
+
+def _library(value: Any) -> str:
+    """The library of the value: the first of these that one of its classes comes from."""
+    homes = [cls.__module__.partition(".")[0] for cls in type(value).__mro__]
+    return next((home for home in homes if home in FRAMES), "")
+
+
 DASK_TABLES = ("DataFrame", "Series", "Index")
 FILES = ("h5py", "netCDF4", "tables")  # libraries whose arrays are read from a file when they are sliced
 _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
-
-
-@dataclass(frozen=True, eq=False)
-class DaskReader(Reader):
-    """A dask array of the user: its blocks are nodes of the run's graph and reach the task as numpy.
-
-    `files` are the zarr arrays that it is read from, where these are known, and `paths` other files.
-    """
-
-    array: da.Array
-    files: tuple[Reader, ...] = ()
-    paths: tuple[str, ...] = ()
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return tuple(int(n) for n in self.array.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        dtype: np.dtype[Any] = np.dtype(self.array.dtype)
-        return dtype
-
-    @property
-    def edges(self) -> Array:
-        return np.concatenate([[0], np.cumsum(self.array.chunks[0])])
-
-    def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self.array[start:stop].compute())
-
-    @property
-    def stored(self) -> tuple[Reader, ...]:
-        return self.files or self.parts
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        blocks = self.array.chunks[0]
-        digest = hashlib.sha256(repr(blocks).encode()).hexdigest()[:8]
-        chunks = f"{len(blocks)} of {max(blocks)} rows at most, {digest}"
-        return {**super().identity, "chunks": chunks, "name in dask": self.array.name}
 
 
 def points_reader(value: Any, what: str) -> Reader:
@@ -102,13 +275,9 @@ def is_lazy(value: Any) -> bool:
 
 def _is_table(part: Any) -> bool:
     """Whether this is an array of rows or the path of one, rather than one row."""
-    if isinstance(part, (np.ndarray, da.Array, zarr.Array, xr.DataArray)):
+    if isinstance(part, (np.ndarray, da.Array, zarr.Array, xr.DataArray, Reader)):
         return part.ndim > 1
-    if is_frame(part):
-        return True
-    if isinstance(part, Reader):
-        return len(part.shape) > 1
-    return isinstance(part, (str, os.PathLike))
+    return is_frame(part) or isinstance(part, (str, os.PathLike))
 
 
 def as_reader(value: Any, what: str) -> Reader:
@@ -121,39 +290,30 @@ def as_reader(value: Any, what: str) -> Reader:
 def reader_of(value: Any, what: str) -> Reader:
     """A Reader of anything array-like, of whatever dtype, or the Reader itself; `what` names it in errors."""
     if isinstance(value, Reader):
-        reader = value
-    elif isinstance(value, (str, os.PathLike)):
+        return value
+    if isinstance(value, (str, os.PathLike)):
         array = open_zarr(value)
-        reader = zarr_reader(array, f"{os.fspath(value).rstrip('/')}/{array.path}".rstrip("/"))
-    elif isinstance(value, zarr.Array):
-        reader = zarr_reader(value)
-    elif isinstance(value, zarr.Group):
-        name = array_name(value) or what
-        reader = zarr_reader(main_array(value) or refuse_group(value, name))
-    elif isinstance(value, xr.DataArray):
-        reader = _xarray_reader(value, what)
-    elif isinstance(value, xr.Dataset):
+        return zarr_reader(array, f"{os.fspath(value).rstrip('/')}/{array.path}".rstrip("/"))
+    if isinstance(value, zarr.Group):
+        value = main_array(value) or refuse_group(value, array_name(value) or what)
+    if isinstance(value, zarr.Array):
+        return zarr_reader(value)
+    if isinstance(value, xr.Dataset):
         raise ValueError(f"{what} is an xarray.Dataset; give one of its variables, {sorted(map(str, value.data_vars))}")
-    elif isinstance(value, da.Array):
-        reader = DaskReader(_checked_blocks(value, what))
-    elif is_frame(value):
-        reader = ArrayReader(matrix(value, what))
-    elif is_column(value):
-        reader = ArrayReader(vector(value))
-    else:
-        _refuse_fetching(value, what)
-        refuse_unfit(value, what)
-        if (
-            not isinstance(value, np.ndarray)
-            and not hasattr(value, "__array__")
-            and not isinstance(value, (list, tuple))
-        ):
-            raise TypeError(
-                f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, a data frame, or the "
-                "path of a zarr array"
-            )
-        reader = ArrayReader(_numpy(value, what))
-    return reader
+    if isinstance(value, xr.DataArray):
+        value = chunked(value).data
+    if isinstance(value, da.Array):
+        return DaskReader(_checked_blocks(value, what))
+    found = in_memory(value, what)
+    if not isinstance(found, (list, tuple)) and not hasattr(found, "__array__"):
+        raise TypeError(
+            f"{what} is a {type(value).__name__}; give a numpy, dask, zarr or xarray array, a data frame, or the path "
+            "of a zarr array"
+        )
+    try:
+        return ArrayReader(np.asanyarray(found))
+    except ValueError as error:
+        raise ValueError(f"{what} cannot be made an array: {error}") from None
 
 
 def _refuse_fetching(value: Any, what: str) -> None:
@@ -181,25 +341,11 @@ def in_memory(value: Any, what: str) -> Any:
     if isinstance(value, da.Array):
         value = value.compute()
     elif is_frame(value):
-        value = matrix(value, what)
+        return matrix(value, what)
     elif is_column(value):
-        value = vector(value)
-    else:
-        _refuse_fetching(value, what)
-        refuse_unfit(value, what)
-    return _unmasked(value, what)
-
-
-def _numpy(value: Any, what: str) -> Array:
-    try:
-        array: Array = np.asanyarray(_unmasked(value, what))
-    except ValueError as error:
-        raise ValueError(f"{what} cannot be made an array: {error}") from None
-    return array
-
-
-def _unmasked(value: Any, what: str) -> Any:
-    """The value without the masks of arrays that mask nothing. Raises ValueError for masked entries."""
+        return vector(value)
+    _refuse_fetching(value, what)
+    refuse_unfit(value, what)
     parts = value if isinstance(value, (list, tuple)) else [value]
     masked = sum(np.ma.count_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray))
     if masked:
@@ -218,18 +364,109 @@ def chunked(value: xr.DataArray) -> xr.DataArray:
     return value.chunk({value.dims[0]: max(1, _XARRAY_BLOCK // row_bytes)})
 
 
-def _xarray_reader(value: xr.DataArray, what: str) -> Reader:
-    data = chunked(value).data
-    return DaskReader(_checked_blocks(data, what)) if isinstance(data, da.Array) else ArrayReader(np.asarray(data))
+UNKNOWN = -1.0
+"""The number of a label that is none of the classes."""
 
 
-def _checked_blocks(array: da.Array, what: str) -> da.Array:
-    if any(np.isnan(c) for axis in array.chunks for c in axis):
-        raise ValueError(
-            f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first "
-            "(it runs the graph once), or write it with to_zarr"
+def labels_reader(y: Any) -> Reader:
+    """A Reader of labels (n,) in any container: whole numbers, text, truth values. Raises ValueError for others."""
+    if y is None:
+        raise ValueError("this requires y to be passed, but the target y is None: give the label of each row, (n,)")
+    reader = reader_of(y, "y")
+    if isinstance(reader, ArrayReader) and len(reader.shape) == 2 and reader.shape[1] == 1:
+        warn_user(
+            "A column-vector y was passed when a 1d array was expected. Its only column is taken; give y.ravel(), (n,)",
+            DataConversionWarning,
         )
-    array = checked_blocks(array, what)
-    if array.ndim > 1 and any(len(axis) > 1 for axis in array.chunks[1:]):
-        array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
-    return array
+        reader = ArrayReader(reader.array[:, 0])
+    if reader.dtype.kind == "c":
+        refuse_kind(reader.dtype, "y")
+    if len(reader.shape) != 1 or not reader.shape[0]:
+        raise ValueError(
+            f"y must have shape (n,), a label for each row; it has shape {reader.shape}. A single column is y.ravel()"
+        )
+    if reader.dtype.kind not in "biufUOT":
+        raise ValueError(f"labels are numbers or text; y has dtype {reader.dtype}")
+    return reader
+
+
+def missing(labels: Array) -> NDArray[np.bool_]:
+    """Which labels (c,) are missing: NaN or None."""
+    if labels.dtype.kind == "f":
+        return np.isnan(labels)
+    if labels.dtype.kind == "O":
+        return np.array([v is None or type(v).__name__ == "NAType" or v != v for v in labels], dtype=bool)
+    return np.zeros(len(labels), dtype=bool)
+
+
+def distinct(labels: Array) -> Array:
+    """The distinct labels, sorted, without missing ones. Raises ValueError for labels of kinds that do not compare."""
+    there = labels[~missing(labels)]
+    try:
+        return np.unique(there)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in there.tolist()}))
+        raise ValueError(
+            f"labels are values of one kind, which can be sorted, and these are of the kinds {kinds}; make them all "
+            "strings, or all numbers"
+        ) from None
+
+
+def coded(labels: Array, classes: Array) -> NDArray[np.float32]:
+    """The number (c,) of the class of each label: NaN where it is missing, `UNKNOWN` for none of the `classes`."""
+    labels = np.asarray(labels)
+    codes = np.full(len(labels), np.nan, dtype=np.float32)
+    there = ~missing(labels)
+    known = labels[there]
+    numbers = known.dtype.kind in "biuf" and classes.dtype.kind in "biuf"
+    if not numbers and (known.dtype.kind != classes.dtype.kind or known.dtype.kind == "O"):
+        number = {label: float(i) for i, label in enumerate(classes.tolist())}
+        codes[there] = [number.get(label, UNKNOWN) for label in known.tolist()]
+        return codes
+    found = np.minimum(np.searchsorted(classes, known), len(classes) - 1)
+    codes[there] = np.where(classes[found] == known, found, UNKNOWN)
+    return codes
+
+
+@dataclass(frozen=True, eq=False)
+class ClassReader(Reader):
+    """The numbers (n,) of the classes of labels, which are read and numbered chunk by chunk."""
+
+    labels: Reader
+    classes: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.labels.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return np.dtype(np.float32)
+
+    @property
+    def edges(self) -> Array:
+        return self.labels.edges
+
+    def read(self, start: int, stop: int) -> Array:
+        return coded(self.labels.read(start, stop), self.classes)
+
+    def localise(self, start: int, stop: int) -> Reader:
+        return replace(self, labels=self.labels.localise(start, stop))
+
+    @property
+    def parts(self) -> tuple[Reader, ...]:
+        return self.labels.parts
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {**self.labels.identity, "classes": [str(label) for label in self.classes.tolist()]}
+
+
+def class_reader(labels: Reader, classes: Array) -> Reader:
+    """A Reader of the numbers of the classes: of a dask array lazily, of an array in memory at once, else by chunk."""
+    if isinstance(labels, DaskReader):
+        numbers: Any = da.map_blocks(coded, labels.array, classes=classes, dtype=np.float32, meta=np.empty(0))
+        return DaskReader(numbers, labels.files)
+    if isinstance(labels, ArrayReader):
+        return ArrayReader(coded(labels.read(0, labels.shape[0]), classes))
+    return ClassReader(labels, classes)

@@ -2,21 +2,329 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
+import math
 import os
+import tempfile
+import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import xarray as xr
 
-from daskspectral.data.fetching import local_copy
-from daskspectral.data.formats import Block, Columns, Table, open_table
-from daskspectral.data.remote import stored
-from daskspectral.data.writer import Location, create_array, default_chunk_rows, progress_bar, refuse_existing
+from daskspectral.data.files import DEFLATED, need_netcdf, refuse_external
+from daskspectral.data.folders import MARKERS, refuse_absent, room_at
+from daskspectral.data.readers import library, numbers, open_parquet
+from daskspectral.data.remote import connect, local_path, reaching, stored
+from daskspectral.data.stores import refuse_inflated, refuse_irregular
+from daskspectral.data.writing import Location, create_array, default_chunk_rows, progress_bar, refuse_existing
 from daskspectral.errors import InvalidRowError
+
+
+@contextmanager
+def local_copy(location: str | os.PathLike[str]) -> Iterator[Path]:
+    """The path of a file or folder; what is at a URL is copied to a temporary folder, which goes at the end.
+
+    Raises FileNotFoundError where there is nothing at a URL, and OSError, which names the folder, where it is full.
+    """
+    path = Path(os.fspath(location).removeprefix("file://")) if local_path(location) is not None else None
+    if path is not None:
+        yield path
+        return
+    files, root = connect(location)
+    with tempfile.TemporaryDirectory(prefix="daskspectral-") as folder:
+        copy = Path(folder) / PurePosixPath(root).name
+        with reaching(location, files=files), room_at(folder):
+            if not files.exists(root):
+                refuse_absent(os.fspath(location))
+                raise FileNotFoundError(f"there is no file at {os.fspath(location)}")
+            if files.isdir(root):
+                files.get(f"{root}/", f"{copy}/", recursive=True)
+            else:
+                files.get_file(root, str(copy))
+        yield copy
+
+
+Block = npt.NDArray[Any]
+Columns = Sequence[str | int] | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """An open source: `blocks(rows)` gives its rows in order, (c, columns) with c at most `rows`.
+
+    `rows` is None where the format does not tell; `names` are the names of the columns where they have names.
+    """
+
+    columns: int
+    rows: int | None
+    dtype: np.dtype[Any]
+    names: list[str] | None
+    blocks: Callable[[int], Iterable[Block]]
+
+
+@contextmanager
+def open_table(
+    source: Path, *, dataset: str | None = None, columns: Columns = None, flatten: bool = False
+) -> Iterator[Table]:
+    """Open a file, or a directory of Parquet files, by its ending; the arguments are as in `convert`."""
+    with ExitStack() as stack:
+        with _naming(source):
+            table = stack.enter_context(_opened(source, dataset, columns, flatten))
+
+        def blocks(rows: int) -> Iterator[Block]:
+            with _naming(source):
+                yield from table.blocks(rows)
+
+        yield replace(table, blocks=blocks)
+
+
+@contextmanager
+def _naming(source: Path) -> Iterator[None]:
+    """What a library raises for a file that it cannot read becomes an OSError with the path, where it has none."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:  # of any kind: each library has its own
+        if type(error).__module__ == "builtins" and str(source) in str(error):
+            raise
+        reason = str(error)[:300] or type(error).__name__
+        raise OSError(f"{source} cannot be read: it is damaged, or not what its ending says ({reason})") from error
+
+
+def _opened(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> AbstractContextManager[Table]:
+    if not source.exists():
+        raise FileNotFoundError(f"{source} does not exist.")
+    refuse_irregular(str(source))
+    suffix = ".parquet" if source.is_dir() else source.suffix.lower()
+    if suffix in _TABLES:
+        if dataset is not None:
+            raise ValueError(f"{source} is one table: leave dataset={dataset!r} out.")
+        return _TABLES[suffix](source, columns)
+    if suffix in _ARRAYS:
+        return _ARRAYS[suffix](source, dataset, columns, flatten)
+    endings = ", ".join([*_ARRAYS, *_TABLES])
+    raise ValueError(f"{source} has none of the endings that can be converted: {endings}.")
+
+
+@contextmanager
+def _npy(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
+    if dataset is not None:
+        raise ValueError(f"{source} is one array: leave dataset={dataset!r} out.")
+    with source.open("rb") as file:
+        shape, _, dtype = _npy_header(file, source, source.stat().st_size)
+    _check_array(str(source), shape, dtype, flatten)
+    data = np.load(source, mmap_mode="r")
+    yield _array_table(str(source), shape, dtype, lambda start, stop: data[start:stop], columns, flatten)
+
+
+@contextmanager
+def _npz(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
+    with zipfile.ZipFile(source) as archive:
+        members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        member = _one(members, dataset, source)
+        with archive.open(f"{member}.npy") as file:
+            what, packed = f"{member} in {source}", archive.getinfo(f"{member}.npy")
+            refuse_inflated(
+                what, packed.file_size, packed.compress_size, DEFLATED, "Save it again by np.savez_compressed"
+            )
+            shape, fortran, dtype = _npy_header(file, source, packed.file_size)
+            if fortran and len(shape) > 1:
+                raise ValueError(f"{what} is stored by columns: save it as a .npy file of its own instead.")
+
+            def read(start: int, stop: int) -> Block:  # the rows come in order: a compressed file has no other
+                count = stop - start
+                data = file.read(count * math.prod(shape[1:]) * dtype.itemsize)
+                return np.frombuffer(data, dtype).reshape(count, -1)
+
+            yield _array_table(what, shape, dtype, read, columns, flatten)
+
+
+@contextmanager
+def _hdf5(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
+    h5py = library("h5py")
+    refuse_external(source, str(source))
+    with h5py.File(source, "r") as file:
+        found: list[str] = []
+
+        def visit(name: str, node: Any) -> None:
+            if isinstance(node, h5py.Dataset) and node.shape and node.dtype.kind in "fiub":
+                found.append(name)
+
+        file.visititems(visit)
+        if dataset is not None and isinstance(file.get(dataset), h5py.Dataset):
+            name = dataset
+        else:
+            name = _one(found, dataset, source)
+        data = file[name]
+        shape, what = data.shape or (), f"{name} in {source}"
+        yield _array_table(what, shape, data.dtype, lambda start, stop: data[start:stop], columns, flatten)
+
+
+@contextmanager
+def _netcdf(source: Path, dataset: str | None, columns: Columns, flatten: bool) -> Iterator[Table]:
+    need_netcdf(str(source))
+    refuse_external(source, str(source))
+    with xr.open_mfdataset([source], decode_times=False, chunks={}, cache=False) as file:
+        names = [str(name) for name in file.data_vars]
+        if dataset is not None or columns is None:
+            name = _one(names, dataset, source)
+            data, what = file[name], f"{name} in {source}"
+            yield _array_table(
+                what, data.shape, data.dtype, lambda start, stop: data[start:stop].values, columns, flatten
+            )
+            return
+        chosen = _chosen([str(name) for name in file.variables], columns, str(source))
+        for name in chosen:
+            _check_array(f"{name} in {source}", file[name].shape, file[name].dtype, flatten=False)
+        if len({file[name].dims for name in chosen}) > 1 or file[chosen[0]].ndim > 1:
+            shapes = ", ".join(f"{name} {file[name].sizes}" for name in chosen)
+            raise ValueError(f"columns of {source} must be of one and the same dimension; these have {shapes}.")
+        shape, dtype = (len(file[chosen[0]]), len(chosen)), np.result_type(*(file[name].dtype for name in chosen))
+
+        def read(start: int, stop: int) -> Block:
+            return np.column_stack([file[name][start:stop].values for name in chosen])
+
+        yield replace(_array_table(str(source), shape, dtype, read, None, False), names=chosen)
+
+
+@contextmanager
+def _parquet(source: Path, columns: Columns) -> Iterator[Table]:
+    if any((source / marker).exists() for marker in MARKERS):
+        raise ValueError(f"{source} is a zarr store already: use it as it is.")
+    if source.is_dir() and not any(source.rglob("*.parquet")):
+        raise ValueError(f"{source} holds no .parquet file.")
+    reader = open_parquet([str(source)], None if columns is None else [*map(str, columns)])
+
+    def blocks(size: int) -> Iterator[Block]:
+        for group in reader.groups:
+            for batch in group.to_batches(columns=list(reader.names), batch_size=size):
+                yield numbers(batch, reader.names)
+
+    yield Table(len(reader.names), reader.shape[0], reader.dtype, list(reader.names), blocks)
+
+
+@contextmanager
+def _csv(source: Path, columns: Columns) -> Iterator[Table]:
+    """Commas (.tsv: tabs); the first line is the header unless it is all numbers; an empty field is NaN."""
+    arrow, reader = library("pyarrow"), library("pyarrow.csv")
+    delimiter = "\t" if source.suffix.lower() == ".tsv" else ","
+    with source.open(newline="", encoding="utf-8-sig") as file:
+        header = next((line for line in csv.reader(file, delimiter=delimiter) if line), [])
+    if not header:
+        raise ValueError(f"{source} is empty.")
+    if headless := all(_is_number(field) for field in header):
+        header = [str(j) for j in range(len(header))]
+    chosen = _chosen(header, columns, str(source))
+    real = dict.fromkeys(chosen, arrow.float64())
+
+    def blocks(size: int) -> Iterator[Block]:
+        try:
+            with reader.open_csv(
+                source,
+                read_options=reader.ReadOptions(column_names=header if headless else None, block_size=2**24),
+                parse_options=reader.ParseOptions(delimiter=delimiter),
+                convert_options=reader.ConvertOptions(column_types=real, include_columns=chosen),
+            ) as batches:
+                for batch in batches:
+                    yield numbers(batch, chosen)
+        except arrow.ArrowInvalid as error:
+            raise ValueError(f"{source}: {error}. Only numbers can be converted: choose columns=.") from error
+
+    yield Table(len(chosen), None, np.dtype("float64"), None if headless else chosen, blocks)
+
+
+def _array_table(
+    what: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    read: Callable[[int, int], Any],
+    columns: Columns,
+    flatten: bool,
+) -> Table:
+    """The table of an array of which read(start, stop) gives rows."""
+    width = _check_array(what, shape, dtype, flatten)
+    names = None if columns is None else _chosen([str(j) for j in range(width)], columns, what)
+    picked = slice(None) if names is None else [int(name) for name in names]
+
+    def blocks(rows: int) -> Iterator[Block]:
+        for start in range(0, shape[0], rows):
+            stop = min(start + rows, shape[0])
+            yield np.asarray(read(start, stop)).reshape(stop - start, width)[:, picked]
+
+    return Table(width if names is None else len(names), shape[0], dtype, names, blocks)
+
+
+def _check_array(what: str, shape: tuple[int, ...], dtype: np.dtype[Any], flatten: bool) -> int:
+    """Return the number of columns."""
+    if dtype.kind == "c":
+        raise TypeError(f"{what} holds {dtype}: store real and imaginary parts as columns of their own.")
+    if dtype.kind not in "fiub":
+        raise TypeError(
+            f"{what} holds {dtype}, but only real numbers can be converted: choose other columns "
+            "(columns=) or another array (dataset=), or encode it as numbers first."
+        )
+    if not shape or min(shape) < 1:
+        raise ValueError(f"{what} has shape {shape}: there are no rows to convert.")
+    if len(shape) > 2 and not flatten:
+        raise ValueError(
+            f"{what} has shape {shape}; expected (n,) or (n, d). flatten=True (--flatten) keeps the first "
+            f"axis as rows and makes one row of the rest, d = {math.prod(shape[1:])}."
+        )
+    return math.prod(shape[1:])
+
+
+def _chosen(names: list[str], columns: Columns, what: str) -> list[str]:
+    chosen = names if columns is None else [str(column) for column in columns]
+    if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(names):
+        raise ValueError(f"{_listed(chosen)} are not distinct columns of {what}: {_listed(names)}.")
+    return chosen
+
+
+def _one(names: list[str], dataset: str | None, source: Path) -> str:
+    """Return the one array that is meant."""
+    if dataset is None and len(names) == 1:
+        return names[0]
+    if dataset is None or dataset not in names:
+        problem = f"has no array {dataset!r}" if dataset else "does not hold exactly one array of numbers"
+        raise ValueError(f"{source} {problem}: choose dataset= (--dataset) among {_listed(names)}.")
+    return dataset
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"
+
+
+def _npy_header(file: Any, source: Path, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The shape, whether it is stored by columns, and the dtype. Raises OSError for more numbers than `size` bytes."""
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    version = np.lib.format.read_magic(file)
+    if version not in readers:
+        raise ValueError(f"{source} has .npy format {version}; expected 1.0 or 2.0: save it again with np.save.")
+    shape, fortran, dtype = readers[version](file)
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize > size:
+        raise OSError(f"{source} is cut short: its array has shape {shape} of {dtype}, and {size} bytes are there.")
+    return tuple(map(int, shape)), fortran, dtype
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return isinstance(float(text or "nan"), float)
+    except ValueError:
+        return False
+
+
+_Opener: TypeAlias = Callable[..., AbstractContextManager[Table]]
+_ARRAYS: dict[str, _Opener] = {".npy": _npy, ".npz": _npz, ".h5": _hdf5, ".hdf5": _hdf5, ".nc": _netcdf}
+_TABLES: dict[str, _Opener] = {".parquet": _parquet, ".pq": _parquet, ".csv": _csv, ".tsv": _csv}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,11 +20,11 @@ import zarr
 from numpy.typing import NDArray
 from zarr.storage import FsspecStore
 
-from daskspectral.data.door import refuse_irregular
-from daskspectral.data.lease import NAME
+from daskspectral.data.folders import NAME
 from daskspectral.data.readers import Reader, ZarrReader
 from daskspectral.data.remote import connect, is_url, reaching, synchronous
 from daskspectral.data.source import Source, label_of
+from daskspectral.data.stores import chunk_index, refuse_irregular
 
 MOST_HEADERS = 100_000  # files whose headers are read before a run: a second of a local disk
 
@@ -147,7 +146,7 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
     array = reader.array
     unit = array.shards or array.chunks
     grid = [-(-n // c) for n, c in zip(array.shape, unit, strict=True)]
-    whole = {index for index, key in _chunk_keys(array, listing) if listing.files[key][0]}
+    whole = {index for index, key in _chunk_keys(array, listing).items() if listing.files[key][0]}
     missing = math.prod(grid) - len(whole)
     if missing:
         index = next(index for index in map(partial(_place, grid), count()) if index not in whole)
@@ -161,23 +160,16 @@ def check_chunks(reader: Reader, listing: Listing | None) -> None:
         )
 
 
-def _chunk_keys(array: zarr.Array[Any], listing: Listing) -> Iterator[tuple[tuple[int, ...], str]]:
-    """The files of a listing that are chunks of the array, or shards: place in the grid, and name."""
-    unit = array.shards or array.chunks
-    for key in listing.files:
-        index = tuple(map(int, re.findall(r"\d+", key)))
-        if (
-            len(index) == array.ndim
-            and all(i * c < n for i, c, n in zip(index, unit, array.shape, strict=True))
-            and array.metadata.encode_chunk_key(index) == key
-        ):
-            yield index, key
+def _chunk_keys(array: zarr.Array[Any], listing: Listing) -> dict[tuple[int, ...], str]:
+    """The files of a listing that are chunks of the array, or shards, by their places in the grid, in order."""
+    found = {index: key for key in listing.files if (index := chunk_index(array, key)) is not None}
+    return dict(sorted(found.items()))
 
 
 def _by_rows(array: zarr.Array[Any], listing: Listing) -> dict[int, list[tuple[str, int, str]]]:
     """The names, sizes and stamps of the chunk files of an array, by their places along the rows."""
     found: dict[int, list[tuple[str, int, str]]] = {}
-    for index, key in sorted(_chunk_keys(array, listing)):
+    for index, key in _chunk_keys(array, listing).items():
         found.setdefault(index[0], []).append((key, *listing.files[key]))
     return found
 
@@ -205,7 +197,7 @@ def check_headers(reader: Reader, listing: Listing | None) -> None:
     array, root = reader.array, os.path.join(reader.store, reader.path)
     if not _ends_in_blosc(array):
         return
-    keys = [key for _, key in sorted(_chunk_keys(array, listing))]
+    keys = [*_chunk_keys(array, listing).values()]
     if len(keys) > MOST_HEADERS:
         return
 
@@ -238,8 +230,7 @@ def _local_files(root: str, depth: int, prefix: str = "") -> Iterator[tuple[str,
                 if depth:
                     yield from _local_files(root, depth - 1, name)
             else:
-                status = entry.stat()
-                refuse_irregular(entry.path, status)
+                status = refuse_irregular(entry.path)
                 yield name, (status.st_size, str(status.st_mtime_ns))
 
 

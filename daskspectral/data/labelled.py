@@ -11,21 +11,123 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from daskspectral.data.alignment import check_columns, check_rows
-from daskspectral.data.containers import reader_of
-from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, plain
-from daskspectral.data.openers import Opened, opened
-from daskspectral.data.parquet import ParquetReader
-from daskspectral.data.readers import Reader
-from daskspectral.data.stacking import (
-    chosen_columns,
-    column_weights,
-    columns_with_numbers,
-    row_weights,
-    stacked,
-)
+from daskspectral.data.containers import chunked, reader_of
+from daskspectral.data.files import Labelled, open_labelled
+from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, plain
+from daskspectral.data.readers import ParquetReader, Reader, lazy_rows
 
 Array = NDArray[Any]
+BLOCK_BYTES = 1 << 26  # of the rows that are read together, where a field's chunks are larger
+
+
+def _cosine(angles: xr.DataArray) -> xr.DataArray:
+    return xr.DataArray(np.clip(np.cos(np.deg2rad(np.asarray(angles.values, float))), 0, None), dims=angles.dims)
+
+
+def column_weights(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], angles: xr.DataArray) -> Array:
+    """sqrt(cos latitude) for each column; 1 for variables without a latitude."""
+    found = []
+    for array in arrays:
+        sizes = {dim: size for dim, size in array.sizes.items() if dim not in samples}
+        root = _cosine(angles) ** 0.5
+        if not set(angles.dims) <= set(sizes):
+            found.append(np.ones(int(np.prod(list(sizes.values()), dtype=int))))
+            continue
+        full = root.expand_dims({d: n for d, n in sizes.items() if d not in root.dims}).transpose(*sizes)
+        found.append(np.asarray(full.values).ravel())
+    return np.concatenate(found)
+
+
+def row_weights(angles: xr.DataArray, samples: tuple[Hashable, ...], sizes: tuple[int, ...], values: Any) -> Any:
+    """cos latitude for each row, lazily where the rows are lazy."""
+    cosine = _cosine(angles).transpose(*(dim for dim in samples if dim in angles.dims))
+    shape = [size if dim in angles.dims else 1 for dim, size in zip(samples, sizes, strict=True)]
+    small = np.asarray(cosine.values).reshape(shape)
+    if not isinstance(values, da.Array):
+        return np.broadcast_to(small, sizes).ravel()
+    behind = int(np.prod(sizes[1:], dtype=int))
+    first = tuple(rows // behind for rows in values.chunks[0])
+    return da.broadcast_to(da.from_array(small, chunks=-1), sizes, chunks=(first, *sizes[1:])).reshape(-1)
+
+
+def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
+    """The arrays, their first `rows` dimensions stacked and all others, as one array (n, d), dask where one is lazy.
+
+    Unless `flat`, arrays without other dimensions give (n,).
+    """
+    blocks = [chunked(array) for array in arrays]
+    lazy = any(isinstance(block.data, da.Array) for block in blocks)
+    n = int(np.prod(arrays[0].shape[:rows], dtype=int))
+    shapes = [(n, int(np.prod(b.shape[rows:], dtype=int))) if flat else (n,) for b in blocks]
+    if not lazy:
+        parts = [np.asanyarray(b.data).reshape(shape) for b, shape in zip(blocks, shapes, strict=True)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+    row_bytes = sum(b.dtype.itemsize * int(np.prod(b.shape[1:], dtype=int)) for b in blocks)
+    own = max(max(b.chunks[0]) for b in blocks if b.chunks is not None)
+    if own * row_bytes <= BLOCK_BYTES:
+        first: Any = next(b.chunks[0] for b in blocks if b.chunks is not None)
+    else:
+        first = max(1, BLOCK_BYTES // max(1, row_bytes))
+    lazies = []
+    for block, shape in zip(blocks, shapes, strict=True):
+        data = da.asarray(block.data)
+        data = data.rechunk({0: first, **dict.fromkeys(range(1, data.ndim), -1)})
+        lazies.append(data.reshape(shape))
+    return lazies[0] if len(lazies) == 1 else da.concatenate(lazies, axis=1).rechunk({1: -1})
+
+
+def columns_with_numbers(values: Any, what: str) -> Array | None:
+    """Which columns have a number in some row; None where all have. Raises ValueError where none has."""
+    lazy = values
+    if isinstance(values, Reader):
+        first = values.read(0, int(values.edges[1]))
+        lazy = lazy_rows(values)
+    else:
+        first = values.blocks[0].compute() if isinstance(values, da.Array) else values
+    found: Array = np.asarray(np.isfinite(first).any(axis=0))
+    if not found.all() and isinstance(lazy, da.Array) and lazy.numblocks[0] > 1:
+        found |= np.asarray(da.isfinite(lazy.blocks[1:]).any(axis=0).compute())
+    if not found.any():
+        raise ValueError(
+            f"no column of {what} has a number in any row: all {len(found)} are NaN throughout, and nothing is left to "
+            "fit. Check the mask that was laid on the data, and their fill values"
+        )
+    return None if found.all() else found
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """The columns of a block that are used, times their factors."""
+
+    kept: Array | None
+    factors: Array | None
+
+    def __call__(self, block: Array) -> Array:
+        if self.kept is not None:
+            block = block[:, self.kept]
+        if self.factors is None:
+            return block
+        dtype = block.dtype if block.dtype.kind == "f" and block.dtype.itemsize >= 4 else float
+        return np.asarray(block * self.factors, dtype=dtype)
+
+
+def chosen_columns(values: Any, layout: Layout, unweighted: bool) -> Any:
+    """The columns of a layout, weighted."""
+    if layout.kept is None and layout.weights is None:
+        return values
+    if isinstance(values, Reader):
+        values = lazy_rows(values)
+    factors = layout.weights
+    if factors is not None and unweighted:
+        factors = np.where(factors > 0, 1 / np.where(factors > 0, factors, 1), 0)
+    columns = _Columns(layout.kept, factors)
+    if not isinstance(values, da.Array):
+        return columns(np.asarray(values))
+    sample = columns(np.empty((0, values.shape[1]), values.dtype))
+    chunks = (values.chunks[0], (layout.width,))
+    return da.map_blocks(columns, values, token="columns", chunks=chunks, dtype=sample.dtype, meta=sample)
+
+
 Dims = str | Sequence[str] | None
 QUANTITY = (
     "units",
@@ -42,7 +144,7 @@ ROW = "row"  # the dimension of the rows of data without labels
 
 
 @dataclass(frozen=True, eq=False)
-class Laid:
+class StackedRows:
     """Labelled data as rows: a reader of the columns that are used, their layout, the labels of the rows.
 
     `weights` (n,) are the cosines of the rows' latitudes, where these were asked for and the rows have them.
@@ -54,7 +156,7 @@ class Laid:
     weights: Any = None
 
 
-def lay_out(
+def stack_rows(
     x: Any,
     what: str = "X",
     *,
@@ -64,7 +166,7 @@ def lay_out(
     drop_empty: bool = False,
     weigh: bool = False,
     unweighted: bool = False,
-) -> Laid | None:
+) -> StackedRows | None:
     """Labelled data as rows and columns; None for data without labels.
 
     Rows are the combinations of `sample_dims`, by default the first dimension; all other dimensions are columns. With
@@ -77,7 +179,7 @@ def lay_out(
     do not go together; ValueError where no column has a number.
     """
     dims = _named(sample_dims)
-    found = opened(x, what, dims if layout is None else layout.sample_dims)
+    found = open_labelled(x, what, dims if layout is None else layout.sample_dims)
     if found is None or (isinstance(found.data, xr.DataArray) and found.data.ndim < 2 and not (dims or layout)):
         return None
     if isinstance(found.data, ParquetReader):
@@ -93,14 +195,13 @@ def lay_out(
     name = latitude if layout is None else layout.latitude
     angles = None if name is None else _latitude(found.data, name, samples, what, asked=layout is None or weigh)
     across = angles if angles is not None and not set(angles.dims) & set(samples) else None
-    if layout is None:
-        layout = _layout(found.data, arrays, samples, latitude)
-        values = _direct(found, arrays, layout) or stacked(arrays, len(samples))
+    first = layout is None
+    layout = _layout(found.data, arrays, samples, latitude) if layout is None else layout
+    values = _direct(found, arrays, layout) or stacked(arrays, len(samples))
+    if first:
         kept = columns_with_numbers(values, what) if drop_empty else None
         weights = None if across is None else column_weights(arrays, samples, across)
         layout = replace(layout, kept=kept, weights=weights if kept is None or weights is None else weights[kept])
-    else:
-        values = _direct(found, arrays, layout) or stacked(arrays, len(samples))
     sizes = tuple(int(arrays[0].sizes[dim]) for dim in samples)
     cosines = None
     if weigh and angles is not None and across is None:
@@ -109,16 +210,16 @@ def lay_out(
     rows = RowLabels(samples, sizes, coords, {k: v for k, v in plain(found.data.attrs).items() if k not in QUANTITY})
     reader = reader_of(chosen_columns(values, layout, unweighted), what)
     reader = found.behind(reader, [array.name for array in arrays])
-    return Laid(reader, layout, rows, cosines)
+    return StackedRows(reader, layout, rows, cosines)
 
 
-def lay_out_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArray | None]:
+def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArray | None]:
     """A field with a row for each of the rows, (n,) or (n, m), and its labels; data without labels stay as they are.
 
     Its dimensions are those of the rows and others, which are stacked. Raises ValueError where dimensions or
     coordinates are not those of the rows.
     """
-    found = opened(value, what, tuple(map(str, rows.dims)))
+    found = open_labelled(value, what, tuple(map(str, rows.dims)))
     if found is None or isinstance(found.data, ParquetReader):
         return (value if found is None else found.data), None
     data = found.data
@@ -142,18 +243,22 @@ def lay_out_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataA
     return (found.behind(reader_of(values, what), [data.name]) if lazy else values), data
 
 
-def lay_out_gradients(value: Any, laid: Laid) -> Any:
-    """Derivatives by the columns of laid out data, (n, d), or (n, m, d) for m targets; without labels as they are.
+def stack_gradients(value: Any, points: StackedRows) -> Any:
+    """Derivatives by the columns of points out data, (n, d), or (n, m, d) for m targets; without labels as they are.
 
     They have the dimensions of the data, and those of targets; other names count by their places where all columns are
     used as they are. Raises ValueError where they have not, and where rows or columns are other ones.
     """
-    found, layout, rows = opened(value, "gradients", tuple(map(str, laid.rows.dims))), laid.layout, laid.rows
+    found, layout, rows = (
+        open_labelled(value, "gradients", tuple(map(str, points.rows.dims))),
+        points.layout,
+        points.rows,
+    )
     if found is None:
         return value
     data, dims = found.data, layout.variables[0].dims
     if not isinstance(data, xr.DataArray) or {*rows.dims, *layout.dims} == {*data.dims}:
-        own = lay_out(value, "gradients", layout=layout, unweighted=True)
+        own = stack_rows(value, "gradients", layout=layout, unweighted=True)
         return value if own is None else own.reader
     behind = [dim for dim in data.dims if dim not in rows.dims]
     if len(layout.variables) == 1 and {*dims} <= {*behind}:
@@ -199,7 +304,7 @@ def _named(sample_dims: Dims) -> tuple[str, ...] | None:
 
 def _table(
     table: ParquetReader, what: str, dims: tuple[str, ...] | None, latitude: str | None, layout: Layout | None
-) -> Laid:
+) -> StackedRows:
     if dims not in (None, (ROW,)) or latitude is not None:
         raise ValueError(f"{what} is a Parquet table, whose rows are samples: leave sample_dims and latitude out")
     if layout is None:
@@ -209,7 +314,7 @@ def _table(
             raise ValueError(f"{what} has the columns {list(table.names)}, and the model was fitted on {missing} too")
         table = replace(table, names=tuple(map(str, names)))
     rows = RowLabels((ROW,), (table.shape[0],))
-    return Laid(table, layout, rows)
+    return StackedRows(table, layout, rows)
 
 
 def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray]:
@@ -356,7 +461,7 @@ def _layout(data: Any, arrays: list[xr.DataArray], samples: tuple[Hashable, ...]
     return Layout(tuple(map(str, samples)), tuple(variables), coords, latitude=latitude, attrs=attrs)
 
 
-def _direct(found: Opened, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:
+def _direct(found: Labelled, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:
     """The zarr array as it lies in its group, where rows and columns are its two dimensions and unweighted."""
     data = found.data
     if found.direct is None or data.ndim != 2 or arrays[0].dims != data.dims or len(layout.variables[0].dims) != 1:

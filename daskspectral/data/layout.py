@@ -29,10 +29,9 @@ class Coordinate(Registered):
     def of(cls, variable: Any) -> Self | None:
         """The coordinate with the values of an xarray variable; None where these are no numbers, times or text."""
         values, dims = np.asarray(variable.values), tuple(map(str, variable.dims))
-        if values.dtype.kind in "mM":
-            return cls(dims, values.astype(np.int64), values.dtype.str, plain(variable.attrs))
-        if values.dtype.kind in "biufc":
-            return cls(dims, values, values.dtype.str, plain(variable.attrs))
+        if values.dtype.kind in "mMbiufc":
+            numbers = values.astype(np.int64) if values.dtype.kind in "mM" else values
+            return cls(dims, numbers, values.dtype.str, plain(variable.attrs))
         if values.dtype.kind in "UTO" and values.ndim == 1 and all(isinstance(v, str) for v in values):
             return cls(dims, [str(v) for v in values], "text", plain(variable.attrs))
         return None
@@ -200,3 +199,84 @@ def placed(values: Any, kept: Array) -> Any:
         return at(values)
     values = values.rechunk({values.ndim - 1: -1})
     return values.map_blocks(at, chunks=(*values.chunks[:-1], (len(kept),)), dtype=np.result_type(values.dtype, float))
+
+
+NEAR = 1e-3  # of the spacing of a coordinate, and
+ROUNDED = 1e-6  # of the largest of one without an index, such as a float32 of a float64: the same place
+
+
+def check_columns(array: xr.DataArray, dims: tuple[str, ...], layout: Layout, what: str) -> None:
+    """Raise ValueError where the columns, along `dims`, lie elsewhere than those of the fit, or in another order.
+
+    Along a dimension without a coordinate of its own, such as one of stations or of stacked ones, those that depend on
+    it tell its places.
+    """
+    for name, coordinate in layout.coords.items():
+        bare = any(dim not in layout.coords for dim in coordinate.dims)
+        if not {*coordinate.dims} <= {*dims} or not (bare or name in dims):
+            continue
+        if other := _elsewhere(array, name, coordinate.variable(), bare):
+            raise ValueError(
+                f"{what} has other columns than the fit: along {name!r} they are {other[0]}, and were {other[1]}. "
+                f"Bring it to the fit's by {what}.reindex or {what}.interp"
+            )
+
+
+def check_rows(data: xr.DataArray, rows: RowLabels, what: str) -> None:
+    """Raise ValueError where the rows of a field are not those of X."""
+    for dim, size in zip(rows.dims, rows.sizes, strict=True):
+        if int(data.sizes[dim]) != size:
+            raise ValueError(
+                f"{what} has {data.sizes[dim]} entries along {dim!r} and X has {size}; they go together row by row"
+            )
+        if dim in rows.coords and dim in data.coords:
+            wanted, came = rows.coords[dim], data.coords[dim]
+            if wanted.dims == came.dims and not wanted.indexes[dim].equals(came.indexes[dim]):
+                raise ValueError(
+                    f"{what} and X do not align along {dim!r}: {_ends(came.values)} and {_ends(wanted.values)}. Bring "
+                    f"them together by xarray.align(X, {what})"
+                )
+    for name, wanted in rows.coords.items():
+        if all(dim in rows.coords and dim in data.coords for dim in wanted.dims):
+            continue  # an index of them tells
+        if other := _elsewhere(data, name, wanted, True):
+            raise ValueError(
+                f"{what} and X do not align: their rows have no index, and {name!r} is {other[0]} in {what} and "
+                f"{other[1]} in X. Bring them to one order, or leave the coordinate out by {what}.drop_vars({name!r})"
+            )
+
+
+def _elsewhere(array: xr.DataArray, name: Any, wanted: Any, bare: bool) -> tuple[str, str] | None:
+    """The ends of a coordinate and of the one that is wanted, where these differ; None for others, and for none."""
+    if name not in array.coords or {*map(str, array.coords[name].dims)} != {*map(str, wanted.dims)}:
+        return None
+    came, values = np.asarray(array.coords[name].transpose(*wanted.dims).values), np.asarray(wanted.values)
+    if _same_places(came, values, bare):
+        return None
+    return _ends(came), f"{_ends(values)}{_first_other(came, values)}"
+
+
+def _same_places(came: Array, wanted: Array, bare: bool) -> bool:
+    """Whether coordinates are the same, numbers to rounding."""
+    if came.shape != wanted.shape:
+        return False
+    if wanted.dtype.kind in "fiu" and came.dtype.kind in "fiu":
+        known = np.unique(wanted[np.isfinite(wanted)])
+        spacing = np.min(np.diff(known)) if len(known) > 1 else max(float(np.max(np.abs(known), initial=0)), 1.0)
+        near = max(NEAR * spacing, ROUNDED * float(np.max(np.abs(known), initial=0)) if bare else 0.0)
+        both = np.isnan(came.astype(float)) & np.isnan(wanted.astype(float))
+        return bool(np.all(both | (np.abs(came - wanted.astype(float)) <= near)))
+    return bool(came.astype(str).tolist() == wanted.astype(str).tolist())
+
+
+def _ends(values: Array) -> str:
+    flat = np.asarray(values).ravel()
+    return f"{flat[0]} ... {flat[-1]}"
+
+
+def _first_other(came: Array, wanted: Array) -> str:
+    """Where coordinates whose ends are the same differ first."""
+    if came.shape != wanted.shape or _ends(came) != _ends(wanted):
+        return ""
+    place = int(np.argmax(came.astype(str).ravel() != wanted.astype(str).ravel()))
+    return f" (entry {place} is {came.ravel()[place]}, for {wanted.ravel()[place]})"

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import lzma
 import os
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+import dask.array as da
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.abc.store import RangeByteRequest
-from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
-from zarr.storage import FsspecStore, LocalStore, MemoryStore, WrapperStore
+from zarr.storage import FsspecStore, LocalStore, MemoryStore
 
-from daskspectral.data.door import open_array, open_node, refuse_codecs
-from daskspectral.data.groups import all_arrays, main_array
-from daskspectral.data.remote import fill_is_meant, reaching
-from daskspectral.data.storage import metadata_of
-from daskspectral.data.unfinished import refuse_absent
-from daskspectral.data.writer import local_path
-from daskspectral.errors import redacted
+from daskspectral.data.remote import connect, fill_is_meant, is_url, reaching, refuse_nothing
+from daskspectral.data.stores import (
+    array_name,
+    open_array,
+    refuse_codecs,
+    refuse_irregular,
+)
 
 Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, OSError, EOFError, zlib.error, lzma.LZMAError)  # what codecs raise
@@ -57,6 +57,16 @@ class Reader(ABC):
     @abstractmethod
     def read(self, start: int, stop: int) -> Array:
         """Rows start to stop, as numpy."""
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def __getitem__(self, key: tuple[slice, ...]) -> Array:
+        """Rows and columns by slices, as dask asks for them."""
+        start, stop, _ = key[0].indices(self.shape[0])
+        return self.read(start, stop)[(slice(None), *key[1:])]
 
     def localise(self, start: int, stop: int) -> Reader:
         """A reader that another process can use for these rows; it keeps the global row numbers."""
@@ -270,87 +280,6 @@ def metadata_digest(array: zarr.Array[Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
-    """Open the zarr array at a path or URL for reading, or the main array of the group there.
-
-    Raises FileNotFoundError where there is none, ValueError for a group without a main array (naming its arrays) or
-    another file, and OSError for damaged metadata.
-    """
-    text = os.fspath(location)
-    path = local_path(text)
-    if not text:
-        raise ValueError("the path of a zarr array is wanted; it is empty")
-    if path is not None:
-        if path.is_file():
-            raise ValueError(
-                f"{text} is a file, and a zarr array is wanted: convert it by `daskspectral convert {text} "
-                f"--out {path.stem}.zarr`"
-            )
-        if not path.exists():
-            raise FileNotFoundError(f"there is no zarr array at {text}: the path does not exist")
-    try:
-        node = open_node(text)
-    except (FileNotFoundError, KeyError):
-        if path is None:
-            refuse_absent(text)
-        raise FileNotFoundError(f"there is no zarr array at {text}") from None
-    if isinstance(node, zarr.Group):
-        with metadata_of(text), reaching(text):
-            main = main_array(node)
-        node = main or refuse_group(node, text)
-    if path is None:
-        _refuse_unreadable(node, text)
-    return node
-
-
-def _refuse_unreadable(array: zarr.Array[Any], text: str) -> None:
-    """Raise PermissionError for an array in an object store whose metadata may be read, and its chunks may not."""
-    if array.size and isinstance(array.store, FsspecStore):
-        key = "/".join(part for part in (array.path, array.metadata.encode_chunk_key((0,) * array.ndim)) if part)
-        with reaching(text, files=array.store.fs):
-            sync(array.store.get(key, default_buffer_prototype(), RangeByteRequest(0, 1)))
-
-
-def refuse_group(group: zarr.Group, name: str) -> NoReturn:
-    """Raise ValueError for a group where an array is wanted; the message names its arrays as group.zarr/name."""
-    with metadata_of(name):
-        names = [f"{name.rstrip('/')}/{key}" for key in all_arrays(group, name)]
-    shown = ", ".join(sorted(names)[:20]) + (", ..." if len(names) > 20 else "")
-    raise ValueError(
-        f"{name} is a zarr group, and an array is wanted; "
-        + (f"name one of its arrays: {shown}" if names else "it holds no arrays")
-    )
-
-
-def refuse_input(out: str | os.PathLike[str], *inputs: str | os.PathLike[str] | None) -> None:
-    """Raise ValueError where writing `out` would destroy one of the inputs: it is one of them, or holds one."""
-    target = _place(out)
-    for location in inputs:
-        if location is not None and f"{_place(location)}/".startswith(f"{target}/"):
-            raise ValueError(
-                f"the output {os.fspath(out)} would replace the input {os.fspath(location)}; choose another path"
-            )
-
-
-def _place(location: str | os.PathLike[str]) -> str:
-    path = local_path(location)
-    return os.fspath(location).rstrip("/") if path is None else str(path)
-
-
-def array_name(node: zarr.Array[Any] | zarr.Group) -> str:
-    """The path or URL of an open array or group; empty where it has none."""
-    store = node.store
-    if isinstance(store, WrapperStore):
-        store = store._store
-    if isinstance(store, LocalStore):
-        root = str(store.root)
-    elif isinstance(store, FsspecStore):
-        root = redacted(str(store.fs.unstrip_protocol(store.path)))
-    else:
-        return node.path
-    return f"{root}/{node.path}".rstrip("/")
-
-
 def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     """A reader of a zarr array; one in a MemoryStore counts as in memory. Raises OSError as `refuse_codecs`."""
     name = name or array_name(array) or "the zarr array"
@@ -360,3 +289,222 @@ def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     if isinstance(array.store, MemoryStore):
         return ArrayReader(ZarrReader.of(array, name).read(0, array.shape[0]))
     return ZarrReader.of(array, name)
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetReader(Reader):
+    """The columns `names` of Parquet files behind one another; `borders` are those of their row groups."""
+
+    groups: tuple[Any, ...]  # fragments of a pyarrow dataset, one row group each
+    names: tuple[str, ...]
+    borders: Array
+    kind: str
+    paths: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (int(self.borders[-1]), len(self.names))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return np.dtype(self.kind)
+
+    @property
+    def edges(self) -> Array:
+        return self.borders
+
+    def read(self, start: int, stop: int) -> Array:
+        first, last = np.searchsorted(self.borders, [start, stop - 1], "right") - 1
+        result = np.empty((stop - start, len(self.names)), self.dtype)
+        for i in range(int(first), int(last) + 1):
+            table = self.groups[i].to_table(columns=list(self.names))
+            low, high = int(self.borders[i]), int(self.borders[i + 1])
+            a, b = max(start, low), min(stop, high)
+            result[a - start : b - start] = numbers(table.slice(a - low, b - a), self.names, self.dtype)
+        return result
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity, "columns": list(self.names)}
+
+
+def open_parquet(paths: Sequence[str], columns: Sequence[str] | None = None) -> ParquetReader:
+    """A reader of the files, or folders of files; nothing but their metadata is read.
+
+    Raises TypeError for columns that are not real numbers, ValueError for files without rows or without the columns of
+    the first, and ImportError without pyarrow.
+    """
+    data = _parquet_dataset(paths)
+    names = [n for n in data.schema.names if not n.startswith("__index_level_")] if columns is None else [*columns]
+    kinds = []
+    for fragment in data.get_fragments():
+        own = fragment.physical_schema
+        if len({*names}) < len(names) or not {*names} <= {*own.names}:
+            raise ValueError(f"{', '.join(names)} are not distinct columns of {fragment.path}: {', '.join(own.names)}.")
+        kinds += [real_dtype(own.field(name).type, name, fragment.path) for name in names]
+    groups = [part for fragment in data.get_fragments() for part in fragment.split_by_row_group()]
+    groups = [part for part in groups if part.row_groups[0].num_rows]
+    if not groups or not names:
+        raise ValueError(f"{', '.join(paths)} has no rows of numbers: its columns are {data.schema.names}")
+    borders = np.cumsum([0, *(part.row_groups[0].num_rows for part in groups)])
+    scheme = paths[0].partition("://")[0] + "://" if is_url(paths[0]) else ""
+    files = tuple(scheme + path for path in data.files)
+    kind = np.result_type(*kinds) if all(k.kind == "f" for k in kinds) else np.dtype(float)
+    return ParquetReader(tuple(groups), tuple(names), borders, kind.str, files)
+
+
+def library(name: str, what: str = "This format") -> Any:
+    """A module of the library of a format. Raises ImportError, which says how to install it, where it is missing."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise ImportError(f"{what} needs {package}: pip install daskspectral[convert]") from error
+
+
+def _parquet_dataset(paths: Sequence[str]) -> Any:
+    """The pyarrow dataset of files, or of one folder of files, in a file system or an object store."""
+    dataset = library("pyarrow.dataset").dataset
+    if not is_url(paths[0]):
+        for path in chain.from_iterable(_parts(path) for path in paths):
+            refuse_irregular(path)
+        return dataset(paths[0] if len(paths) == 1 else list(paths), format="parquet")
+    files, _ = connect(paths[0])
+    roots = [str(files._strip_protocol(path)) for path in paths]
+    for path, root in zip(paths, roots, strict=True):
+        refuse_nothing(path, files, root)
+    with reaching(paths[0], files=files):
+        return dataset(roots[0] if len(roots) == 1 else roots, format="parquet", filesystem=files)
+
+
+def _parts(path: str) -> Iterator[str]:
+    """A file, or the Parquet files in a folder and in those within: pyarrow leaves out what it cannot open."""
+    yield path
+    for folder, _, names in os.walk(path):
+        yield from (os.path.join(folder, name) for name in names if name.endswith((".parquet", ".pq")))
+
+
+def real_dtype(kind: Any, name: str, where: str) -> np.dtype[Any]:
+    """The dtype of a column of real numbers. Raises TypeError for others."""
+    types = library("pyarrow").types
+    if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind):
+        return np.dtype(str(np.dtype(kind.to_pandas_dtype())))
+    raise TypeError(
+        f"Column {name!r} of {where} holds {kind}, but only real numbers can be columns: choose other columns "
+        "(columns= of daskspectral.convert), or encode it as numbers first."
+    )
+
+
+def numbers(table: Any, names: Sequence[str], dtype: Any = float) -> Array:
+    """The columns of an Arrow table or batch as numbers (c, d), missing values NaN."""
+    found = np.empty((table.num_rows, len(names)), dtype)
+    for j, name in enumerate(names):
+        column = table.column(name).cast("float64", safe=False)
+        found[:, j] = column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class DaskReader(Reader):
+    """A dask array of the user: its blocks are nodes of the run's graph and reach the task as numpy.
+
+    `files` are the zarr arrays that it is read from, where these are known, and `paths` other files.
+    """
+
+    array: da.Array
+    files: tuple[Reader, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return tuple(int(n) for n in self.array.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        dtype: np.dtype[Any] = np.dtype(self.array.dtype)
+        return dtype
+
+    @property
+    def edges(self) -> Array:
+        return np.concatenate([[0], np.cumsum(self.array.chunks[0])])
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(self.array[start:stop].compute())
+
+    @property
+    def stored(self) -> tuple[Reader, ...]:
+        return self.files or self.parts
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        blocks = self.array.chunks[0]
+        digest = hashlib.sha256(repr(blocks).encode()).hexdigest()[:8]
+        chunks = f"{len(blocks)} of {max(blocks)} rows at most, {digest}"
+        return {**super().identity, "chunks": chunks, "name in dask": self.array.name}
+
+
+def lazy_rows(reader: Reader) -> da.Array:
+    """The rows of a reader as a dask array, chunk by chunk."""
+    chunks = (tuple(np.diff(reader.edges).tolist()), *reader.shape[1:])
+    meta = np.empty((0,) * len(reader.shape), reader.dtype)
+    array: da.Array = da.from_array(reader, chunks=chunks, asarray=False, meta=meta)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedReader(Reader):
+    """Rows `spans[i]` = (start, stop) of reader i, one after the other; nothing is copied.
+
+    `first` is the global number of the first row.
+    """
+
+    readers: tuple[Reader, ...]
+    spans: tuple[tuple[int, int], ...]
+    first: int = 0
+
+    @cached_property
+    def borders(self) -> Array:
+        """Global number of the first row of each reader, and of the row after the last."""
+        return self.first + np.cumsum([0, *(stop - start for start, stop in self.spans)])
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (int(self.borders[-1]), *self.readers[0].shape[1:])
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return np.result_type(*(reader.dtype for reader in self.readers))
+
+    @cached_property
+    def edges(self) -> Array:
+        inner = [self.borders[:-1]]
+        for reader, (start, stop), border in zip(self.readers, self.spans, self.borders.tolist(), strict=False):
+            edges = reader.edges
+            inner.append(edges[(edges > start) & (edges < stop)] - start + border)
+        return np.unique(np.append(np.concatenate(inner), self.borders[-1]))
+
+    @property
+    def parts(self) -> tuple[Reader, ...]:
+        return self.readers
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"spans": [list(span) for span in self.spans]}
+
+    def read(self, start: int, stop: int) -> Array:
+        pieces = [reader.read(a, b) for reader, a, b in self.within(start, stop)]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def localise(self, start: int, stop: int) -> Reader:
+        held = list(self.within(start, stop))
+        readers = tuple(reader.localise(a, b) for reader, a, b in held)
+        return JoinedReader(readers, tuple((a, b) for _, a, b in held), start)
+
+    def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
+        i = int(np.searchsorted(self.borders, start, "right")) - 1
+        while start < stop:
+            end = min(stop, int(self.borders[i + 1]))
+            offset = self.spans[i][0] - int(self.borders[i])
+            if end > start:
+                yield self.readers[i], start + offset, end + offset
+            start, i = end, i + 1

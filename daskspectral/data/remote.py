@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from daskspectral.errors import nearest, redacted
@@ -63,8 +64,8 @@ _UNREACHABLE = {
     *("ServiceRequestError", "FSTimeoutError", "gaierror", "ConnectionTimeoutError", "ServerTimeoutError"),
 }
 
-_fill_meant: ContextVar[bool] = ContextVar("daskspectral_allow_missing", default=False)
-_in_force: ContextVar[Mapping[str, Any]] = ContextVar("daskspectral_storage_options", default={})  # noqa: B039
+_in_force: ContextVar[tuple[Mapping[str, Any], bool]] = ContextVar("daskspectral_reading", default=({}, False))
+"""The options with which URLs are opened, and whether missing chunks read as fill values."""
 
 
 def is_url(location: Any) -> bool:
@@ -132,15 +133,15 @@ def _checked(name: Any, value: Any) -> Any:
 
 
 @contextmanager
-def using(options: Mapping[str, Any] | None) -> Iterator[None]:
-    """URLs inside are opened with these options of fsspec; None leaves the options as they are.
+def using(options: Mapping[str, Any] | None, allow_missing: bool | None = None) -> Iterator[None]:
+    """URLs inside are opened with these options of fsspec, and arrays as `allow_missing` says; None: as before.
 
-    Raises TypeError or ValueError, as `checked_options` does, for options that cannot be used.
+    Where that is true, whatever is opened meanwhile reads as fill values where chunks are missing. Raises TypeError or
+    ValueError, as `checked_options` does, for options that cannot be used.
     """
-    if options is None:
-        yield
-        return
-    before = _in_force.set(checked_options(options))
+    known, filled = _in_force.get()
+    known = known if options is None else checked_options(options)
+    before = _in_force.set((known, filled if allow_missing is None else bool(allow_missing)))
     try:
         yield
     finally:
@@ -148,31 +149,24 @@ def using(options: Mapping[str, Any] | None) -> Iterator[None]:
 
 
 def stored(function: F) -> F:
-    """Make a function open URLs with its keyword `storage_options` (see `using`), and arrays with `allow_missing`.
-
-    Where that is true, whatever is opened meanwhile reads as fill values where chunks are missing.
-    """
+    """Make a function open what it reads with its keywords `storage_options` and `allow_missing` (see `using`)."""
 
     @wraps(function)
     def opened(*arguments: Any, **keywords: Any) -> Any:
-        before = _fill_meant.set(bool(keywords.get("allow_missing", fill_is_meant())))
-        try:
-            with using(keywords.get("storage_options")):
-                return function(*arguments, **keywords)
-        finally:
-            _fill_meant.reset(before)
+        with using(keywords.get("storage_options"), keywords.get("allow_missing")):
+            return function(*arguments, **keywords)
 
     return cast(F, opened)
 
 
 def fill_is_meant() -> bool:
     """Whether arrays that are opened here read as fill values where chunks are missing; it is an error elsewhere."""
-    return _fill_meant.get()
+    return _in_force.get()[1]
 
 
 def options_in_force() -> dict[str, Any]:
     """The options with which URLs are opened here."""
-    return dict(_in_force.get())
+    return dict(_in_force.get()[0])
 
 
 def connect(url: Location) -> tuple[Any, str]:
@@ -366,3 +360,15 @@ def _plainly(causes: Sequence[BaseException]) -> str:
     """The innermost reason of the system, or the name of the error."""
     reasons = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
     return reasons[-1] if reasons else type(causes[0]).__name__
+
+
+def local_path(path: Location) -> Path | None:
+    """Return the absolute path with symbolic links followed, or None for a URL that is not file://.
+
+    Raises ValueError for a URL with a credential in it.
+    """
+    text = os.fspath(path)
+    refuse_secrets(text)
+    if is_url(text):
+        return None
+    return Path(os.path.realpath(text.removeprefix("file://")))

@@ -1,4 +1,4 @@
-"""Test distributions of any size, drawn chunk by chunk."""
+"""Test distributions: how their rows are drawn, chunk by chunk, and the groups that their rows are of."""
 
 from __future__ import annotations
 
@@ -8,52 +8,304 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.signal import lfilter
 
-from daskspectral.data.distributions import SAMPLES, Floats, Sample, blurred
-from daskspectral.data.writer import Location, create_array, default_chunk_rows, progress_bar, refuse_existing
+from daskspectral.data.writing import Location, create_array, default_chunk_rows, progress_bar, refuse_existing
+
+Floats = npt.NDArray[np.float64]
+
+OU_STEP = 0.1
+"""Time between two rows of the Ornstein-Uhlenbeck trajectory."""
+
+LANGEVIN_STEP, LANGEVIN_STEPS = 0.1, 50
+"""Time between two rows of the Langevin trajectory, and the steps of integration between them."""
+BARRIER = 4.0
+"""V = BARRIER (x^2 - 1)^2, in units of the temperature, of the double well."""
+BLOBS = 5
+TORSIONS = np.array(
+    [
+        [0.45, -63.0, -43.0, 20.0],  # alpha helix
+        [0.45, -120.0, 130.0, 6.0],  # beta sheet
+        [0.10, 57.0, 47.0, 20.0],  # left-handed helix
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A test distribution: `points(n, dimension, rng)` gives n rows, shape (n, d), before noise.
+
+    `dimension` and `noise` (standard deviation of the Gaussian noise in each coordinate) are defaults. A
+    `fixed` dimension has no other value; else it is a multiple of `multiple` and at least `least`. The rows
+    are independent, except in a trajectory, of time `step` between rows: there `points` takes a fourth argument, the
+    row (d,) that its first row follows. `labels`, from the same arguments as `points`, are the groups of its rows.
+    """
+
+    name: str
+    description: str
+    dimension: int
+    points: Callable[..., Floats]
+    noise: float = 0.0
+    fixed: bool = False
+    least: int = 1
+    multiple: int = 1
+    step: float = 0.0
+    labels: Callable[..., npt.NDArray[np.int64]] | None = None
+
+    @property
+    def trajectory(self) -> bool:
+        """Whether a row follows the one before, `step` later."""
+        return self.step > 0
+
+    def draw(self, n: int, dimension: int, noise: float, rng: np.random.Generator) -> Floats:
+        """Return n rows, shape (n, dimension). Raises ValueError for a dimension that the distribution cannot have."""
+        self.check_dimension(dimension)
+        return blurred(self.points(n, dimension, rng), noise, rng)
+
+    def check_dimension(self, dimension: int) -> None:
+        """Raise ValueError for a dimension that the distribution cannot have."""
+        if self.fixed and dimension != self.dimension:
+            raise ValueError(f"{self.name} has dimension {self.dimension}, not {dimension}: leave it out.")
+        if dimension < self.least or dimension % self.multiple:
+            parity = f"a multiple of {self.multiple} and " if self.multiple > 1 else ""
+            raise ValueError(
+                f"{self.name} needs a dimension that is {parity}at least {self.least}, not {dimension}; "
+                f"the default is {self.dimension}."
+            )
+
+
+def blurred(points: Floats, noise: float, rng: np.random.Generator) -> Floats:
+    """Points with normal noise of this standard deviation in each coordinate."""
+    return points + noise * rng.standard_normal(points.shape) if noise else points
+
+
+def _angles(n: int, rng: np.random.Generator) -> Floats:
+    return rng.uniform(0, 2 * math.pi, n)
+
+
+def _two_moons(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    angle, upper = rng.uniform(0, math.pi, n), rng.random(n) < 0.5
+    x = np.where(upper, np.cos(angle), 1 - np.cos(angle))
+    y = np.where(upper, np.sin(angle), 0.5 - np.sin(angle))
+    return np.column_stack([x, y])
+
+
+def _moon(n: int, dimension: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    rng.uniform(0, math.pi, n)
+    return (rng.random(n) >= 0.5).astype(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _centres(dimension: int) -> Floats:
+    """Each centre is the farthest of some points from those before."""
+    points = np.random.default_rng([5, dimension]).uniform(-10, 10, (100, dimension))
+    chosen = points[:1]
+    for _ in range(BLOBS - 1):
+        near = ((points[:, None] - chosen) ** 2).sum(axis=2).min(axis=1)
+        chosen = np.concatenate([chosen, points[[near.argmax()]]])
+    return chosen
+
+
+def _blobs(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    return np.asarray(_centres(dimension)[_blob(n, dimension, rng)] + rng.standard_normal((n, dimension)))
+
+
+def _blob(n: int, dimension: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    return rng.integers(BLOBS, size=n)
+
+
+def _torsions(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    """The rows of `TORSIONS` are the weight of a conformation, its mean angles in degrees, and its concentration."""
+    kind = _conformation(n, dimension, rng)
+    return rng.vonmises(np.deg2rad(TORSIONS[kind, 1:3]), TORSIONS[kind, 3:])
+
+
+def _conformation(n: int, dimension: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    return rng.choice(len(TORSIONS), size=n, p=TORSIONS[:, 0])
+
+
+def _sphere(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    x = rng.standard_normal((n, dimension))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return x
+
+
+def _circle(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    angle = _angles(n, rng)
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def _gaussian(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    return rng.standard_normal((n, dimension))
+
+
+def _torus(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    angles = rng.uniform(0, 2 * math.pi, (n, dimension // 2))
+    return np.stack([np.cos(angles), np.sin(angles)], axis=2).reshape(n, dimension)
+
+
+def _torus_surface(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    """Radii R = 2 and r = 1: the area element is (2 + cos tube), so the tube's angle has a density in proportion to it.
+
+    A uniform angle t is kept with probability (1 + cos(t) / 2) / 2 and turned by pi otherwise: the density is
+    [p(t) + 1 - p(t - pi)] / (2 pi) = (1 + cos(t) / 2) / (2 pi), exactly and without rejection.
+    """
+    around, tube = _angles(n, rng), _angles(n, rng)
+    tube += np.where(rng.random(n) < (1 + np.cos(tube) / 2) / 2, 0.0, math.pi)
+    radius = 2 + np.cos(tube)
+    return np.column_stack([radius * np.cos(around), radius * np.sin(around), np.sin(tube)])
+
+
+def _swiss_roll(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    t = 1.5 * math.pi * (1 + 2 * rng.random(n))
+    return np.column_stack([t * np.cos(t), 21 * rng.random(n), t * np.sin(t)])
+
+
+def _uniform(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    return rng.uniform(-1, 1, (n, dimension))
+
+
+def _ou(n: int, dimension: int, rng: np.random.Generator, last: Floats | None = None) -> Floats:
+    """x' = exp(-h) x + sqrt(1 - exp(-2 h)) xi, exact for any step h; starts stationary, N(0, 1)."""
+    decay = math.exp(-OU_STEP)
+    kicks = math.sqrt(1 - decay**2) * rng.standard_normal((n, dimension))
+    if last is None:
+        kicks[0], last = rng.standard_normal(dimension), np.zeros(dimension)
+    path, _ = lfilter([1.0], [1.0, -decay], kicks, axis=0, zi=decay * last[None])
+    return np.asarray(path, dtype=np.float64)
+
+
+@lru_cache(maxsize=1)
+def _double_well_table() -> tuple[Floats, Floats]:
+    x = np.linspace(-2.2, 2.2, 2**17 + 1)  # the density at the ends is below 1e-25
+    density = np.exp(-BARRIER * (x**2 - 1) ** 2)
+    mass = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
+    return mass / mass[-1], x
+
+
+def _double_well(n: int, dimension: int, rng: np.random.Generator) -> Floats:
+    return np.interp(rng.random(n), *_double_well_table())[:, None]
+
+
+def _langevin(n: int, dimension: int, rng: np.random.Generator, last: Floats | None = None) -> Floats:
+    """dX = -4 B X (X^2 - 1) dt + sqrt(2) dW, exact in law to second order in the step (Leimkuhler and Matthews 2013).
+
+    The scheme adds the mean of two successive noises; the one noise that a chunk shares with the next is drawn anew.
+    """
+    step = LANGEVIN_STEP / LANGEVIN_STEPS
+    noise = rng.standard_normal(n * LANGEVIN_STEPS + 1)
+    kicks = (math.sqrt(step / 2) * (noise[1:] + noise[:-1])).tolist()
+    x = float(_double_well(1, 1, rng)[0, 0]) if last is None else float(last[0])
+    path = np.empty((n, 1))
+    if last is None:
+        path[0], kicks[:LANGEVIN_STEPS] = x, []
+    drift, done = -4 * BARRIER * step, int(last is None)
+    for row in range(done, n):
+        first = (row - done) * LANGEVIN_STEPS
+        for kick in kicks[first : first + LANGEVIN_STEPS]:
+            x += drift * x * (x * x - 1) + kick
+        path[row] = x
+    return path
+
+
+SAMPLES: dict[str, Sample] = {
+    sample.name: sample
+    for sample in (
+        Sample(
+            "two-moons",
+            "two interleaved half-circles of radius 1 in the plane, with noise 0.05",
+            2,
+            _two_moons,
+            labels=_moon,
+            noise=0.05,
+            fixed=True,
+        ),
+        Sample("sphere", "uniform on the unit sphere S^(d-1)", 3, _sphere, least=2),
+        Sample("circle", "uniform on the unit circle", 2, _circle, fixed=True),
+        Sample("gaussian", "standard normal", 2, _gaussian),
+        Sample(
+            "torus",
+            "flat torus (cos t1, sin t1, cos t2, ...) with uniform angles, d even",
+            4,
+            _torus,
+            least=2,
+            multiple=2,
+        ),
+        Sample(
+            "torus-surface",
+            "ring torus of radii 2 and 1 around the third axis, uniform in area",
+            3,
+            _torus_surface,
+            fixed=True,
+        ),
+        Sample(
+            "swiss-roll",
+            "rolled sheet (t cos t, h, t sin t), t in [1.5 pi, 4.5 pi], h in [0, 21]",
+            3,
+            _swiss_roll,
+            fixed=True,
+        ),
+        Sample("uniform", "uniform in the cube [-1, 1]^d", 2, _uniform),
+        Sample(
+            "ou", f"Ornstein-Uhlenbeck trajectory dX = -X dt + sqrt(2) dW, time step {OU_STEP}", 2, _ou, step=OU_STEP
+        ),
+        Sample(
+            "langevin",
+            f"Langevin trajectory in the double well, dX = -V' dt + sqrt(2) dW, time step {LANGEVIN_STEP}",
+            1,
+            _langevin,
+            fixed=True,
+            step=LANGEVIN_STEP,
+        ),
+        Sample(
+            "torsions",
+            "torsion angles (phi, psi) of a peptide in radians: alpha helix, beta sheet, left-handed helix",
+            2,
+            _torsions,
+            fixed=True,
+            labels=_conformation,
+        ),
+        Sample(
+            "blobs",
+            f"{BLOBS} normal clusters of unit width around fixed centres in the cube [-10, 10]^d",
+            2,
+            _blobs,
+            labels=_blob,
+        ),
+        Sample("double-well", "density exp(-V) on the line, V = 4 (x^2 - 1)^2", 1, _double_well, fixed=True),
+    )
+}
 
 _THREADS = 2
 
 
 def write_sample(
-    name: str,
-    path: Location,
-    n: int,
-    *,
-    dimension: int | None = None,
-    noise: float | None = None,
-    dtype: npt.DTypeLike = "float64",
-    chunk_rows: int | None = None,
-    seed: int = 0,
-    overwrite: bool = False,
-    progress: bool | None = None,
+    name: str, path: Location, n: int, *, overwrite: bool = False, progress: bool | None = None, **options: Any
 ) -> None:
     """Draw n rows of the distribution SAMPLES[name] into a zarr array (n, d) at `path`, chunk by chunk.
 
-    Chunk i has the generator of SeedSequence(seed, spawn_key=(i,)), so the result is a function of name, n,
-    dimension, noise, dtype, chunk_rows and seed alone; these are stored as the array's attributes. `progress`
-    shows a bar on stderr: None only on a terminal.
+    `options` are dimension, noise, dtype, chunk_rows and seed, as `Drawing.of` takes them. Chunk i has the generator of
+    SeedSequence(seed, spawn_key=(i,)), so the result is a function of the name, n and these alone; they are stored as
+    the array's attributes. `progress` shows a bar on stderr: None only on a terminal.
 
     Raises ValueError for a value that the distribution cannot have, and OSError where `path` cannot be written
     (FileExistsError where it exists).
     """
-    drawing = Drawing.of(name, n, dimension=dimension, noise=noise, dtype=dtype, chunk_rows=chunk_rows, seed=seed)
+    drawing = Drawing.of(name, n, **options)
     refuse_existing(path, overwrite)
-    kind, rows = drawing.dtype, drawing.rows
-    attributes: dict[str, str | int | float] = {"sample": name, "seed": seed, "noise": drawing.noise}
+    shape, rows = (n, drawing.dimension), drawing.rows
+    attributes: dict[str, Any] = {"sample": name, "seed": drawing.seed, "noise": drawing.noise}
     if drawing.sample.trajectory:
         attributes["step"] = drawing.sample.step
     bar = progress_bar(n, f"{name} to {os.fspath(path)}", progress)
     with (
         bar,
-        create_array(
-            path, (n, drawing.dimension), kind, chunk_rows=rows, attributes=attributes, overwrite=overwrite
-        ) as array,
+        create_array(path, shape, drawing.dtype, chunk_rows=rows, attributes=attributes, overwrite=overwrite) as array,
         ThreadPoolExecutor(_THREADS) as pool,
     ):
 

@@ -1,19 +1,25 @@
-"""A Source: row-aligned named fields, read together, from numpy, dask, zarr, xarray, a path or a URL."""
+"""A Source: row-aligned named fields, read together: one array, views of each row, pairs of a trajectory's rows."""
 
 from __future__ import annotations
 
 import bisect
 import operator
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import dask.array as da
 import numpy as np
+import xarray as xr
+import zarr
 from numpy.typing import NDArray
 
-from daskspectral.data.containers import DaskReader, as_reader, points_reader
-from daskspectral.data.readers import ArrayReader, Reader
+from daskspectral.data.containers import as_reader, points_reader
+from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader
+from daskspectral.moments import Moments
+from daskspectral.operators import Operator
+from daskspectral.operators.regression import Regression
 from daskspectral.registry import Registered
 
 Array = NDArray[Any]
@@ -235,3 +241,186 @@ def check_columns(columns: Sequence[int] | None, d: int) -> tuple[int, ...] | No
             f"columns must be a list of distinct numbers of the {d} columns of X, from 0 to {d - 1}; got {columns!r}"
         )
     return tuple(c % d for c in chosen)
+
+
+def open_trajectories(
+    x: Any, lag: int, *, columns: Sequence[int] | None = None, fields: Mapping[str, Any] | None = None
+) -> Source:
+    """A Source of the pairs (x, future) `lag` rows apart within each trajectory, in order.
+
+    x is one trajectory (n, d), an array of any kind, or a list of several; further fields come in the same way, a row
+    for each row of x, and a pair has them from the row of its x. No pair has its rows in two trajectories.
+
+    Raises ValueError, TypeError or FileNotFoundError as `open_source` does, and ValueError for a trajectory of no more
+    than `lag` rows.
+    """
+    several = is_several(x)
+    given = {name: value for name, value in {"x": x, **(fields or {})}.items() if value is not None}
+    count = len(x) if several else 1
+    trajectories: list[dict[str, Reader]] = [{} for _ in range(count)]
+    for name, value in given.items():
+        if several and (not isinstance(value, (list, tuple)) or len(value) != count):
+            has = f"{len(value)} of them" if isinstance(value, (list, tuple)) else f"one {type(value).__name__}"
+            raise ValueError(f"{label_of(name)} is a list of {count} arrays, one for each trajectory; got {has}")
+        for i, part in enumerate(value if several else [value]):
+            label = f"{label_of(name)}[{i}]" if several else label_of(name)
+            trajectories[i][name] = (points_reader if name == "x" else as_reader)(part, label)
+    for i, readers in enumerate(trajectories):
+        _check_trajectory(i if several else None, readers, trajectories[0], lag)
+    lengths = [readers["x"].shape[0] for readers in trajectories]
+    ends, starts = [(0, n - lag) for n in lengths], [(lag, n) for n in lengths]
+    lazy = any(isinstance(reader, DaskReader) for readers in trajectories for reader in readers.values())
+    joined = {name: _join(name, [readers[name] for readers in trajectories], ends, lazy) for name in given}
+    future = _join("x", [readers["x"] for readers in trajectories], starts, lazy)
+    borders = np.cumsum([0, *(n - lag for n in lengths)])
+    prepared = Preparation(check_columns(columns, trajectories[0]["x"].shape[1]))
+    readers = aligned({"x": joined.pop("x"), "future": future, **joined})
+    return Source(readers, prepared, ("future",), lagged=Lagged(lag, tuple(borders.tolist())))
+
+
+def is_several(x: Any) -> bool:
+    """Whether this is a list of arrays or paths, rather than one array written as a list of rows."""
+    if not isinstance(x, (list, tuple)) or not x:
+        return False
+    arrays = (np.ndarray, da.Array, zarr.Array, xr.DataArray, Reader, str, os.PathLike)
+    return any(isinstance(part, arrays) for part in x) or np.ndim(x[0]) > 1
+
+
+def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mapping[str, Reader], lag: int) -> None:
+    """Raise ValueError where the fields of a trajectory do not go together, or it is too short for a pair."""
+    of = "" if i is None else f"[{i}]"
+    check_rows(readers, of)
+    n, d = readers["x"].shape
+    if lag >= n:
+        which = "the trajectory X" if i is None else f"trajectory {i}"
+        remedy = "take a smaller lag" if i is None else "take a smaller lag, or leave this trajectory out"
+        raise ValueError(f"the lag is {lag} rows and {which} has {n}: no two of its rows are so far apart; {remedy}")
+    for name, reader in readers.items():
+        if reader.shape[1:] != first[name].shape[1:]:
+            what = f"{d} columns" if name == "x" else f"rows of shape {reader.shape[1:]}"
+            other = f"{first[name].shape[1]}" if name == "x" else f"{first[name].shape[1:]}"
+            raise ValueError(
+                f"{label_of(name)}{of} has {what} and {label_of(name)}[0] has {other}: all trajectories are of "
+                "the same variables; give the ones that they share, in one order"
+            )
+
+
+def _join(name: str, readers: Sequence[Reader], spans: Sequence[tuple[int, int]], lazy: bool) -> Reader:
+    """Rows `spans` of several readers as one reader; where there are dask arrays (`lazy`), joined by dask."""
+    if not lazy:
+        return JoinedReader(tuple(readers), tuple(spans))
+    arrays = []
+    for i, (reader, (start, stop)) in enumerate(zip(readers, spans, strict=True)):
+        if not isinstance(reader, (DaskReader, ArrayReader)):
+            raise TypeError(
+                f"{label_of(name)}{f'[{i}]' if len(readers) > 1 else ''} is a zarr array and another one a dask array: "
+                "give it as dask.array.from_zarr(...)"
+            )
+        arrays.append(da.asarray(reader.array)[start:stop])
+    files = tuple(file for reader in readers if isinstance(reader, DaskReader) for file in reader.files)
+    return DaskReader(da.concatenate(arrays), files)
+
+
+def open_data(
+    operator: Operator,
+    X: Any,
+    *,
+    columns: Sequence[int] | None,
+    weight: Any,
+    fields: Mapping[str, Any] | None,
+    fold: Any = None,
+) -> Source:
+    """What an operator reads: one array, the views of a sample row by row, or the pairs of trajectories.
+
+    `weight` and `fold` are further fields, of sample weights and of the labels of folds. Raises ValueError or TypeError
+    where the data do not fit the operator; nothing is read but metadata.
+    """
+    if not isinstance(fields, (Mapping, type(None))):
+        raise TypeError(f"fields is a mapping of names to arrays; it is {type(fields).__name__}")
+    given = {name: value for name, value in (fields or {}).items() if value is not None}
+    if given.keys() != operator.data_fields:
+        operator.check_fields(dict.fromkeys(given, ()), 0)  # says which are missing or unknown
+    views, apart = operator.views, operator.own_right_basis
+    if operator.lag is not None:
+        source = open_trajectories(X, operator.lag, columns=columns, fields={"weight": weight, "fold": fold, **given})
+    elif len(views) > 1:
+        if not isinstance(X, (tuple, list)) or len(X) != len(views):
+            got = f"{type(X).__name__} of {len(X)}" if isinstance(X, (tuple, list)) else type(X).__name__
+            raise ValueError(
+                f"the operator {operator.name} takes {len(views)} views of each row: fit(({', '.join(views)})); X is "
+                f"a {got}"
+            )
+        others = dict(zip(views[1:], X[1:], strict=True))
+        right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
+        source = open_source(X[0], columns=columns, views=others, apart=right, weight=weight, fold=fold, fields=given)
+    else:
+        source = open_source(X, columns=columns, weight=weight, fold=fold, fields=given)
+    operator.check(source.dimension, source.dimension_at(operator.right_view) if apart else None)
+    operator.check_fields({name: source.readers[name].shape[1:] for name in given}, source.dimension)
+    return source
+
+
+def check_widths(before: Moments, source: Source) -> None:
+    """Raise ValueError where the points of the source have not the columns that were measured."""
+    operator, fitted = before.operator, {"x": before.preparation}
+    if operator.own_right_basis:
+        fitted[operator.right_view] = before.preparation["right"]
+    for view, preparation in fitted.items():
+        found, wanted = source.width(view), preparation["n_features_in"]
+        if found != wanted:
+            raise ValueError(f"{label_of(view)} has {found} columns, and the model was fitted on {wanted}")
+
+
+def open_regression(
+    X: Any,
+    y: Any,
+    *,
+    gradients: Any = None,
+    columns: Sequence[int] | None = None,
+    weight: Any = None,
+    fold: Any = None,
+    slopes: bool = False,
+) -> tuple[Source, Regression]:
+    """Rows with their targets and gradients, and what their shapes ask for. Raises ValueError where they do not fit.
+
+    With `slopes`, gradients do without y.
+    """
+    source = open_source(X, columns=columns, weight=weight, fold=fold, y=y, gradients=gradients)
+    return source, checked_targets(source, slopes)
+
+
+def checked_targets(source: Source, slopes: bool = False) -> Regression:
+    """What the shapes of y and the gradients ask for; gradients alone do where `slopes` says that they may.
+
+    Raises ValueError where they do not fit.
+    """
+    shapes = {name: reader.shape for name, reader in source.readers.items()}
+    if "y" not in shapes:
+        if slopes and "gradients" in shapes:
+            return _checked_slopes(source, shapes["gradients"])
+        either = ", or gradients" if slopes else ""
+        raise ValueError(
+            f"this requires y to be passed, but the target y is None: give the values to fit, (n,), or (n, m) for m "
+            f"targets{either}"
+        )
+    y = shapes["y"]
+    if len(y) > 2 or 0 in y:
+        raise ValueError(f"y must have shape (n,), or (n, m) for m targets; it has shape {y}")
+    wanted = (*y, source.n_features_in)
+    accepted = {wanted, (y[0], source.n_features_in)} if y[1:] in ((), (1,)) else {wanted}  # of a column, (n, d) too
+    if "gradients" in shapes and shapes["gradients"] not in accepted:
+        raise ValueError(
+            f"gradients must have shape {wanted}, a derivative of y for each column of X; they have shape "
+            f"{shapes['gradients']}"
+        )
+    return Regression("gradients" in shapes, y[1] if len(y) == 2 else None)
+
+
+def _checked_slopes(source: Source, shape: tuple[int, ...]) -> Regression:
+    n, d = source.n, source.n_features_in
+    if len(shape) not in (2, 3) or shape[-1] != d or 0 in shape:
+        raise ValueError(
+            f"gradients must have shape {(n, d)}, or ({n}, m, {d}) for m targets, a derivative for each column of X; "
+            f"they have shape {shape}"
+        )
+    return Regression(gradients=True, targets=shape[1] if len(shape) == 3 else None, values=False)

@@ -16,11 +16,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from daskspectral.data.folder import MARKERS, Directory, Folder, Prefix
-from daskspectral.data.lease import Lease, renew
-from daskspectral.data.remote import using
-from daskspectral.data.replacing import recover
-from daskspectral.data.writer import local_path, refuse_unwritable
+from daskspectral.data.folders import MARKERS, Directory, Folder, Lease, Prefix, renew
+from daskspectral.data.remote import local_path, using
+from daskspectral.data.writing import recover, refuse_unwritable
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
 from daskspectral.errors import UntrustedError
@@ -192,7 +190,7 @@ class Checkpoint:
                 "digests": total.digests,
             },
         }
-        write_state(self.path.place(_name(self.epochs)), "checkpoint", state, overwrite=True)
+        write_state(f"{self.path}/{_name(self.epochs)}", "checkpoint", state, overwrite=True)
         latest = max((k for k in _saved_epochs(self.path) if k < self.epochs), default=-1)
         for older in _named_epochs(self.path):  # what a killed run left unfinished too
             if older < self.epochs and older != latest:
@@ -264,7 +262,7 @@ def leased(fit: Fit) -> Fit:
 
 def _read(directory: Folder, epochs: int) -> dict[str, Any]:
     """The state of one epoch. Raises OSError, ValueError, KeyError or TypeError where it is damaged."""
-    kind, state = read_state(directory.place(_name(epochs)))
+    kind, state = read_state(f"{directory}/{_name(epochs)}")
     if kind != "checkpoint":
         raise ValueError(f"it holds {kind!r}, not a checkpoint")
     if not isinstance(state, Mapping) or not state.keys() >= {"identity", "constants", "plan", "epochs", "total"}:
@@ -294,7 +292,7 @@ def _name(epochs: int) -> str:
 
 def _saved_epochs(directory: Folder) -> list[int]:
     """The epochs that were written to their end."""
-    return [k for k in _named_epochs(directory) if directory.published(_name(k))]
+    return [k for k in _named_epochs(directory) if directory.is_whole(_name(k))]
 
 
 def _named_epochs(directory: Folder) -> list[int]:

@@ -21,7 +21,7 @@ from dask.optimization import cull
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import Bad, Rows
-from daskspectral.data.containers import DaskReader
+from daskspectral.data.readers import DaskReader
 from daskspectral.data.source import Source
 from daskspectral.devices import least_rows
 from daskspectral.engine.callbacks import pass_callbacks

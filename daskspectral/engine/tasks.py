@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from zarr.abc.store import Store
 
-from daskspectral.data.ahead import read_ahead
-from daskspectral.data.batches import Bad, Batches, Rows
-from daskspectral.data.door import open_array
+from daskspectral.data.batches import Bad, Batches, Rows, read_ahead
 from daskspectral.data.readers import ArrayReader, Reader
+from daskspectral.data.stores import open_array
 from daskspectral.engine.threads import limit_worker
 from daskspectral.errors import PointError
 

@@ -22,11 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, FourierLattice
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.labelled import lay_out
-from daskspectral.data.readers import refuse_input
+from daskspectral.data.labelled import stack_rows
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source
-from daskspectral.data.writer import refuse_existing
+from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.estimators.columns import NAMES, NamedColumns
@@ -214,7 +213,7 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
             refuse_input(out, X if isinstance(X, (str, os.PathLike)) else None)
         if output is None:
             output = Result.of_components(name, function.columns, coordinates)
-        laid = lay_out(X, sample_dims=getattr(self, "sample_dims", None), layout=vars(self).get(f"{side}layout_"))
+        laid = stack_rows(X, sample_dims=getattr(self, "sample_dims", None), layout=vars(self).get(f"{side}layout_"))
         return apply_rows(
             replace(function, nan_rows=on_invalid == "skip"),
             self._like_fit(X if laid is None else laid.reader, n_features),

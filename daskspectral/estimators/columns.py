@@ -8,9 +8,8 @@ from typing import Any, final
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from daskspectral.data.containers import array_like
+from daskspectral.data.containers import array_like, is_frame, with_names
 from daskspectral.data.source import Source
-from daskspectral.data.tables import is_frame, with_names
 
 NAMES = "feature_names_in_"
 

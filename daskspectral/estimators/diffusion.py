@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.utils.validation import check_is_fitted
 
+from daskspectral.data.containers import is_frame
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source, open_source
-from daskspectral.data.tables import is_frame
 from daskspectral.engine.memory import available, check_memory, local_threads, predict_memory
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.estimators.labelled import labelled

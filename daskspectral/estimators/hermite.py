@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice, LandmarkBasis
-from daskspectral.data.opening import open_regression
 from daskspectral.data.remote import stored
-from daskspectral.data.source import Source
+from daskspectral.data.source import Source, open_regression
 from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.doubts import remembered
 from daskspectral.estimators.hermite_functions import RegressionFunctions

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import EquivariantBasis, InvariantBasis
-from daskspectral.data.opening import open_regression
 from daskspectral.data.remote import stored
-from daskspectral.data.source import Source
+from daskspectral.data.source import Source, open_regression
 from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.doubts import remembered
 from daskspectral.estimators.labelled import labelled

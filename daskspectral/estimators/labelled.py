@@ -14,12 +14,11 @@ import numpy as np
 import xarray as xr
 import zarr
 
-from daskspectral.data.containers import DaskReader, as_reader
-from daskspectral.data.labelled import Laid, lay_out, lay_out_field, lay_out_gradients, with_target
+from daskspectral.data.containers import as_reader
+from daskspectral.data.files import is_files
+from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout
-from daskspectral.data.openers import is_files
-from daskspectral.data.readers import ArrayReader, ZarrReader
-from daskspectral.data.stacking import lazy_rows
+from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader, lazy_rows
 from daskspectral.errors import InvalidRowError
 from daskspectral.estimators.base import LAYOUTS
 from daskspectral.estimators.doubts import remembered
@@ -91,7 +90,7 @@ def _lay(
     X = values["X"]
     dropping = bool(given) and values.get("on_invalid") == "skip"
     if not isinstance(X, (tuple, list)) or is_files(X):
-        laid = lay_out(X, **given, layout=known.get("layout_"), drop_empty=dropping, weigh=True)
+        laid = stack_rows(X, **given, layout=known.get("layout_"), drop_empty=dropping, weigh=True)
         if laid is None:
             return None
         values["X"] = laid.reader
@@ -116,18 +115,18 @@ def _lay_views(
 ) -> dict[str, Layout] | None:
     """The views of each row: those in the space of the first by its layout, those in one of their own by another."""
     views, apart = values["X"], estimator.operator.own_right_basis
-    first = lay_out(views[0], "X[0]", **given, layout=known.get("layout_"), drop_empty=dropping, weigh=True)
+    first = stack_rows(views[0], "X[0]", **given, layout=known.get("layout_"), drop_empty=dropping, weigh=True)
     if first is None:
         return None
     readers, layouts = [first.reader], {"layout_": first.layout}
     for i, view in enumerate(views[1:], 1):
         layout = known.get("right_layout_") if apart else first.layout
         own = given if apart else {}
-        laid = lay_out(view, f"X[{i}]", **own, layout=layout, drop_empty=dropping and apart)
+        laid = stack_rows(view, f"X[{i}]", **own, layout=layout, drop_empty=dropping and apart)
         if laid is None:
             readers.append(view)
             continue
-        lay_out_field(_index(laid), first.rows, f"X[{i}]")
+        stack_field(_index(laid), first.rows, f"X[{i}]")
         readers.append(laid.reader)
         if apart:
             layouts["right_layout_"] = laid.layout
@@ -136,7 +135,7 @@ def _lay_views(
     return layouts
 
 
-def _index(laid: Laid) -> xr.DataArray:
+def _index(laid: StackedRows) -> xr.DataArray:
     """The rows of laid out data as a field of them, to be compared with other rows."""
     empty = np.broadcast_to(np.zeros(()), laid.rows.sizes)
     coords = {k: c for k, c in laid.rows.coords.items() if k in laid.rows.dims}
@@ -150,17 +149,17 @@ def _lay_trajectories(
     X = values["X"]
     layout = known.get("layout_")
     if layout is None:
-        first = lay_out(X[0], "X[0]", **given)
+        first = stack_rows(X[0], "X[0]", **given)
         if first is None:
             return None
         layout = first.layout
         if dropping:
-            parts = [lay_out(x, f"X[{i}]", **given, drop_empty=True) for i, x in enumerate(X)]
+            parts = [stack_rows(x, f"X[{i}]", **given, drop_empty=True) for i, x in enumerate(X)]
             masks = [np.ones(layout.size, bool) if p is None or p.layout.kept is None else p.layout.kept for p in parts]
             kept = np.logical_or.reduce(masks)
             weights = None if layout.weights is None else layout.weights[kept]
             layout = layout if kept.all() else replace(layout, kept=kept, weights=weights)
-    laid = [lay_out(x, f"X[{i}]", layout=layout, weigh=True) for i, x in enumerate(X)]
+    laid = [stack_rows(x, f"X[{i}]", layout=layout, weigh=True) for i, x in enumerate(X)]
     for name in ("sample_weight", "fields"):
         if any(part is not None and part.weights is not None for part in laid) and name == "sample_weight":
             raise ValueError("latitude= weighs rows, and rows of trajectories follow one another in time: leave it out")
@@ -173,25 +172,25 @@ def _lay_trajectories(
         field = values.get(name)
         if isinstance(field, (list, tuple)) and len(field) == len(laid):
             values[name] = [
-                f if part is None else lay_out_field(f, part.rows, f"{name}[{i}]")[0]
+                f if part is None else stack_field(f, part.rows, f"{name}[{i}]")[0]
                 for i, (f, part) in enumerate(zip(field, laid, strict=True))
             ]
     return {"layout_": layout}
 
 
-def _lay_fields(values: dict[str, Any], accepted: Mapping[str, Any], laid: Laid, estimator: Any) -> Layout:
+def _lay_fields(values: dict[str, Any], accepted: Mapping[str, Any], laid: StackedRows, estimator: Any) -> Layout:
     """Put rows in the place of labelled targets, weights and fields; the layout, with the labels of the targets."""
     layout = laid.layout
     for name in FIELDS:
         if values.get(name) is not None:
-            values[name], data = lay_out_field(values[name], laid.rows, name)
+            values[name], data = stack_field(values[name], laid.rows, name)
             if name == "y":
                 layout = with_target(layout, data, laid.rows)
     if values.get("gradients") is not None:
-        values["gradients"] = lay_out_gradients(values["gradients"], laid)
+        values["gradients"] = stack_gradients(values["gradients"], laid)
     if isinstance(values.get("fields"), Mapping):
         values["fields"] = {
-            name: lay_out_field(value, laid.rows, f"fields[{name!r}]")[0] for name, value in values["fields"].items()
+            name: stack_field(value, laid.rows, f"fields[{name!r}]")[0] for name, value in values["fields"].items()
         }
     if isinstance(values["X"], ZarrReader):
         values["X"] = _alike([values["X"], *_fields_of(values)])[0]
@@ -206,11 +205,11 @@ def _lay_fields(values: dict[str, Any], accepted: Mapping[str, Any], laid: Laid,
     return layout
 
 
-def _check_folds(labels: Any, laid: Laid | None, what: str) -> None:
+def _check_folds(labels: Any, laid: StackedRows | None, what: str) -> None:
     """Raise ValueError for labels of folds that lie on other rows, or in another order."""
     if laid is None or not isinstance(labels, xr.DataArray):
         return
-    lay_out_field(labels, laid.rows, what)
+    stack_field(labels, laid.rows, what)
     if labels.ndim > 1:
         dims = [*map(str, laid.rows.dims)]
         raise ValueError(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.labelled import lay_out
+from daskspectral.data.labelled import stack_rows
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Preparation, Source, open_source
 from daskspectral.engine import Run, plan_rows
@@ -259,7 +259,7 @@ class SDPEmbedding(Transformer):
     @stored
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """`embedding_`, with the labels of the rows where they have some."""
-        laid = lay_out(X, layout=vars(self).get("layout_"))
+        laid = stack_rows(X, layout=vars(self).get("layout_"))
         if laid is None:
             return self.embedding_
         output = Result.of_components("embedding", self._n_features_out, {"eigenvalue": self.spectrum_})

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
-from daskspectral.data.opening import open_appended, open_data
 from daskspectral.data.remote import stored
-from daskspectral.data.source import Source
+from daskspectral.data.source import Source, open_data
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.labelled import labelled
@@ -415,7 +414,8 @@ class SpectralDecomposition(SpectralFunctions):
         found = continued_folds(before.folds, folds)
         labels = None if found is None else found.labels
         X = self._rows_like_fit(X)
-        source = open_appended(before, X, weight=sample_weight, fields=fields, fold=labels)
+        columns = before.preparation["columns"]
+        source = open_data(before.operator, X, columns=columns, weight=sample_weight, fields=fields, fold=labels)
         known = self._excess()
         self._update_source(source, folds=found, on_invalid=on_invalid, progress=progress)
         advise_update(known, self._excess())

@@ -17,11 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.data.containers import reader_of
-from daskspectral.data.openers import opened
-from daskspectral.data.readers import Reader
+from daskspectral.data.files import open_labelled
+from daskspectral.data.readers import Reader, lazy_rows
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Preparation
-from daskspectral.data.stacking import lazy_rows
 from daskspectral.engine.accelerators import chosen_device, device_here
 from daskspectral.estimators.base import LAYOUTS, MeasuredEstimator
 from daskspectral.estimators.doubts import remembered
@@ -249,7 +248,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
 
     def _values_of(self, F: Any) -> Any:
         """Values of the functions, those of a file as a DataArray."""
-        found = opened(F, "F")
+        found = open_labelled(F, "F")
         if found is None:
             return lazy_rows(reader_of(F, "F")) if isinstance(F, (str, os.PathLike, zarr.Array)) else F
         if isinstance(found.data, xr.Dataset) and len(found.data.data_vars) != 1:

@@ -7,11 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.containers import DaskReader
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.opening import check_widths
-from daskspectral.data.readers import Reader
-from daskspectral.data.source import Source, label_of
+from daskspectral.data.readers import DaskReader, Reader
+from daskspectral.data.source import Source, check_widths, label_of
 from daskspectral.engine import Plan, Run
 from daskspectral.engine.sampling import Scan
 from daskspectral.moments import Digests, Moments

@@ -16,15 +16,12 @@ import zarr
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import first_invalid
-from daskspectral.data.containers import DaskReader
-from daskspectral.data.dataset import Grid, chunk_rows, create_dataset
 from daskspectral.data.integrity import Snapshot, check_whole_source
 from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, RowLabels, placed
-from daskspectral.data.readers import ArrayReader, ZarrReader, refuse_input
+from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader, lazy_rows
 from daskspectral.data.source import Source, open_source
-from daskspectral.data.stacking import lazy_rows
-from daskspectral.data.writer import refuse_existing
+from daskspectral.data.writing import Grid, create_dataset, default_chunk_rows, refuse_existing, refuse_input
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.scheduler import warn_from_task
 from daskspectral.engine.tasks import Counted
@@ -195,7 +192,8 @@ def _write(
 ) -> None:
     """Write to a zarr group with one chunk a task, so that no two tasks write to the same chunk."""
     behind, edges = int(np.prod(rows.sizes[1:], dtype=int)), source.edges
-    count, unit = chunk_rows(source.n, max(function.columns, source.n_features_in), function.dtype), 1
+    widest = (source.n, max(function.columns, source.n_features_in))
+    count, unit = min(source.n, default_chunk_rows(widest, function.dtype)), 1
     if not source.dask_fields and len(edges) > 2:  # whole chunks of the input, so that each is read once
         unit = max(1, int(edges[1]) // behind)
     grid = Grid.of(rows.sizes, count, unit)

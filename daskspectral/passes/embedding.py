@@ -18,10 +18,10 @@ from zarr.storage import LocalStore
 from daskspectral.basis import Arena, Basis, Block, LandmarkBasis
 from daskspectral.basis.base import VALUE, evaluated
 from daskspectral.data.containers import points_reader
-from daskspectral.data.door import open_node
-from daskspectral.data.readers import ZarrReader, refuse_input
+from daskspectral.data.readers import ZarrReader
 from daskspectral.data.source import Preparation, Source, open_source
-from daskspectral.data.writer import create_array, default_chunk_rows, refuse_existing
+from daskspectral.data.stores import open_node
+from daskspectral.data.writing import create_array, default_chunk_rows, refuse_existing, refuse_input
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Trainable
 from daskspectral.basis.evaluation import Arena
-from daskspectral.data.folder import Folder
+from daskspectral.data.folders import Folder
 from daskspectral.data.source import Source
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_fields
@@ -137,7 +137,7 @@ class Kept:
 
     @property
     def path(self) -> str:
-        return self.directory.place(TRAINING)
+        return f"{self.directory}/{TRAINING}"
 
     def read(self) -> State | None:
         """The state of this run's training; None where there is none. Raises ValueError for another run's."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.opening import open_regression
+from daskspectral.data.source import open_regression
 from daskspectral.engine import Run, plan_rows
 from daskspectral.errors import renumbered
 from daskspectral.moments import NUMBER

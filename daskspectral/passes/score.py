@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.opening import check_widths, open_data
+from daskspectral.data.source import check_widths, open_data
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.moments import Moments
 from daskspectral.moments.lattice import DENSE, dense, lattice_of, on_lattice

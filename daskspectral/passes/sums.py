@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, FourierLattice, LandmarkBasis
 from daskspectral.data.batches import READ_BYTES
-from daskspectral.data.containers import DaskReader
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.readers import Reader, ZarrReader
+from daskspectral.data.readers import DaskReader, Reader, ZarrReader
 from daskspectral.data.source import Preparation, Source
 from daskspectral.devices import least_rows
 from daskspectral.engine import Plan, Run, plan_rows

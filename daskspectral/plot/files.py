@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from daskspectral.data.folder import Prefix
-from daskspectral.data.remote import stored
-from daskspectral.data.writer import local_path, refuse_unwritable, write_file
+from daskspectral.data.folders import Prefix
+from daskspectral.data.remote import local_path, stored
+from daskspectral.data.writing import refuse_unwritable, write_file
 from daskspectral.plot.common import require_matplotlib
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
-from daskspectral.data.labelled import lay_out
+from daskspectral.data.labelled import stack_rows
 from daskspectral.data.remote import stored
 from daskspectral.data.source import Source, open_source
 from daskspectral.engine.sampling import draw_rows, take_rows
@@ -248,7 +248,7 @@ def source_of(estimator: Any, X: Any, *, right: bool = False) -> Source:
     Raises ValueError for another number of columns.
     """
     layout = None if right else vars(estimator).get("layout_")
-    laid = lay_out(X, sample_dims=getattr(estimator, "sample_dims", None), layout=layout)
+    laid = stack_rows(X, sample_dims=getattr(estimator, "sample_dims", None), layout=layout)
     source, width = open_source(X if laid is None else laid.reader), width_of(estimator, right=right)
     if source.n_features_in != width:
         what = "the second view" if right else "X"

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from daskspectral import plot
-from daskspectral.data.labelled import lay_out
+from daskspectral.data.labelled import stack_rows
 from daskspectral.engine.sampling import take_rows
 from daskspectral.estimators import (
     HermiteRegressor,
@@ -211,7 +211,7 @@ def _telling_rows(values: Any, lag: int) -> int:
 
 def _row_labels(model: SpectralDecomposition, X: Any) -> tuple[str, Any] | None:
     """The name and the values of the rows' one dimension, where the data have numbers or times for it."""
-    laid = lay_out(X, sample_dims=model.sample_dims, layout=vars(model).get("layout_"))
+    laid = stack_rows(X, sample_dims=model.sample_dims, layout=vars(model).get("layout_"))
     if laid is None or len(laid.rows.dims) != 1 or laid.rows.dims[0] not in laid.rows.coords:
         return None
     values = np.asarray(laid.rows.coords[laid.rows.dims[0]])

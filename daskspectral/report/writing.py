@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.data.remote import stored
-from daskspectral.data.writer import write_file
+from daskspectral.data.writing import write_file
 from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.notebook import head_of
 from daskspectral.moments import Moments

@@ -33,8 +33,8 @@ import zarr
 from common import cached_share, folder_option, forget, memory, normal_zarr, options, report, reset_peak
 
 from daskspectral.basis import FourierLattice
-from daskspectral.data.opening import open_data
-from daskspectral.data.writer import create_array
+from daskspectral.data.source import open_data
+from daskspectral.data.writing import create_array
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import Scan
 from daskspectral.estimators import HermiteRegressor, SpectralDecomposition

@@ -24,7 +24,7 @@ from common import Rows, folder_option, memory, options, report, reset_peak
 from sklearn.datasets import load_wine, make_moons
 
 from daskspectral import SDPEmbedding
-from daskspectral.data.writer import create_array
+from daskspectral.data.writing import create_array
 from daskspectral.kernels import Gaussian
 from daskspectral.solve.sdp import Accelerated, Deflated, ExactProblem, power_method
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from daskspectral import InvariantRegressor
 from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.data.samples import write_sample
-from daskspectral.data.writer import create_array
+from daskspectral.data.writing import create_array
 from daskspectral.groups import Cyclic, Group, Permutations, Rotations
 from daskspectral.manifolds import Sphere
 

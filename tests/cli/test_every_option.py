@@ -16,7 +16,7 @@ from distributed import LocalCluster
 
 import daskspectral as dsp
 from daskspectral.cli import command
-from daskspectral.data.readers import open_zarr
+from daskspectral.data.stores import open_zarr
 from tests.cli.common import call, store
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # few rows; the values are not judged here

@@ -11,7 +11,7 @@ import zarr
 
 from daskspectral.cli import main
 from daskspectral.cli.terminal import Formatter
-from daskspectral.data.writer import progress_bar
+from daskspectral.data.writing import progress_bar
 from daskspectral.engine.progress import Progress
 
 FAULT = "(this is a fault of daskspectral; --debug shows where)"

@@ -12,8 +12,7 @@ import daskspectral as dsp
 from daskspectral import landmarks, plot
 from daskspectral.cli import choices, command
 from daskspectral.data.convert import convert
-from daskspectral.data.distributions import SAMPLES
-from daskspectral.data.samples import write_sample
+from daskspectral.data.samples import SAMPLES, write_sample
 from daskspectral.passes import bandwidth, embed_checks
 from daskspectral.passes.score import measure_score
 from daskspectral.solve.invariant import InvariantSolver

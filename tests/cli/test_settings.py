@@ -16,7 +16,7 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.cli import command, settings
-from daskspectral.data import replacing
+from daskspectral.data import writing
 from tests.cli.common import done, everything, facts, failure, store
 
 pytestmark = pytest.mark.usefixtures("points")
@@ -97,13 +97,13 @@ def test_every_parameter_is_of_one_kind() -> None:
 
 def test_a_result_has_its_settings_when_it_appears(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that was killed just after left a result without."""
-    put, seen = replacing._put_in_place, []
+    put, seen = writing._put_in_place, []
 
     def watched(new: Path, target: Path, old: Path) -> None:
         put(new, target, old)
         seen.append(settings.kept(str(target)))
 
-    monkeypatch.setattr(replacing, "_put_in_place", watched)
+    monkeypatch.setattr(writing, "_put_in_place", watched)
     done(f"{FIT} --out m.zarr")
     done("transform m.zarr points.zarr --out f.zarr")
     assert seen == [settings.kept("m.zarr"), settings.kept("f.zarr")]

@@ -14,9 +14,9 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskspectral.data.containers import DaskReader
-from daskspectral.data.labelled import Laid, lay_out, lay_out_field
+from daskspectral.data.labelled import StackedRows, stack_field, stack_rows
 from daskspectral.data.layout import Layout
+from daskspectral.data.readers import DaskReader
 from daskspectral.registry import decode, encode
 
 TIMES, LAT, LON = 7, np.array([-60.0, 0.0, 30.0]), np.array([0.0, 90.0, 180.0, 270.0])
@@ -34,7 +34,7 @@ def field(values: np.ndarray = VALUES) -> xr.DataArray:
     return xr.DataArray(values, dims=("time", "lat", "lon"), coords=coords, name="t2m", attrs=attrs)
 
 
-def rows(laid: Laid | None) -> np.ndarray:
+def rows(laid: StackedRows | None) -> np.ndarray:
     assert laid is not None
     n = laid.reader.shape[0]
     if isinstance(laid.reader, DaskReader):
@@ -42,8 +42,8 @@ def rows(laid: Laid | None) -> np.ndarray:
     return laid.reader.read(0, n)
 
 
-def laid_out(x: Any, **options: Any) -> Laid:
-    laid = lay_out(x, **options)
+def laid_out(x: Any, **options: Any) -> StackedRows:
+    laid = stack_rows(x, **options)
     assert laid is not None
     return laid
 
@@ -107,7 +107,7 @@ def test_variables_are_columns_behind_one_another() -> None:
     other = xr.Dataset({"index": data["index"], "more": data["index"], "t2m": field().transpose("lon", "time", "lat")})
     np.testing.assert_array_equal(rows(laid_out(other, layout=laid.layout)), rows(laid))
     with pytest.raises(ValueError, match=r"the model was fitted on \['index'\] too"):
-        lay_out(data[["t2m"]], layout=laid.layout)
+        stack_rows(data[["t2m"]], layout=laid.layout)
 
 
 def test_nothing_is_computed_until_rows_are_read() -> None:
@@ -139,10 +139,10 @@ def test_groups_and_files(tmp_path: Path) -> None:
         part.to_netcdf(tmp_path / f"{name}.nc")
     np.testing.assert_array_equal(rows(laid_out(tmp_path / "[ab].nc")), wanted)
     with pytest.raises(ValueError, match=r"X is 2 NetCDF files that do not go together .*open_mfdataset"):
-        lay_out([tmp_path / "a.nc", tmp_path / "c.nc"])
+        stack_rows([tmp_path / "a.nc", tmp_path / "c.nc"])
     (tmp_path / "b.nc").write_bytes((tmp_path / "b.nc").read_bytes()[:900])
     with pytest.raises(OSError, match=r"b\.nc cannot be read as NetCDF: the file is damaged or cut short"):
-        lay_out(tmp_path / "[ab].nc")
+        stack_rows(tmp_path / "[ab].nc")
 
 
 def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:
@@ -159,11 +159,11 @@ def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:
 
 def test_fields_of_the_rows() -> None:
     laid, y = laid_out(field(), sample_dims=("time", "lat", "lon")), field() * 2
-    values, _ = lay_out_field(y.transpose("lon", "lat", "time"), laid.rows, "y")
+    values, _ = stack_field(y.transpose("lon", "lat", "time"), laid.rows, "y")
     np.testing.assert_array_equal(values, 2 * VALUES.ravel())
     for wrong, message in ((y[:, 0], "y has the dimensions"), (y.assign_coords(lat=LAT + 1), "align along 'lat'")):
         with pytest.raises(ValueError, match=message):
-            lay_out_field(wrong, laid.rows, "y")
+            stack_field(wrong, laid.rows, "y")
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
@@ -183,7 +183,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
 def test_refused(case: str) -> None:
     x, options, message = REFUSED[case]
     with pytest.raises((ValueError, TypeError), match=message):
-        lay_out(x, **options)
+        stack_rows(x, **options)
 
 
 def test_columns_of_a_model_are_found_again_or_missed() -> None:
@@ -195,7 +195,7 @@ def test_columns_of_a_model_are_found_again_or_missed() -> None:
         (field()[0], r"but those of the columns: a single row is X.expand_dims\('time'\)"),
     ):
         with pytest.raises(ValueError, match=message):
-            lay_out(x, layout=layout)
+            stack_rows(x, layout=layout)
 
 
 HOUR = np.timedelta64(1, "h")
@@ -231,13 +231,13 @@ def test_columns_are_those_of_the_fit_to_rounding_and_where_they_are_missing() -
     np.testing.assert_array_equal(rows(laid_out(rounded, layout=laid.layout)), rows(laid))
     for other in (x.isel(z=[0, 4, 2, 3, 1, *range(5, 12)]), x.assign_coords(lat=("z", np.append(places[:-1], 0)))):
         with pytest.raises(ValueError, match="X has other columns than the fit: along 'lat' they are"):
-            lay_out(other, layout=laid.layout)
+            stack_rows(other, layout=laid.layout)
 
 
 def test_weights_of_rows_in_another_order_are_refused() -> None:
     x = field().stack(z=("time", "lon")).transpose("z", "lat").reset_index("z")
     weight = xr.DataArray(np.arange(28.0), dims="z", coords={"time": x.time, "lon": x.lon})
     laid = laid_out(x, sample_dims="z")
-    np.testing.assert_array_equal(lay_out_field(weight, laid.rows, "weight")[0], np.arange(28.0))
+    np.testing.assert_array_equal(stack_field(weight, laid.rows, "weight")[0], np.arange(28.0))
     with pytest.raises(ValueError, match=r"weight and X do not align: their rows have no index, and 'time' is"):
-        lay_out_field(weight[::-1], laid.rows, "weight")
+        stack_field(weight[::-1], laid.rows, "weight")

@@ -11,8 +11,7 @@ import zarr
 from scipy.integrate import quad
 from scipy.stats import kstest
 
-from daskspectral.data.distributions import OU_STEP, SAMPLES
-from daskspectral.data.samples import write_sample
+from daskspectral.data.samples import OU_STEP, SAMPLES, write_sample
 
 N = 40_000
 

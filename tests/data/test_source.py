@@ -14,9 +14,10 @@ import xarray as xr
 import zarr
 
 from daskspectral.data.batches import Batches, Rows
-from daskspectral.data.containers import DaskReader
-from daskspectral.data.readers import open_zarr, refuse_input, zarr_reader
+from daskspectral.data.readers import DaskReader, zarr_reader
 from daskspectral.data.source import Source, open_source
+from daskspectral.data.stores import open_zarr
+from daskspectral.data.writing import refuse_input
 from daskspectral.moments import NUMBER
 from daskspectral.moments.coincidence import Coincidence
 

@@ -14,9 +14,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskspectral.data.ahead import read_ahead
-from daskspectral.data.containers import as_reader
-from daskspectral.data.tables import is_column, is_frame, matrix, vector
+from daskspectral.data.batches import read_ahead
+from daskspectral.data.containers import as_reader, is_column, is_frame, matrix, vector
 
 KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pandas": lambda frame: frame,

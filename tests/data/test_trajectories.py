@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 import daskspectral as dsp
 from daskspectral.data.batches import Batches, Rows
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.readers import ArrayReader
-from daskspectral.data.source import Source
-from daskspectral.data.trajectories import JoinedReader, open_trajectories
+from daskspectral.data.readers import ArrayReader, JoinedReader
+from daskspectral.data.source import Source, open_trajectories
 from daskspectral.engine import Plan, Run
 from daskspectral.engine.sampling import draw_rows
 

@@ -16,10 +16,10 @@ import pytest
 import zarr
 
 import daskspectral as dsp
-from daskspectral.data import replacing
-from daskspectral.data.readers import open_zarr
+from daskspectral.data import writing
 from daskspectral.data.samples import write_sample
-from daskspectral.data.writer import create_array, create_group, refuse_existing
+from daskspectral.data.stores import open_zarr
+from daskspectral.data.writing import create_array, create_group, refuse_existing
 
 
 def write(path: Path | str, values: np.ndarray, **options: object) -> None:
@@ -58,10 +58,10 @@ def test_nothing_is_left_after_an_error(tmp_path: Path, error: type[BaseExceptio
 def test_old_array_is_put_back_when_the_rename_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "x.zarr", np.ones((3, 2)))
     rename = Path.rename
-    monkeypatch.setattr(replacing, "_exchanged", lambda one, other: False)
+    monkeypatch.setattr(writing, "_exchanged", lambda one, other: False)
 
     def fail_on_the_new_one(self: Path, target: Path) -> Path:
-        if self.name == replacing.NEW:
+        if self.name == writing.NEW:
             raise OSError("no space")
         return rename(self, target)
 

@@ -15,7 +15,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import daskspectral as dsp
-from daskspectral.data.writer import create_array
+from daskspectral.data.writing import create_array
 from tests.common import assert_same_bits
 from tests.deploy import common
 from tests.deploy.common import called, estimator

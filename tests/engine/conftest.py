@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tqdm import tqdm
 
-from daskspectral.data.writer import create_array
+from daskspectral.data.writing import create_array
 from daskspectral.engine import progress
 from tests.engine.common import CHUNK, SHORT, X
 

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.data import lease as leasing
-from daskspectral.data.folder import Directory
-from daskspectral.data.lease import Lease
+from daskspectral.data import folders
+from daskspectral.data.folders import Directory, Lease
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.tasks import Total
 from tests.engine.common import X, model
@@ -83,7 +82,7 @@ def test_a_lease_of_another_host_is_alive_for_three_intervals(run: Path) -> None
 
 
 def test_a_lease_is_renewed_while_an_epoch_lasts(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leasing, "SHORTEST", 0.1)
+    monkeypatch.setattr(folders, "SHORTEST", 0.1)
     lease = take(run, 0.0)
     try:
         old = time.time() - 100
@@ -113,7 +112,7 @@ WHOLE = {"token": "t", "host": "h", "system": "", "pid": 1, "started": "1", "sin
 @pytest.mark.parametrize("text", ["", "[]", "{}", json.dumps(WHOLE | {"interval": "y"})])
 def test_a_lease_that_says_nothing_blocks_nobody(text: str, run: Path) -> None:
     run.mkdir()
-    (run / leasing.NAME).write_text(text)
+    (run / folders.NAME).write_text(text)
     taken = take(run)
     assert token(run) == taken.token
     taken.release()
@@ -122,11 +121,11 @@ def test_a_lease_that_says_nothing_blocks_nobody(text: str, run: Path) -> None:
 
 def test_one_of_several_runs_takes_a_dead_lease_over(tmp_path: Path) -> None:
     """A run that moved another's fresh lease aside put it back over a third one's: two went on."""
-    here = {"host": socket.gethostname(), "system": leasing._system(), "pid": 2**22 + 1}
+    here = {"host": socket.gethostname(), "system": folders._system(), "pid": 2**22 + 1}
     for trial in range(20):
         run, start, held = tmp_path / str(trial), threading.Barrier(6), []
         run.mkdir()
-        (run / leasing.NAME).write_text(json.dumps(WHOLE | here))
+        (run / folders.NAME).write_text(json.dumps(WHOLE | here))
 
         def race(run: Path = run, start: threading.Barrier = start, held: list[Lease] = held) -> None:
             start.wait()

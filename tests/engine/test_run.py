@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source, open_source
-from daskspectral.data.writer import create_array
+from daskspectral.data.writing import create_array
 from daskspectral.engine import Plan, Run, plan_run
 from daskspectral.engine import plan as planning
 from daskspectral.errors import InvalidRowError

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
-from daskspectral.data.opening import open_data
-from daskspectral.data.source import Source
+from daskspectral.data.source import Source, open_data
 from daskspectral.engine.sampling import DRAWN_CHUNKS, draw_fields, draw_rows
 from daskspectral.errors import InvalidRowError
 from daskspectral.operators import AnisotropicDiffusion, Laplacian, Operator

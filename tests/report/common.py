@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 import daskspectral as dsp
-from daskspectral.data.distributions import SAMPLES
+from daskspectral.data.samples import SAMPLES
 from daskspectral.kernels import Gaussian
 
 VOID = {"meta", "br", "wbr", "hr", "img", "link", "input"}

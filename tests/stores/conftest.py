@@ -18,7 +18,7 @@ from moto.server import ThreadedMotoServer
 
 import daskspectral as dsp
 from daskspectral.data.remote import using
-from daskspectral.data.writer import create_array
+from daskspectral.data.writing import create_array
 
 NOWHERE = "http://127.0.0.1:9"  # nothing answers there: where storage_options are lost, a test fails
 RIGHTS = {

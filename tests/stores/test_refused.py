@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.data import readers
+from daskspectral.data import stores
 from daskspectral.data.convert import convert
 from tests.stores.conftest import NOWHERE, Server, estimator, forget, put
 
@@ -92,7 +92,7 @@ def test_forbidden_keys(
     assert_told(calls, PermissionError, read, server)
     calls = writing("s3://data/readonly/y", *given)
     assert_told(calls, PermissionError, r"^s3://data/readonly.* may not be written with the credentials", server)
-    monkeypatch.setattr(readers, "_refuse_unreadable", lambda *a: None)  # as if the driver might, and a worker not
+    monkeypatch.setattr(stores, "_refuse_unreadable", lambda *a: None)  # as if the driver might, and a worker not
     with pytest.raises(PermissionError, match=r"s3://data/half\.zarr may not be read with the credentials"):
         estimator().fit("s3://data/half.zarr", allow_missing=True, storage_options=server.options)
 

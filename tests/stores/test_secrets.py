@@ -15,9 +15,8 @@ from click.testing import CliRunner
 import daskspectral as dsp
 from daskspectral.cli import command
 from daskspectral.data.convert import convert
-from daskspectral.data.remote import checked_options, connect, refuse_secrets, using
+from daskspectral.data.remote import checked_options, connect, local_path, refuse_secrets, using
 from daskspectral.data.source import open_source
-from daskspectral.data.writer import local_path
 from daskspectral.errors import redacted
 from tests.stores.conftest import Server, estimator
 

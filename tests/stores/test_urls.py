@@ -7,8 +7,8 @@ from distributed import Client
 
 import daskspectral as dsp
 from daskspectral.cli import command
-from daskspectral.data.readers import open_zarr
 from daskspectral.data.remote import using
+from daskspectral.data.stores import open_zarr
 from tests.stores.conftest import Server, estimator, put
 
 

@@ -14,13 +14,11 @@ from s3fs import S3FileSystem
 
 import daskspectral as dsp
 from daskspectral.cli import main
-from daskspectral.data import lease as leasing
-from daskspectral.data.door import store_at
-from daskspectral.data.folder import Prefix
-from daskspectral.data.lease import Lease
-from daskspectral.data.readers import open_zarr
+from daskspectral.data import folders
+from daskspectral.data.folders import Lease, Prefix
 from daskspectral.data.remote import using
-from daskspectral.data.writer import create_array, create_group
+from daskspectral.data.stores import open_zarr, store_at
+from daskspectral.data.writing import create_array, create_group
 from tests.stores.conftest import Server, estimator, put
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +102,6 @@ def test_two_runs_do_not_write_to_one_url(server: Server, monkeypatch: pytest.Mo
         Lease.take(Prefix(url), 20.0, "the output")
     told = rf"the output {other} was taken over by another run"
     with using(server.options), pytest.raises(OSError, match=told), create_array(other, (4,), "f8"):  # noqa: PT012
-        monkeypatch.setattr(leasing, "_started", lambda pid: "later")  # the first run died, as far as can be seen
+        monkeypatch.setattr(folders, "_started", lambda pid: "later")  # the first run died, as far as can be seen
         Lease.take(Prefix(other), 20.0, "the output")
     assert opened(server, other) == []

@@ -5,9 +5,9 @@ import time
 from typing import Any
 
 from daskspectral.cli import main
-from daskspectral.data.unpublished import Unpublished
+from daskspectral.data.writing import HeldBackStore
 
-plain_set, written = Unpublished.set, 0
+plain_set, written = HeldBackStore.set, 0
 
 
 def wait() -> None:
@@ -15,7 +15,7 @@ def wait() -> None:
     time.sleep(600)
 
 
-async def counted(self: Unpublished, key: str, value: Any) -> None:
+async def counted(self: HeldBackStore, key: str, value: Any) -> None:
     """Write one object besides the metadata of arrays, then wait."""
     global written
     await plain_set(self, key, value)
@@ -27,7 +27,7 @@ async def counted(self: Unpublished, key: str, value: Any) -> None:
 if __name__ == "__main__":
     when, *arguments = sys.argv[1:]
     if when == "end":
-        Unpublished.publish = lambda self: wait()  # type: ignore[method-assign]
+        HeldBackStore.publish = lambda self: wait()  # type: ignore[method-assign]
     else:
-        Unpublished.set = counted  # type: ignore[method-assign]
+        HeldBackStore.set = counted  # type: ignore[method-assign]
     main(arguments)

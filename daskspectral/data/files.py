@@ -6,7 +6,7 @@ import glob
 import importlib
 import importlib.util
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,14 +15,54 @@ import xarray as xr
 import zarr
 from zarr.storage import MemoryStore
 
-from daskspectral.data.containers import DaskReader
-from daskspectral.data.door import open_node, refuse_irregular
-from daskspectral.data.groups import MAIN, data_arrays
-from daskspectral.data.hdf5 import refuse_external
-from daskspectral.data.parquet import open_parquet
-from daskspectral.data.readers import Reader, ZarrReader, zarr_reader
-from daskspectral.data.remote import connect, fill_is_meant, opened_file, reaching
-from daskspectral.data.writer import local_path
+from daskspectral.data.folders import MARKERS
+from daskspectral.data.readers import DaskReader, Reader, ZarrReader, library, open_parquet, zarr_reader
+from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
+from daskspectral.data.stores import MAIN, data_arrays, open_node, refuse_inflated, refuse_irregular
+
+DEFLATED = 1032  # bytes that a byte of a deflated stream can stand for
+
+
+def refuse_external(source: Any, name: str) -> None:
+    """Raise OSError for an HDF5 file, by its path or open, that takes values or members from other files.
+
+    So it does for one that declares arrays, over 64 MB each, larger than what is stored of them can hold.
+
+    A file of another format is left to its reader. Raises ImportError without h5py.
+    """
+    h5py = library("h5py", f"{name} may be HDF5, which")
+
+    def others(node: Any) -> Iterator[str]:
+        if isinstance(node, h5py.Group):
+            links = (node.get(key, getlink=True) for key in node)
+            yield from (link.filename for link in links if isinstance(link, h5py.ExternalLink))
+        elif isinstance(node, h5py.Dataset):
+            yield from (part[0] for part in node.external or ())
+            sources = node.virtual_sources() if node.is_virtual else ()
+            yield from (part.file_name for part in sources if part.file_name != ".")
+
+    def look(path: str, node: Any) -> None:
+        for other in others(node):
+            raise OSError(
+                f"{name} takes values of {path!a} from another file, {other!a}, and only files that hold their values "
+                "are read. Where you trust it, copy them into one file, such as by h5py or h5repack"
+            )
+
+        if isinstance(node, h5py.Dataset) and not node.is_virtual:
+            stored, where = node.id.get_storage_size(), f"{path!a} of {name}"
+            refuse_inflated(where, node.nbytes, stored, DEFLATED, "Write it again, with its fill values")
+
+    try:
+        file = h5py.File(source, "r")
+    except OSError:
+        return
+    with file:
+        try:
+            look("/", file)
+            file.visititems(look)
+        except (RuntimeError, KeyError) as error:
+            raise OSError(f"{name} is damaged, and its HDF5 groups cannot be read: {error}. Restore it") from error
+
 
 NETCDF = (".nc", ".nc4", ".cdf", ".netcdf")
 PARQUET = (".parquet", ".pq")
@@ -30,7 +70,7 @@ _PACKED = ("scale_factor", "add_offset", "missing_value", "_Unsigned")
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class Labelled:
     """Labelled data: an xarray object whose values are not read yet, or a Parquet table.
 
     `direct` reads the array of a zarr group as it lies there, where its values need no decoding; `files` are readers of
@@ -48,7 +88,7 @@ class Opened:
         return replace(reader, files=found, paths=self.paths) if isinstance(reader, DaskReader) else reader
 
 
-def opened(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> Opened | None:
+def open_labelled(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> Labelled | None:
     """Data that have labels; None for arrays without them, and for what is no data at all.
 
     Labels have DataArrays, Datasets, zarr groups whose arrays have named dimensions, NetCDF files (a path, a pattern
@@ -57,7 +97,7 @@ def opened(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> O
     and ImportError without the library of a format.
     """
     if isinstance(value, (xr.DataArray, xr.Dataset)):
-        return Opened(value)
+        return Labelled(value)
     if isinstance(value, zarr.Group):
         return _group(value, what)
     paths = _paths(value)
@@ -65,9 +105,9 @@ def opened(value: Any, what: str, sample_dims: Sequence[str] | None = None) -> O
         return None
     if all(_ends(path, NETCDF) for path in paths):
         found = _matching(paths, what)
-        return Opened(_netcdf(found, what, sample_dims), paths=tuple(found))
+        return Labelled(_netcdf(found, what, sample_dims), paths=tuple(found))
     if all(_ends(path, PARQUET) or _is_folder_of_parquet(path) for path in paths):
-        return Opened(open_parquet(_matching(paths, what)))
+        return Labelled(open_parquet(_matching(paths, what)))
     if isinstance(value, (list, tuple)):
         return None
     return _store(paths[0], what)
@@ -94,7 +134,7 @@ def _ends(path: str, endings: tuple[str, ...]) -> bool:
 
 def _is_folder_of_parquet(path: str) -> bool:
     folder = local_path(path)
-    if folder is None or not folder.is_dir() or any((folder / m).exists() for m in ("zarr.json", ".zarray", ".zgroup")):
+    if folder is None or not folder.is_dir() or any((folder / m).exists() for m in MARKERS):
         return False
     return next(folder.rglob("*.parquet"), None) is not None
 
@@ -120,14 +160,19 @@ def _matching(paths: list[str], what: str) -> list[str]:
             found.append(path if local is None else str(local))
     for path in found:
         if "://" not in path:
-            refuse_irregular(path, os.stat(path))
+            refuse_irregular(path)
     return found
+
+
+def need_netcdf(what: str) -> None:
+    """Raise ImportError where no library reads NetCDF."""
+    if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
+        library("h5netcdf", f"{what} is NetCDF, which")
 
 
 def _netcdf(paths: list[str], what: str, sample_dims: Sequence[str] | None) -> xr.Dataset:
     """One Dataset of all files, by xarray.open_mfdataset."""
-    if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
-        raise ImportError(f"{what} is NetCDF, which needs h5netcdf: pip install daskspectral[convert]")
+    need_netcdf(what)
     remote = [path for path in paths if "://" in path]
     sources: Any = [opened_file(path) for path in paths] if remote else paths
     for path, source in zip(paths, sources, strict=True):
@@ -180,7 +225,7 @@ def _first_dimension(path: str) -> str:
         return str(next(iter(file.data_vars.values())).dims[0])
 
 
-def _store(path: str, what: str) -> Opened | None:
+def _store(path: str, what: str) -> Labelled | None:
     """A zarr group; None where the path is no such thing, which is told where it is opened as an array."""
     local = local_path(path)
     if local is not None and not local.is_dir():
@@ -192,7 +237,7 @@ def _store(path: str, what: str) -> Opened | None:
     return _group(node, path) if isinstance(node, zarr.Group) else None
 
 
-def _group(group: zarr.Group, name: str) -> Opened | None:
+def _group(group: zarr.Group, name: str) -> Labelled | None:
     """A group as a Dataset, of its main array where it names one; None where arrays have no named dimensions."""
     arrays = data_arrays(group)
     if not arrays:
@@ -214,10 +259,10 @@ def _group(group: zarr.Group, name: str) -> Opened | None:
         if not isinstance(array.store, MemoryStore)
     }
     if len(arrays) > 1 and main not in data.data_vars:
-        return Opened(data, files=files)
+        return Labelled(data, files=files)
     key = next(iter(arrays)) if len(arrays) == 1 else str(main)
     direct = None if _packed(data[key]) else zarr_reader(arrays[key], f"{root}/{key}")
-    return Opened(data[key], direct, files)
+    return Labelled(data[key], direct, files)
 
 
 def _reads_as_nan(array: zarr.Array[Any], decoded: xr.DataArray) -> bool:

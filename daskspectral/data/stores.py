@@ -1,0 +1,601 @@
+"""Zarr stores, opened in one way: only regular files are read, and no codec that could execute what a file says.
+
+Each metadata document is looked at before zarr sees it, wherever it lies in the store, and codecs give back no more
+than a chunk can hold: a few bytes in a file may stand for gigabytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bz2
+import json
+import lzma
+import math
+import os
+import re
+import stat
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NoReturn, Self, TypeAlias
+
+import numcodecs  # type: ignore[import-untyped]
+import numpy as np
+import zarr
+from numcodecs.compat import ensure_contiguous_ndarray, ndarray_copy  # type: ignore[import-untyped]
+from zarr.abc.codec import BytesBytesCodec
+from zarr.abc.store import ByteRequest, RangeByteRequest, Store
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
+from zarr.core.sync import sync
+from zarr.registry import get_codec_class, register_codec
+from zarr.storage import FsspecStore, LocalStore, WrapperStore
+
+from daskspectral.data.folders import refuse_absent
+from daskspectral.data.remote import (
+    connect,
+    holds,
+    local_path,
+    opening,
+    options_in_force,
+    reaching,
+)
+from daskspectral.errors import redacted
+
+NO_DATA_TYPE = ("No Zarr data type found", "object arrays are not supported")  # in errors of zarr
+METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
+
+
+@contextmanager
+def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
+    """An error that zarr raises inside for unreadable metadata becomes an OSError that names the path."""
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        known = (json.JSONDecodeError, UnicodeDecodeError, AttributeError, RecursionError)  # no JSON, text or mapping
+        if not isinstance(error, known) and not any(text in str(error) for text in NO_DATA_TYPE):
+            raise
+        raise OSError(
+            f"{_damaged(os.fspath(path))} is damaged, and no zarr metadata can be read from it ({error}): it was cut "
+            "short or overwritten. Restore it, or write the store again"
+        ) from error
+
+
+def _damaged(path: str) -> str:
+    """The metadata file of a store that is no JSON object, or the path of the store where none can be named."""
+    folder = Path(path.removeprefix("file://"))
+    for file in [folder / name for name in METADATA] if folder.is_dir() else []:
+        try:
+            whole = isinstance(json.loads(file.read_bytes()), dict) if file.is_file() else True
+        except (ValueError, RecursionError):
+            whole = False
+        if not whole:
+            return str(file)
+    return path
+
+
+NAME = "daskspectral_bounded"
+COMPRESSORS = frozenset({"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"})
+PLAIN_BYTES = 1 << 26  # that are read, whatever is stored and declared
+TEXT_BYTES = 512  # of a value whose dtype has no size
+
+
+def bounded(metadata: Any) -> Any:
+    """A metadata document of zarr, consolidated or not, in which bounded codecs stand around those that decompress.
+
+    Arrays that zarr makes of it describe themselves by the codecs of the file again.
+    """
+    if not isinstance(metadata, Mapping):
+        return metadata
+    found = dict(metadata)
+    if "consolidated_metadata" in found:
+        found["consolidated_metadata"] = bounded(found["consolidated_metadata"])
+    if isinstance(members := metadata.get("metadata"), Mapping):
+        found["metadata"] = {name: bounded(member) for name, member in members.items()}
+    if metadata.get("node_type") == "array":
+        found["codecs"] = _codecs(metadata.get("codecs"))
+    elif "compressor" in metadata and "chunks" in metadata:
+        most = _most(metadata["chunks"], _itemsize(metadata.get("dtype")))
+        found["compressor"] = _codec(metadata["compressor"], most)
+        filters = metadata.get("filters")
+        found["filters"] = [_codec(codec, most) for codec in filters] if isinstance(filters, list) else filters
+    return found
+
+
+def _codecs(codecs: Any) -> Any:
+    return [_codec(codec) for codec in codecs] if isinstance(codecs, list) else codecs
+
+
+def _codec(codec: Any, most: int | None = None) -> Any:
+    if not isinstance(codec, Mapping):
+        return codec
+    if most is not None:
+        return {"id": NAME, "codec": codec, "most": most} if codec.get("id") in COMPRESSORS else codec
+    if str(codec.get("name")).removeprefix("numcodecs.") in COMPRESSORS:
+        return {"name": NAME, "configuration": {"codec": codec}}
+    inside = codec.get("configuration")
+    if isinstance(inside, Mapping) and "codecs" in inside:
+        return {**codec, "configuration": {**inside, "codecs": _codecs(inside["codecs"])}}
+    return codec
+
+
+def _itemsize(dtype: Any) -> int:
+    try:
+        found = np.dtype(dtype)
+    except (TypeError, ValueError):  # records, and what zarr refuses
+        return TEXT_BYTES
+    return TEXT_BYTES if found.hasobject else found.itemsize
+
+
+def _most(shape: Any, itemsize: int) -> int:
+    """Bytes that a chunk may have, encoded by some filters or not, before it is compressed."""
+    whole = isinstance(shape, Sequence) and all(isinstance(n, int) for n in shape)
+    return max(PLAIN_BYTES, 2 * itemsize * math.prod(shape)) if whole else PLAIN_BYTES
+
+
+class BoundedNumcodec(numcodecs.abc.Codec):  # type: ignore[misc]  # numcodecs has no types
+    """A compressor of zarr's format 2. Raises ValueError for a chunk that stands for more than `most` bytes."""
+
+    codec_id = NAME
+
+    def __init__(self, codec: Mapping[str, Any], most: int):
+        self.inner, self.most = numcodecs.get_codec(dict(codec)), most
+        self.codec_id = self.inner.codec_id
+
+    def encode(self, buf: Any) -> Any:
+        return self.inner.encode(buf)
+
+    def decode(self, buf: Any, out: Any = None) -> Any:
+        found = decompressed(self.get_config(), buf, self.most)
+        return self.inner.decode(buf, out) if found is None else ndarray_copy(found, out)
+
+    def get_config(self) -> Any:
+        return self.inner.get_config()
+
+
+@dataclass(frozen=True)
+class BoundedCodec(BytesBytesCodec):
+    """A compressor of zarr's format 3. Raises ValueError for a chunk that stands for more than it may hold."""
+
+    inner: BytesBytesCodec
+    is_fixed_size = False
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        codec = data["configuration"]["codec"]
+        return cls(get_codec_class(codec["name"]).from_dict(codec))  # type: ignore[arg-type]
+
+    def to_dict(self) -> Any:
+        return self.inner.to_dict()
+
+    def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
+        return type(self)(self.inner.evolve_from_array_spec(array_spec))
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
+        return self.inner.compute_encoded_size(input_byte_length, chunk_spec)
+
+    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
+        described: Any = self.inner.to_dict()
+        config = {**described.get("configuration", {}), "id": described["name"].removeprefix("numcodecs.")}
+        most = _most(chunk_spec.shape, _itemsize(chunk_spec.dtype.to_native_dtype()))
+        found = await asyncio.to_thread(decompressed, config, chunk_data.as_numpy_array(), most)
+        if found is None:
+            return await self.inner._decode_single(chunk_data, chunk_spec)
+        return chunk_spec.prototype.buffer.from_bytes(found)
+
+    async def _encode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer | None:
+        return await self.inner._encode_single(chunk_data, chunk_spec)
+
+
+def decompressed(config: Mapping[str, Any], stored: Any, most: int) -> Any:
+    """What a chunk stands for; None where it promises at most `most` bytes, and its codec keeps to what is promised.
+
+    Raises ValueError where it stands for more.
+    """
+    name, data = config["id"], memoryview(ensure_contiguous_ndarray(stored)).cast("B")
+    if name in STREAMS:
+        return _streams(name, STREAMS[name](config), bytes(data), most)
+    if (_of_zstd(data, most) if name == "zstd" else int.from_bytes(data[PROMISES[name]], "little")) > most:
+        raise _too_large(most)
+    return None
+
+
+def _too_large(most: int) -> ValueError:
+    return ValueError(f"its compressed bytes stand for more than {most}, which are more than the chunk can hold")
+
+
+def _streams(name: str, begun: Callable[[], Any], data: bytes, most: int) -> bytes:
+    """What compressed streams behind one another stand for."""
+    parts: list[bytes] = []
+    while data or not parts:
+        stream = begun()
+        try:
+            parts.append(stream.decompress(data, most + 1))
+        except (OSError, lzma.LZMAError):
+            if parts and name in ("bz2", "lzma"):  # what follows is no stream, and their codecs leave it out
+                break
+            raise
+        most -= len(parts[-1])
+        if most < 0:
+            raise _too_large(most + sum(map(len, parts)))
+        if not stream.eof:
+            raise ValueError("it is cut short: its compressed stream has no end")
+        data = b"" if name == "zlib" else stream.unused_data.lstrip(b"\0")
+    return b"".join(parts)
+
+
+STREAMS: dict[str, Callable[[Mapping[str, Any]], Callable[[], Any]]] = {
+    "bz2": lambda config: bz2.BZ2Decompressor,
+    "gzip": lambda config: partial(zlib.decompressobj, 31),
+    "lzma": lambda config: partial(lzma.LZMADecompressor, config.get("format", 1), None, config.get("filters")),
+    "zlib": lambda config: zlib.decompressobj,
+}
+"""Codecs that promise no size: what makes one that stops at a size, from the codec's configuration."""
+PROMISES = {"blosc": slice(4, 8), "lz4": slice(0, 4)}
+"""Where the size stands that a codec gives back, and no more."""
+
+
+def _of_zstd(data: memoryview, most: int) -> int:
+    """The bytes that zstd frames promise; where one promises none, an eighth of what all their blocks can hold.
+
+    Blocks hold up to 128 KiB, and may be ended early.
+    """
+    promised, held, known, at = 0, 0, True, 0
+    while at + 8 < len(data) and held <= 8 * most:
+        if bytes(data[at + 1 : at + 4]) == b"\x2a\x4d\x18":  # a frame that is skipped
+            at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
+            continue
+        flags = data[at + 4]
+        single = flags >> 5 & 1
+        size = (single, 2, 4, 8)[flags >> 6]
+        at += 6 - single + (0, 1, 2, 4)[flags & 3]
+        known = known and size > 0
+        promised += int.from_bytes(data[at : at + size], "little") + 256 * (size == 2)
+        at, last = at + size, False
+        while not last and at + 3 <= len(data) and held <= 8 * most:
+            block = int.from_bytes(data[at : at + 3], "little")
+            last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
+            held += size if kind < 2 else 1 << 17
+            at += 3 + (1 if kind == 1 else size)
+        at += 4 * (flags >> 2 & 1)
+    return promised if known else held // 8
+
+
+numcodecs.register_codec(BoundedNumcodec)
+register_codec(NAME, BoundedCodec)
+
+OBJECTS = frozenset({"vlen-utf8", "vlen-bytes", "vlen-array"})
+"""Codecs of texts and other objects that make no other objects than these."""
+CHECKSUMS = frozenset({"adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "bz2", "gzip", "lzma", "zlib"})
+"""Codecs that store a checksum of what they encode."""
+CODECS = (
+    OBJECTS
+    | CHECKSUMS
+    | {
+        *("blosc", "lz4", "pcodec", "zfpy", "zstd"),
+        *("astype", "base64", "bitround", "categorize", "delta", "fixedscaleoffset", "packbits", "quantize", "shuffle"),
+        *("bytes", "endian", "sharding_indexed", "transpose"),
+    }
+)
+"""Codecs of zarr and numcodecs that compute, and execute nothing."""
+MOST_METADATA = 100_000_000  # bytes of one metadata document
+DENSEST = {
+    **{"astype": 16, "fixedscaleoffset": 16, "packbits": 8},
+    **{"blosc": 1 << 15, "bz2": 1 << 18, "gzip": 1032, "lz4": 255, "lzma": 1 << 13, "zlib": 1032, "zstd": 1 << 15},
+    **{"pcodec": 1 << 18, "zfpy": 1 << 14},
+}
+"""Bytes that a stored byte can hold at most, by codec, of zeros; other codecs leave the bytes as many as they are."""
+
+Location: TypeAlias = str | os.PathLike[str]
+
+
+class CheckedFolder(LocalStore):
+    """A zarr store in a local folder."""
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """What a file holds, metadata with bounded codecs. Raises OSError as `refuse_irregular` and `refuse_codecs`."""
+        path = os.path.join(self.root, key)
+        try:
+            refuse_irregular(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return _checked(await super().get(key, prototype, byte_range), path)
+
+
+class CheckedObjects(FsspecStore):
+    """A zarr store at a URL."""
+
+    async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
+        """What an object holds, metadata with bounded codecs. Raises OSError as `refuse_codecs`."""
+        found = await super().get(key, prototype, byte_range)
+        return _checked(found, f"{self.fs.unstrip_protocol(self.path)}/{key}")
+
+
+def store_at(location: Location, *, read_only: bool = False) -> CheckedFolder | CheckedObjects:
+    """The zarr store at a path or URL; at a URL with the options in force, and it has answered a first question.
+
+    Raises as `connect` and `reaching` do.
+    """
+    text, local = os.fspath(location), local_path(location)
+    if local is not None:
+        return CheckedFolder(local, read_only=read_only)
+    if read_only:  # zarr asks several questions at once, and leaves some pending where one fails
+        files, root = connect(text)
+        with reaching(text, files=files):
+            holds(files, f"{root}/zarr.json")
+    with opening(text):
+        found = CheckedObjects.from_url(text, storage_options=options_in_force(), read_only=read_only)
+    assert isinstance(found, CheckedObjects)
+    return found
+
+
+def open_node(location: Location, *, zarr_format: Literal[3] | None = None) -> zarr.Array[Any] | zarr.Group:
+    """The zarr array or group at a path or URL.
+
+    Raises OSError that names the file for damaged metadata and as `refuse_codecs` and `refuse_irregular` do, what zarr
+    raises where there is nothing, and as `reaching` does.
+    """
+    text = os.fspath(location)
+    with metadata_of(local_path(text) or text), reaching(text):
+        return zarr.open(store_at(text, read_only=True), mode="r", zarr_format=zarr_format)
+
+
+def open_array(store: str | Store, path: str = "", *, mode: Literal["r", "r+"] = "r") -> zarr.Array[Any]:
+    """The zarr array at a path in a local folder or in a store. Raises as zarr and as `refuse_codecs` do."""
+    place = store_at(store, read_only=mode == "r") if isinstance(store, str) else store
+    return zarr.open_array(place, path=path, mode=mode)
+
+
+def refuse_codecs(metadata: Any, where: str) -> None:
+    """Raise OSError for a codec in a metadata document, consolidated or not, that might execute what a file says.
+
+    Objects are read as texts, bytes or arrays only.
+    """
+    if not isinstance(metadata, Mapping):
+        return
+    names = {str(codec.get(key)) for codec in codecs_of(metadata) for key in ("id", "name") if key in codec}
+    unknown = sorted(name for name in names if name.removeprefix("numcodecs.") not in CODECS)
+    if unknown:
+        raise OSError(
+            f"{where} names the codec {unknown[0][:80]!a}, which might execute what the file says: nothing was read. "
+            f"Where you trust it, read it by zarr and write it again with a codec among {', '.join(sorted(CODECS))}"
+        )
+    if "|O" in json.dumps(metadata.get("dtype")) and not names & OBJECTS:
+        raise OSError(
+            f"{where} holds objects (dtype |O) without one of the codecs {', '.join(sorted(OBJECTS))}: nothing was "
+            "read. Write it again as numbers or text"
+        )
+    for name, member in _members(metadata):
+        refuse_codecs(member, f"{where}: {name}")
+
+
+def _members(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The documents in consolidated metadata of either format, by their names."""
+    for inside in (metadata, metadata.get("consolidated_metadata")):
+        members = inside.get("metadata") if isinstance(inside, Mapping) else None
+        yield from members.items() if isinstance(members, Mapping) else ()
+
+
+def codecs_of(metadata: Mapping[str, Any], index: bool = True) -> Iterator[Mapping[str, Any]]:
+    """The codecs in the metadata of an array, those in shards with them, and those of the shards' index if asked."""
+    for key in ("compressor", "filters", "codecs", "index_codecs") if index else ("compressor", "filters", "codecs"):
+        found = metadata.get(key)
+        for codec in found if isinstance(found, (list, tuple)) else [found]:
+            if isinstance(codec, Mapping):
+                yield codec
+                inside = codec.get("configuration")
+                yield from codecs_of(inside, index) if isinstance(inside, Mapping) else ()
+            elif codec is not None:
+                yield {"name": codec}
+
+
+def has_checksums(metadata: Mapping[str, Any]) -> bool:
+    """Whether the values of an array are stored with checksums, which are compared when they are decoded."""
+    for codec in codecs_of(metadata, index=False):
+        inside = codec.get("configuration") or codec
+        name = str(codec.get("id", codec.get("name"))).removeprefix("numcodecs.")
+        if name in CHECKSUMS or inside.get("checksum") is True:
+            return True
+    return False
+
+
+def refuse_irregular(path: str) -> os.stat_result:
+    """The status of a file or folder, links followed.
+
+    Raises OSError for what is neither a regular file nor a folder, and for endless metadata.
+    """
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        raise OSError(
+            f"{path} is no regular file but a pipe, a device or a socket, or a link to one, which may have no end: "
+            "nothing was read. Put a file in its place, or remove it"
+        )
+    if os.path.basename(path) in METADATA and status.st_size > MOST_METADATA:
+        raise OSError(
+            f"{path} has {status.st_size} bytes, and metadata of at most {MOST_METADATA} are read: restore it, or "
+            "write the store again"
+        )
+    return status
+
+
+def refuse_inflated(where: str, declared: int, stored: int, densest: int, remedy: str) -> None:
+    """Raise OSError for more bytes than PLAIN_BYTES, and than those that are stored can hold, `densest` in each."""
+    if declared > max(PLAIN_BYTES, densest * stored):
+        raise OSError(
+            f"{where} declares {declared} bytes, more than the {stored} bytes that are stored of it can hold: it was "
+            f"altered or is incomplete. {remedy}"
+        )
+
+
+def refuse_oversized(array: zarr.Array[Any], where: str) -> None:
+    """Raise OSError for an array, to be read whole, that is larger than the chunks that are stored of it can hold."""
+    if array.nbytes > PLAIN_BYTES:
+        names = [str(codec.get("id", codec.get("name"))) for codec in codecs_of(array.metadata.to_dict(), index=False)]
+        densest = math.prod(DENSEST.get(name.removeprefix("numcodecs."), 1) for name in names)
+        refuse_inflated(where, array.nbytes, sync(_stored_bytes(array)), densest, "Restore it, or write it again")
+
+
+def chunk_index(array: zarr.Array[Any], key: str) -> tuple[int, ...] | None:
+    """The place in the grid of the chunk, or shard, in a file of this name below the array's; None for other files."""
+    index = tuple(map(int, re.findall(r"\d+", key)))
+    inside = len(index) == array.ndim and all(
+        i * c < n for i, c, n in zip(index, array.shards or array.chunks, array.shape, strict=True)
+    )
+    return index if inside and array.metadata.encode_chunk_key(index) == key else None
+
+
+async def _stored_bytes(array: zarr.Array[Any]) -> int:
+    """The sizes of the chunk files of an array, or of its shards, together."""
+    prefix, total = f"{array.path}/".lstrip("/"), 0
+    async for key in array.store.list_prefix(prefix):
+        if chunk_index(array, key.removeprefix(prefix)) is not None:
+            total += await array.store.getsize(key)
+    return total
+
+
+def _checked(found: Buffer | None, path: str) -> Buffer | None:
+    if found is not None and path.rpartition("/")[2] in METADATA:
+        metadata = json.loads(found.to_bytes())
+        refuse_codecs(metadata, path)
+        if (within := bounded(metadata)) != metadata:
+            return type(found).from_bytes(json.dumps(within).encode())
+    return found
+
+
+MAIN = "main_array"
+"""Attribute of a group: the name of the array that is meant where one array of the group is wanted."""
+
+MOST_MEMBERS = 10_000  # arrays and groups that are looked for within groups
+
+
+def data_arrays(group: zarr.Group) -> dict[str, zarr.Array[Any]]:
+    """The arrays of a group that are data by name, coordinates and bounds left out.
+
+    It is empty for a group whose arrays have no named dimensions. A coordinate has the name of its dimension, or is
+    named by the attribute `coordinates` of the group or of another array (the CF conventions).
+
+    Raises OSError as `refuse_codecs`, and as `refuse_oversized` for a coordinate of its dimension, which is read whole.
+    """
+    members: dict[str, zarr.Array[Any]] = {k: v for k, v in group.members() if isinstance(v, zarr.Array)}
+    dims = {name: dimensions(array) for name, array in members.items()}
+    for name, array in members.items():
+        refuse_codecs(array.metadata.to_dict(), f"{group.store}/{array.path}")
+        if dims[name] == (name,):
+            refuse_oversized(array, f"{group.store}/{array.path}")
+    if not members or any(names is None for names in dims.values()):
+        return {}
+    aside = set(str(group.attrs.get("coordinates", "")).split())
+    for array in members.values():
+        for key in ("coordinates", "bounds", "climatology", "grid_mapping", "ancillary_variables"):
+            aside |= set(str(array.attrs.get(key, "")).split())
+    return {k: v for k, v in members.items() if k not in aside and dims[k] != (k,) and v.shape}
+
+
+def all_arrays(group: zarr.Group, name: str) -> dict[str, zarr.Array[Any]]:
+    """The arrays of a group and of the groups in it by their paths in it.
+
+    Raises OSError for more than MOST_MEMBERS, as links that lead round and round have.
+    """
+    found: dict[str, zarr.Array[Any]] = {}
+    waiting = [group]
+    for inside in waiting:  # which grows meanwhile
+        for _, member in inside.members():
+            if isinstance(member, zarr.Array):
+                found[member.path.removeprefix(f"{group.path}/")] = member
+            else:
+                waiting.append(member)
+        if len(found) + len(waiting) > MOST_MEMBERS:
+            raise OSError(
+                f"{name} has more than {MOST_MEMBERS} arrays and groups, or links that lead back into it: remove such "
+                "links, or name one of its arrays"
+            )
+    return found
+
+
+def dimensions(array: zarr.Array[Any]) -> tuple[str, ...] | None:
+    """The names of an array's dimensions, None where they have none."""
+    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+    if names is None:
+        return () if not array.shape else None
+    named: list[Any] = list(names)  # type: ignore[arg-type]
+    return None if any(name is None for name in named) else tuple(map(str, named))
+
+
+def main_array(group: zarr.Group) -> zarr.Array[Any] | None:
+    """The array that is meant by the group: the one that it names, or its only array of data; None for others."""
+    name = group.attrs.get(MAIN)
+    if isinstance(name, str) and isinstance(group.get(name), zarr.Array):
+        return group[name]  # type: ignore[return-value]
+    found = data_arrays(group)
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def open_zarr(location: str | os.PathLike[str]) -> zarr.Array[Any]:
+    """Open the zarr array at a path or URL for reading, or the main array of the group there.
+
+    Raises FileNotFoundError where there is none, ValueError for a group without a main array (naming its arrays) or
+    another file, and OSError for damaged metadata.
+    """
+    text = os.fspath(location)
+    path = local_path(text)
+    if not text:
+        raise ValueError("the path of a zarr array is wanted; it is empty")
+    if path is not None:
+        if path.is_file():
+            raise ValueError(
+                f"{text} is a file, and a zarr array is wanted: convert it by `daskspectral convert {text} "
+                f"--out {path.stem}.zarr`"
+            )
+        if not path.exists():
+            raise FileNotFoundError(f"there is no zarr array at {text}: the path does not exist")
+    try:
+        node = open_node(text)
+    except (FileNotFoundError, KeyError):
+        if path is None:
+            refuse_absent(text)
+        raise FileNotFoundError(f"there is no zarr array at {text}") from None
+    if isinstance(node, zarr.Group):
+        with metadata_of(text), reaching(text):
+            main = main_array(node)
+        node = main or refuse_group(node, text)
+    if path is None:
+        _refuse_unreadable(node, text)
+    return node
+
+
+def _refuse_unreadable(array: zarr.Array[Any], text: str) -> None:
+    """Raise PermissionError for an array in an object store whose metadata may be read, and its chunks may not."""
+    if array.size and isinstance(array.store, FsspecStore):
+        key = "/".join(part for part in (array.path, array.metadata.encode_chunk_key((0,) * array.ndim)) if part)
+        with reaching(text, files=array.store.fs):
+            sync(array.store.get(key, default_buffer_prototype(), RangeByteRequest(0, 1)))
+
+
+def refuse_group(group: zarr.Group, name: str) -> NoReturn:
+    """Raise ValueError for a group where an array is wanted; the message names its arrays as group.zarr/name."""
+    with metadata_of(name):
+        names = [f"{name.rstrip('/')}/{key}" for key in all_arrays(group, name)]
+    shown = ", ".join(sorted(names)[:20]) + (", ..." if len(names) > 20 else "")
+    raise ValueError(
+        f"{name} is a zarr group, and an array is wanted; "
+        + (f"name one of its arrays: {shown}" if names else "it holds no arrays")
+    )
+
+
+def array_name(node: zarr.Array[Any] | zarr.Group) -> str:
+    """The path or URL of an open array or group; empty where it has none."""
+    store = node.store
+    if isinstance(store, WrapperStore):
+        store = store._store
+    if isinstance(store, LocalStore):
+        root = str(store.root)
+    elif isinstance(store, FsspecStore):
+        root = redacted(str(store.fs.unstrip_protocol(store.path)))
+    else:
+        return node.path
+    return f"{root}/{node.path}".rstrip("/")
