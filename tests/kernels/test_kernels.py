@@ -312,7 +312,7 @@ def test_second_derivatives_are_sums_of_partial_ones(name: str, d: int) -> None:
     [
         (Exponential(), (2, 0, 0), "up to order 1, not 2"),
         (Radial(np.exp, (np.exp,)), (1, 1, 0), "up to order 1, not 2"),
-        (Dot(np.exp, (np.exp,)), (1, 1, 0), "given 1 derivatives in t, 2 are needed"),
+        (Dot(np.exp, (np.exp,)), (1, 1, 0), "given 1 derivatives of q, 2 are needed"),
         (Gaussian() + FunctionKernel(cosine), (0, 1, 0), "order 1 of a FunctionKernel are unknown"),
         (2 * FunctionKernel(cosine, cosine_gradient), (0, 2, 0), "order 2 of a FunctionKernel are unknown"),
     ],
