@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from daskspectral.basis.base import Array, Basis, GradientSum
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.basis.base import Array, Basis
+from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import check_index, is_number
+from daskspectral.kernels.base import is_number
 from daskspectral.registry import Function as Saved
 
 Function = Callable[[Array], Array]
@@ -39,9 +40,6 @@ class Differentiated(Basis):
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _DifferentiatedEvaluation(self, block)
-
-    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
-        return _OuterGradientSum(self.size, dtype, arena)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,53 +152,20 @@ class _DifferentiatedEvaluation(Evaluation):
     def __init__(self, basis: Differentiated, block: Block):
         self.basis, self.block = basis, block
         self.points = block.x.astype(float, copy=False)
-        self._value: Array | None = None
-        self._gradient: Array | None = None
 
-    @property
-    def gradient(self) -> Array:
-        """(p, c, d), times the square root of the weight."""
-        if self._gradient is None:
-            self._gradient = self._weighted(self.basis.differentiate(self.points))
-        return self._gradient
+    @cached_property
+    def value(self) -> Array:
+        return self.block.weighted(self.basis.evaluate(self.points))
 
-    def feature(self, atom: Atom) -> Array:
-        if atom.kind == "value" or (atom.kind == "partial" and atom.order == 0):
-            if self._value is None:
-                self._value = self._weighted(self.basis.evaluate(self.points))
-            return self._value
-        if atom.kind == "along" and atom.direction is not None:
-            direction = self.block.field(atom.direction).astype(self.block.dtype, copy=False)
-            return np.asarray(np.einsum("pcd,cd->pc", self.gradient, direction))
-        if atom.kind != "partial":
-            raise ValueError("the gradient is a vector; its features are the partial derivatives")
-        check_index(atom.alpha, self.basis.dimension)
-        if atom.order > 1:
-            raise SmoothnessError(
-                f"a form takes derivatives of order {atom.order} of {self.basis.description}; "
-                f"{self.basis.remedy(atom.order)}"
-            )
-        return np.ascontiguousarray(self.gradient[:, :, atom.alpha.index(1)])
+    @cached_property
+    def slopes(self) -> Array:
+        """The partial derivatives, axis by axis, (d, p, c)."""
+        found = np.moveaxis(self.basis.differentiate(self.points), 2, 0)
+        return np.ascontiguousarray(self.block.weighted(found))
 
-    def _weighted(self, values: Array) -> Array:
-        """A weighted copy in the dtype of the block; points lie along the second axis."""
-        values = np.array(values, self.block.dtype, order="C")
-        if self.block.scale is not None:
-            values *= self.block.scale.astype(self.block.dtype, copy=False).reshape(-1, *(1,) * (values.ndim - 2))
-        return values
+    def along(self, direction: Array) -> Array:
+        return np.asarray(np.einsum("dpc,cd->pc", self.slopes, direction.astype(self.block.dtype, copy=False)))
 
-
-class _OuterGradientSum:
-    """One product of the gradients as rows of c d numbers."""
-
-    def __init__(self, size: int, dtype: Any, arena: Arena):
-        self.total: Array = np.zeros((size, size))
-        self.buffer = arena.get("product", self.total.shape, dtype)
-
-    def add(self, evaluation: Any) -> None:
-        rows = evaluation.gradient.reshape(len(self.total), -1)
-        np.matmul(rows, rows.T, out=self.buffer)
-        self.total += self.buffer
-
-    def result(self, gram: Array) -> Array:
-        return self.total
+    def partial(self, alpha: tuple[int, ...]) -> Array:
+        found: Array = self.slopes[alpha.index(1)]
+        return found

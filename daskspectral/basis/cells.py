@@ -36,6 +36,10 @@ class SoftCells(Differentiated):
 
     shapes: ClassVar = {"centres": "pd"}
 
+    order = 1
+    description = "soft cells"
+    holds_constant = True
+
     centres: Array
     width: float
 
@@ -75,18 +79,6 @@ class SoftCells(Differentiated):
     @property
     def dimension(self) -> int:
         return int(self.centres.shape[1])
-
-    @property
-    def order(self) -> float:
-        return 1
-
-    @property
-    def description(self) -> str:
-        return "soft cells"
-
-    @property
-    def holds_constant(self) -> bool:
-        return True
 
     def evaluate(self, x: Array) -> Array:
         exponents = cdist(self.centres, x, "sqeuclidean") / (-2 * self.width**2)

@@ -39,6 +39,7 @@ class JaxBasis(Trainable):
     """
 
     expects: ClassVar = {"function": Saved}
+    order = math.inf
 
     function: Function
     parameters: Any
@@ -92,10 +93,6 @@ class JaxBasis(Trainable):
         return self.d
 
     @property
-    def order(self) -> float:
-        return math.inf
-
-    @property
     def description(self) -> str:
         return f"the functions of {getattr(self.function, '__name__', None) or repr(self.function)}"
 
@@ -120,10 +117,7 @@ class _JaxEvaluation(Evaluation):
         with jax().enable_x64(True):
             fields = {name: jax().numpy.asarray(values) for name, values in read.items()}
             found = feature(lambda x: basis.apply(basis.parameters, x), atom, fields)
-            values = np.array(found.T, dtype=block.dtype, order="C")
-        if block.scale is not None:
-            values *= block.scale.astype(block.dtype, copy=False)
-        return values
+            return block.weighted(np.array(found.T, dtype=block.dtype, order="C"))
 
     def second(self, atom: Atom, block: Block) -> Array:
         return self.feature(atom)

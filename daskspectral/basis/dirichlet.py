@@ -56,7 +56,7 @@ class DotGradientSum:
         self.buffer = arena.get("product", self.g.shape, dtype)
 
     def add(self, evaluation: Any) -> None:
-        np.matmul(evaluation.dq, evaluation.dq.T, out=self.buffer)
+        np.matmul(evaluation.t, evaluation.t.T, out=self.buffer)
         self.g += self.buffer
 
     def result(self, gram: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.devices import HOST, Device
+from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Field
+from daskspectral.kernels.base import check_index, unit_index
 
 Array = NDArray[np.floating[Any]]
 IN_FLIGHT = 2  # blocks that were sent to an accelerator and are not done
@@ -95,6 +96,12 @@ class Block:
         values: Array = self.fields[field.name][entries]
         return values
 
+    def weighted(self, values: Any) -> Array:
+        """Values (..., c) in the block's dtype, times the square roots of the weights."""
+        values = values.astype(self.dtype, copy=False)
+        found: Array = values if self.scale is None else values * self.scale.astype(self.dtype, copy=False)
+        return found
+
     def view(self, name: str) -> Block:
         """This block with the points of another view."""
         return replace(self, points=name, host=None if self.host is None else self.host.view(name))
@@ -123,8 +130,10 @@ class Block:
         return replace(self, fields=fields, arena=arena, scale=scale, host=replace(self, arena=arena.host))
 
 
-class Evaluation(ABC):
+class Evaluation:
     """A basis on one block. Features are multiplied by the square root of the sample weight.
+
+    A subclass gives `feature`; or `value`, and of what its basis has `along` and `partial`.
 
     Examples
     --------
@@ -136,9 +145,40 @@ class Evaluation(ABC):
            [4., 6.]])
     """
 
-    @abstractmethod
+    basis: Any
+    block: Block
+
     def feature(self, atom: Atom) -> Array:
         """One scalar atom of all functions at all points, (p, c); valid until the next block."""
+        if atom.vector:
+            raise ValueError("the gradient is a vector; its features are the partial derivatives")
+        if atom.kind == "partial":
+            check_index(atom.alpha, self.basis.dimension)
+        if atom.order > self.basis.order:
+            raise SmoothnessError(
+                f"a form takes derivatives of order {atom.order} of {self.basis.description}; "
+                f"{self.basis.remedy(atom.order)}"
+            )
+        if atom.order == 0:
+            return self.value
+        if atom.kind == "second":
+            return self.second(atom, self.block)
+        return self.partial(atom.alpha) if atom.direction is None else self.along(self.block.field(atom.direction))
+
+    @property
+    def value(self) -> Array:
+        """The functions (p, c)."""
+        raise NotImplementedError
+
+    def along(self, direction: Array) -> Array:
+        """Their derivatives along directions (c, d), (p, c); by partial ones where it is not given."""
+        d = direction.shape[1]
+        parts = [self.feature(Atom("partial", alpha=unit_index(axis, d))) for axis in range(d)]
+        return add_up(parts, direction.T, parts[0].dtype)
+
+    def partial(self, alpha: tuple[int, ...]) -> Array:
+        """Their partial derivatives, of order 1 or more, (p, c); the first ones by `along` where this is not given."""
+        return self.along(np.broadcast_to(np.asarray(alpha, dtype=float, like=self.block.x), self.block.x.shape))
 
     def second(self, atom: Atom, block: Block) -> Array:
         """sum_ab matrix_ab d_a d_b of all functions, (p, c), by partial derivatives; without matrices the Laplacian."""

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation
+from daskspectral.basis.fourier import Waves
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import check_index, is_number
+from daskspectral.kernels.base import is_number
 
 Interval = tuple[float, float]
 ORDERS = {1: 200, 2: 15, 3: 5, 4: 2}  # m by default, by the number of variables
@@ -67,6 +68,10 @@ class FourierLattice(Basis):
     >>> lattice.values(np.array([[0.5, 1.0]]))[:3].round(2).ravel().tolist()
     [1.0, 1.41, 1.41]
     """
+
+    order = math.inf
+    description = "a lattice of Fourier functions"
+    holds_constant = True
 
     m: int | tuple[int, ...] | None = None
     box: tuple[Interval | None, ...] | None = None
@@ -174,18 +179,6 @@ class FourierLattice(Basis):
     def dimension(self) -> int:
         return len(self.orders)
 
-    @property
-    def order(self) -> float:
-        return math.inf
-
-    @property
-    def description(self) -> str:
-        return "a lattice of Fourier functions"
-
-    @property
-    def holds_constant(self) -> bool:
-        return True
-
     @cached_property
     def period(self) -> Array:
         """The period along each axis, (d,), in the units of the prepared columns."""
@@ -282,7 +275,8 @@ class FourierLattice(Basis):
         return np.diag(np.append(0.0, np.ones(self.size - 1)))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return _LatticeEvaluation(self, block)
+        points = block.x.astype(float, copy=False) - self.centre
+        return Waves(self, block, self.frequencies[1 : len(self.half) + 1], points, math.sqrt(2), constants=1)
 
 
 def _interval(side: Any) -> Interval:
@@ -294,46 +288,3 @@ def _interval(side: Any) -> Interval:
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise ValueError(f"a box has (lower, upper) with lower < upper for each column; one side is {side!r}")
     return lower, upper
-
-
-class _LatticeEvaluation(Evaluation):
-    """Cosines and sines of one block; every derivative is a multiple of them."""
-
-    def __init__(self, basis: FourierLattice, block: Block):
-        self.basis, self.block = basis, block
-        half, angles = basis.half, basis.angles(block.x.astype(float, copy=False))
-        h, c = len(half), len(angles)
-        wave = np.ones((h, c), dtype=complex)
-        for axis, order in enumerate(basis.orders):
-            one = np.exp(1j * np.arange(-order, order + 1)[:, None] * angles[:, axis])
-            wave *= one[half[:, axis] + order]
-        scale: Any = 1.0 if block.scale is None else block.scale
-        self.value = block.buffer("value", (2 * h + 1, c))
-        self.value[0] = scale
-        np.multiply(wave.real, np.sqrt(2) * scale, out=self.value[1 : h + 1])
-        np.multiply(wave.imag, np.sqrt(2) * scale, out=self.value[h + 1 :])
-
-    def feature(self, atom: Atom) -> Array:
-        if atom.kind == "value":
-            return self.value
-        w, dtype = self.basis.frequencies, self.block.dtype
-        if atom.kind == "along" and atom.direction is not None:
-            direction = self.block.field(atom.direction).astype(dtype, copy=False)
-            return self._derivative(1, w.astype(dtype, copy=False) @ direction.T)
-        if atom.kind != "partial":
-            raise ValueError("the gradient is a vector; its features are the partial derivatives")
-        check_index(atom.alpha, self.basis.dimension)
-        factor = np.prod(w ** np.array(atom.alpha), axis=1)
-        return self._derivative(atom.order, factor.astype(dtype)[:, None])
-
-    def _derivative(self, order: int, factor: Array) -> Array:
-        """factor (p, 1) or (p, c) times the functions, their angles advanced by `order` quarter turns."""
-        h = len(self.value) // 2
-        cos, sin = slice(1, h + 1), slice(h + 1, None)
-        out = np.empty_like(self.value)
-        out[0] = factor[0] * self.value[0]
-        near, far = (cos, sin) if order % 2 == 0 else (sin, cos)
-        # cos' = -sin, sin' = cos
-        out[cos] = (1 if order % 4 in (0, 3) else -1) * factor[cos] * self.value[near]
-        out[sin] = (1 if order % 4 in (0, 1) else -1) * factor[sin] * self.value[far]
-        return out

@@ -15,7 +15,7 @@ from daskspectral.basis.base import Array, Basis, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import MultiIndex, check_index, is_number, unit_index
+from daskspectral.kernels.base import MultiIndex, is_number, unit_index
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ class MonomialBasis(Basis):
     >>> basis.values(np.array([[2.0, 3.0]])).ravel()
     array([1., 2., 3., 4., 6., 9.])
     """
+
+    order = math.inf
+    portable = True
 
     d: int
     degree: int
@@ -69,10 +72,6 @@ class MonomialBasis(Basis):
         return self.d
 
     @property
-    def order(self) -> float:
-        return math.inf
-
-    @property
     def description(self) -> str:
         return f"monomials up to degree {self.degree}"
 
@@ -80,10 +79,6 @@ class MonomialBasis(Basis):
     def exponents(self) -> Integers:
         """The multi-index of each function, (p, d)."""
         return _table(self.d, self.degree)[0][self.lead :]
-
-    @property
-    def portable(self) -> bool:
-        return True
 
     def kills(self, atom: Atom) -> bool:
         return all(leaf.order > self.degree for leaf in atom.leaves)
@@ -109,24 +104,23 @@ class _MonomialEvaluation(Evaluation):
         for axis, source, target in steps:
             np.multiply(self.table[source], points[axis], out=self.table[target])
 
-    def feature(self, atom: Atom) -> Array:
-        lead = self.basis.lead
-        if atom.kind == "value":
-            return self.table[lead:]
+    @property
+    def value(self) -> Array:
+        return self.table[self.basis.lead :]
+
+    def along(self, direction: Array) -> Array:
         d, out = self.basis.d, np.zeros_like(self.table)
-        if atom.kind == "along" and atom.direction is not None:
-            direction = self.block.field(atom.direction).astype(self.block.dtype, copy=False)
-            for axis in range(d):
-                rows, part = self._partial(unit_index(axis, d))
-                part *= direction[:, axis]
-                out[rows] += part
-            return out[lead:]
-        if atom.kind != "partial":
-            raise ValueError("the gradient is a vector; its features are the partial derivatives")
-        check_index(atom.alpha, d)
-        rows, part = self._partial(atom.alpha)
+        for axis, v in enumerate(direction.T.astype(self.block.dtype, copy=False)):
+            rows, part = self._partial(unit_index(axis, d))
+            part *= v
+            out[rows] += part
+        return out[self.basis.lead :]
+
+    def partial(self, alpha: MultiIndex) -> Array:
+        out = np.zeros_like(self.table)
+        rows, part = self._partial(alpha)
         out[rows] = part
-        return out[lead:]
+        return out[self.basis.lead :]
 
     def _partial(self, alpha: MultiIndex) -> tuple[Integers, Array]:
         """The monomials whose derivative is not 0, (r,), and its values, (r, c)."""
