@@ -146,7 +146,7 @@ class Basis(Registered, ABC):
         return self.at(block, [VALUE]).feature(VALUE)
 
     def probe(self) -> Array:
-        return self.values(np.repeat(np.linspace(0.25, 0.75, 3)[:, None], self.dimension, axis=1))
+        return self.values(unit_points(3, self.dimension))
 
     def check_order(self, order: int, operator: str) -> None:
         """Raise SmoothnessError where `operator`, as messages call it, takes a derivative that the basis lacks."""
@@ -162,6 +162,11 @@ class Basis(Registered, ABC):
     def remedy(self, order: int) -> str:
         """What to do where this basis has no derivatives of this order, for messages."""
         return "use functions that have them, such as FourierBasis, MonomialBasis or a smooth kernel"
+
+
+def unit_points(c: int, d: int) -> Array:
+    """Points (c, d) of the unit cube."""
+    return np.repeat(np.linspace(0.25, 0.75, c)[:, None], d, axis=1)
 
 
 def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:

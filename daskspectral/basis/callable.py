@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from daskspectral.basis.base import Array, Basis
+from daskspectral.basis.base import Array, Basis, unit_points
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import is_number
+from daskspectral.kernels.base import check_flag, whole
 from daskspectral.registry import Function as Saved
 
 Function = Callable[[Array], Array]
@@ -75,22 +75,16 @@ class CallableBasis(Differentiated):
                     "CallableBasis takes a function x (c, d) -> (p, c) and optionally its gradient "
                     f"x (c, d) -> (p, c, d); it got {given!r}"
                 )
-        if not is_number(self.d) or self.d % 1 or self.d < 1:
-            raise ValueError(f"d, the number of variables, is a whole number of 1 or more; it is {self.d!r}")
-        if not isinstance(self.holds_constant, bool):
-            raise ValueError(f"holds_constant of CallableBasis is True or False; it is {self.holds_constant!r}")
-        object.__setattr__(self, "d", int(self.d))
+        object.__setattr__(self, "d", whole("d, the number of variables,", self.d))
+        check_flag("holds_constant of CallableBasis", self.holds_constant)
         with np.errstate(all="ignore"):
-            shape = np.shape(self.function(self._probe(3)))
+            shape = np.shape(self.function(unit_points(3, self.d)))
             if len(shape) != 2 or not shape[0] or shape[1] != 3:
                 raise ValueError(_misshapen("function", self.function, shape, (3, self.d), "(p, c), here (p, 3)"))
             object.__setattr__(self, "_size", shape[0])
-            self.evaluate(self._probe(2))  # another number of points: p and c are not mistaken for each other
+            self.evaluate(unit_points(2, self.d))  # another number of points: p and c are not mistaken for each other
             if self.gradient is not None:
-                self.differentiate(self._probe(2))
-
-    def _probe(self, c: int) -> Array:
-        return np.repeat(np.linspace(0.25, 0.75, c)[:, None], self.d, axis=1)
+                self.differentiate(unit_points(2, self.d))
 
     @property
     def size(self) -> int:
@@ -130,7 +124,7 @@ class CallableBasis(Differentiated):
         return values
 
     def probe(self) -> Array:
-        x = self._probe(3)
+        x = unit_points(3, self.d)
         parts = [self.evaluate(x)[:, :, None]] + ([] if self.gradient is None else [self.differentiate(x)])
         return np.concatenate(parts, axis=2)
 

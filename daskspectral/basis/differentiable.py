@@ -11,9 +11,10 @@ import numpy as np
 
 from daskspectral.basis.base import Array
 from daskspectral.basis.evaluation import Block, Evaluation
-from daskspectral.basis.trainable import Trainable, check_whole
+from daskspectral.basis.trainable import Trainable
 from daskspectral.forms import Atom
 from daskspectral.forms.differentiable import feature, jax
+from daskspectral.kernels.base import check_flag, whole
 from daskspectral.registry import Function as Saved
 
 Function = Callable[[Any, Any], Any]
@@ -52,10 +53,9 @@ class JaxBasis(Trainable):
         super().__post_init__()
         if not callable(self.function):
             raise TypeError(f"JaxBasis takes a function (parameters, x (d,)) -> (p,); it got {self.function!r}")
-        check_whole(self, "d", self.d)
+        whole("d of a JaxBasis", self.d)
         for name in ("trained", "holds_constant"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} of a JaxBasis is True or False; it is {getattr(self, name)!r}")
+            check_flag(f"{name} of a JaxBasis", getattr(self, name))
         package = jax()
         arrays = package.tree_util.tree_map(lambda v: np.asarray(v, dtype=float), self.parameters)
         object.__setattr__(self, "parameters", arrays)

@@ -14,7 +14,7 @@ from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.forms import Atom
 from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.algebra import RadialMultiple, RadialProduct, RadialSum
-from daskspectral.kernels.base import is_number, number
+from daskspectral.kernels.base import number, positive, whole
 from daskspectral.kernels.radial import HalfIntegerBessel
 
 PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
@@ -53,10 +53,8 @@ class FourierBasis(Basis):
             raise ValueError(
                 f"frequencies are finite numbers (m, d), one in each row; they have shape {frequencies.shape}"
             )
-        if not is_number(self.variance) or self.variance <= 0:
-            raise ValueError(f"variance, the kernel's value at x = y, is a positive number; it is {self.variance!r}")
         object.__setattr__(self, "frequencies", frequencies)
-        object.__setattr__(self, "variance", float(self.variance))
+        object.__setattr__(self, "variance", positive("variance, the kernel's value at x = y,", self.variance))
 
     @classmethod
     def draw(
@@ -71,13 +69,11 @@ class FourierBasis(Basis):
         """
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be one of daskspectral.kernels, such as Gaussian(1.0); it is {kernel!r}")
-        for name, value, least in (("dimension", dimension, 1), ("p", p, 2)):
-            if not is_number(value) or value % 1 or value < least:
-                raise ValueError(f"{name} is a whole number of {least} or more; it is {value!r}")
+        dimension, p = whole("dimension", dimension), whole("p", p, 2)
         if p % 2:
             raise ValueError(f"p is even, a cosine and a sine for each frequency; it is {p}")
         rng = np.random.default_rng(random_state)
-        return cls(_spectral_draws(kernel, int(p) // 2, int(dimension), rng), _at_zero(kernel))
+        return cls(_spectral_draws(kernel, p // 2, dimension, rng), _at_zero(kernel))
 
     @property
     def size(self) -> int:

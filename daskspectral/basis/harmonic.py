@@ -16,7 +16,7 @@ from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.errors import renumbered
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import is_number
+from daskspectral.kernels.base import whole
 from daskspectral.manifolds import Eigenspace, Manifold
 from daskspectral.manifolds.eigenspace import Matrix
 
@@ -135,12 +135,11 @@ class HarmonicBasis(LevelBasis):
     def __init__(self, manifold: Manifold, count: int, *, tolerance: float = 1e-5):
         if not isinstance(manifold, Manifold):
             raise TypeError(f"HarmonicBasis takes a manifold of daskspectral.manifolds; got {manifold!r}")
-        if not is_number(count) or count % 1 or count < 1:
-            raise ValueError(f"count, the most functions there may be, is a whole number of 1 or more; it is {count!r}")
+        count = whole("count, the most functions there may be,", count)
         if not tolerance > 0:
             raise ValueError(f"tolerance, a distance to the manifold, is a positive number; it is {tolerance!r}")
-        number = manifold.levels_within(int(count))
-        self._set(manifold=manifold, count=int(count), tolerance=float(tolerance), number=number, _built={})
+        number = manifold.levels_within(count)
+        self._set(manifold=manifold, count=count, tolerance=float(tolerance), number=number, _built={})
         manifold.eigenfunctions(0)
 
     @classmethod

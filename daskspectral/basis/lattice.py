@@ -20,7 +20,7 @@ from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.basis.fourier import Waves
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import is_number
+from daskspectral.kernels.base import is_number, positive, whole
 
 Interval = tuple[float, float]
 ORDERS = {1: 200, 2: 15, 3: 5, 4: 2}  # m by default, by the number of variables
@@ -85,22 +85,17 @@ class FourierLattice(Basis):
     def __post_init__(self) -> None:
         if self.m is not None:
             orders = self.m if isinstance(self.m, Sequence) else (self.m,)
-            for order in orders:
-                if isinstance(order, bool) or not is_number(order) or order < 1 or order % 1:
-                    raise ValueError(f"m is a whole number of 1 or more, or one for each variable; it is {self.m!r}")
-            whole = tuple(int(order) for order in orders)
-            object.__setattr__(self, "m", whole if isinstance(self.m, Sequence) else whole[0])
+            counts = tuple(whole("m", order) for order in orders)
+            object.__setattr__(self, "m", counts if isinstance(self.m, Sequence) else counts[0])
         if self.box is not None:
             if not isinstance(self.box, (Sequence, np.ndarray)):
                 raise ValueError(f"box has (lower, upper) for each column; it is {self.box!r}")
             object.__setattr__(self, "box", tuple(None if side is None else _interval(side) for side in self.box))
         if self.periods is not None:
-            for period in self.periods:
-                if period is not None and not (is_number(period) and period > 0):
-                    raise ValueError(f"periods are positive numbers, or None; one is {period!r}")
-            object.__setattr__(self, "periods", tuple(None if p is None else float(p) for p in self.periods))
-        if self.margin is not None and not (is_number(self.margin) and 0 < self.margin < math.inf):
-            raise ValueError(f"margin is a positive share of the width of the box; it is {self.margin!r}")
+            periods = tuple(None if p is None else positive("a period", p) for p in self.periods)
+            object.__setattr__(self, "periods", periods)
+        if self.margin is not None:
+            positive("margin, a share of the width of the box,", self.margin)
         if not (is_number(self.outside) and 0 <= self.outside < 1):
             raise ValueError(f"outside is a share of the rows, 0 or more and below 1; it is {self.outside!r}")
         if self.method is not None and self.method not in METHODS:

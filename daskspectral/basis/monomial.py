@@ -15,7 +15,7 @@ from daskspectral.basis.base import Array, Basis, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import MultiIndex, is_number, unit_index
+from daskspectral.kernels.base import MultiIndex, check_flag, positive, unit_index, whole
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,9 @@ class MonomialBasis(Basis):
 
     def __post_init__(self) -> None:
         for name in ("d", "degree"):
-            value = getattr(self, name)
-            if not is_number(value) or value % 1 or value < 1:
-                raise ValueError(f"{name} of MonomialBasis is a whole number of 1 or more; it is {value!r}")
-            object.__setattr__(self, name, int(value))
-        if not isinstance(self.constant, bool):
-            raise ValueError(f"constant of MonomialBasis is True or False; it is {self.constant!r}")
-        if not is_number(self.scale) or self.scale <= 0:
-            raise ValueError(f"scale of MonomialBasis is a positive number; it is {self.scale!r}")
-        object.__setattr__(self, "scale", float(self.scale))
+            object.__setattr__(self, name, whole(f"{name} of MonomialBasis", getattr(self, name)))
+        check_flag("constant of MonomialBasis", self.constant)
+        object.__setattr__(self, "scale", positive("scale of MonomialBasis", self.scale))
 
     @property
     def size(self) -> int:

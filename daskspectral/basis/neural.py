@@ -12,8 +12,9 @@ import numpy as np
 
 from daskspectral.basis.base import Array
 from daskspectral.basis.evaluation import Block, Evaluation
-from daskspectral.basis.trainable import Trainable, check_whole, place_of
+from daskspectral.basis.trainable import Trainable, place_of
 from daskspectral.forms import Atom
+from daskspectral.kernels.base import whole
 
 FEATURES = ("hidden", "outputs")
 
@@ -89,9 +90,8 @@ class NeuralBasis(Trainable):
         super().__post_init__()
         if not isinstance(self.hidden, (tuple, list, np.ndarray)) or not len(self.hidden):
             raise ValueError(f"hidden has the number of neurons of each hidden layer, (96, 96); it is {self.hidden!r}")
-        for neurons in self.hidden:
-            check_whole(self, "hidden", neurons)
-        object.__setattr__(self, "hidden", tuple(int(neurons) for neurons in self.hidden))
+        neurons = tuple(whole("hidden of a NeuralBasis", count) for count in self.hidden)
+        object.__setattr__(self, "hidden", neurons)
         for name, known in (("features", FEATURES), ("activation", tuple(ACTIVATIONS))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be {' or '.join(map(repr, known))}; it is {getattr(self, name)!r}")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import VALUE, Array, Basis, Contraction, GradientSum
+from daskspectral.basis.base import VALUE, Array, Basis, Contraction, GradientSum, unit_points
 from daskspectral.basis.concatenated import BlockContraction, ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
@@ -156,8 +156,7 @@ class Vanishing(Basis):
         return None if inner is None else _VanishingGradientSum(inner, self.size, dtype, arena)
 
     def probe(self) -> NDArray[Any]:
-        d = 1 if self.at_landmarks else self.dimension
-        x = np.repeat(np.linspace(0.25, 0.75, 3)[:, None], d, axis=1)
+        x = unit_points(3, 1 if self.at_landmarks else self.dimension)
         orders = (self.edge.values, self.edge.gradient, self.edge.hessian)[: self.edge.order + 1]
         return np.concatenate([values(x).ravel() for values in orders])
 

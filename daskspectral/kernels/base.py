@@ -222,6 +222,26 @@ def is_number(value: object) -> bool:
     return math.isfinite(value)
 
 
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of `least` or more. Raises ValueError, which calls it by its name, for anything else."""
+    if not is_number(value) or value % 1 or value < least:
+        raise ValueError(f"{name} is a whole number of {least} or more; it is {value!r}")
+    return int(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """A positive finite number. Raises ValueError, which calls it by its name, for anything else."""
+    if not is_number(value) or value <= 0:
+        raise ValueError(f"{name} is a positive number; it is {value!r}")
+    return float(value)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError for anything but True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is True or False; it is {value!r}")
+
+
 def check_scale(owner: str, scale: float | str) -> None:
     """Raise ValueError unless a scale is a positive finite number, "median" or "auto"."""
     if isinstance(scale, str) and scale in SCALE_WORDS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskspectral.kernels.base import Array, MultiIndex, check_index, is_number
+from daskspectral.kernels.base import Array, MultiIndex, check_index, is_number, positive, whole
 from daskspectral.kernels.profile import OwnProfile, ProfileKernel
 
 
@@ -84,12 +84,10 @@ class Polynomial(DotKernel):
     scale: float = 1.0
 
     def check(self) -> None:
-        if not is_number(self.degree) or self.degree % 1 or self.degree < 1:
-            raise ValueError(f"Polynomial needs a whole degree of 1 or more; it got {self.degree!r}")
+        whole("degree of Polynomial", self.degree)
         if not is_number(self.offset) or self.offset < 0:
             raise ValueError(f"Polynomial needs an offset of 0 or more; it got {self.offset!r}")
-        if not is_number(self.scale) or self.scale <= 0:
-            raise ValueError(f"Polynomial needs a positive number as its scale; it got {self.scale!r}")
+        positive("scale of Polynomial", self.scale)
 
     def profile(self, s: Array, order: int, out: Array) -> Array:
         degree = int(self.degree)

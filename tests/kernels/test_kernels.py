@@ -349,7 +349,7 @@ def test_scales_refused(scale: Any) -> None:
     [
         (lambda: Matern(1.0), "nu = 1/2, 3/2, 5/2"),
         (lambda: Matern(20.5), "up to 39/2; it got 20.5"),
-        (lambda: Polynomial(0), "whole degree of 1 or more; it got 0"),
+        (lambda: Polynomial(0), "degree of Polynomial is a whole number of 1 or more; it is 0"),
         (lambda: Polynomial(2, offset=-1), "offset of 0 or more"),
         (lambda: Gaussian() * 0, "multiplied by a positive number, not by 0"),
         (lambda: RadialSum(Gaussian(), Linear()), "family RadialKernel; it got Linear"),  # type: ignore[arg-type]
