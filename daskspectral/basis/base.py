@@ -128,12 +128,11 @@ class Basis(Registered, ABC):
 
     def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
         """An accumulator of these products between this basis (left) and another (right)."""
-        parts = right.parts
-        if len(parts) > 1:
-            from daskspectral.basis.concatenated import BlockContraction
+        if self.parts == (self,) and right.parts == (right,):
+            return PairContraction(self, right, products, dtype, arena)
+        from daskspectral.basis.concatenated import BlockContraction
 
-            return BlockContraction(self, right, products, dtype, arena)
-        return PairContraction(self, right, products, dtype, arena)
+        return BlockContraction(self, right, products, dtype, arena)
 
     @property
     def parts(self) -> tuple[Basis, ...]:

@@ -109,18 +109,18 @@ class CallableBasis(Differentiated):
 
     def evaluate(self, x: Array) -> Array:
         """phi_i(x_k), (p, c). Raises ValueError where the function returns another shape."""
-        values, wanted = np.asarray(self.function(x)), (self.size, len(x))
-        if values.shape != wanted:
-            raise ValueError(_misshapen("function", self.function, values.shape, x.shape, f"(p, c), here {wanted}"))
-        return values
+        return self._shaped("function", self.function, x, (self.size, len(x)), "(p, c)")
 
     def differentiate(self, x: Array) -> Array:
         """grad phi_i(x_k), (p, c, d). Raises SmoothnessError without a gradient, ValueError for another shape."""
         if self.gradient is None:
             raise SmoothnessError(f"the gradient of {self.description} is not known; {self.remedy(1)}")
-        values, wanted = np.asarray(self.gradient(x)), (self.size, *x.shape)
+        return self._shaped("gradient", self.gradient, x, (self.size, *x.shape), "(p, c, d)")
+
+    def _shaped(self, role: str, function: Function, x: Array, wanted: tuple[int, ...], letters: str) -> Array:
+        values = np.asarray(function(x))
         if values.shape != wanted:
-            raise ValueError(_misshapen("gradient", self.gradient, values.shape, x.shape, f"(p, c, d), here {wanted}"))
+            raise ValueError(_misshapen(role, function, values.shape, x.shape, f"{letters}, here {wanted}"))
         return values
 
     def probe(self) -> Array:

@@ -146,9 +146,6 @@ class Concatenated(Basis):
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return ConcatenatedEvaluation(tuple(evaluated(b, block.part(str(i)), atoms) for i, b in enumerate(self.bases)))
 
-    def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
-        return BlockContraction(self, right, products, dtype, arena)
-
 
 @dataclass(frozen=True)
 class ConcatenatedEvaluation(Evaluation):

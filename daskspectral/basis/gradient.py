@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,6 @@ from daskspectral.basis.base import Array
 from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.kernels import DotKernel, Mahalanobis, RadialKernel
 from daskspectral.kernels.base import unit_index
-from daskspectral.kernels.radial import squared_distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +31,11 @@ class SpanGradient:
             return found
         if isinstance(kernel, RadialKernel):
             x, y = x - self.basis.centre, self.basis.centred
-            s = squared_distances(x, y, exact=kernel.smoothness < math.inf)
-            t = kernel.profile(s, 1, np.empty_like(s))
-            t *= 2
+            t = 2 * kernel.profiled(kernel.argument(x, y), 1)
             return x[:, None] * (t.T @ a)[:, :, None] - _pulled(t, a, y)
         if isinstance(kernel, DotKernel):
-            s = self.basis.landmarks @ x.T
-            return _pulled(kernel.profile(s, 1, np.empty_like(s)), a, self.basis.landmarks)
+            y = self.basis.landmarks
+            return _pulled(kernel.profiled(kernel.argument(x, y), 1), a, y)
         d = self.basis.dimension
         partials = (kernel.partial(x, self.basis.landmarks, unit_index(axis, d)) for axis in range(d))
         return np.stack([partial.T @ a for partial in partials], axis=2)

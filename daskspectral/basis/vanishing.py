@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import VALUE, Array, Basis, Contraction, GradientSum, unit_points
-from daskspectral.basis.concatenated import BlockContraction, ConcatenatedEvaluation
+from daskspectral.basis.base import VALUE, Array, Basis, GradientSum, unit_points
+from daskspectral.basis.concatenated import ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
-from daskspectral.forms import Atom, Field, Product
+from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.registry import Function as Saved
 
@@ -145,11 +145,6 @@ class Vanishing(Basis):
         if len(parts) == 1:
             return _VanishingEvaluation(self, block, atoms)
         return ConcatenatedEvaluation(tuple(part.at(block.part(str(i)), atoms) for i, part in enumerate(parts)))
-
-    def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
-        if len(self.parts) > 1:
-            return BlockContraction(self, right, products, dtype, arena)
-        return super().contraction(right, products, dtype, arena)
 
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
         inner = self.inner.gradient_sum(dtype, arena)
