@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.edges import Edge
-from daskspectral.basis.evaluation import Arena, Block, Evaluation, scalar_feature
-from daskspectral.basis.pairing import scalar_pairs
+from daskspectral.basis.evaluation import Arena, Block, Evaluation, scalar_feature, scalar_pairs
 from daskspectral.devices import Device
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Product

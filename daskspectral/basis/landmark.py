@@ -1,4 +1,7 @@
-"""Kernel functions at landmarks (Nystrom): phi_i = k(., y_i)."""
+"""Kernel functions at landmarks (Nystrom): phi_i = k(., y_i); their Dirichlet forms, and gradients in their span.
+
+Both take a few products of matrices, and no tensor (p, c, d).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis, GradientSum
-from daskspectral.basis.dirichlet import DotGradientSum, RadialGradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
 from daskspectral.kernels import DotKernel, Kernel, Mahalanobis, RadialKernel
-from daskspectral.kernels.base import MultiIndex
+from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.radial import clean_distances
 
@@ -370,3 +372,92 @@ def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
     if isinstance(kernel, RadialKernel):
         return _RadialEvaluation
     return _DotEvaluation if isinstance(kernel, DotKernel) else _LandmarkEvaluation
+
+
+class RadialGradientSum:
+    """L = (M + Mᵀ)/2 - (Δ o G)/2 with M = (s o T) Tᵀ and G = T Tᵀ (Algorithm 3 by polarisation).
+
+    The landmarks (p, d) are centred as the points are.
+    """
+
+    def __init__(self, kernel: RadialKernel, landmarks: Array, dtype: Any, arena: Arena):
+        p = len(landmarks)
+        self.landmarks, self.ratio, self.slope = landmarks, kernel.proportional, kernel.slope
+        self.m = arena.zeros((p, p))
+        self.g = None if self.ratio is not None else arena.zeros((p, p))
+        self.buffer = arena.get("product", (p, p), dtype)
+
+    def add(self, evaluation: Any) -> None:
+        t = evaluation.q if self.ratio is not None else evaluation.t
+        np.matmul(evaluation.weighted_distances(t), t.T, out=self.buffer)
+        self.m += self.buffer
+        if self.g is not None:
+            np.matmul(t, t.T, out=self.buffer)
+            self.g += self.buffer
+
+    def result(self, gram: Array) -> Array:
+        y = self.landmarks
+        squares = np.einsum("id,id->i", y, y)
+        delta = -2 * y @ y.T  # in place from here on: fresh pages cost more than the arithmetic
+        delta += squares[:, None] + squares
+        np.maximum(delta, 0, out=delta)
+        np.fill_diagonal(delta, 0)
+        delta *= gram if self.g is None else self.g
+        m = self.m if self.ratio is None else self.m * (2 / self.ratio)  # M was summed with exponents; now with s
+        found: Array = m + m.T
+        found -= delta
+        found *= 0.5 * (self.slope if self.ratio is None else self.ratio) ** 2
+        return found
+
+
+class DotGradientSum:
+    """L = (q'(X) q'(X)^T) o (Y Y^T) (Algorithm 2)."""
+
+    def __init__(self, kernel: DotKernel, landmarks: Array, dtype: Any, arena: Arena):
+        self.landmarks, self.slope = landmarks, kernel.slope
+        self.g = arena.zeros((len(landmarks), len(landmarks)))
+        self.buffer = arena.get("product", self.g.shape, dtype)
+
+    def add(self, evaluation: Any) -> None:
+        np.matmul(evaluation.t, evaluation.t.T, out=self.buffer)
+        self.g += self.buffer
+
+    def result(self, gram: Array) -> Array:
+        found: Array = self.slope**2 * self.g * (self.landmarks @ self.landmarks.T)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class SpanGradient:
+    """x -> ∇f_j(x) of f_j = Σ_i a_ij k(., y_i), for coefficients a (p, m), in O(c p m d).
+
+    Radial kernels, T = q'(r)/r (equation (23)): ∇f_j(x) = x Σ_i a_ij T_i(x) - Σ_i T_i(x) a_ij y_i; dot-product
+    kernels (equation (24)): Σ_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
+    """
+
+    basis: LandmarkBasis
+    coefficients: Array
+
+    def __call__(self, x: Array) -> Array:
+        """The gradients at points x (c, d), (c, m, d)."""
+        kernel, a = self.basis.kernel, self.coefficients
+        if isinstance(kernel, Mahalanobis):
+            found: Array = SpanGradient(self.basis.embedded, a)(kernel.embedded(x)) @ kernel.root.T
+            return found
+        if isinstance(kernel, RadialKernel):
+            x, y = x - self.basis.centre, self.basis.centred
+            t = 2 * kernel.profiled(kernel.argument(x, y), 1)
+            return x[:, None] * (t.T @ a)[:, :, None] - _pulled(t, a, y)
+        if isinstance(kernel, DotKernel):
+            y = self.basis.landmarks
+            return _pulled(kernel.profiled(kernel.argument(x, y), 1), a, y)
+        d = self.basis.dimension
+        partials = (kernel.partial(x, self.basis.landmarks, unit_index(axis, d)) for axis in range(d))
+        return np.stack([partial.T @ a for partial in partials], axis=2)
+
+
+def _pulled(t: Array, a: Array, y: Array) -> Array:
+    """sum_i t_ik a_ij y_i in one product, (c, m, d)."""
+    together = (a[:, :, None] * y[:, None]).reshape(len(a), -1)
+    found: Array = (t.T @ together).reshape(-1, a.shape[1], y.shape[1])
+    return found

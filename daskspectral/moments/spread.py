@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Block, Evaluation
-from daskspectral.basis.evaluation import scalar_feature
-from daskspectral.basis.pairing import scalar_pairs
+from daskspectral.basis.evaluation import scalar_feature, scalar_pairs
 from daskspectral.forms import Form
 from daskspectral.moments.measure import Measure, evaluate, numbered
 from daskspectral.solve.extremes import Largest

@@ -196,7 +196,7 @@ def _forms(operator: Operator, *, two: bool) -> Mapping[str, Form]:
 
 
 def _slope_products(kernel: Kernel) -> dict[str, int]:
-    """The products of the Dirichlet form's short cut (`basis.dirichlet`), without the Gram matrix."""
+    """The products of the Dirichlet form's short cut (`basis.landmark`), without the Gram matrix."""
     if isinstance(kernel, RadialKernel):
         return {"gemm": 1, "syrk": 0 if kernel.proportional is not None else 1}
     return {"gemm": 0, "syrk": 1}
