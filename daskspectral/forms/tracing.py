@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -37,6 +37,13 @@ class Form(Registered):
 
     name: str
     expression: Bilinear
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Form:
+        """The inverse of `state`. Whatever parts that make no form raise, they raise here."""
+        found = cls(state["name"], state["expression"])
+        _ = found.orders, found.symmetric, found.fields
+        return found
 
     @property
     def products(self) -> tuple[Product, ...]:
