@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.edges import Edge
-from daskspectral.basis.evaluation import Arena, Block, Evaluation, scalar_feature
-from daskspectral.basis.pairing import scalar_pairs
+from daskspectral.basis.evaluation import Arena, Block, Evaluation, scalar_feature, scalar_pairs
 from daskspectral.devices import Device
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom, Product
@@ -128,12 +127,11 @@ class Basis(Registered, ABC):
 
     def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
         """An accumulator of these products between this basis (left) and another (right)."""
-        parts = right.parts
-        if len(parts) > 1:
-            from daskspectral.basis.concatenated import BlockContraction
+        if self.parts == (self,) and right.parts == (right,):
+            return PairContraction(self, right, products, dtype, arena)
+        from daskspectral.basis.concatenated import BlockContraction
 
-            return BlockContraction(self, right, products, dtype, arena)
-        return PairContraction(self, right, products, dtype, arena)
+        return BlockContraction(self, right, products, dtype, arena)
 
     @property
     def parts(self) -> tuple[Basis, ...]:
@@ -146,7 +144,7 @@ class Basis(Registered, ABC):
         return self.at(block, [VALUE]).feature(VALUE)
 
     def probe(self) -> Array:
-        return self.values(np.repeat(np.linspace(0.25, 0.75, 3)[:, None], self.dimension, axis=1))
+        return self.values(unit_points(3, self.dimension))
 
     def check_order(self, order: int, operator: str) -> None:
         """Raise SmoothnessError where `operator`, as messages call it, takes a derivative that the basis lacks."""
@@ -162,6 +160,11 @@ class Basis(Registered, ABC):
     def remedy(self, order: int) -> str:
         """What to do where this basis has no derivatives of this order, for messages."""
         return "use functions that have them, such as FourierBasis, MonomialBasis or a smooth kernel"
+
+
+def unit_points(c: int, d: int) -> Array:
+    """Points (c, d) of the unit cube."""
+    return np.repeat(np.linspace(0.25, 0.75, c)[:, None], d, axis=1)
 
 
 def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:

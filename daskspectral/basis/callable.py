@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from daskspectral.basis.base import Array, Basis, GradientSum
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
+from daskspectral.basis.base import Array, Basis, unit_points
+from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import check_index, is_number
+from daskspectral.kernels.base import check_flag, whole
 from daskspectral.registry import Function as Saved
 
 Function = Callable[[Array], Array]
@@ -39,9 +40,6 @@ class Differentiated(Basis):
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _DifferentiatedEvaluation(self, block)
-
-    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
-        return _OuterGradientSum(self.size, dtype, arena)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,22 +75,16 @@ class CallableBasis(Differentiated):
                     "CallableBasis takes a function x (c, d) -> (p, c) and optionally its gradient "
                     f"x (c, d) -> (p, c, d); it got {given!r}"
                 )
-        if not is_number(self.d) or self.d % 1 or self.d < 1:
-            raise ValueError(f"d, the number of variables, is a whole number of 1 or more; it is {self.d!r}")
-        if not isinstance(self.holds_constant, bool):
-            raise ValueError(f"holds_constant of CallableBasis is True or False; it is {self.holds_constant!r}")
-        object.__setattr__(self, "d", int(self.d))
+        object.__setattr__(self, "d", whole("d, the number of variables,", self.d))
+        check_flag("holds_constant of CallableBasis", self.holds_constant)
         with np.errstate(all="ignore"):
-            shape = np.shape(self.function(self._probe(3)))
+            shape = np.shape(self.function(unit_points(3, self.d)))
             if len(shape) != 2 or not shape[0] or shape[1] != 3:
                 raise ValueError(_misshapen("function", self.function, shape, (3, self.d), "(p, c), here (p, 3)"))
             object.__setattr__(self, "_size", shape[0])
-            self.evaluate(self._probe(2))  # another number of points: p and c are not mistaken for each other
+            self.evaluate(unit_points(2, self.d))  # another number of points: p and c are not mistaken for each other
             if self.gradient is not None:
-                self.differentiate(self._probe(2))
-
-    def _probe(self, c: int) -> Array:
-        return np.repeat(np.linspace(0.25, 0.75, c)[:, None], self.d, axis=1)
+                self.differentiate(unit_points(2, self.d))
 
     @property
     def size(self) -> int:
@@ -117,22 +109,22 @@ class CallableBasis(Differentiated):
 
     def evaluate(self, x: Array) -> Array:
         """phi_i(x_k), (p, c). Raises ValueError where the function returns another shape."""
-        values, wanted = np.asarray(self.function(x)), (self.size, len(x))
-        if values.shape != wanted:
-            raise ValueError(_misshapen("function", self.function, values.shape, x.shape, f"(p, c), here {wanted}"))
-        return values
+        return self._shaped("function", self.function, x, (self.size, len(x)), "(p, c)")
 
     def differentiate(self, x: Array) -> Array:
         """grad phi_i(x_k), (p, c, d). Raises SmoothnessError without a gradient, ValueError for another shape."""
         if self.gradient is None:
             raise SmoothnessError(f"the gradient of {self.description} is not known; {self.remedy(1)}")
-        values, wanted = np.asarray(self.gradient(x)), (self.size, *x.shape)
+        return self._shaped("gradient", self.gradient, x, (self.size, *x.shape), "(p, c, d)")
+
+    def _shaped(self, role: str, function: Function, x: Array, wanted: tuple[int, ...], letters: str) -> Array:
+        values = np.asarray(function(x))
         if values.shape != wanted:
-            raise ValueError(_misshapen("gradient", self.gradient, values.shape, x.shape, f"(p, c, d), here {wanted}"))
+            raise ValueError(_misshapen(role, function, values.shape, x.shape, f"{letters}, here {wanted}"))
         return values
 
     def probe(self) -> Array:
-        x = self._probe(3)
+        x = unit_points(3, self.d)
         parts = [self.evaluate(x)[:, :, None]] + ([] if self.gradient is None else [self.differentiate(x)])
         return np.concatenate(parts, axis=2)
 
@@ -154,53 +146,20 @@ class _DifferentiatedEvaluation(Evaluation):
     def __init__(self, basis: Differentiated, block: Block):
         self.basis, self.block = basis, block
         self.points = block.x.astype(float, copy=False)
-        self._value: Array | None = None
-        self._gradient: Array | None = None
 
-    @property
-    def gradient(self) -> Array:
-        """(p, c, d), times the square root of the weight."""
-        if self._gradient is None:
-            self._gradient = self._weighted(self.basis.differentiate(self.points))
-        return self._gradient
+    @cached_property
+    def value(self) -> Array:
+        return self.block.weighted(self.basis.evaluate(self.points))
 
-    def feature(self, atom: Atom) -> Array:
-        if atom.kind == "value" or (atom.kind == "partial" and atom.order == 0):
-            if self._value is None:
-                self._value = self._weighted(self.basis.evaluate(self.points))
-            return self._value
-        if atom.kind == "along" and atom.direction is not None:
-            direction = self.block.field(atom.direction).astype(self.block.dtype, copy=False)
-            return np.asarray(np.einsum("pcd,cd->pc", self.gradient, direction))
-        if atom.kind != "partial":
-            raise ValueError("the gradient is a vector; its features are the partial derivatives")
-        check_index(atom.alpha, self.basis.dimension)
-        if atom.order > 1:
-            raise SmoothnessError(
-                f"a form takes derivatives of order {atom.order} of {self.basis.description}; "
-                f"{self.basis.remedy(atom.order)}"
-            )
-        return np.ascontiguousarray(self.gradient[:, :, atom.alpha.index(1)])
+    @cached_property
+    def slopes(self) -> Array:
+        """The partial derivatives, axis by axis, (d, p, c)."""
+        found = np.moveaxis(self.basis.differentiate(self.points), 2, 0)
+        return np.ascontiguousarray(self.block.weighted(found))
 
-    def _weighted(self, values: Array) -> Array:
-        """A weighted copy in the dtype of the block; points lie along the second axis."""
-        values = np.array(values, self.block.dtype, order="C")
-        if self.block.scale is not None:
-            values *= self.block.scale.astype(self.block.dtype, copy=False).reshape(-1, *(1,) * (values.ndim - 2))
-        return values
+    def along(self, direction: Array) -> Array:
+        return np.asarray(np.einsum("dpc,cd->pc", self.slopes, direction.astype(self.block.dtype, copy=False)))
 
-
-class _OuterGradientSum:
-    """One product of the gradients as rows of c d numbers."""
-
-    def __init__(self, size: int, dtype: Any, arena: Arena):
-        self.total: Array = np.zeros((size, size))
-        self.buffer = arena.get("product", self.total.shape, dtype)
-
-    def add(self, evaluation: Any) -> None:
-        rows = evaluation.gradient.reshape(len(self.total), -1)
-        np.matmul(rows, rows.T, out=self.buffer)
-        self.total += self.buffer
-
-    def result(self, gram: Array) -> Array:
-        return self.total
+    def partial(self, alpha: tuple[int, ...]) -> Array:
+        found: Array = self.slopes[alpha.index(1)]
+        return found

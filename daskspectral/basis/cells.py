@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from daskspectral.basis.base import Array
 from daskspectral.basis.callable import Differentiated
-from daskspectral.kernels.base import is_number
+from daskspectral.kernels.base import positive
 from daskspectral.landmarks import kmeans_plus_plus
 
 ROUNDS = 20  # of k-means: with few, the chance of the first centres decides how good cells are
@@ -36,6 +36,10 @@ class SoftCells(Differentiated):
 
     shapes: ClassVar = {"centres": "pd"}
 
+    order = 1
+    description = "soft cells"
+    holds_constant = True
+
     centres: Array
     width: float
 
@@ -44,9 +48,7 @@ class SoftCells(Differentiated):
         if centres.ndim != 2 or not centres.size or not np.isfinite(centres).all():
             raise ValueError(f"centres are finite numbers (p, d), a point in each row; they have shape {centres.shape}")
         object.__setattr__(self, "centres", centres)
-        if not is_number(self.width) or self.width <= 0:
-            raise ValueError(f"width of SoftCells is a positive number; it is {self.width!r}")
-        object.__setattr__(self, "width", float(self.width))
+        object.__setattr__(self, "width", positive("width of SoftCells", self.width))
 
     @classmethod
     def draw(
@@ -75,18 +77,6 @@ class SoftCells(Differentiated):
     @property
     def dimension(self) -> int:
         return int(self.centres.shape[1])
-
-    @property
-    def order(self) -> float:
-        return 1
-
-    @property
-    def description(self) -> str:
-        return "soft cells"
-
-    @property
-    def holds_constant(self) -> bool:
-        return True
 
     def evaluate(self, x: Array) -> Array:
         exponents = cdist(self.centres, x, "sqeuclidean") / (-2 * self.width**2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -26,47 +27,28 @@ class ConstantBasis(Basis):
     array([[1., 1.]])
     """
 
-    d: int
+    size = 1
+    order = math.inf
+    description = "the constant"
+    holds_constant = True
+    slope_norm = 0.0
+    portable = True
 
-    @property
-    def size(self) -> int:
-        return 1
+    d: int
 
     @property
     def dimension(self) -> int:
         return self.d
 
-    @property
-    def order(self) -> float:
-        return float("inf")
-
-    @property
-    def description(self) -> str:
-        return "the constant"
-
-    @property
-    def holds_constant(self) -> bool:
-        return True
-
     def norm(self, gram: Array) -> Array:
         return np.zeros((1, 1))
-
-    @property
-    def slope_norm(self) -> float:
-        return 0.0
-
-    @property
-    def portable(self) -> bool:
-        return True
 
     def kills(self, atom: Atom) -> bool:
         return all(leaf.order > 0 for leaf in atom.leaves)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        ones = (
-            np.ones(len(block.x), block.dtype, like=block.x) if block.scale is None else block.scale.astype(block.dtype)
-        )
-        return _ConstantEvaluation(ones[None])
+        ones = np.ones(len(block.x), block.dtype, like=block.x)
+        return _ConstantEvaluation(block.weighted(ones)[None])
 
 
 @dataclass(frozen=True)
@@ -90,6 +72,7 @@ class Concatenated(Basis):
     """
 
     expects: ClassVar = {"bases": Basis}
+    portable = True  # each part where it can be
 
     bases: tuple[Basis, ...]
 
@@ -157,18 +140,11 @@ class Concatenated(Basis):
     def edges(self) -> tuple[Edge, ...]:
         return tuple(edge for b in self.bases for edge in b.edges)
 
-    @property
-    def portable(self) -> bool:
-        return True  # each part where it can be
-
     def kills(self, atom: Atom) -> bool:
         return all(b.kills(atom) for b in self.bases)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return ConcatenatedEvaluation(tuple(evaluated(b, block.part(str(i)), atoms) for i, b in enumerate(self.bases)))
-
-    def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
-        return BlockContraction(self, right, products, dtype, arena)
 
 
 @dataclass(frozen=True)

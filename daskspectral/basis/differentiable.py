@@ -11,9 +11,10 @@ import numpy as np
 
 from daskspectral.basis.base import Array
 from daskspectral.basis.evaluation import Block, Evaluation
-from daskspectral.basis.trainable import Trainable, check_whole
+from daskspectral.basis.trainable import Trainable
 from daskspectral.forms import Atom
 from daskspectral.forms.differentiable import feature, jax
+from daskspectral.kernels.base import check_flag, whole
 from daskspectral.registry import Function as Saved
 
 Function = Callable[[Any, Any], Any]
@@ -39,6 +40,7 @@ class JaxBasis(Trainable):
     """
 
     expects: ClassVar = {"function": Saved}
+    order = math.inf
 
     function: Function
     parameters: Any
@@ -51,10 +53,9 @@ class JaxBasis(Trainable):
         super().__post_init__()
         if not callable(self.function):
             raise TypeError(f"JaxBasis takes a function (parameters, x (d,)) -> (p,); it got {self.function!r}")
-        check_whole(self, "d", self.d)
+        whole("d of a JaxBasis", self.d)
         for name in ("trained", "holds_constant"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} of a JaxBasis is True or False; it is {getattr(self, name)!r}")
+            check_flag(f"{name} of a JaxBasis", getattr(self, name))
         package = jax()
         arrays = package.tree_util.tree_map(lambda v: np.asarray(v, dtype=float), self.parameters)
         object.__setattr__(self, "parameters", arrays)
@@ -92,10 +93,6 @@ class JaxBasis(Trainable):
         return self.d
 
     @property
-    def order(self) -> float:
-        return math.inf
-
-    @property
     def description(self) -> str:
         return f"the functions of {getattr(self.function, '__name__', None) or repr(self.function)}"
 
@@ -120,10 +117,7 @@ class _JaxEvaluation(Evaluation):
         with jax().enable_x64(True):
             fields = {name: jax().numpy.asarray(values) for name, values in read.items()}
             found = feature(lambda x: basis.apply(basis.parameters, x), atom, fields)
-            values = np.array(found.T, dtype=block.dtype, order="C")
-        if block.scale is not None:
-            values *= block.scale.astype(block.dtype, copy=False)
-        return values
+            return block.weighted(np.array(found.T, dtype=block.dtype, order="C"))
 
     def second(self, atom: Atom, block: Block) -> Array:
         return self.feature(atom)

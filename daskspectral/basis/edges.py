@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import is_number
+from daskspectral.kernels.base import positive
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
@@ -74,6 +74,7 @@ class BoxEdge(Edge):
     [1.0, 0.75, 0.0]
     """
 
+    order = 2
     lower: tuple[float, ...]
     upper: tuple[float, ...]
 
@@ -95,10 +96,6 @@ class BoxEdge(Edge):
     @property
     def dimension(self) -> int:
         return len(self.lower)
-
-    @property
-    def order(self) -> int:
-        return 2
 
     def values(self, x: Array) -> Array:
         return np.asarray(self._factors(x)[0].prod(axis=1))
@@ -151,12 +148,12 @@ class BallEdge(Edge):
     [[-1.0, -0.0]]
     """
 
+    order = 2
     radius: float = 1.0
     centre: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not is_number(self.radius) or not self.radius > 0:
-            raise ValueError(f"the radius of a BallEdge is a positive number; it is {self.radius!r}")
+        positive("the radius of a BallEdge", self.radius)
         if self.centre is not None:
             centre = np.asarray(self.centre, dtype=float)
             if centre.ndim != 1 or not np.isfinite(centre).all():
@@ -166,10 +163,6 @@ class BallEdge(Edge):
     @property
     def dimension(self) -> int | None:
         return None if self.centre is None else len(self.centre)
-
-    @property
-    def order(self) -> int:
-        return 2
 
     def values(self, x: Array) -> Array:
         return np.asarray(1 - np.einsum("kd,kd->k", self._from_centre(x), self._from_centre(x)) / self.radius**2)
@@ -195,6 +188,7 @@ class GivenEdge(Edge):
     (1, [[-1.0]])
     """
 
+    dimension = None
     function: Function
     slope: Function | None = None
     bend: Function | None = None
@@ -206,10 +200,6 @@ class GivenEdge(Edge):
                     "Vanishing takes an edge, such as BoxEdge(lower, upper), or a function x (c, d) -> (c,), with its "
                     f"gradient -> (c, d) and hessian -> (c, d, d) where they are needed; the {name} is {given!r}"
                 )
-
-    @property
-    def dimension(self) -> None:
-        return None
 
     @property
     def order(self) -> int:

@@ -1,10 +1,9 @@
-"""A basis on one block of rows: its features there, and the buffers that they are computed in."""
+"""A basis on one block of rows: its features there, how they are paired, and the buffers they are computed in."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.devices import HOST, Device
-from daskspectral.forms import Atom, Field
+from daskspectral.errors import SmoothnessError
+from daskspectral.forms import Atom, Field, Pairing, Product
+from daskspectral.kernels.base import check_index, unit_index
 
 Array = NDArray[np.floating[Any]]
 IN_FLIGHT = 2  # blocks that were sent to an accelerator and are not done
@@ -95,6 +96,12 @@ class Block:
         values: Array = self.fields[field.name][entries]
         return values
 
+    def weighted(self, values: Any) -> Array:
+        """Values (..., c) in the block's dtype, times the square roots of the weights."""
+        values = values.astype(self.dtype, copy=False)
+        found: Array = values if self.scale is None else values * self.scale.astype(self.dtype, copy=False)
+        return found
+
     def view(self, name: str) -> Block:
         """This block with the points of another view."""
         return replace(self, points=name, host=None if self.host is None else self.host.view(name))
@@ -123,8 +130,10 @@ class Block:
         return replace(self, fields=fields, arena=arena, scale=scale, host=replace(self, arena=arena.host))
 
 
-class Evaluation(ABC):
+class Evaluation:
     """A basis on one block. Features are multiplied by the square root of the sample weight.
+
+    A subclass gives `feature`; or `value`, and of what its basis has `along` and `partial`.
 
     Examples
     --------
@@ -136,9 +145,40 @@ class Evaluation(ABC):
            [4., 6.]])
     """
 
-    @abstractmethod
+    basis: Any
+    block: Block
+
     def feature(self, atom: Atom) -> Array:
         """One scalar atom of all functions at all points, (p, c); valid until the next block."""
+        if atom.vector:
+            raise ValueError("the gradient is a vector; its features are the partial derivatives")
+        if atom.kind == "partial":
+            check_index(atom.alpha, self.basis.dimension)
+        if atom.order > self.basis.order:
+            raise SmoothnessError(
+                f"a form takes derivatives of order {atom.order} of {self.basis.description}; "
+                f"{self.basis.remedy(atom.order)}"
+            )
+        if atom.order == 0:
+            return self.value
+        if atom.kind == "second":
+            return self.second(atom, self.block)
+        return self.partial(atom.alpha) if atom.direction is None else self.along(self.block.field(atom.direction))
+
+    @property
+    def value(self) -> Array:
+        """The functions (p, c)."""
+        raise NotImplementedError
+
+    def along(self, direction: Array) -> Array:
+        """Their derivatives along directions (c, d), (p, c); by partial ones where it is not given."""
+        d = direction.shape[1]
+        parts = [self.feature(Atom("partial", alpha=unit_index(axis, d))) for axis in range(d)]
+        return add_up(parts, direction.T, parts[0].dtype)
+
+    def partial(self, alpha: tuple[int, ...]) -> Array:
+        """Their partial derivatives, of order 1 or more, (p, c); the first ones by `along` where this is not given."""
+        return self.along(np.broadcast_to(np.asarray(alpha, dtype=float, like=self.block.x), self.block.x.shape))
 
     def second(self, atom: Atom, block: Block) -> Array:
         """sum_ab matrix_ab d_a d_b of all functions, (p, c), by partial derivatives; without matrices the Laplacian."""
@@ -171,3 +211,58 @@ def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Arr
         total = scaled if total is None else np.add(total, scaled, out=scaled)
     found: Array = total
     return found
+
+
+def scalar_pairs(product: Product, block: Block, d: int) -> Iterator[tuple[Atom, Atom]]:
+    """The product as pairs of scalar atoms: a pair of vectors is the sum over their coordinates."""
+    if not product.left.vector:
+        yield product.left, product.right
+        return
+    lefts, rights = _coordinates(product.left, block, d), _coordinates(product.right, block, d)
+    if len(lefts) != len(rights):
+        raise ValueError(
+            f"inner() pairs the same number of directions on both sides: {product.left.direction} has {len(lefts)} in "
+            f"a row, and {product.right.direction} has {len(rights)}"
+        )
+    yield from zip(lefts, rights, strict=True)
+
+
+def _coordinates(atom: Atom, block: Block, d: int) -> list[Atom]:
+    """The coordinates of a gradient, or of the derivatives along each of several directions."""
+    if atom.direction is None:
+        return [replace(atom, kind="partial", alpha=unit_index(axis, d)) for axis in range(d)]
+    count, path = block.field(atom.direction).shape[1], atom.direction.path
+    directions = [replace(atom.direction, index=(*path, m)) for m in range(count)]
+    return [replace(atom, kind="along", direction=direction) for direction in directions]
+
+
+def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block, d: int) -> Array:
+    """Σ_k w_k atom(φ_i)(x_k) target_k over one block, (p,) or (p, m); a gradient needs a field (c, d).
+
+    Functions with several components are multiplied with the target's (c, k), component by component: (p, 1).
+    """
+    target: Array = np.ones(len(block.x), like=block.x) if pairing.target is None else block.field(pairing.target)
+    if pairing.weight is not None:
+        weight = block.field(pairing.weight)
+        target = target * (weight if target.ndim == 1 else weight[:, None])
+    if block.scale is not None:
+        target = target * (block.scale if target.ndim == 1 else block.scale[:, None])
+    target = target.astype(block.dtype, copy=False)
+    atom = pairing.atom
+    if atom.kind != "gradient":
+        feature = scalar_feature({atom.view: evaluation}, atom, block)
+        if feature.shape[1] > len(target):
+            target = target.T.reshape(-1, 1)
+        found: Array = feature @ target
+        return found.astype(float, copy=False)
+    if target.ndim != 2 or target.shape[1] != d:
+        raise ValueError(
+            f"the gradient pairs with a field of vectors of shape (n, {d}); the field has rows of shape "
+            f"{target.shape[1:]}"
+        )
+    partials = (replace(atom, kind="partial", alpha=unit_index(a, d)) for a in range(d))
+    parts = [evaluation.feature(partial) @ target[:, a] for a, partial in enumerate(partials)]
+    total: Array = parts[0].astype(float)
+    for part in parts[1:]:
+        total += part
+    return total

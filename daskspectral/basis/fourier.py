@@ -12,9 +12,10 @@ import numpy as np
 from daskspectral.basis.base import Array, Basis, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.forms import Atom
-from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern
+from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.algebra import RadialMultiple, RadialProduct, RadialSum
-from daskspectral.kernels.base import check_index, is_number, number
+from daskspectral.kernels.base import number, positive, whole
+from daskspectral.kernels.radial import HalfIntegerBessel
 
 PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
 
@@ -39,6 +40,10 @@ class FourierBasis(Basis):
     (0.6, 0.6)
     """
 
+    order = math.inf
+    description = "random Fourier features"
+    portable = True
+
     frequencies: Array
     variance: float = 1.0
 
@@ -48,10 +53,8 @@ class FourierBasis(Basis):
             raise ValueError(
                 f"frequencies are finite numbers (m, d), one in each row; they have shape {frequencies.shape}"
             )
-        if not is_number(self.variance) or self.variance <= 0:
-            raise ValueError(f"variance, the kernel's value at x = y, is a positive number; it is {self.variance!r}")
         object.__setattr__(self, "frequencies", frequencies)
-        object.__setattr__(self, "variance", float(self.variance))
+        object.__setattr__(self, "variance", positive("variance, the kernel's value at x = y,", self.variance))
 
     @classmethod
     def draw(
@@ -66,13 +69,11 @@ class FourierBasis(Basis):
         """
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel must be one of daskspectral.kernels, such as Gaussian(1.0); it is {kernel!r}")
-        for name, value, least in (("dimension", dimension, 1), ("p", p, 2)):
-            if not is_number(value) or value % 1 or value < least:
-                raise ValueError(f"{name} is a whole number of {least} or more; it is {value!r}")
+        dimension, p = whole("dimension", dimension), whole("p", p, 2)
         if p % 2:
             raise ValueError(f"p is even, a cosine and a sine for each frequency; it is {p}")
         rng = np.random.default_rng(random_state)
-        return cls(_spectral_draws(kernel, int(p) // 2, int(dimension), rng), _at_zero(kernel))
+        return cls(_spectral_draws(kernel, p // 2, dimension, rng), _at_zero(kernel))
 
     @property
     def size(self) -> int:
@@ -81,18 +82,6 @@ class FourierBasis(Basis):
     @property
     def dimension(self) -> int:
         return int(self.frequencies.shape[1])
-
-    @property
-    def order(self) -> float:
-        return math.inf
-
-    @property
-    def description(self) -> str:
-        return "random Fourier features"
-
-    @property
-    def portable(self) -> bool:
-        return True
 
     @property
     def holds_constant(self) -> bool:
@@ -106,67 +95,68 @@ class FourierBasis(Basis):
         return self.variance * float(np.mean(self.frequencies**2))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return _FourierEvaluation(self, block)
+        amplitude = math.sqrt(self.variance / len(self.frequencies))
+        return Waves(self, block, self.frequencies, block.x.astype(float, copy=False), amplitude)
 
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
         return _FourierGradientSum(self.frequencies)
 
 
-class _FourierEvaluation(Evaluation):
-    """Cosines and sines of one block; every derivative is a multiple of them.
+class Waves(Evaluation):
+    """Constants, then cosines and sines of frequencies (m, d) at points (c, d); every derivative is a multiple of them.
 
     Angles are float64 whatever the dtype, since frequencies may be large. With t = tan(w.x / 2), cos and sin are
     2 / (1 + t²) - 1 and 2 t / (1 + t²): one slow function for the two.
     """
 
-    def __init__(self, basis: FourierBasis, block: Block):
-        self.basis, self.block = basis, block
-        m, points = len(basis.frequencies), block.x.astype(float, copy=False).T
-        c = points.shape[1]
-        self.value = block.buffer("value", (2 * m, c))
-        self.cos, self.sin = self.value[:m], self.value[m:]
-        amplitude: Any = math.sqrt(basis.variance / m)
-        if block.scale is not None:
-            amplitude = amplitude * block.scale
-        half = 0.5 * basis.frequencies
+    def __init__(
+        self, basis: Basis, block: Block, frequencies: Array, points: Array, amplitude: Any, constants: int = 0
+    ):
+        self.basis, self.block, self.frequencies = basis, block, frequencies
+        m, c = len(frequencies), len(points)
+        scale: Any = 1.0 if block.scale is None else block.scale
+        self.waves = block.buffer("value", (constants + 2 * m, c))
+        self.waves[:constants] = scale
+        self.cosines = slice(constants, constants + m)
+        self.sines = slice(constants + m, None)
+        amplitude = amplitude * scale
+        half = 0.5 * frequencies
         rows = max(1, PANEL_BYTES // (8 * max(c, 1)))
         tangents = block.arena.get("half-angle tangents", (min(rows, m), c), float)
         divisors = block.arena.get("half-angle divisors", (min(rows, m), c), float)
         for start in range(0, m, rows):
             panel = slice(start, min(start + rows, m))
             t, u = tangents[: panel.stop - start], divisors[: panel.stop - start]
-            np.matmul(half[panel], points, out=t)
+            np.matmul(half[panel], points.T, out=t)
             np.tan(t, out=t)
             np.multiply(t, t, out=u)
             u += 1
             np.divide(2 * amplitude, u, out=u)
-            np.multiply(t, u, out=self.sin[panel])
-            np.subtract(u, amplitude, out=self.cos[panel])
+            np.multiply(t, u, out=self.waves[self.sines][panel])
+            np.subtract(u, amplitude, out=self.waves[self.cosines][panel])
 
-    def feature(self, atom: Atom) -> Array:
-        if atom.kind == "value":
-            return self.value
-        w, dtype = self.basis.frequencies, self.block.dtype
-        if atom.kind == "along" and atom.direction is not None:
-            direction = self.block.field(atom.direction).astype(dtype, copy=False)
-            return self._derivative(1, w.astype(dtype, copy=False) @ direction.T)
-        if atom.kind != "partial":
-            raise ValueError("the gradient is a vector; its features are the partial derivatives")
-        check_index(atom.alpha, self.basis.dimension)
-        factor = np.ones(len(w), like=w)
-        for axis, order in enumerate(atom.alpha):
+    @property
+    def value(self) -> Array:
+        return self.waves
+
+    def along(self, direction: Array) -> Array:
+        dtype = self.block.dtype
+        return self._derivative(1, self.frequencies.astype(dtype) @ direction.astype(dtype, copy=False).T)
+
+    def partial(self, alpha: tuple[int, ...]) -> Array:
+        factor = np.ones(len(self.frequencies), like=self.frequencies)
+        for axis, order in enumerate(alpha):
             if order:
-                factor *= w[:, axis] ** order
-        return self._derivative(atom.order, factor.astype(dtype)[:, None])
+                factor *= self.frequencies[:, axis] ** order
+        return self._derivative(sum(alpha), factor.astype(self.block.dtype)[:, None])
 
     def _derivative(self, order: int, factor: Array) -> Array:
-        """factor (m, 1) or (m, c) times the functions, their angles advanced by `order` quarter turns."""
-        m = len(self.cos)
-        out = np.empty_like(self.value)
-        cos, sin = (self.cos, self.sin) if order % 2 == 0 else (self.sin, self.cos)
+        """factor (m, 1) or (m, c) times the waves, their angles advanced by `order` quarter turns: 1 or more."""
+        out = np.zeros_like(self.waves)
+        near, far = (self.cosines, self.sines) if order % 2 == 0 else (self.sines, self.cosines)
         # cos' = -sin, sin' = cos
-        np.multiply(cos, factor if order % 4 in (0, 3) else -factor, out=out[:m])
-        np.multiply(sin, factor if order % 4 in (0, 1) else -factor, out=out[m:])
+        np.multiply(self.waves[near], factor if order % 4 in (0, 3) else -factor, out=out[self.cosines])
+        np.multiply(self.waves[far], factor if order % 4 in (0, 1) else -factor, out=out[self.sines])
         return out
 
 
@@ -198,9 +188,8 @@ def _spectral_draws(kernel: Kernel, m: int, d: int, rng: np.random.Generator) ->
     """w (m, d) with E cos(w.r) = k(r) / k(0)."""
     if isinstance(kernel, Gaussian):
         return rng.standard_normal((m, d)) / number(kernel.scale)
-    if isinstance(kernel, (Exponential, Matern)):
-        degrees = 1.0 if isinstance(kernel, Exponential) else 2.0 * kernel.nu
-        normal = rng.standard_normal((m, d)) / number(kernel.scale)
+    if isinstance(kernel, HalfIntegerBessel):
+        normal, degrees = rng.standard_normal((m, d)) / number(kernel.scale), 2.0 * kernel.nu
         return normal * np.sqrt(degrees / rng.chisquare(degrees, (m, 1)))
     if isinstance(kernel, RadialMultiple):
         return _spectral_draws(kernel.kernel, m, d, rng)

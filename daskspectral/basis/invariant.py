@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -11,10 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csr_array
 
-from daskspectral.basis.base import Array, Basis
-from daskspectral.basis.evaluation import Block, Evaluation
-from daskspectral.basis.harmonic import REMEDY, HarmonicBasis, HarmonicEvaluation, Raw, slices_of
-from daskspectral.forms import Atom
+from daskspectral.basis.base import Array
+from daskspectral.basis.harmonic import HarmonicBasis, LevelBasis, Raw
 from daskspectral.groups import Generated, Group, Isometry
 from daskspectral.groups.invariants import Invariants
 from daskspectral.manifolds import Manifold
@@ -28,7 +27,7 @@ MOST_LEVELS = 1000
 
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class InvariantBasis(Basis):
+class InvariantBasis(LevelBasis):
     """The functions of a manifold's first levels that a group leaves as they are.
 
     These are all invariant functions of the levels, and exactly invariant: |f(g x) - f(x)| is rounding for every g in
@@ -53,14 +52,11 @@ class InvariantBasis(Basis):
 
     expects: ClassVar = {"manifold": Manifold, "group": Group}
 
-    manifold: Manifold
     count: int
-    tolerance: float
     group: Group
     functions: tuple[Functions, ...]
     """The invariant functions of each level."""
     _invariants: Invariants
-    _parts: tuple[Raw, ...]
 
     def __init__(self, harmonic: HarmonicBasis, group: Group):
         if not isinstance(harmonic, HarmonicBasis) or not isinstance(group, Group):
@@ -68,17 +64,12 @@ class InvariantBasis(Basis):
                 f"InvariantBasis takes a HarmonicBasis and a group of daskspectral.groups; got {harmonic!r}, {group!r}"
             )
         invariants = Invariants.of(harmonic.manifold, group)
-        self._set(invariants, group, harmonic.count, harmonic.tolerance, harmonic.number)
+        self._of(invariants, group, harmonic.count, harmonic.tolerance, harmonic.number)
 
-    def _set(self, invariants: Invariants, group: Group, count: int, tolerance: float, number: int) -> None:
+    def _of(self, invariants: Invariants, group: Group, count: int, tolerance: float, number: int) -> InvariantBasis:
         functions = tuple(invariants.functions(level) for level in range(number))
-        object.__setattr__(self, "manifold", invariants.manifold)
-        object.__setattr__(self, "count", count)
-        object.__setattr__(self, "tolerance", float(tolerance))
-        object.__setattr__(self, "group", group)
-        object.__setattr__(self, "functions", functions)
-        object.__setattr__(self, "_invariants", invariants)
-        object.__setattr__(self, "_parts", _parts(functions))
+        self._set(manifold=invariants.manifold, count=count, tolerance=float(tolerance), group=group)
+        return self._set(functions=functions, _invariants=invariants)
 
     @classmethod
     def within(
@@ -115,9 +106,7 @@ class InvariantBasis(Basis):
             if more:
                 found, number = found + more, level + 1
         count = sum(manifold.multiplicity(level) for level in range(number))
-        basis = cls.__new__(cls)
-        basis._set(invariants, group, count, tolerance, number)
-        return basis
+        return cls.__new__(cls)._of(invariants, group, count, tolerance, number)
 
     def __repr__(self) -> str:
         return f"InvariantBasis(HarmonicBasis({self.manifold!r}, {self.count}), {self.group!r})"
@@ -134,27 +123,24 @@ class InvariantBasis(Basis):
         """How many functions of each level are invariant, (levels,)."""
         return np.array([functions.size for functions in self.functions])
 
-    @property
-    def multiplicities(self) -> NDArray[np.int64]:
-        """How many functions each level has, invariant or not, (levels,)."""
-        return np.array([self.manifold.multiplicity(level) for level in range(len(self.functions))])
+    @cached_property
+    def raw_parts(self) -> tuple[Raw, ...]:
+        """Levels of a product or an interval are evaluated together, so that what they share is evaluated once."""
+        tensors = [f.tensors for f in self.functions if isinstance(f, TensorFunctions)]
+        if tensors:
+            return (Tensors(tuple(term for each in tensors for term in each.terms)),)
+        parts = tuple(f for f in self.functions if f.size)
+        found = [(f.space, f.vectors) for f in parts if isinstance(f, Combination)]
+        spaces = [space for space, _ in found if isinstance(space, LegendreSpace)]
+        if spaces:
+            transform = csr_array(sparse.block_diag([csr_array(u.T) for _, u in found]))
+            return (Polynomials(spaces[0].interval, np.concatenate([space.degrees for space in spaces]), transform),)
+        return parts
 
     @property
     def terms(self) -> int:
         """About how many harmonics take as long to evaluate at a row as these functions."""
         return sum(self._invariants.terms(level) for level, f in enumerate(self.functions) if f.size)
-
-    @property
-    def size(self) -> int:
-        return int(self.dimensions.sum())
-
-    @property
-    def dimension(self) -> int:
-        return self.manifold.ambient
-
-    @property
-    def order(self) -> float:
-        return 1
 
     @property
     def description(self) -> str:
@@ -163,25 +149,6 @@ class InvariantBasis(Basis):
             f"the {self.size} functions invariant under {self.group!r} among {harmonics} at its first "
             f"{len(self.functions)} levels"
         )
-
-    @property
-    def holds_constant(self) -> bool:
-        return True
-
-    @property
-    def slices(self) -> tuple[slice, ...]:
-        """Which functions belong to each level."""
-        return slices_of(self.dimensions.tolist())
-
-    @property
-    def eigenvalues(self) -> NDArray[np.float64]:
-        """The eigenvalue of each function, (r,)."""
-        return np.repeat([self.manifold.eigenvalue(level) for level in range(len(self.functions))], self.dimensions)
-
-    @property
-    def cumulative(self) -> NDArray[np.int64]:
-        """D_lambda of each function, (r,): how many harmonics, invariant or not, have its eigenvalue or a lower one."""
-        return np.repeat(np.cumsum(self.multiplicities), self.dimensions)
 
     @property
     def vectors(self) -> tuple[Matrix | None, ...]:
@@ -226,12 +193,6 @@ class InvariantBasis(Basis):
         u = self.coefficients
         return np.asarray(u @ (u.T @ coefficients))
 
-    def remedy(self, order: int) -> str:
-        return REMEDY
-
-    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return HarmonicEvaluation(self, self.manifold, self.tolerance, self._parts, block)
-
     def state(self) -> dict[str, Any]:
         number = len(self.functions)
         return {
@@ -250,24 +211,10 @@ class InvariantBasis(Basis):
         if not 0 < number <= len(saved.get("levels", range(MOST_LEVELS))):
             raise ValueError(f"there are functions of fewer than {number!r} levels; the file was altered after saving")
         invariants = Invariants.of(state["manifold"], state["group"]).restore(saved)
-        basis = cls.__new__(cls)
-        basis._set(invariants, state["group"], int(state["count"]), float(state["tolerance"]), int(number))
-        return basis
+        return cls.__new__(cls)._of(
+            invariants, state["group"], int(state["count"]), float(state["tolerance"]), int(number)
+        )
 
     @property
     def _in_harmonics(self) -> tuple[Combination | None, ...]:
         return tuple(in_harmonics(functions) for functions in self.functions)
-
-
-def _parts(functions: Sequence[Functions]) -> tuple[Raw, ...]:
-    """What is evaluated: levels of a product or an interval together, so that what they share is evaluated once."""
-    tensors = [f.tensors for f in functions if isinstance(f, TensorFunctions)]
-    if tensors:
-        return (Tensors(tuple(term for each in tensors for term in each.terms)),)
-    parts = tuple(f for f in functions if f.size)
-    found = [(f.space, f.vectors) for f in parts if isinstance(f, Combination)]
-    spaces = [space for space, _ in found if isinstance(space, LegendreSpace)]
-    if spaces:
-        transform = csr_array(sparse.block_diag([csr_array(u.T) for _, u in found]))
-        return (Polynomials(spaces[0].interval, np.concatenate([space.degrees for space in spaces]), transform),)
-    return parts

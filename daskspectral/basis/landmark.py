@@ -1,4 +1,7 @@
-"""Kernel functions at landmarks (Nystrom): phi_i = k(., y_i)."""
+"""Kernel functions at landmarks (Nystrom): phi_i = k(., y_i); their Dirichlet forms, and gradients in their span.
+
+Both take a few products of matrices, and no tensor (p, c, d).
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis, GradientSum
-from daskspectral.basis.dirichlet import DotGradientSum, RadialGradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import largest
-from daskspectral.forms import Atom, Field
+from daskspectral.forms import Atom
 from daskspectral.kernels import DotKernel, Kernel, Mahalanobis, RadialKernel
+from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.radial import clean_distances
 
@@ -156,62 +159,89 @@ class _LandmarkEvaluation(Evaluation):
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         self.basis, self.block = basis, block
         self._cache: dict[Atom, Array] = {}
-        self._spare = 0
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.basis.size, len(self.block.x)
 
     def feature(self, atom: Atom) -> Array:
         atom = replace(atom, view="x")
         if atom not in self._cache:
-            self._cache[atom] = self._compute(atom)
+            self._cache[atom] = super().feature(atom)
         return self._cache[atom]
 
+    @property
+    def _pairs(self) -> tuple[Array, Array]:
+        return self.block.x.astype(float, copy=False), self.basis.landmarks
+
+    @property
+    def value(self) -> Array:
+        return self.block.weighted(self.basis.kernel.values(*self._pairs))
+
+    def along(self, direction: Array) -> Array:
+        return self.block.weighted(self.basis.kernel.along(*self._pairs, direction))
+
+    def partial(self, alpha: MultiIndex) -> Array:
+        return self.block.weighted(self.basis.kernel.partial(*self._pairs, alpha))
+
     def second(self, atom: Atom, block: Block) -> Array:
-        return self.feature(atom)
+        atom = replace(atom, view="x")
+        if atom not in self._cache:
+            matrix = None if atom.direction is None else self.block.field(atom.direction).astype(float, copy=False)
+            self._cache[atom] = self.block.weighted(self.basis.kernel.second(*self._pairs, matrix))
+        return self._cache[atom]
 
-    def _compute(self, atom: Atom) -> Array:
-        x, y, kernel = self.block.x.astype(float, copy=False), self.basis.landmarks, self.basis.kernel
-        if atom.kind == "value":
-            result = kernel.values(x, y)
-        elif atom.kind == "along" and atom.direction is not None:
-            result = kernel.along(x, y, self.block.field(atom.direction))
-        elif atom.kind == "partial":
-            result = kernel.partial(x, y, atom.alpha)
-        elif atom.kind == "second":
-            matrix = atom.direction
-            result = kernel.second(x, y, None if matrix is None else self.block.field(matrix).astype(float, copy=False))
-        else:
-            raise ValueError("the gradient is a vector; its features are the partial derivatives")
-        if self.block.scale is not None:
-            result = result * self.block.scale
-        return result.astype(self.block.dtype, copy=False)
 
-    def _buffer(self, name: str) -> Array:
-        return self.block.buffer(name, self.shape)
+class _ProfileEvaluation(_LandmarkEvaluation):
+    """A kernel of one number for each pair of points: q and its slopes t, in panels that stay in the cache.
+
+    t is None where no slopes are asked for, or where they are a multiple of q.
+    """
+
+    def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool, slopes: bool):
+        super().__init__(basis, block, gradient)
+        self.shape = basis.size, len(block.x)
+        self.s, self.q = block.buffer("s", self.shape), block.buffer("q", self.shape)
+        self.t = block.buffer("t", self.shape) if slopes else None
+        self.gradient, self._directions = gradient, 0
+
+    @property
+    def value(self) -> Array:
+        return self.q
 
     def _panels(self) -> list[slice]:
         p, c = self.shape
         rows = max(1, PANEL_BYTES // (max(c, 1) * self.block.dtype.itemsize))
         return [slice(i, min(i + rows, p)) for i in range(0, p, rows)]
 
+    def _weigh(self, panel: slice) -> None:
+        if self.block.scale is not None:
+            scale = self.block.scale.astype(self.block.dtype, copy=False)
+            self.q[panel] *= scale
+            if self.t is not None:
+                self.t[panel] *= scale
 
-class _RadialEvaluation(_LandmarkEvaluation):
-    """s, q and T = q'(r)/r of one block, in panels that stay in the cache."""
+    def _along(self, y: Array, v: Array, offset: Array | None, t: Array) -> Array:
+        """(y v + offset) o t for vectors y (p, d) and v (c, d), and an offset (c,)."""
+        out = self.block.buffer(f"along {self._directions}", self.shape)
+        self._directions += 1
+        np.matmul(y, np.ascontiguousarray(v.T, like=v), out=out)
+        for panel in self._panels():
+            part = out[panel]
+            if offset is not None:
+                part += offset
+            part *= t[panel]
+        return out
+
+
+class _RadialEvaluation(_ProfileEvaluation):
+    """s, q and T = q'(r)/r."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
-        super().__init__(basis, block, gradient)
         kernel = basis.kernel
         assert isinstance(kernel, RadialKernel)
-        dtype = block.dtype
+        ratio = kernel.proportional
+        super().__init__(basis, block, gradient, slopes=gradient and ratio is None)
+        self.kernel, dtype = kernel, block.dtype
         self.points = block.x - basis.centre
         left = basis.augmented.astype(dtype, copy=False)
-        self.s, self.q = self._buffer("s"), self._buffer("q")
-        self.t = self._buffer("t") if gradient and kernel.proportional is None else None
-        self.gradient = gradient
         self._weighted = False
-        ratio = kernel.proportional
         unit = 1.0 if ratio is None else 0.5 * ratio
         squares = self._distances(left, unit)
         rounding = abs(unit) * float(np.finfo(dtype).eps) * (largest(squares) + largest(left[:, -2]))
@@ -228,11 +258,7 @@ class _RadialEvaluation(_LandmarkEvaluation):
                     kernel.profile(s, 0, q)
                 else:
                     kernel.pair(s, q, self.t[panel], touching=touching)
-            if block.scale is not None:
-                scale = block.scale.astype(dtype, copy=False)
-                q *= scale
-                if self.t is not None:
-                    self.t[panel] *= scale
+            self._weigh(panel)
 
     def _distances(self, left: Array, unit: float) -> Array:
         """Fill `s` with unit times the squared distances, by one GEMM or from another basis of the same landmarks.
@@ -266,70 +292,42 @@ class _RadialEvaluation(_LandmarkEvaluation):
             self._weighted = True
         return self.s
 
-    def _compute(self, atom: Atom) -> Array:
-        if atom.kind == "value":
-            return self.q
-        if atom.kind != "along" or atom.direction is None or not self.gradient:
-            return super()._compute(atom)
+    def along(self, direction: Array) -> Array:
+        if not self.gradient:
+            return super().along(direction)
         # T (x - y).v ; T is a multiple of q for the Gaussian
-        v = self.block.field(atom.direction)
-        out = self._buffer(f"along {self._spare}")
-        self._spare += 1
-        v = v.astype(self.block.dtype, copy=False)
-        kernel = self.basis.kernel
-        assert isinstance(kernel, RadialKernel)
+        dtype, kernel = self.block.dtype, self.kernel
+        v = direction.astype(dtype, copy=False)
         t, slope = (self.q, kernel.proportional or 1.0) if self.t is None else (self.t, kernel.slope)
-        y = self.basis.centred.astype(self.block.dtype, copy=False)
-        np.matmul(-slope * y, np.ascontiguousarray(v.T, like=v), out=out)
-        offset = slope * np.einsum("kd,kd->k", self.points, v).astype(self.block.dtype, copy=False)
-        for panel in self._panels():
-            o = out[panel]
-            o += offset
-            o *= t[panel]
-        return out
+        offset = slope * np.einsum("kd,kd->k", self.points, v).astype(dtype, copy=False)
+        return self._along(-slope * self.basis.centred.astype(dtype, copy=False), v, offset, t)
 
 
-class _DotEvaluation(_LandmarkEvaluation):
-    """q(t) and q'(t) / slope of one block, t = x.y."""
+class _DotEvaluation(_ProfileEvaluation):
+    """q(s) and q'(s) / slope, s = x.y."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
-        super().__init__(basis, block, gradient)
+        super().__init__(basis, block, gradient, slopes=gradient)
         kernel = basis.kernel
         assert isinstance(kernel, DotKernel)
-        dtype = block.dtype
-        t, self.q = self._buffer("t"), self._buffer("q")
-        self.dq = self._buffer("dq") if gradient else None
+        self.kernel, dtype = kernel, block.dtype
         points = np.ones((len(block.x), basis.dimension + 1), dtype, like=block.x)
         points[:, :-1] = block.x
         rate, offset = kernel.affine if gradient else (1.0, 0.0)
         left = np.column_stack([rate * basis.landmarks, np.full(basis.size, offset, like=basis.landmarks)])
-        np.matmul(left.astype(dtype, copy=False), points.T, out=t)
+        np.matmul(left.astype(dtype, copy=False), points.T, out=self.s)
         for panel in self._panels():
-            if self.dq is None:
-                kernel.profile(t[panel], 0, self.q[panel])
+            if self.t is None:
+                kernel.profile(self.s[panel], 0, self.q[panel])
             else:
-                kernel.pair(t[panel], self.q[panel], self.dq[panel])
-            if block.scale is not None:
-                scale = block.scale.astype(dtype, copy=False)
-                self.q[panel] *= scale
-                if self.dq is not None:
-                    self.dq[panel] *= scale
+                kernel.pair(self.s[panel], self.q[panel], self.t[panel])
+            self._weigh(panel)
 
-    def _compute(self, atom: Atom) -> Array:
-        if atom.kind == "value":
-            return self.q
-        if atom.kind != "along" or atom.direction is None or self.dq is None:
-            return super()._compute(atom)
-        v = self.block.field(atom.direction).astype(self.block.dtype, copy=False)
-        out = self._buffer(f"along {self._spare}")
-        self._spare += 1
-        kernel = self.basis.kernel
-        assert isinstance(kernel, DotKernel)
-        y = (kernel.slope * self.basis.landmarks).astype(self.block.dtype, copy=False)
-        np.matmul(y, np.ascontiguousarray(v.T, like=v), out=out)
-        for panel in self._panels():
-            out[panel] *= self.dq[panel]
-        return out
+    def along(self, direction: Array) -> Array:
+        if self.t is None:
+            return super().along(direction)
+        y = (self.kernel.slope * self.basis.landmarks).astype(self.block.dtype, copy=False)
+        return self._along(y, direction.astype(self.block.dtype, copy=False), None, self.t)
 
 
 class _EmbeddedEvaluation(_LandmarkEvaluation):
@@ -337,23 +335,19 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         super().__init__(basis, block, gradient)
-        self.fields = {block.points: self.kernel.embedded(block.x)}
-        there = replace(block, fields=self.fields)
-        self.there = _family(self.kernel.inner)(basis.embedded, there, gradient)
-        self.q, self.t, self.s = (getattr(self.there, name, None) for name in ("q", "t", "s"))
-
-    @property
-    def kernel(self) -> EmbeddedKernel:
-        kernel = self.basis.kernel
+        kernel = basis.kernel
         assert isinstance(kernel, EmbeddedKernel)
-        return kernel
+        self.kernel, self.points = kernel, kernel.embedded(block.x)
+        there = replace(block, fields={block.points: self.points})
+        self.there = _family(kernel.inner)(basis.embedded, there, gradient)
+        self.q, self.t, self.s = (getattr(self.there, name, None) for name in ("q", "t", "s"))
 
     def weighted_distances(self, t: Array) -> Array:
         """s o T for a kernel in a metric M = A Aᵀ, with s = |(x - y) M|²; of a Gaussian times its rate."""
         basis, kernel = self.basis.metric, self.kernel
         assert isinstance(kernel, Mahalanobis)
         assert isinstance(kernel.inner, RadialKernel)
-        points = self.fields[self.block.points] @ np.asarray(kernel.root, like=t).T - basis.centre
+        points = self.points @ np.asarray(kernel.root, like=t).T - basis.centre
         ratio = kernel.inner.proportional
         left = basis.augmented * (1.0 if ratio is None else 0.5 * ratio)
         right = np.column_stack([points, np.ones(len(points), like=t), np.einsum("kd,kd->k", points, points)])
@@ -361,19 +355,15 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
         s *= t
         return np.asarray(s, like=t)
 
-    def _compute(self, atom: Atom) -> Array:
-        if atom.kind == "value":
-            return self.there.feature(atom)
-        if atom.kind == "along" and atom.direction is not None:
-            direction = self.block.field(atom.direction)
-        elif atom.kind == "partial" and atom.order == 1:
-            direction = np.zeros_like(self.block.x, dtype=float)
-            direction[:, atom.alpha.index(1)] = 1
-        else:
-            return super()._compute(atom)
-        name = f"direction {len(self.fields)}"
-        self.fields[name] = self.kernel.pushed(self.block.x, direction)
-        return self.there.feature(Atom("along", direction=Field(name)))
+    @property
+    def value(self) -> Array:
+        return self.there.value
+
+    def along(self, direction: Array) -> Array:
+        return self.there.along(self.kernel.pushed(self.block.x, direction))
+
+    def partial(self, alpha: MultiIndex) -> Array:
+        return Evaluation.partial(self, alpha) if sum(alpha) == 1 else super().partial(alpha)
 
 
 def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
@@ -382,3 +372,92 @@ def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
     if isinstance(kernel, RadialKernel):
         return _RadialEvaluation
     return _DotEvaluation if isinstance(kernel, DotKernel) else _LandmarkEvaluation
+
+
+class RadialGradientSum:
+    """L = (M + Mᵀ)/2 - (Δ o G)/2 with M = (s o T) Tᵀ and G = T Tᵀ (Algorithm 3 by polarisation).
+
+    The landmarks (p, d) are centred as the points are.
+    """
+
+    def __init__(self, kernel: RadialKernel, landmarks: Array, dtype: Any, arena: Arena):
+        p = len(landmarks)
+        self.landmarks, self.ratio, self.slope = landmarks, kernel.proportional, kernel.slope
+        self.m = arena.zeros((p, p))
+        self.g = None if self.ratio is not None else arena.zeros((p, p))
+        self.buffer = arena.get("product", (p, p), dtype)
+
+    def add(self, evaluation: Any) -> None:
+        t = evaluation.q if self.ratio is not None else evaluation.t
+        np.matmul(evaluation.weighted_distances(t), t.T, out=self.buffer)
+        self.m += self.buffer
+        if self.g is not None:
+            np.matmul(t, t.T, out=self.buffer)
+            self.g += self.buffer
+
+    def result(self, gram: Array) -> Array:
+        y = self.landmarks
+        squares = np.einsum("id,id->i", y, y)
+        delta = -2 * y @ y.T  # in place from here on: fresh pages cost more than the arithmetic
+        delta += squares[:, None] + squares
+        np.maximum(delta, 0, out=delta)
+        np.fill_diagonal(delta, 0)
+        delta *= gram if self.g is None else self.g
+        m = self.m if self.ratio is None else self.m * (2 / self.ratio)  # M was summed with exponents; now with s
+        found: Array = m + m.T
+        found -= delta
+        found *= 0.5 * (self.slope if self.ratio is None else self.ratio) ** 2
+        return found
+
+
+class DotGradientSum:
+    """L = (q'(X) q'(X)^T) o (Y Y^T) (Algorithm 2)."""
+
+    def __init__(self, kernel: DotKernel, landmarks: Array, dtype: Any, arena: Arena):
+        self.landmarks, self.slope = landmarks, kernel.slope
+        self.g = arena.zeros((len(landmarks), len(landmarks)))
+        self.buffer = arena.get("product", self.g.shape, dtype)
+
+    def add(self, evaluation: Any) -> None:
+        np.matmul(evaluation.t, evaluation.t.T, out=self.buffer)
+        self.g += self.buffer
+
+    def result(self, gram: Array) -> Array:
+        found: Array = self.slope**2 * self.g * (self.landmarks @ self.landmarks.T)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class SpanGradient:
+    """x -> ∇f_j(x) of f_j = Σ_i a_ij k(., y_i), for coefficients a (p, m), in O(c p m d).
+
+    Radial kernels, T = q'(r)/r (equation (23)): ∇f_j(x) = x Σ_i a_ij T_i(x) - Σ_i T_i(x) a_ij y_i; dot-product
+    kernels (equation (24)): Σ_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
+    """
+
+    basis: LandmarkBasis
+    coefficients: Array
+
+    def __call__(self, x: Array) -> Array:
+        """The gradients at points x (c, d), (c, m, d)."""
+        kernel, a = self.basis.kernel, self.coefficients
+        if isinstance(kernel, Mahalanobis):
+            found: Array = SpanGradient(self.basis.embedded, a)(kernel.embedded(x)) @ kernel.root.T
+            return found
+        if isinstance(kernel, RadialKernel):
+            x, y = x - self.basis.centre, self.basis.centred
+            t = 2 * kernel.profiled(kernel.argument(x, y), 1)
+            return x[:, None] * (t.T @ a)[:, :, None] - _pulled(t, a, y)
+        if isinstance(kernel, DotKernel):
+            y = self.basis.landmarks
+            return _pulled(kernel.profiled(kernel.argument(x, y), 1), a, y)
+        d = self.basis.dimension
+        partials = (kernel.partial(x, self.basis.landmarks, unit_index(axis, d)) for axis in range(d))
+        return np.stack([partial.T @ a for partial in partials], axis=2)
+
+
+def _pulled(t: Array, a: Array, y: Array) -> Array:
+    """sum_i t_ik a_ij y_i in one product, (c, m, d)."""
+    together = (a[:, :, None] * y[:, None]).reshape(len(a), -1)
+    found: Array = (t.T @ together).reshape(-1, a.shape[1], y.shape[1])
+    return found

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation
+from daskspectral.basis.fourier import Waves
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import check_index, is_number
+from daskspectral.kernels.base import is_number, positive, whole
 
 Interval = tuple[float, float]
 ORDERS = {1: 200, 2: 15, 3: 5, 4: 2}  # m by default, by the number of variables
@@ -68,6 +69,10 @@ class FourierLattice(Basis):
     [1.0, 1.41, 1.41]
     """
 
+    order = math.inf
+    description = "a lattice of Fourier functions"
+    holds_constant = True
+
     m: int | tuple[int, ...] | None = None
     box: tuple[Interval | None, ...] | None = None
     margin: float | None = None
@@ -80,22 +85,17 @@ class FourierLattice(Basis):
     def __post_init__(self) -> None:
         if self.m is not None:
             orders = self.m if isinstance(self.m, Sequence) else (self.m,)
-            for order in orders:
-                if isinstance(order, bool) or not is_number(order) or order < 1 or order % 1:
-                    raise ValueError(f"m is a whole number of 1 or more, or one for each variable; it is {self.m!r}")
-            whole = tuple(int(order) for order in orders)
-            object.__setattr__(self, "m", whole if isinstance(self.m, Sequence) else whole[0])
+            counts = tuple(whole("m", order) for order in orders)
+            object.__setattr__(self, "m", counts if isinstance(self.m, Sequence) else counts[0])
         if self.box is not None:
             if not isinstance(self.box, (Sequence, np.ndarray)):
                 raise ValueError(f"box has (lower, upper) for each column; it is {self.box!r}")
             object.__setattr__(self, "box", tuple(None if side is None else _interval(side) for side in self.box))
         if self.periods is not None:
-            for period in self.periods:
-                if period is not None and not (is_number(period) and period > 0):
-                    raise ValueError(f"periods are positive numbers, or None; one is {period!r}")
-            object.__setattr__(self, "periods", tuple(None if p is None else float(p) for p in self.periods))
-        if self.margin is not None and not (is_number(self.margin) and 0 < self.margin < math.inf):
-            raise ValueError(f"margin is a positive share of the width of the box; it is {self.margin!r}")
+            periods = tuple(None if p is None else positive("a period", p) for p in self.periods)
+            object.__setattr__(self, "periods", periods)
+        if self.margin is not None:
+            positive("margin, a share of the width of the box,", self.margin)
         if not (is_number(self.outside) and 0 <= self.outside < 1):
             raise ValueError(f"outside is a share of the rows, 0 or more and below 1; it is {self.outside!r}")
         if self.method is not None and self.method not in METHODS:
@@ -173,18 +173,6 @@ class FourierLattice(Basis):
     @property
     def dimension(self) -> int:
         return len(self.orders)
-
-    @property
-    def order(self) -> float:
-        return math.inf
-
-    @property
-    def description(self) -> str:
-        return "a lattice of Fourier functions"
-
-    @property
-    def holds_constant(self) -> bool:
-        return True
 
     @cached_property
     def period(self) -> Array:
@@ -282,7 +270,8 @@ class FourierLattice(Basis):
         return np.diag(np.append(0.0, np.ones(self.size - 1)))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return _LatticeEvaluation(self, block)
+        points = block.x.astype(float, copy=False) - self.centre
+        return Waves(self, block, self.frequencies[1 : len(self.half) + 1], points, math.sqrt(2), constants=1)
 
 
 def _interval(side: Any) -> Interval:
@@ -294,46 +283,3 @@ def _interval(side: Any) -> Interval:
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
         raise ValueError(f"a box has (lower, upper) with lower < upper for each column; one side is {side!r}")
     return lower, upper
-
-
-class _LatticeEvaluation(Evaluation):
-    """Cosines and sines of one block; every derivative is a multiple of them."""
-
-    def __init__(self, basis: FourierLattice, block: Block):
-        self.basis, self.block = basis, block
-        half, angles = basis.half, basis.angles(block.x.astype(float, copy=False))
-        h, c = len(half), len(angles)
-        wave = np.ones((h, c), dtype=complex)
-        for axis, order in enumerate(basis.orders):
-            one = np.exp(1j * np.arange(-order, order + 1)[:, None] * angles[:, axis])
-            wave *= one[half[:, axis] + order]
-        scale: Any = 1.0 if block.scale is None else block.scale
-        self.value = block.buffer("value", (2 * h + 1, c))
-        self.value[0] = scale
-        np.multiply(wave.real, np.sqrt(2) * scale, out=self.value[1 : h + 1])
-        np.multiply(wave.imag, np.sqrt(2) * scale, out=self.value[h + 1 :])
-
-    def feature(self, atom: Atom) -> Array:
-        if atom.kind == "value":
-            return self.value
-        w, dtype = self.basis.frequencies, self.block.dtype
-        if atom.kind == "along" and atom.direction is not None:
-            direction = self.block.field(atom.direction).astype(dtype, copy=False)
-            return self._derivative(1, w.astype(dtype, copy=False) @ direction.T)
-        if atom.kind != "partial":
-            raise ValueError("the gradient is a vector; its features are the partial derivatives")
-        check_index(atom.alpha, self.basis.dimension)
-        factor = np.prod(w ** np.array(atom.alpha), axis=1)
-        return self._derivative(atom.order, factor.astype(dtype)[:, None])
-
-    def _derivative(self, order: int, factor: Array) -> Array:
-        """factor (p, 1) or (p, c) times the functions, their angles advanced by `order` quarter turns."""
-        h = len(self.value) // 2
-        cos, sin = slice(1, h + 1), slice(h + 1, None)
-        out = np.empty_like(self.value)
-        out[0] = factor[0] * self.value[0]
-        near, far = (cos, sin) if order % 2 == 0 else (sin, cos)
-        # cos' = -sin, sin' = cos
-        out[cos] = (1 if order % 4 in (0, 3) else -1) * factor[cos] * self.value[near]
-        out[sin] = (1 if order % 4 in (0, 1) else -1) * factor[sin] * self.value[far]
-        return out

@@ -15,7 +15,7 @@ from daskspectral.basis.base import Array, Basis, GradientSum
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import MultiIndex, check_index, is_number, unit_index
+from daskspectral.kernels.base import MultiIndex, check_flag, positive, unit_index, whole
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class MonomialBasis(Basis):
     array([1., 2., 3., 4., 6., 9.])
     """
 
+    order = math.inf
+    portable = True
+
     d: int
     degree: int
     constant: bool = True
@@ -41,15 +44,9 @@ class MonomialBasis(Basis):
 
     def __post_init__(self) -> None:
         for name in ("d", "degree"):
-            value = getattr(self, name)
-            if not is_number(value) or value % 1 or value < 1:
-                raise ValueError(f"{name} of MonomialBasis is a whole number of 1 or more; it is {value!r}")
-            object.__setattr__(self, name, int(value))
-        if not isinstance(self.constant, bool):
-            raise ValueError(f"constant of MonomialBasis is True or False; it is {self.constant!r}")
-        if not is_number(self.scale) or self.scale <= 0:
-            raise ValueError(f"scale of MonomialBasis is a positive number; it is {self.scale!r}")
-        object.__setattr__(self, "scale", float(self.scale))
+            object.__setattr__(self, name, whole(f"{name} of MonomialBasis", getattr(self, name)))
+        check_flag("constant of MonomialBasis", self.constant)
+        object.__setattr__(self, "scale", positive("scale of MonomialBasis", self.scale))
 
     @property
     def size(self) -> int:
@@ -69,10 +66,6 @@ class MonomialBasis(Basis):
         return self.d
 
     @property
-    def order(self) -> float:
-        return math.inf
-
-    @property
     def description(self) -> str:
         return f"monomials up to degree {self.degree}"
 
@@ -80,10 +73,6 @@ class MonomialBasis(Basis):
     def exponents(self) -> Integers:
         """The multi-index of each function, (p, d)."""
         return _table(self.d, self.degree)[0][self.lead :]
-
-    @property
-    def portable(self) -> bool:
-        return True
 
     def kills(self, atom: Atom) -> bool:
         return all(leaf.order > self.degree for leaf in atom.leaves)
@@ -109,24 +98,23 @@ class _MonomialEvaluation(Evaluation):
         for axis, source, target in steps:
             np.multiply(self.table[source], points[axis], out=self.table[target])
 
-    def feature(self, atom: Atom) -> Array:
-        lead = self.basis.lead
-        if atom.kind == "value":
-            return self.table[lead:]
+    @property
+    def value(self) -> Array:
+        return self.table[self.basis.lead :]
+
+    def along(self, direction: Array) -> Array:
         d, out = self.basis.d, np.zeros_like(self.table)
-        if atom.kind == "along" and atom.direction is not None:
-            direction = self.block.field(atom.direction).astype(self.block.dtype, copy=False)
-            for axis in range(d):
-                rows, part = self._partial(unit_index(axis, d))
-                part *= direction[:, axis]
-                out[rows] += part
-            return out[lead:]
-        if atom.kind != "partial":
-            raise ValueError("the gradient is a vector; its features are the partial derivatives")
-        check_index(atom.alpha, d)
-        rows, part = self._partial(atom.alpha)
+        for axis, v in enumerate(direction.T.astype(self.block.dtype, copy=False)):
+            rows, part = self._partial(unit_index(axis, d))
+            part *= v
+            out[rows] += part
+        return out[self.basis.lead :]
+
+    def partial(self, alpha: MultiIndex) -> Array:
+        out = np.zeros_like(self.table)
+        rows, part = self._partial(alpha)
         out[rows] = part
-        return out[lead:]
+        return out[self.basis.lead :]
 
     def _partial(self, alpha: MultiIndex) -> tuple[Integers, Array]:
         """The monomials whose derivative is not 0, (r,), and its values, (r, c)."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from daskspectral.basis.base import Array, GradientSum
-from daskspectral.basis.evaluation import Arena, Block, Evaluation
-from daskspectral.basis.trainable import Trainable, check_whole, place_of
-from daskspectral.errors import SmoothnessError
+from daskspectral.basis.base import Array
+from daskspectral.basis.evaluation import Block, Evaluation
+from daskspectral.basis.trainable import Trainable, place_of
 from daskspectral.forms import Atom
-from daskspectral.kernels.base import check_index
+from daskspectral.kernels.base import whole
 
 FEATURES = ("hidden", "outputs")
 
@@ -76,6 +75,9 @@ class NeuralBasis(Trainable):
     (4, 2, (4, 5))
     """
 
+    order = 1
+    portable = True
+
     hidden: tuple[int, ...] = (96, 96, 96)
     features: str = "hidden"
     activation: str = "tanh"
@@ -88,9 +90,8 @@ class NeuralBasis(Trainable):
         super().__post_init__()
         if not isinstance(self.hidden, (tuple, list, np.ndarray)) or not len(self.hidden):
             raise ValueError(f"hidden has the number of neurons of each hidden layer, (96, 96); it is {self.hidden!r}")
-        for neurons in self.hidden:
-            check_whole(self, "hidden", neurons)
-        object.__setattr__(self, "hidden", tuple(int(neurons) for neurons in self.hidden))
+        neurons = tuple(whole("hidden of a NeuralBasis", count) for count in self.hidden)
+        object.__setattr__(self, "hidden", neurons)
         for name, known in (("features", FEATURES), ("activation", tuple(ACTIVATIONS))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be {' or '.join(map(repr, known))}; it is {getattr(self, name)!r}")
@@ -145,16 +146,8 @@ class NeuralBasis(Trainable):
         return found
 
     @property
-    def order(self) -> float:
-        return 1
-
-    @property
     def description(self) -> str:
         return f"a network of {len(self.hidden)} hidden layers"
-
-    @property
-    def portable(self) -> bool:
-        return True
 
     def remedy(self, order: int) -> str:
         return f"networks are differentiated once; {super().remedy(order)}"
@@ -198,15 +191,12 @@ class NeuralBasis(Trainable):
         self._layer("weights")
         return _NeuralEvaluation(self, block, any(atom.order for atom in atoms))
 
-    def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum:
-        return _SlopeSum(self.size, dtype, arena)
-
 
 class _NeuralEvaluation(Evaluation):
     """Values of one block, and derivatives along one direction after the other."""
 
     def __init__(self, basis: NeuralBasis, block: Block, slopes: bool):
-        self._block, self._dimension = block, basis.dimension
+        self.basis, self.block = basis, block
         dtype = block.dtype
         layers = zip(basis._layer("weights"), basis._layer("biases"), strict=True)
         self._layers = [(w.astype(dtype), b.astype(dtype)[:, None]) for w, b in layers]
@@ -222,33 +212,18 @@ class _NeuralEvaluation(Evaluation):
             if number < len(basis.hidden):
                 h, slope = ACTIVATIONS[basis.activation](h)
             self._slopes.append(slope if slopes else None)
-        self._value = self._weighted(h)
+        self._value = np.ascontiguousarray(block.weighted(h), like=h)
 
-    def feature(self, atom: Atom) -> Array:
-        if atom.kind == "value" or (atom.kind == "partial" and atom.order == 0):
-            return self._value
-        if atom.kind == "along" and atom.direction is not None:
-            return self._along(self._block.field(atom.direction).T.astype(self._block.dtype) * self._unit[:, None])
-        if atom.kind != "partial":
-            raise ValueError("the gradient is a vector; its features are the partial derivatives")
-        check_index(atom.alpha, self._dimension)
-        if atom.order > 1:
-            raise SmoothnessError(
-                f"a form takes derivatives of order {atom.order}, and networks are differentiated once"
-            )
-        return self._along_axis(atom.alpha.index(1))
+    @property
+    def value(self) -> Array:
+        return self._value
 
-    def partials(self) -> Iterator[Array]:
-        """The partial derivatives, (p, c) each."""
-        return (self._along_axis(axis) for axis in range(self._dimension))
+    def along(self, direction: Array) -> Array:
+        return self._onwards(self._layers[0][0] @ (direction.T.astype(self.block.dtype) * self._unit[:, None]))
 
-    def _along_axis(self, axis: int) -> Array:
-        """The first layer's product with a unit vector is one column of its weights."""
-        w = self._layers[0][0]
-        return self._onwards(np.broadcast_to(w[:, axis : axis + 1] * self._unit[axis], (len(w), len(self._block.x))))
-
-    def _along(self, direction: Array) -> Array:
-        return self._onwards(self._layers[0][0] @ direction)
+    def partial(self, alpha: tuple[int, ...]) -> Array:
+        w, axis = self._layers[0][0], alpha.index(1)  # the product with a unit vector is one column
+        return self._onwards(np.broadcast_to(w[:, axis : axis + 1] * self._unit[axis], (len(w), len(self.block.x))))
 
     def _onwards(self, t: Array) -> Array:
         """The derivative, from that of the first layer before its nonlinearity."""
@@ -256,28 +231,4 @@ class _NeuralEvaluation(Evaluation):
             slope = self._slopes[number]
             t = t if number == 0 else w @ t
             t = t if slope is None else t * slope
-        return self._weighted(t)
-
-    def _weighted(self, values: Array) -> Array:
-        if self._block.scale is None:
-            return np.ascontiguousarray(values, like=values)
-        weighted: Array = values * self._block.scale.astype(self._block.dtype, copy=False)
-        return weighted
-
-
-class _SlopeSum:
-    """The Dirichlet form, one coordinate after the other: no array of all gradients is held."""
-
-    def __init__(self, size: int, dtype: Any, arena: Arena):
-        self._total = arena.zeros((size, size))
-        self._buffer = arena.get("product", self._total.shape, dtype)
-
-    def add(self, evaluation: Any) -> None:
-        """Add one block."""
-        for slope in evaluation.partials():
-            np.matmul(slope, slope.T, out=self._buffer)
-            self._total += self._buffer
-
-    def result(self, gram: Array) -> Array:
-        """The sum over the rows and the coordinates, (p, p)."""
-        return self._total
+        return np.ascontiguousarray(self.block.weighted(t), like=t)

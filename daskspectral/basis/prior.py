@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,10 @@ from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.forms import Atom
-from daskspectral.kernels import Exponential, Gaussian, Kernel, Matern, Periodic, RadialKernel
+from daskspectral.kernels import Gaussian, Kernel, Periodic, RadialKernel
 from daskspectral.kernels.algebra import RadialMultiple, RadialSum
 from daskspectral.kernels.base import number
+from daskspectral.kernels.radial import HalfIntegerBessel
 
 LEAST = 1e-14  # of the largest weight: narrower kernels have it everywhere, of wider ones it is rounding
 
@@ -58,16 +60,14 @@ def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
     if isinstance(kernel, Gaussian):
         scale = number(kernel.scale)
         return np.asarray((2 * math.pi) ** (d / 2) * scale**d * np.exp(-0.5 * scale**2 * squares))
-    if isinstance(kernel, (Exponential, Matern)):
-        nu, scale = (0.5 if isinstance(kernel, Exponential) else kernel.nu), number(kernel.scale)
+    if isinstance(kernel, HalfIntegerBessel):
+        nu, scale = kernel.nu, number(kernel.scale)
         factor = math.exp(math.lgamma(nu + d / 2) - math.lgamma(nu)) * 2**d * math.pi ** (d / 2)
         # (2 nu)^nu / scale^(2 nu) (2 nu / scale^2 + w^2)^-(nu + d/2), without powers that overflow
         square = scale**2 / (2 * nu)
         return np.asarray(factor * square ** (d / 2) * (1 + square * squares) ** -(nu + d / 2))
     if isinstance(kernel, RadialMultiple):
-        return float(kernel.diagonal(np.zeros((1, 1)))[0] / kernel.kernel.diagonal(np.zeros((1, 1)))[0]) * _density(
-            kernel.kernel, lattice
-        )
+        return kernel.factor * _density(kernel.kernel, lattice)
     if isinstance(kernel, RadialSum):
         return _density(kernel.left, lattice) + _density(kernel.right, lattice)
     return _sampled(kernel, lattice)
@@ -84,8 +84,51 @@ def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
     return np.concatenate([[max(spectrum.flat[0], 0)], half, half])
 
 
+class Recombined(Basis):
+    """Combinations of the functions of another basis."""
+
+    @property
+    @abstractmethod
+    def of(self) -> Basis:
+        """The basis."""
+
+    @abstractmethod
+    def combined(self, features: Array) -> Array:
+        """The combinations (r, c) of features (p, c)."""
+
+    @property
+    def dimension(self) -> int:
+        return self.of.dimension
+
+    @property
+    def order(self) -> float:
+        return self.of.order
+
+    @property
+    def description(self) -> str:
+        return self.of.description
+
+    @property
+    def holds_constant(self) -> bool:
+        return self.of.holds_constant
+
+    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
+        return _Recombined(self, self.of.at(block, atoms))
+
+
+class _Recombined(Evaluation):
+    """Combinations of the features of a basis."""
+
+    def __init__(self, basis: Recombined, inner: Evaluation):
+        self.basis, self.inner = basis, inner
+
+    def feature(self, atom: Atom) -> Array:
+        found: Array = self.basis.combined(self.inner.feature(atom))
+        return found
+
+
 @dataclass(frozen=True, eq=False)
-class WeighedLattice(Basis):
+class WeighedLattice(Recombined):
     """S_k φ_k for the functions of a lattice, with the squared norm |a|² of the function space of a kernel.
 
     A constant is free: its norm counts as 0.
@@ -93,6 +136,10 @@ class WeighedLattice(Basis):
 
     lattice: FourierLattice
     kernel: Kernel
+
+    @property
+    def of(self) -> FourierLattice:
+        return self.lattice
 
     @property
     def weights(self) -> Array:
@@ -104,20 +151,8 @@ class WeighedLattice(Basis):
         return self.lattice.size
 
     @property
-    def dimension(self) -> int:
-        return self.lattice.dimension
-
-    @property
-    def order(self) -> float:
-        return math.inf
-
-    @property
     def description(self) -> str:
         return f"{self.lattice.description} weighed by {self.kernel}"
-
-    @property
-    def holds_constant(self) -> bool:
-        return True
 
     def norm(self, gram: Array) -> Array:
         return self.lattice.norm(gram)
@@ -126,22 +161,12 @@ class WeighedLattice(Basis):
     def slope_norm(self) -> float:
         return float(self.weights @ np.sum(self.lattice.frequencies**2, axis=1)) / self.dimension
 
-    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return _Scaled(self.lattice.at(block, atoms), np.sqrt(self.weights)[:, None])
-
-
-class _Scaled(Evaluation):
-    """The functions of a basis, each times a number."""
-
-    def __init__(self, inner: Evaluation, factors: Array):
-        self.inner, self.factors = inner, factors
-
-    def feature(self, atom: Atom) -> Array:
-        return np.asarray(self.factors * self.inner.feature(atom))
+    def combined(self, features: Array) -> Array:
+        return np.asarray(np.sqrt(self.weights)[:, None] * features)
 
 
 @dataclass(frozen=True, eq=False)
-class SpanBasis(Basis):
+class SpanBasis(Recombined):
     """Combinations of the functions of a basis, by the columns of a matrix (p, r): the span of its leading functions.
 
     The first function is the basis's first one alone.
@@ -151,24 +176,12 @@ class SpanBasis(Basis):
     matrix: NDArray[np.floating[Any]]
 
     @property
+    def of(self) -> Basis:
+        return self.inner
+
+    @property
     def size(self) -> int:
         return int(self.matrix.shape[1])
-
-    @property
-    def dimension(self) -> int:
-        return self.inner.dimension
-
-    @property
-    def order(self) -> float:
-        return self.inner.order
-
-    @property
-    def description(self) -> str:
-        return self.inner.description
-
-    @property
-    def holds_constant(self) -> bool:
-        return self.inner.holds_constant
 
     def norm(self, gram: Array) -> Array:
         return np.asarray(self.matrix.T @ self.inner.norm(gram) @ self.matrix)
@@ -177,15 +190,5 @@ class SpanBasis(Basis):
     def slope_norm(self) -> float | None:
         return self.inner.slope_norm
 
-    def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return _Combined(self.inner.at(block, atoms), self.matrix)
-
-
-class _Combined(Evaluation):
-    """Combinations of the functions of a basis."""
-
-    def __init__(self, inner: Evaluation, matrix: Array):
-        self.inner, self.matrix = inner, matrix
-
-    def feature(self, atom: Atom) -> Array:
-        return np.asarray(self.matrix.T @ self.inner.feature(atom))
+    def combined(self, features: Array) -> Array:
+        return np.asarray(self.matrix.T @ features)

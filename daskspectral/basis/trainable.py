@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -10,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from daskspectral.basis.base import Array, Basis
-from daskspectral.kernels.base import is_number
+from daskspectral.kernels.base import positive, whole
 
 ROUNDING = 1e-12  # of its mean: a column of less spread is constant
 
@@ -51,11 +50,10 @@ class Trainable(Basis):
     checks: int = 16
 
     def __post_init__(self) -> None:
-        whole = {"steps": 1, "batch": 4, "rows": 1, "checks": 1, **({} if self.outputs is None else {"outputs": 1})}
-        for name, least in whole.items():
-            check_whole(self, name, getattr(self, name), least)
-        if not (is_number(self.rate) and 0 < self.rate < math.inf):
-            raise ValueError(f"rate, the learning rate, is a positive number; it is {self.rate!r}")
+        least_of = {"steps": 1, "batch": 4, "rows": 1, "checks": 1, **({} if self.outputs is None else {"outputs": 1})}
+        for name, least in least_of.items():
+            whole(f"{name} of a {type(self).__name__}", getattr(self, name), least)
+        positive("rate, the learning rate,", self.rate)
         if self.mu is not None:
             object.__setattr__(self, "mu", _checked_mu(self.mu))
 
@@ -105,12 +103,6 @@ def place_of(points: Array, metric: bool) -> tuple[Array, Array]:
     scale[scale <= ROUNDING * np.abs(middle)] = 1.0  # a column that is constant
     scale[scale == 0] = 1.0
     return middle, scale
-
-
-def check_whole(basis: Basis, name: str, value: Any, least: int = 1) -> None:
-    """Raise ValueError for anything but a whole number of `least` or more."""
-    if isinstance(value, bool) or not is_number(value) or value < least or value % 1:
-        raise ValueError(f"{name} of a {type(basis).__name__} is a whole number of {least} or more; it is {value!r}")
 
 
 def _checked_mu(mu: Any) -> Any:

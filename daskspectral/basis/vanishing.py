@@ -10,17 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis.base import VALUE, Array, Basis, Contraction, GradientSum
-from daskspectral.basis.concatenated import BlockContraction, ConcatenatedEvaluation
+from daskspectral.basis.base import VALUE, Array, Basis, GradientSum, unit_points
+from daskspectral.basis.concatenated import ConcatenatedEvaluation
 from daskspectral.basis.edges import Edge, Function, GivenEdge
 from daskspectral.basis.evaluation import Arena, Block, Evaluation
-from daskspectral.errors import SmoothnessError
-from daskspectral.forms import Atom, Field, Product
-from daskspectral.kernels.base import unit_index
+from daskspectral.forms import Atom, Field
+from daskspectral.kernels.base import MultiIndex, unit_index
 from daskspectral.registry import Function as Saved
 
 LANDMARKS = "landmarks"
-SLOPE, TURNED = Field("gradient of the edge"), Field("gradient of the edge, turned")
+SLOPE = Field("gradient of the edge")
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -45,6 +44,7 @@ class Vanishing(Basis):
     array([ 1.,  4.,  9., 16.])
     """
 
+    vanishes = True
     expects: ClassVar = {"basis": Basis, "edge": Edge, "function": Saved, "gradient": Saved, "hessian": Saved}
 
     basis: Basis | str
@@ -106,10 +106,6 @@ class Vanishing(Basis):
         return (self.edge, *(self.basis.edges if isinstance(self.basis, Basis) else ()))
 
     @property
-    def vanishes(self) -> bool:
-        return True
-
-    @property
     def size(self) -> int:
         return self.inner.size
 
@@ -150,18 +146,12 @@ class Vanishing(Basis):
             return _VanishingEvaluation(self, block, atoms)
         return ConcatenatedEvaluation(tuple(part.at(block.part(str(i)), atoms) for i, part in enumerate(parts)))
 
-    def contraction(self, right: Basis, products: Sequence[Product], dtype: Any, arena: Arena) -> Contraction:
-        if len(self.parts) > 1:
-            return BlockContraction(self, right, products, dtype, arena)
-        return super().contraction(right, products, dtype, arena)
-
     def gradient_sum(self, dtype: Any, arena: Arena) -> GradientSum | None:
         inner = self.inner.gradient_sum(dtype, arena)
         return None if inner is None else _VanishingGradientSum(inner, self.size, dtype, arena)
 
     def probe(self) -> NDArray[Any]:
-        d = 1 if self.at_landmarks else self.dimension
-        x = np.repeat(np.linspace(0.25, 0.75, 3)[:, None], d, axis=1)
+        x = unit_points(3, 1 if self.at_landmarks else self.dimension)
         orders = (self.edge.values, self.edge.gradient, self.edge.hessian)[: self.edge.order + 1]
         return np.concatenate([values(x).ravel() for values in orders])
 
@@ -202,34 +192,31 @@ class _VanishingEvaluation(Evaluation):
         return self.edge.hessian(self.x)
 
     @cached_property
-    def fields(self) -> dict[str, Array]:
-        """The fields of the block, to which directions are added."""
-        return {**self.block.fields, SLOPE.name: self.slope}
-
-    @cached_property
     def plain(self) -> Evaluation:
         """phi without w."""
-        block = replace(self.block.part("plain"), fields=self.fields)
-        return self.inner.at(block, [VALUE, Atom("along", direction=SLOPE)])
+        return self.inner.at(self.block.part("plain"), [VALUE, Atom("along", direction=SLOPE)])
+
+    @cached_property
+    def descent(self) -> Array:
+        """The derivatives of phi along the gradient of w (p, c)."""
+        return self.plain.along(self.slope)
 
     def feature(self, atom: Atom) -> Array:
         atom = replace(atom, view="x")
         if atom not in self._cache:
-            self._cache[atom] = self._feature(atom)
+            self._cache[atom] = super().feature(atom)
         return self._cache[atom]
 
-    def _feature(self, atom: Atom) -> Array:
-        if atom.order > self.basis.order:
-            raise SmoothnessError(
-                f"a form takes derivatives of order {atom.order} of {self.basis.description}; "
-                f"{self.basis.remedy(atom.order)}"
-            )
-        scaled = self.scaled.feature(atom)
-        if atom.order == 0:
-            return scaled
-        if atom.kind == "along" and atom.direction is not None:
-            return self._plus(scaled, np.einsum("kd,kd->k", self.block.field(atom.direction), self.slope))
-        axes = [axis for axis, count in enumerate(atom.alpha) for _ in range(count)]
+    @property
+    def value(self) -> Array:
+        return self.scaled.feature(VALUE)
+
+    def along(self, direction: Array) -> Array:
+        return self._plus(self.scaled.along(direction), np.einsum("kd,kd->k", direction, self.slope))
+
+    def partial(self, alpha: MultiIndex) -> Array:
+        scaled = self.scaled.feature(Atom("partial", alpha=alpha))
+        axes = [axis for axis, count in enumerate(alpha) for _ in range(count)]
         if len(axes) == 1:
             return self._plus(scaled, self.slope[:, axes[0]])
         a, b = axes
@@ -243,8 +230,7 @@ class _VanishingEvaluation(Evaluation):
         d = self.x.shape[1]
         matrix = np.eye(d) if atom.direction is None else np.asarray(block.field(atom.direction), dtype=float)
         both = matrix + matrix.swapaxes(-1, -2)
-        self.fields[TURNED.name] = np.squeeze(both @ self.slope[:, :, None], axis=2)
-        turned = self.plain.feature(Atom("along", direction=TURNED))
+        turned = self.plain.along(np.squeeze(both @ self.slope[:, :, None], axis=2))
         curved = np.sum(matrix * self.bend, axis=(1, 2))
         return self._plus(self.scaled.second(atom, block) + turned, curved)
 
@@ -265,9 +251,9 @@ class _VanishingGradientSum:
         self.buffer = arena.get("product", (size, size), dtype)
 
     def add(self, evaluation: Any) -> None:
-        phi, along = (evaluation.plain.feature(a) for a in (VALUE, Atom("along", direction=SLOPE)))
+        phi = evaluation.plain.feature(VALUE)
         half = 0.5 * np.einsum("kd,kd->k", evaluation.slope, evaluation.slope)
-        rest = along * evaluation.w.astype(phi.dtype, copy=False)
+        rest = evaluation.descent * evaluation.w.astype(phi.dtype, copy=False)
         rest += phi * half.astype(phi.dtype, copy=False)
         np.matmul(phi, rest.T, out=self.buffer)
         self.total += self.buffer

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn, Self
 
 from daskspectral.registry import Registered
 
@@ -49,7 +50,7 @@ class Field(Registered):
         raise TypeError(_no_number(self))
 
     def _refuse(self, other: object) -> Any:
-        if isinstance(other, (Linear, Bilinear, LinearFunctional)):
+        if isinstance(other, Expression):
             return NotImplemented  # these take a field as their weight, or refuse it
         raise TypeError(_no_number(self))
 
@@ -82,7 +83,7 @@ class Fields:
 
 
 @dataclass(frozen=True)
-class Atom:
+class Atom(Registered):
     """One linear operation on a function.
 
     Scalar atoms: its value, a partial derivative, the derivative along a field, second derivatives summed with the
@@ -139,7 +140,7 @@ class Atom:
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(Registered):
     """An atom times a number and, where given, a field.
 
     Examples
@@ -150,13 +151,59 @@ class Term:
     2.0
     """
 
+    expects: ClassVar = {"weight": Field, "atom": Atom}
+
     factor: float
     weight: Field | None
     atom: Atom
 
 
+Atom.expects = {"direction": Field, "terms": Term}
+
+
 @dataclass(frozen=True)
-class Linear:
+class Expression(Registered, ABC):
+    """A sum of terms, each with a number as its factor: what can be added to it, and multiplied by numbers."""
+
+    terms: tuple[Any, ...]
+
+    @abstractmethod
+    def _check(self, other: Any) -> None:
+        """Raise ValueError for an expression of another kind."""
+
+    def _scaled(self, change: Callable[[float], float]) -> Self:
+        """The same terms with other factors."""
+        return replace(self, terms=tuple((change(factor), what) for factor, what in self.terms))
+
+    def __add__(self, other: Self) -> Self:
+        self._check(other)
+        return replace(self, terms=self.terms + other.terms)
+
+    def __radd__(self, other: int) -> Self:
+        if other == 0:  # the start of sum()
+            return self
+        return NotImplemented
+
+    def __mul__(self, factor: float) -> Self:
+        scale = number(factor)
+        return self._scaled(lambda factor: scale * factor)
+
+    def __rmul__(self, factor: float) -> Self:
+        return self * factor
+
+    def __truediv__(self, divisor: float) -> Self:
+        scale = _divisor(divisor)
+        return self._scaled(lambda factor: factor / scale)
+
+    def __neg__(self) -> Self:
+        return -1.0 * self
+
+    def __sub__(self, other: Self) -> Self:
+        return self + -other
+
+
+@dataclass(frozen=True)
+class Linear(Expression):
     """A sum of weighted atoms of one function, f or g.
 
     Examples
@@ -168,41 +215,24 @@ class Linear:
     """
 
     side: str
-    terms: tuple[Term, ...]
 
-    def __add__(self, other: Linear) -> Linear:
+    def _check(self, other: Any) -> None:
         if not isinstance(other, Linear) or other.side != self.side:
             raise ValueError(
                 "an expression of f adds only to expressions of f, likewise for g; inner(f, g) pairs the two"
             )
         if {t.atom.vector for t in self.terms + other.terms} == {True, False}:
             raise ValueError("a gradient (a vector) cannot be added to a scalar expression")
-        return Linear(self.side, self.terms + other.terms)
 
-    def __radd__(self, other: int) -> Linear:
-        if other == 0:  # the start of sum()
-            return self
-        return NotImplemented
+    def _scaled(self, change: Callable[[float], float]) -> Self:
+        return replace(self, terms=tuple(replace(t, factor=change(t.factor)) for t in self.terms))
 
-    def __mul__(self, factor: float | Field) -> Linear:
-        if isinstance(factor, Field):
-            if any(t.weight for t in self.terms):
-                raise ValueError(ONE_WEIGHT)
-            return Linear(self.side, tuple(replace(t, weight=factor) for t in self.terms))
-        scale = number(factor)
-        return Linear(self.side, tuple(replace(t, factor=t.factor * scale) for t in self.terms))
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, divisor: float) -> Linear:
-        scale = _divisor(divisor)
-        return Linear(self.side, tuple(replace(t, factor=t.factor / scale) for t in self.terms))
-
-    def __neg__(self) -> Linear:
-        return -1.0 * self
-
-    def __sub__(self, other: Linear) -> Linear:
-        return self + -other
+    def __mul__(self, factor: float | Field) -> Self:
+        if not isinstance(factor, Field):
+            return super().__mul__(factor)
+        if any(t.weight for t in self.terms):
+            raise ValueError(ONE_WEIGHT)
+        return replace(self, terms=tuple(replace(t, weight=factor) for t in self.terms))
 
     @property
     def vector(self) -> bool:
@@ -225,7 +255,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Product:
+class Product(Registered):
     """The pair (left atom, right atom) with an optional weight per row: one matrix to accumulate.
 
     Examples
@@ -234,6 +264,8 @@ class Product:
     >>> dirichlet.products[0].left.kind
     'gradient'
     """
+
+    expects: ClassVar = {"left": Atom, "right": Atom, "weight": Field}
 
     left: Atom
     right: Atom
@@ -259,7 +291,7 @@ def _terms(atom: Atom) -> tuple[Term, ...]:
 
 
 @dataclass(frozen=True)
-class Bilinear:
+class Bilinear(Expression):
     """Σ_t factor_t product_t, in the order written.
 
     Examples
@@ -269,33 +301,11 @@ class Bilinear:
     2
     """
 
-    terms: tuple[tuple[float, Product], ...]
+    expects: ClassVar = {"terms": Product}
 
-    def __add__(self, other: Bilinear) -> Bilinear:
+    def _check(self, other: Any) -> None:
         if not isinstance(other, Bilinear):
             raise ValueError(f"products of f and g add to products of f and g, not to {type(other).__name__}")
-        return Bilinear(self.terms + other.terms)
-
-    def __radd__(self, other: int) -> Bilinear:
-        if other == 0:  # the start of sum()
-            return self
-        return NotImplemented
-
-    def __mul__(self, factor: float) -> Bilinear:
-        scale = number(factor)
-        return Bilinear(tuple((scale * a, p) for a, p in self.terms))
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, divisor: float) -> Bilinear:
-        scale = _divisor(divisor)
-        return Bilinear(tuple((a / scale, p) for a, p in self.terms))
-
-    def __neg__(self) -> Bilinear:
-        return -1.0 * self
-
-    def __sub__(self, other: Bilinear) -> Bilinear:
-        return self + -other
 
 
 @dataclass(frozen=True)
@@ -321,7 +331,7 @@ class Pairing:
 
 
 @dataclass(frozen=True)
-class LinearFunctional:
+class LinearFunctional(Expression):
     """Σ_t factor_t pairing_t.
 
     Examples
@@ -332,38 +342,14 @@ class LinearFunctional:
     1
     """
 
-    terms: tuple[tuple[float, Pairing], ...]
-
-    def __add__(self, other: LinearFunctional) -> LinearFunctional:
+    def _check(self, other: Any) -> None:
         if not isinstance(other, LinearFunctional):
             raise ValueError(f"products of f and data add to products of f and data, not to {type(other).__name__}")
-        return LinearFunctional(self.terms + other.terms)
-
-    def __radd__(self, other: int) -> LinearFunctional:
-        if other == 0:  # the start of sum()
-            return self
-        return NotImplemented
-
-    def __mul__(self, factor: float) -> LinearFunctional:
-        scale = number(factor)
-        return LinearFunctional(tuple((scale * a, p) for a, p in self.terms))
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, divisor: float) -> LinearFunctional:
-        scale = _divisor(divisor)
-        return LinearFunctional(tuple((a / scale, p) for a, p in self.terms))
-
-    def __neg__(self) -> LinearFunctional:
-        return -1.0 * self
-
-    def __sub__(self, other: LinearFunctional) -> LinearFunctional:
-        return self + -other
 
 
 def number(factor: object) -> float:
     """A factor as a float. Raises ValueError for expressions, fields, and what is not finite."""
-    if isinstance(factor, (Linear, Bilinear, LinearFunctional, Field)):
+    if isinstance(factor, (Expression, Field)):
         raise ValueError(
             "expressions are multiplied by numbers, and expressions of f or g by a field; inner(f, g, weight=field) "
             f"pairs two expressions; the other factor was {factor!r}"

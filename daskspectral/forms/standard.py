@@ -8,12 +8,6 @@ from daskspectral.forms.expressions import Bilinear, Field
 from daskspectral.forms.tracing import Form, Functional, along, at, form, functional, grad, inner
 
 
-@form
-def gram(f: Any, g: Any, x: Any) -> Any:
-    """<f, g> in L2(rho)."""
-    return inner(f, g)
-
-
 def gram_at(view: str) -> Form:
     """<f, g> of functions at another view.
 
@@ -28,6 +22,10 @@ def gram_at(view: str) -> Form:
         return inner(at(f, Field(view)), at(g, Field(view)))
 
     return gram
+
+
+gram = gram_at("x")
+"""<f, g> in L2(rho)."""
 
 
 @form
@@ -57,12 +55,6 @@ def tangential_dirichlet(normals: int | None = None, tangents: int | None = None
     return tangential_dirichlet
 
 
-@functional
-def first_moment(f: Any, x: Any) -> Any:
-    """E[f]: the support of each basis function, and what centring needs."""
-    return inner(f, 1.0)
-
-
 def first_moment_at(view: str) -> Functional:
     """E[f] of functions at another view.
 
@@ -77,3 +69,7 @@ def first_moment_at(view: str) -> Functional:
         return inner(at(f, Field(view)), 1.0)
 
     return first_moment
+
+
+first_moment = first_moment_at("x")
+"""E[f]: the support of each basis function, and what centring needs."""

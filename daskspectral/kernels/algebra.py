@@ -3,139 +3,95 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import (
-    Array,
-    Kernel,
-    MultiIndex,
-    ParameterKernel,
-    check_index,
-    is_number,
-    sub_indices,
-)
+from daskspectral.kernels.base import Array, Kernel, MultiIndex, check_index, is_number, sub_indices
 from daskspectral.kernels.dot import DotKernel
+from daskspectral.kernels.profile import ProfileKernel
 from daskspectral.kernels.radial import RadialKernel
 from daskspectral.registry import Function
 
 
-def _leibniz(left: RadialKernel | DotKernel, right: RadialKernel | DotKernel, s: Array, order: int) -> Iterator[Array]:
-    for k in range(order + 1):
-        a = left.profile(s, k, np.empty_like(s))
-        a *= right.profile(s, order - k, np.empty_like(s))
-        yield math.comb(order, k) * a
+class Combination(Kernel):
+    """A kernel made of others, which are of its own family."""
 
-
-def _accumulate(parts: Iterator[Array], out: Array) -> Array:
-    out[...] = 0
-    for part in parts:
-        out += part
-    return out
-
-
-def _check_family(owner: ParameterKernel, family: type, *kernels: object) -> None:
-    for kernel in kernels:
-        if not isinstance(kernel, family):
-            raise ValueError(
-                f"{type(owner).__name__} takes kernels of the family {family.__name__}; it got {kernel!r}. "
-                "Write the expression again with + and *"
-            )
-
-
-def _check_factor(factor: object) -> None:
-    if not is_number(factor) or factor <= 0:  # type: ignore[operator]
-        raise ValueError(f"a kernel can be multiplied by a positive number, not by {factor!r}")
-
-
-@dataclass
-class _RadialPair(RadialKernel):
-    expects: ClassVar = {"left": RadialKernel, "right": RadialKernel}
-    left: RadialKernel
-    right: RadialKernel
+    @property
+    def parts(self) -> list[Any]:
+        """The kernels that it is made of."""
+        return [value for value in self.get_params(deep=False).values() if not is_number(value)]
 
     def check(self) -> None:
-        _check_family(self, RadialKernel, self.left, self.right)
+        family = family_of(self)[0]
+        for part in self.parts:
+            if not isinstance(part, family):
+                raise ValueError(
+                    f"{type(self).__name__} takes kernels of the family {family.__name__}; it got {part!r}. "
+                    "Write the expression again with + and *"
+                )
+
+    @property
+    def order(self) -> float:
+        return min(float(part.order) for part in self.parts)
 
     @property
     def smoothness(self) -> float:
-        return min(self.left.smoothness, self.right.smoothness)
-
-    @property
-    def order(self) -> float:
-        return min(self.left.order, self.right.order)
+        """Of a combination of radial kernels."""
+        return min(float(part.smoothness) for part in self.parts)
 
 
 @dataclass
-class RadialSum(_RadialPair):
-    """q1 + q2 of two radial kernels."""
+class Pair(Combination):
+    """A kernel made of two."""
 
-    def profile(self, s: Array, order: int, out: Array) -> Array:
-        return _accumulate((k.profile(s, order, np.empty_like(s)) for k in (self.left, self.right)), out)
+    expects: ClassVar = {"left": Kernel, "right": Kernel}
 
-
-@dataclass
-class RadialProduct(_RadialPair):
-    """q1 q2 of two radial kernels."""
-
-    def profile(self, s: Array, order: int, out: Array) -> Array:
-        return _accumulate(_leibniz(self.left, self.right, s, order), out)
+    left: Any
+    right: Any
 
 
 @dataclass
-class _DotPair(DotKernel):
-    expects: ClassVar = {"left": DotKernel, "right": DotKernel}
-    left: DotKernel
-    right: DotKernel
+class Multiplied(Combination):
+    """A positive number times a kernel."""
 
-    def check(self) -> None:
-        _check_family(self, DotKernel, self.left, self.right)
+    expects: ClassVar = {"kernel": Kernel}
 
-    @property
-    def order(self) -> float:
-        return min(self.left.order, self.right.order)
-
-
-@dataclass
-class DotSum(_DotPair):
-    """q1 + q2 of two dot-product kernels."""
-
-    def profile(self, t: Array, order: int, out: Array) -> Array:
-        return _accumulate((k.profile(t, order, np.empty_like(t)) for k in (self.left, self.right)), out)
-
-
-@dataclass
-class DotProduct(_DotPair):
-    """q1 q2 of two dot-product kernels."""
-
-    def profile(self, t: Array, order: int, out: Array) -> Array:
-        return _accumulate(_leibniz(self.left, self.right, t, order), out)
-
-
-@dataclass
-class RadialMultiple(RadialKernel):
-    """factor q(s)."""
-
-    expects: ClassVar = {"kernel": RadialKernel}
-
-    kernel: RadialKernel
+    kernel: Any
     factor: float
 
     def check(self) -> None:
-        _check_family(self, RadialKernel, self.kernel)
-        _check_factor(self.factor)
+        if not is_number(self.factor) or self.factor <= 0:
+            raise ValueError(f"a kernel can be multiplied by a positive number, not by {self.factor!r}")
+        super().check()
 
-    @property
-    def smoothness(self) -> float:
-        return self.kernel.smoothness
 
-    @property
-    def order(self) -> float:
-        return self.kernel.order
+class SumOfProfiles(Pair, ProfileKernel):
+    """q1 + q2."""
+
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        self.left.profile(s, order, out)
+        out += self.right.profile(s, order, np.empty_like(s))
+        return out
+
+
+class ProductOfProfiles(Pair, ProfileKernel):
+    """q1 q2, with derivatives by Leibniz's rule."""
+
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        out[...] = 0
+        for k in range(order + 1):
+            term = self.left.profile(s, k, np.empty_like(s))
+            term *= self.right.profile(s, order - k, np.empty_like(s))
+            out += math.comb(order, k) * term
+        return out
+
+
+class MultipleOfProfile(Multiplied, ProfileKernel):
+    """factor q."""
 
     def profile(self, s: Array, order: int, out: Array) -> Array:
         self.kernel.profile(s, order, out)
@@ -143,67 +99,48 @@ class RadialMultiple(RadialKernel):
         return out
 
 
-@dataclass
-class DotMultiple(DotKernel):
-    """factor q(t)."""
-
-    expects: ClassVar = {"kernel": DotKernel}
-
-    kernel: DotKernel
-    factor: float
-
-    def check(self) -> None:
-        _check_family(self, DotKernel, self.kernel)
-        _check_factor(self.factor)
-
-    @property
-    def order(self) -> float:
-        return self.kernel.order
-
-    def profile(self, t: Array, order: int, out: Array) -> Array:
-        self.kernel.profile(t, order, out)
-        out *= self.factor
-        return out
+class RadialSum(SumOfProfiles, RadialKernel):
+    """The sum of two radial kernels."""
 
 
-@dataclass
-class Sum(ParameterKernel):
+class RadialProduct(ProductOfProfiles, RadialKernel):
+    """The product of two radial kernels."""
+
+
+class RadialMultiple(MultipleOfProfile, RadialKernel):
+    """A positive number times a radial kernel."""
+
+
+class DotSum(SumOfProfiles, DotKernel):
+    """The sum of two dot-product kernels."""
+
+
+class DotProduct(ProductOfProfiles, DotKernel):
+    """The product of two dot-product kernels."""
+
+
+class DotMultiple(MultipleOfProfile, DotKernel):
+    """A positive number times a dot-product kernel."""
+
+
+class Sum(Pair):
     """The sum of kernels of two families."""
 
-    expects: ClassVar = {"left": Kernel, "right": Kernel}
-
-    left: Kernel
-    right: Kernel
-
-    @property
-    def order(self) -> float:
-        return min(self.left.order, self.right.order)
-
     def values(self, x: Array, y: Array) -> Array:
-        return self.left.values(x, y) + self.right.values(x, y)
+        return np.asarray(self.left.values(x, y) + self.right.values(x, y), like=x)
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        return self.left.partial(x, y, alpha) + self.right.partial(x, y, alpha)
+        return np.asarray(self.left.partial(x, y, alpha) + self.right.partial(x, y, alpha), like=x)
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
-        return self.left.along(x, y, direction) + self.right.along(x, y, direction)
+        return np.asarray(self.left.along(x, y, direction) + self.right.along(x, y, direction), like=x)
 
 
-@dataclass
-class Product(ParameterKernel):
+class Product(Pair):
     """The product of kernels of two families."""
 
-    expects: ClassVar = {"left": Kernel, "right": Kernel}
-
-    left: Kernel
-    right: Kernel
-
-    @property
-    def order(self) -> float:
-        return min(self.left.order, self.right.order)
-
     def values(self, x: Array, y: Array) -> Array:
-        return self.left.values(x, y) * self.right.values(x, y)
+        return np.asarray(self.left.values(x, y) * self.right.values(x, y), like=x)
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
         total = np.zeros((len(y), len(x)), like=x)
@@ -212,39 +149,56 @@ class Product(ParameterKernel):
         return total
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
-        result = self.left.along(x, y, direction) * self.right.values(x, y)
+        result: Array = self.left.along(x, y, direction) * self.right.values(x, y)
         result += self.left.values(x, y) * self.right.along(x, y, direction)
         return result
 
 
-@dataclass
-class Multiple(ParameterKernel):
-    """factor times a kernel that is neither radial nor dot-product."""
-
-    expects: ClassVar = {"kernel": Kernel}
-
-    kernel: Kernel
-    factor: float
-
-    def check(self) -> None:
-        _check_factor(self.factor)
-
-    @property
-    def order(self) -> float:
-        return self.kernel.order
+class Multiple(Multiplied):
+    """A positive number times a kernel that is neither radial nor dot-product."""
 
     def values(self, x: Array, y: Array) -> Array:
-        return self.factor * self.kernel.values(x, y)
+        return np.asarray(self.factor * self.kernel.values(x, y), like=x)
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        return self.factor * self.kernel.partial(x, y, alpha)
+        return np.asarray(self.factor * self.kernel.partial(x, y, alpha), like=x)
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
-        return self.factor * self.kernel.along(x, y, direction)
+        return np.asarray(self.factor * self.kernel.along(x, y, direction), like=x)
+
+
+FAMILIES: tuple[tuple[Any, Any, Any, Any], ...] = (
+    (RadialKernel, RadialSum, RadialProduct, RadialMultiple),
+    (DotKernel, DotSum, DotProduct, DotMultiple),
+    (Kernel, Sum, Product, Multiple),
+)
+"""Each family of kernels, with its sums, products and multiples."""
+
+
+def family_of(*kernels: Any) -> tuple[Any, Any, Any, Any]:
+    """The family that all of the kernels are of."""
+    return next(family for family in FAMILIES if all(isinstance(kernel, family[0]) for kernel in kernels))
+
+
+def add(left: Kernel, right: Kernel | float) -> Kernel:
+    """left + right, in their family where both are of the same one."""
+    if not isinstance(right, Kernel):
+        raise TypeError(f"a kernel can be added to a kernel, not to {right!r}")
+    found: Kernel = family_of(left, right)[1](left, right)
+    return found
+
+
+def multiply(left: Kernel, right: Kernel | float) -> Kernel:
+    """left * right, for two kernels or a kernel and a positive number."""
+    if isinstance(right, Kernel):
+        found: Kernel = family_of(left, right)[2](left, right)
+    else:
+        found = family_of(left)[3](left, float(right) if is_number(right) else right)
+    return found
 
 
 @dataclass
-class FunctionKernel(ParameterKernel):
+class FunctionKernel(Kernel):
     """Any callable k(x (c, d), y (p, d)) -> (p, c), with its gradient where the operator needs one.
 
     `gradient(x, y, axis)` returns the derivative along one coordinate of x, shape (p, c).
@@ -291,31 +245,3 @@ class FunctionKernel(ParameterKernel):
                 f"landmarks; it must return (landmarks, points) = {(len(y), len(x))}"
             )
         return np.asarray(result, dtype=float)
-
-
-def add(left: Kernel, right: Kernel | float) -> Kernel:
-    """left + right, in their family where both are of the same one."""
-    if not isinstance(right, Kernel):
-        raise TypeError(f"a kernel can be added to a kernel, not to {right!r}")
-    if isinstance(left, RadialKernel) and isinstance(right, RadialKernel):
-        return RadialSum(left, right)
-    if isinstance(left, DotKernel) and isinstance(right, DotKernel):
-        return DotSum(left, right)
-    return Sum(left, right)
-
-
-def multiply(left: Kernel, right: Kernel | float) -> Kernel:
-    """left * right, for two kernels or a kernel and a positive number."""
-    if isinstance(right, Kernel):
-        if isinstance(left, RadialKernel) and isinstance(right, RadialKernel):
-            return RadialProduct(left, right)
-        if isinstance(left, DotKernel) and isinstance(right, DotKernel):
-            return DotProduct(left, right)
-        return Product(left, right)
-    _check_factor(right)
-    factor = float(right)
-    if isinstance(left, RadialKernel):
-        return RadialMultiple(left, factor)
-    if isinstance(left, DotKernel):
-        return DotMultiple(left, factor)
-    return Multiple(left, factor)

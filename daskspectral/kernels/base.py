@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.errors import SmoothnessError
 from daskspectral.registry import Registered, arguments_of
 
 Array = NDArray[np.floating[Any]]
@@ -22,8 +23,11 @@ SCALE_WORDS = ("median", "auto")  # scales that the data decide
 OVERFLOW = f"powers of scales below {LEAST_SCALE:g} or above {1 / LEAST_SCALE:g} overflow"
 
 
+@dataclass
 class Kernel(Registered, ABC):
     """k(x, y) for points x (c, d) and landmarks y (p, d); matrices come as (p, c), landmarks first.
+
+    Its parameters are its constructor's arguments; `check` validates those of a dataclass.
 
     `order` is the highest total order of a derivative in x that is bounded (infinite when smooth): the
     exponential kernel has 1, since its gradient jumps at x = y, where it is taken as 0.
@@ -34,6 +38,8 @@ class Kernel(Registered, ABC):
     >>> kernel = Gaussian(1.0) + 0.5 * Linear()
     >>> kernel(np.zeros((1, 2)), np.ones((3, 2))).round(3)
     array([[0.368, 0.368, 0.368]])
+    >>> kernel.set_params(left__scale=0.5).get_params(deep=False)
+    {'left': Gaussian(scale=0.5), 'right': DotMultiple(kernel=Linear(), factor=0.5)}
     """
 
     @property
@@ -44,7 +50,8 @@ class Kernel(Registered, ABC):
     @property
     def portable(self) -> bool:
         """Whether it takes arrays of any device; if not, it is evaluated on the host. Functions of a user are."""
-        return False
+        own = type(self).__module__.partition(".")[0] == __package__.partition(".")[0]
+        return own and all(v.portable for v in self.get_params(deep=False).values() if isinstance(v, Kernel))
 
     @abstractmethod
     def values(self, x: Array, y: Array) -> Array:
@@ -73,6 +80,13 @@ class Kernel(Registered, ABC):
         both = 0.5 * (matrix + matrix.swapaxes(1, 2))
         return sum_arrays(derivative(a, b) * ((1 + (a != b)) * both[:, a, b]) for a, b in pairs)
 
+    def check_derivative(self, alpha: MultiIndex, x: Array) -> int:
+        """The order of a derivative at points (c, d). Raises SmoothnessError for one that is not bounded."""
+        check_index(alpha, x.shape[1])
+        if sum(alpha) > self.order:
+            raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {sum(alpha)}")
+        return sum(alpha)
+
     def diagonal(self, x: Array) -> Array:
         """k(x_k, x_k), shape (c,)."""
         return np.array([self.values(row[None], row[None])[0, 0] for row in x])
@@ -90,14 +104,6 @@ class Kernel(Registered, ABC):
         """The kernel of the embedded points: this one where points are not mapped."""
         return self
 
-    def resolve(self, distance: float, word: str = "median") -> Self:
-        """This kernel with every scale that is the word "median", or "auto", replaced by `distance`."""
-        return self
-
-    def has_scale(self, word: str) -> bool:
-        """Whether a scale is still this word, "median" or "auto"."""
-        return False
-
     @property
     def needs_median(self) -> bool:
         """True while a scale is still the word "median"."""
@@ -107,15 +113,6 @@ class Kernel(Registered, ABC):
     def automatic(self) -> bool:
         """True while a scale is still the word "auto": it is then chosen from the data."""
         return self.has_scale("auto")
-
-    # scikit-learn's parameter protocol, so that `kernel__scale` works in a grid search
-    @abstractmethod
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments by name; nested ones as `part__name` when `deep`."""
-
-    @abstractmethod
-    def set_params(self, **params: Any) -> Self:
-        """Set constructor arguments in place, checked as the constructor does."""
 
     def state(self) -> dict[str, Any]:
         return self.get_params(deep=False)
@@ -148,26 +145,8 @@ class Kernel(Registered, ABC):
     __radd__ = __add__
     __rmul__ = __mul__
 
-
-@dataclass
-class ParameterKernel(Kernel):
-    """A kernel whose parameters are its constructor's arguments; `check` validates those of a dataclass.
-
-    Examples
-    --------
-    >>> from daskspectral.kernels import Gaussian
-    >>> kernel = 2.0 * Gaussian(1.0)
-    >>> kernel.set_params(kernel__scale=0.5).get_params()
-    {'kernel': Gaussian(scale=0.5), 'factor': 2.0, 'kernel__scale': 0.5}
-    """
-
     def __post_init__(self) -> None:
         self.check()
-
-    @property
-    def portable(self) -> bool:
-        own = type(self).__module__.partition(".")[0] == __package__.partition(".")[0]
-        return own and all(v.portable for v in self.get_params(deep=False).values() if isinstance(v, Kernel))
 
     def __eq__(self, other: object) -> bool:  # of a class that is no dataclass of its own
         if type(other) is not type(self):
@@ -177,7 +156,9 @@ class ParameterKernel(Kernel):
     def check(self) -> None:
         """Raise ValueError for parameters that make no kernel."""
 
+    # scikit-learn's parameter protocol, so that `kernel__scale` works in a grid search
     def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments by name; nested ones as `part__name` when `deep`."""
         params = arguments_of(self)
         if deep:
             for name, value in list(params.items()):
@@ -186,6 +167,7 @@ class ParameterKernel(Kernel):
         return params
 
     def set_params(self, **params: Any) -> Self:
+        """Set constructor arguments in place, checked as the constructor does."""
         own = self.get_params(deep=False)
         nested: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
@@ -209,6 +191,7 @@ class ParameterKernel(Kernel):
         return self
 
     def resolve(self, distance: float, word: str = "median") -> Self:
+        """This kernel with every scale that is the word "median", or "auto", replaced by `distance`."""
         if self.has_scale(word) and not LEAST_SCALE < distance < 1 / LEAST_SCALE:
             raise ValueError(
                 f"the median distance of the points is {distance:.3g}, and a kernel needs a positive scale; "
@@ -224,8 +207,12 @@ class ParameterKernel(Kernel):
         return type(self)(**{**params, **changes})
 
     def has_scale(self, word: str) -> bool:
+        """Whether a scale is still this word, "median" or "auto"."""
         values = self.get_params(deep=False).values()
         return any(v.has_scale(word) if isinstance(v, Kernel) else isinstance(v, str) and v == word for v in values)
+
+
+ParameterKernel = Kernel
 
 
 def is_number(value: object) -> bool:
@@ -233,6 +220,26 @@ def is_number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
     return math.isfinite(value)
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of `least` or more. Raises ValueError, which calls it by its name, for anything else."""
+    if not is_number(value) or value % 1 or value < least:
+        raise ValueError(f"{name} is a whole number of {least} or more; it is {value!r}")
+    return int(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """A positive finite number. Raises ValueError, which calls it by its name, for anything else."""
+    if not is_number(value) or value <= 0:
+        raise ValueError(f"{name} is a positive number; it is {value!r}")
+    return float(value)
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError for anything but True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is True or False; it is {value!r}")
 
 
 def check_scale(owner: str, scale: float | str) -> None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import Array, MultiIndex, ParameterKernel, check_index, is_number
-from daskspectral.registry import Function
+from daskspectral.kernels.base import Array, MultiIndex, check_index, is_number, positive, whole
+from daskspectral.kernels.profile import OwnProfile, ProfileKernel
 
 
-class DotKernel(ParameterKernel):
+class DotKernel(ProfileKernel):
     """k(x, y) = q(x.y). A subclass gives `profile`.
 
     Examples
@@ -28,10 +24,6 @@ class DotKernel(ParameterKernel):
     @property
     def order(self) -> float:
         return math.inf
-
-    @abstractmethod
-    def profile(self, t: Array, order: int, out: Array) -> Array:
-        """q^(order)(t) elementwise into `out` (never t itself)."""
 
     @property
     def affine(self) -> tuple[float, float]:
@@ -48,33 +40,28 @@ class DotKernel(ParameterKernel):
         self.profile(u, 0, q)
         self.profile(u, 1, dq)
 
-    def values(self, x: Array, y: Array) -> Array:
-        t = y @ x.T
-        return self.profile(t, 0, np.empty_like(t))
+    def argument(self, x: Array, y: Array) -> Array:
+        return y @ x.T
 
     def diagonal(self, x: Array) -> Array:
-        t: Array = np.einsum("kd,kd->k", x, x)
-        return self.profile(t, 0, np.empty_like(t))
+        return self.profiled(np.einsum("kd,kd->k", x, x), 0)
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
         check_index(alpha, x.shape[1])
-        t = y @ x.T
-        result = self.profile(t, sum(alpha), np.empty_like(t))
+        result = self.profiled(self.argument(x, y), sum(alpha))
         for axis, a in enumerate(alpha):
             if a:
                 result *= y[:, axis, None] ** a
         return result
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
-        t = y @ x.T
-        result = self.profile(t, 1, np.empty_like(t))
+        result = self.profiled(self.argument(x, y), 1)
         result *= y @ direction.T
         return result
 
     def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
         # d_a d_b q(x.y) = q'' y_a y_b
-        t = y @ x.T
-        result = self.profile(t, 2, np.empty_like(t))
+        result = self.profiled(self.argument(x, y), 2)
         squares = np.einsum("ia,ib->iab", y, y).reshape(len(y), -1)
         result *= np.sum(y * y, axis=1)[:, None] if matrix is None else squares @ matrix.reshape(len(x), -1).T
         return result
@@ -97,20 +84,18 @@ class Polynomial(DotKernel):
     scale: float = 1.0
 
     def check(self) -> None:
-        if not is_number(self.degree) or self.degree % 1 or self.degree < 1:
-            raise ValueError(f"Polynomial needs a whole degree of 1 or more; it got {self.degree!r}")
+        whole("degree of Polynomial", self.degree)
         if not is_number(self.offset) or self.offset < 0:
             raise ValueError(f"Polynomial needs an offset of 0 or more; it got {self.offset!r}")
-        if not is_number(self.scale) or self.scale <= 0:
-            raise ValueError(f"Polynomial needs a positive number as its scale; it got {self.scale!r}")
+        positive("scale of Polynomial", self.scale)
 
-    def profile(self, t: Array, order: int, out: Array) -> Array:
+    def profile(self, s: Array, order: int, out: Array) -> Array:
         degree = int(self.degree)
         if order > degree:
             out[...] = 0
             return out
         rate = 1 / self.scale**2
-        base = (t if rate == 1 else t * rate) + self.offset
+        base = (s if rate == 1 else s * rate) + self.offset
         power_into(base, degree - order, out)
         if order:
             out *= math.perm(degree, order) * rate**order
@@ -139,19 +124,16 @@ class Linear(DotKernel):
     array([[2., 1.]])
     """
 
-    def profile(self, t: Array, order: int, out: Array) -> Array:
+    def profile(self, s: Array, order: int, out: Array) -> Array:
         if order == 0:
-            np.copyto(out, t)
+            np.copyto(out, s)
         else:
             out[...] = 1 if order == 1 else 0
         return out
 
 
-Profile = Callable[[Array], Array]
-
-
 @dataclass
-class Dot(DotKernel):
+class Dot(OwnProfile, DotKernel):
     """A user's own dot-product kernel: q(t) and its derivatives in t, each a function of an array.
 
     Examples
@@ -160,32 +142,6 @@ class Dot(DotKernel):
     >>> kernel(np.ones((1, 2)), np.array([[1.0, 1.0], [0.0, 0.0]])).round(3)
     array([[3.762, 1.   ]])
     """
-
-    expects: ClassVar = {"q": Function, "derivatives": Function}
-
-    q: Profile
-    derivatives: Sequence[Profile] = ()
-
-    @property
-    def portable(self) -> bool:
-        return False
-
-    @property
-    def order(self) -> float:
-        return len(self.derivatives)
-
-    def profile(self, t: Array, order: int, out: Array) -> Array:
-        functions = (self.q, *self.derivatives)
-        if order >= len(functions):
-            raise SmoothnessError(
-                f"this Dot kernel was given {len(functions) - 1} derivatives in t, {order} are needed"
-            )
-        out[...] = functions[order](t)
-        return out
-
-    def probe(self) -> Array:
-        points = np.linspace(0.1, 3, 5)
-        return np.stack([np.asarray(function(points), dtype=float) for function in (self.q, *self.derivatives)])
 
 
 def power_into(base: Array, exponent: int, out: Array) -> None:

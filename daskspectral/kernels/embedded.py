@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import Array, Kernel, MultiIndex, ParameterKernel, check_index, is_number
+from daskspectral.kernels.base import Array, Kernel, MultiIndex, is_number
+
+Terms = dict[tuple[MultiIndex, MultiIndex], float]
 
 
 @dataclass
-class EmbeddedKernel(ParameterKernel):
+class EmbeddedKernel(Kernel):
     """kernel(e(x), e(y)) for a map e, `embedded`, whose derivative along directions is `pushed`."""
 
     expects: ClassVar = {"kernel": Kernel}
@@ -34,6 +35,14 @@ class EmbeddedKernel(ParameterKernel):
     def pushed(self, x: Array, direction: Array) -> Array:
         """The derivative of e at x (c, d) along directions (c, d), (c, e)."""
 
+    @abstractmethod
+    def terms(self, alpha: MultiIndex) -> Terms:
+        """d^alpha k(e(x)) = sum_t coefficient_t e(x)^powers_t (d^beta_t k)(e(x)): {(beta, powers): coefficient}."""
+
+    def bent(self, x: Array, matrix: Array) -> Array:
+        """sum_ab matrix_kab d_a d_b e(x_k), (c, e): 0 where e is linear."""
+        return np.zeros_like(self.embedded(x))
+
     def values(self, x: Array, y: Array) -> Array:
         return self.kernel.values(self.embedded(x), self.embedded(y))
 
@@ -42,6 +51,37 @@ class EmbeddedKernel(ParameterKernel):
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
         return self.kernel.along(self.embedded(x), self.embedded(y), self.pushed(x, direction))
+
+    def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
+        # sum_ab M_ab (J_a . Hess k J_b + d_a d_b e . grad k)
+        d = x.shape[1]
+        matrix = np.broadcast_to(np.eye(d, like=x), (len(x), d, d)) if matrix is None else matrix
+        units = np.broadcast_to(np.eye(d, like=x)[:, None], (d, *x.shape))
+        frame = np.stack([self.pushed(x, unit) for unit in units], axis=1)
+        ex, ey, bent = self.embedded(x), self.embedded(y), self.bent(x, matrix)
+        spread = np.einsum("kae,kab,kbf->kef", frame, matrix, frame, optimize=True)
+        found = self.kernel.second(ex, ey, spread)
+        return found + self.kernel.along(ex, ey, bent) if bent.any() else found
+
+    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
+        self.check_derivative(alpha, x)
+        ex, ey = self.embedded(x), self.embedded(y)
+        factors: dict[MultiIndex, Array] = defaultdict(lambda: np.zeros(len(x), like=x))
+        for (beta, powers), coefficient in self.terms(alpha).items():
+            if coefficient:
+                factors[beta] += coefficient * np.prod(ex ** np.array(powers, like=x), axis=1)
+        total = np.zeros((len(y), len(x)), like=x)
+        for beta, factor in factors.items():
+            total += factor * self.kernel.partial(ex, ey, beta)
+        return total
+
+    def check_columns(self, x: Array, entries: str, count: int) -> None:
+        """Raise ValueError for points of another number of columns than there are `entries`, as messages call them."""
+        if x.shape[1] != count:
+            raise ValueError(
+                f"{type(self).__name__} takes one {entries} for each column: it has {count}, and the points have "
+                f"{x.shape[1]} column{'s' if x.shape[1] != 1 else ''}"
+            )
 
     def check(self) -> None:
         given: Any = self.kernel
@@ -85,11 +125,7 @@ class Mahalanobis(EmbeddedKernel):
         return np.asarray(self.matrix, dtype=float)
 
     def embedded(self, x: Array) -> Array:
-        if x.shape[1] != len(self.matrix):
-            raise ValueError(
-                f"Mahalanobis takes one row of its matrix for each column: it has {len(self.matrix)}, and the points "
-                f"have {x.shape[1]} column{'s' if x.shape[1] != 1 else ''}"
-            )
+        self.check_columns(x, "row of its matrix", len(self.matrix))
         found: Array = x @ np.asarray(self.root, like=x)
         return found
 
@@ -100,26 +136,18 @@ class Mahalanobis(EmbeddedKernel):
     def moved(self, x: Array, step: Array) -> Array:
         return np.asarray(x + step @ np.linalg.pinv(self.root))
 
-    def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
-        a = np.asarray(self.root, like=x)
-        spread = np.broadcast_to(a.T @ a, (len(x), *2 * a.shape[1:])) if matrix is None else a.T @ matrix @ a
-        return self.kernel.second(self.embedded(x), self.embedded(y), spread)
-
-    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        check_index(alpha, x.shape[1])
-        if sum(alpha) > self.order:
-            raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {sum(alpha)}")
-        terms: dict[MultiIndex, float] = {(0,) * self.root.shape[1]: 1.0}
+    def terms(self, alpha: MultiIndex) -> Terms:
+        zero = (0,) * self.root.shape[1]
+        terms: Terms = {(zero, zero): 1.0}
         for row, order in zip(self.root.tolist(), alpha, strict=True):
             for _ in range(order):  # d_a = sum_e A_ae d_e
-                raised: dict[MultiIndex, float] = defaultdict(float)
-                for beta, c in terms.items():
+                before, terms = terms, defaultdict(float)
+                for (beta, _), c in before.items():
                     for e, factor in enumerate(row):
-                        raised[(*beta[:e], beta[e] + 1, *beta[e + 1 :])] += c * factor
-                terms = raised
-        ex, ey = self.embedded(x), self.embedded(y)
-        total = np.zeros((len(y), len(x)), like=x)
-        for beta, c in terms.items():
-            if c:
-                total += c * self.kernel.partial(ex, ey, beta)
-        return total
+                        terms[raised(beta, e), zero] += c * factor
+        return terms
+
+
+def raised(index: MultiIndex, axis: int, by: int = 1) -> MultiIndex:
+    """A multi-index with another entry along one axis."""
+    return (*index[:axis], index[axis] + by, *index[axis + 1 :])

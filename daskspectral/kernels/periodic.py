@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import LEAST_SCALE, Array, MultiIndex, check_index, is_number
-from daskspectral.kernels.embedded import EmbeddedKernel
-
-Terms = dict[tuple[MultiIndex, MultiIndex], float]
+from daskspectral.kernels.base import LEAST_SCALE, Array, MultiIndex, is_number
+from daskspectral.kernels.embedded import EmbeddedKernel, Terms, raised
 
 
 @dataclass
@@ -62,40 +59,17 @@ class Periodic(EmbeddedKernel):
                 parts += [-rate * column[1] * v, rate * column[0] * v]
         return np.stack(parts, axis=1)
 
-    def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
-        # sum_ab M_ab (J_a . Hess k J_b + d_a d_b e . grad k), and d_a d_a e = -(2 pi / L)^2 e on the circle of a
-        d = x.shape[1]
-        matrix = np.broadcast_to(np.eye(d, like=x), (len(x), d, d)) if matrix is None else matrix
-        units = np.broadcast_to(np.eye(d, like=x)[:, None], (d, *x.shape))
-        frame = np.stack([self.pushed(x, unit) for unit in units], axis=1)
-        bend: list[Array] = []
+    def bent(self, x: Array, matrix: Array) -> Array:
+        # d_a d_a e = -(2 pi / L)^2 e on the circle of a
+        parts: list[Array] = []
         for axis, (column, period) in enumerate(zip(self._columns(x), self.periods, strict=True)):
             curvature = 0.0 if period is None else -((2 * math.pi / period) ** 2)
-            bend += [curvature * matrix[:, axis, axis] * part for part in column]
-        ex, ey = self.embedded(x), self.embedded(y)
-        spread = np.einsum("kae,kab,kbf->kef", frame, matrix, frame, optimize=True)
-        return self.kernel.second(ex, ey, spread) + self.kernel.along(ex, ey, np.stack(bend, axis=1))
-
-    def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        check_index(alpha, x.shape[1])
-        if sum(alpha) > self.order:
-            raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {sum(alpha)}")
-        ex, ey = self.embedded(x), self.embedded(y)
-        factors: dict[MultiIndex, Array] = defaultdict(lambda: np.zeros(len(x), like=x))
-        for (beta, powers), coefficient in self._terms(alpha).items():
-            factors[beta] += coefficient * _monomial(ex, powers)
-        total = np.zeros((len(y), len(x)), like=x)
-        for beta, factor in factors.items():
-            total += factor * self.kernel.partial(ex, ey, beta)
-        return total
+            parts += [curvature * matrix[:, axis, axis] * part for part in column]
+        return np.stack(parts, axis=1)
 
     def _columns(self, x: Array) -> list[tuple[Array, ...]]:
         """The one or two coordinates that each column becomes."""
-        if x.shape[1] != len(self.periods):
-            raise ValueError(
-                f"Periodic takes one period or None for each column: it has {len(self.periods)}, and the points have "
-                f"{x.shape[1]} column{'s' if x.shape[1] != 1 else ''}"
-            )
+        self.check_columns(x, "period or None", len(self.periods))
         columns: list[tuple[Array, ...]] = []
         for column, period in zip(x.astype(float, copy=False).T, self.periods, strict=True):
             if period is None:
@@ -105,11 +79,8 @@ class Periodic(EmbeddedKernel):
                 columns.append((radius * np.cos(column / radius), radius * np.sin(column / radius)))
         return columns
 
-    def _terms(self, alpha: MultiIndex) -> Terms:
-        """d^alpha k(e(x)) = sum_t coefficient_t e(x)^powers_t (d^beta_t k)(e(x)), as {(beta, powers): coefficient}.
-
-        Along a circle of radius R the derivative in x is (u d_v - v d_u) / R in its two coordinates (u, v).
-        """
+    def terms(self, alpha: MultiIndex) -> Terms:
+        # along a circle of radius R the derivative in x is (u d_v - v d_u) / R in its two coordinates (u, v)
         first = np.cumsum([0, *(1 if period is None else 2 for period in self.periods)]).tolist()
         zero = (0,) * first[-1]
         terms: Terms = {(zero, zero): 1.0}
@@ -117,19 +88,10 @@ class Periodic(EmbeddedKernel):
             u = first[axis]
             for _ in range(order):
                 if period is None:
-                    terms = {(_raised(beta, u), powers): c for (beta, powers), c in terms.items()}
+                    terms = {(raised(beta, u), powers): c for (beta, powers), c in terms.items()}
                 else:
                     terms = _turned(terms, u, 2 * math.pi / period)
         return terms
-
-
-def _monomial(x: Array, powers: Sequence[int]) -> Array:
-    """prod_a x_a^powers_a, (c,)."""
-    found = np.ones(len(x), like=x)
-    for column, power in zip(x.T, powers, strict=True):
-        if power:
-            found = found * column**power
-    return found
 
 
 def _turned(terms: Terms, u: int, rate: float) -> Terms:
@@ -137,11 +99,7 @@ def _turned(terms: Terms, u: int, rate: float) -> Terms:
     found: Terms = defaultdict(float)
     for (beta, powers), c in terms.items():
         for onto, off, sign in ((u, u + 1, 1), (u + 1, u, -1)):
-            found[_raised(beta, off), _raised(powers, onto)] += sign * rate * c
+            found[raised(beta, off), raised(powers, onto)] += sign * rate * c
             if powers[off]:
-                found[beta, _raised(_raised(powers, onto), off, -1)] += sign * rate * c * powers[off]
+                found[beta, raised(raised(powers, onto), off, -1)] += sign * rate * c * powers[off]
     return found
-
-
-def _raised(index: MultiIndex, axis: int, by: int = 1) -> MultiIndex:
-    return (*index[:axis], index[axis] + by, *index[axis + 1 :])

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 
 from daskspectral.devices import largest, smallest
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import (
-    Array,
-    MultiIndex,
-    ParameterKernel,
-    check_index,
-    check_scale,
-    is_number,
-    number,
-)
-from daskspectral.registry import Function
+from daskspectral.kernels.base import Array, MultiIndex, check_scale, is_number, number
+from daskspectral.kernels.profile import OwnProfile, ProfileKernel
 
 
-class RadialKernel(ParameterKernel):
+class RadialKernel(ProfileKernel):
     """k(x, y) = q(|x - y|²). A subclass gives `profile` and `smoothness`.
 
     A derivative of order m in x is made of derivatives of q in s of the orders ceil(m / 2) to m. `profile` is therefore
@@ -74,21 +65,16 @@ class RadialKernel(ParameterKernel):
         """The constant T / q where T is a multiple of q = exp(proportional s / 2) (the Gaussian), else None."""
         return None
 
-    def values(self, x: Array, y: Array) -> Array:
-        s = squared_distances(x, y, exact=self.smoothness < math.inf)
-        return self.profile(s, 0, np.empty_like(s))
+    def argument(self, x: Array, y: Array) -> Array:
+        return squared_distances(x, y, exact=self.smoothness < math.inf)
 
     def diagonal(self, x: Array) -> Array:
-        zero = np.zeros(1)
-        return np.full(len(x), self.profile(zero, 0, np.empty(1))[0])
+        return np.full(len(x), self.profiled(np.zeros(1), 0)[0])
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
         # d^a q(u^2)/du^a = sum_k a! / (k! (a-2k)!) (2u)^(a-2k) q^(a-k)(u^2), one factor per coordinate
-        check_index(alpha, x.shape[1])
-        total = sum(alpha)
-        if total > self.order:
-            raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {total}")
-        s = squared_distances(x, y, exact=self.smoothness < math.inf)
+        total = self.check_derivative(alpha, x)
+        s = self.argument(x, y)
         result = np.zeros_like(s)
         derivative = np.empty_like(s)
         for ks in product(*(range(a // 2 + 1) for a in alpha)):
@@ -103,8 +89,7 @@ class RadialKernel(ParameterKernel):
         return result
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
-        s = squared_distances(x, y, exact=self.smoothness < math.inf)
-        t = self.profile(s, 1, np.empty_like(s))
+        t = self.profiled(self.argument(x, y), 1)
         t *= 2
         centre = y.mean(axis=0)
         t *= np.einsum("kd,kd->k", x - centre, direction) - (y - centre) @ direction.T
@@ -115,8 +100,8 @@ class RadialKernel(ParameterKernel):
         if self.order < 2:
             raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not 2")
         d = x.shape[1]
-        s = squared_distances(x, y, exact=self.smoothness < math.inf)
-        first, curvature = (self.profile(s, order, np.empty_like(s)) for order in (1, 2))
+        s = self.argument(x, y)
+        first, curvature = (self.profiled(s, order) for order in (1, 2))
         curvature *= 4
         first *= 2
         if matrix is None:
@@ -147,13 +132,10 @@ class Gaussian(RadialKernel):
     """
 
     scale: float | str = 1.0
+    smoothness = math.inf
 
     def check(self) -> None:
         check_scale("Gaussian", self.scale)
-
-    @property
-    def smoothness(self) -> float:
-        return math.inf
 
     @property
     def proportional(self) -> float | None:
@@ -172,22 +154,32 @@ class Gaussian(RadialKernel):
         np.multiply(q, -1.0 / number(self.scale) ** 2, out=t)
 
 
-class _HalfIntegerBessel(RadialKernel):
+class HalfIntegerBessel(RadialKernel):
     """z^nu K_nu(z) normalised at 0, z = rate r, nu = n + 1/2: exp(-z) θ_n(z) / θ_n(0).
 
     Each derivative in s lowers nu by one: d/ds [z^nu K_nu(z)] = -(rate² / 2) z^(nu-1) K_(nu-1)(z)
     (Abramowitz and Stegun 9.6.28). So every order has a closed form.
     """
 
-    @property
-    @abstractmethod
-    def rate(self) -> float:
-        """z / r."""
+    nu: float
+    scale: float | str
+
+    def check(self) -> None:
+        check_scale(type(self).__name__, self.scale)
 
     @property
-    @abstractmethod
+    def rate(self) -> float:
+        """z / r."""
+        return math.sqrt(2 * self.nu) / number(self.scale)
+
+    @property
     def degree(self) -> int:
-        """n = nu - 1/2."""
+        """n."""
+        return round(self.nu - 0.5)
+
+    @property
+    def slope(self) -> float:
+        return {0: self.rate**2, 1: -(self.rate**2)}.get(self.degree, 1.0)
 
     @property
     def smoothness(self) -> float:
@@ -211,6 +203,24 @@ class _HalfIntegerBessel(RadialKernel):
                 out /= z
         return out
 
+    def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
+        if self.degree > 1:
+            super().pair(s, q, t, touching=touching)
+            return
+        z = np.sqrt(s, out=t) if self.degree == 0 else np.sqrt(s)  # exp once
+        if self.degree == 0:  # T = -q / (scale^2 z)
+            z *= -self.rate
+            np.exp(z, out=q)
+            if touching:
+                z[s == 0] = -np.inf
+            np.divide(q, z, out=t)
+            return
+        z *= self.rate
+        np.negative(z, out=t)
+        np.exp(t, out=t)
+        z += 1
+        np.multiply(t, z, out=q)
+
 
 def _reverse_bessel(n: int) -> list[float]:
     """Coefficients of theta_n(z), highest power first: 1; 1, 1; 1, 3, 3; 1, 6, 15, 15; ..."""
@@ -230,7 +240,7 @@ def _times_polynomial(out: Array, z: Array, coefficients: Sequence[float]) -> No
 
 
 @dataclass
-class Exponential(_HalfIntegerBessel):
+class Exponential(HalfIntegerBessel):
     """exp(-r / scale). Its gradient jumps at r = 0 and counts as 0 there.
 
     Examples
@@ -240,34 +250,11 @@ class Exponential(_HalfIntegerBessel):
     """
 
     scale: float | str = 1.0
-
-    def check(self) -> None:
-        check_scale("Exponential", self.scale)
-
-    @property
-    def rate(self) -> float:
-        return 1.0 / number(self.scale)
-
-    @property
-    def degree(self) -> int:
-        return 0
-
-    @property
-    def slope(self) -> float:
-        return self.rate**2
-
-    def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
-        # exp once: T = -q / (scale^2 z), z = r / scale
-        np.sqrt(s, out=t)
-        t *= -self.rate
-        np.exp(t, out=q)
-        if touching:
-            t[s == 0] = -np.inf
-        np.divide(q, t, out=t)
+    nu = 0.5
 
 
 @dataclass
-class Matern(_HalfIntegerBessel):
+class Matern(HalfIntegerBessel):
     """The Matern (Sobolev) kernel for half-integer nu, z = √(2 nu) r / scale; nu = 1/2 is Exponential.
 
     Examples
@@ -282,39 +269,13 @@ class Matern(_HalfIntegerBessel):
     scale: float | str = 1.0
 
     def check(self) -> None:
-        check_scale("Matern", self.scale)
+        super().check()
         if not is_number(self.nu) or self.nu <= 0 or (2 * self.nu) % 2 != 1 or self.nu > 20:
             raise ValueError(f"Matern needs nu = 1/2, 3/2, 5/2, ... up to 39/2; it got {self.nu!r}")
 
-    @property
-    def rate(self) -> float:
-        return math.sqrt(2 * self.nu) / number(self.scale)
-
-    @property
-    def degree(self) -> int:
-        return round(self.nu - 0.5)
-
-    @property
-    def slope(self) -> float:
-        return -(self.rate**2) if self.degree == 1 else 1.0
-
-    def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
-        if self.degree != 1:
-            super().pair(s, q, t, touching=touching)
-            return
-        z = np.sqrt(s)
-        z *= self.rate
-        np.negative(z, out=t)
-        np.exp(t, out=t)
-        z += 1
-        np.multiply(t, z, out=q)
-
-
-Profile = Callable[[Array], Array]
-
 
 @dataclass
-class Radial(RadialKernel):
+class Radial(OwnProfile, RadialKernel):
     """A user's own radial kernel: q(s) and its derivatives in s, each a function of an array.
 
     `derivatives` = (dq/ds, d²q/ds², ...): with m of them, the kernel has derivatives in x up to order m.
@@ -328,36 +289,9 @@ class Radial(RadialKernel):
     1
     """
 
-    expects: ClassVar = {"q": Function, "derivatives": Function}
-
-    q: Profile
-    derivatives: Sequence[Profile] = ()
-
-    @property
-    def portable(self) -> bool:
-        return False
-
     @property
     def smoothness(self) -> float:
         return len(self.derivatives)
-
-    @property
-    def order(self) -> float:
-        # d^m/dx^m takes the derivatives of q in s from ceil(m/2) up to m
-        return len(self.derivatives)
-
-    def profile(self, s: Array, order: int, out: Array) -> Array:
-        functions = (self.q, *self.derivatives)
-        if order >= len(functions):
-            raise SmoothnessError(
-                f"this Radial kernel was given {len(functions) - 1} derivatives in s, {order} are needed"
-            )
-        out[...] = functions[order](s)
-        return out
-
-    def probe(self) -> Array:
-        points = np.linspace(0.1, 3, 5)
-        return np.stack([np.asarray(function(points), dtype=float) for function in (self.q, *self.derivatives)])
 
 
 def squared_distances(x: Array, y: Array, *, exact: bool = False) -> Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Basis, Block, Evaluation
 from daskspectral.basis.base import evaluated
-from daskspectral.basis.pairing import pair_with_field
+from daskspectral.basis.evaluation import pair_with_field
 from daskspectral.devices import Device, device_of, least_rows
 from daskspectral.errors import renumbered
 from daskspectral.forms import Atom, Form, Functional, Pairing, Product

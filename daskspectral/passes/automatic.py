@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
-from daskspectral.basis.gradient import SpanGradient
+from daskspectral.basis.landmark import SpanGradient
 from daskspectral.engine.memory import local_threads
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Arena, Basis, Block, EquivariantBasis, Evaluation, FourierLattice, LandmarkBasis
 from daskspectral.basis.base import VALUE, evaluated
-from daskspectral.basis.gradient import SpanGradient
+from daskspectral.basis.landmark import SpanGradient
 from daskspectral.devices import HOST, Device, device_of, least_rows
 from daskspectral.engine.tasks import Tally
 from daskspectral.forms import Atom

@@ -151,6 +151,14 @@ def test_forms_are_read_back_from_their_state(function: Callable[..., Any]) -> N
     assert repr(again) == repr(traced)
 
 
+@pytest.mark.parametrize("terms", ["abc", [], [["one", 2]], [[1.0, None]]])
+def test_parts_that_make_no_form_are_refused_as_it_is_read(terms: Any) -> None:
+    state = encode(gram)
+    state["state"]["expression"]["state"]["terms"] = terms
+    with pytest.raises(ValueError, match=r"forms\.Form cannot be made|max\(\)|unpack"):
+        decode(state, Form)
+
+
 @pytest.mark.parametrize(
     ("function", "symmetric"),
     [

@@ -312,7 +312,7 @@ def test_second_derivatives_are_sums_of_partial_ones(name: str, d: int) -> None:
     [
         (Exponential(), (2, 0, 0), "up to order 1, not 2"),
         (Radial(np.exp, (np.exp,)), (1, 1, 0), "up to order 1, not 2"),
-        (Dot(np.exp, (np.exp,)), (1, 1, 0), "given 1 derivatives in t, 2 are needed"),
+        (Dot(np.exp, (np.exp,)), (1, 1, 0), "given 1 derivatives of q, 2 are needed"),
         (Gaussian() + FunctionKernel(cosine), (0, 1, 0), "order 1 of a FunctionKernel are unknown"),
         (2 * FunctionKernel(cosine, cosine_gradient), (0, 2, 0), "order 2 of a FunctionKernel are unknown"),
     ],
@@ -349,7 +349,7 @@ def test_scales_refused(scale: Any) -> None:
     [
         (lambda: Matern(1.0), "nu = 1/2, 3/2, 5/2"),
         (lambda: Matern(20.5), "up to 39/2; it got 20.5"),
-        (lambda: Polynomial(0), "whole degree of 1 or more; it got 0"),
+        (lambda: Polynomial(0), "degree of Polynomial is a whole number of 1 or more; it is 0"),
         (lambda: Polynomial(2, offset=-1), "offset of 0 or more"),
         (lambda: Gaussian() * 0, "multiplied by a positive number, not by 0"),
         (lambda: RadialSum(Gaussian(), Linear()), "family RadialKernel; it got Linear"),  # type: ignore[arg-type]
