@@ -15,8 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from daskspectral.manifolds.eigenspace import Eigenspace, Matrix, dense
 from daskspectral.manifolds.invariants import null_space, random_elements
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.killing import KillingField
+from daskspectral.manifolds.isometry import Isometry, KillingField
 
 Array = NDArray[np.floating[Any]]
 

@@ -10,8 +10,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Eigenspace, Matrix, dense
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.killing import KillingField
+from daskspectral.manifolds.isometry import Isometry, KillingField
 
 Array = NDArray[np.floating[Any]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
 from typing import final
@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf
 
 from daskspectral.errors import PointError
-from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Array, Eigenspace
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.killing import KillingField
+from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Array, Eigenspace, by_products
+from daskspectral.manifolds.isometry import Isometry, KillingField
 
 _ROWS = 1024  # of a block of zonal functions at the points moved by an isometry
 
@@ -228,8 +227,14 @@ class ZonalSpace(Eigenspace):
     def action(self, g: Isometry) -> Action:
         moved = self.fundamental @ g.matrix  # rows (g^T v)^T: entry (i, j) of Z is at (g^T v_i) . v_j = v_i . g v_j
         if self.size > DENSE_LIMIT:
-            return _ZonalProducts(self, moved)
+            return by_products(self.size, lambda x: self._product(moved, x))
         return np.asarray(self.inverse @ self.kernel.profile(moved @ self.fundamental.T) @ self.inverse.T)
+
+    def _product(self, moved: Array, x: Array) -> Array:
+        """C⁻¹ Z(M Vᵀ) C^(-T) x for moved points M, Z evaluated block by block, never kept."""
+        inner = self.inverse.T @ x
+        products = (moved[i : i + _ROWS] @ self.fundamental.T for i in range(0, self.size, _ROWS))
+        return np.asarray(self.inverse @ np.concatenate([self.kernel.profile(s) @ inner for s in products]))
 
     def derived_action(self, field: KillingField) -> Array:
         v = self.fundamental
@@ -237,25 +242,5 @@ class ZonalSpace(Eigenspace):
         slope *= v @ field.matrix @ v.T
         return np.asarray(self.inverse @ slope @ self.inverse.T)
 
-    def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> None:
-        return None
-
     def points(self) -> tuple[NDArray[np.float64], ...]:
         return (self.fundamental,)
-
-
-@dataclass(frozen=True, eq=False)
-class _ZonalProducts:
-    """C^(-1) Z(M V^T) C^(-T) for moved points M, Z evaluated block by block in each product, never kept."""
-
-    space: ZonalSpace
-    moved: Array
-
-    @property
-    def size(self) -> int:
-        return self.space.size
-
-    def __matmul__(self, x: Array) -> Array:
-        space, inner = self.space, self.space.inverse.T @ x
-        products = (self.moved[i : i + _ROWS] @ space.fundamental.T for i in range(0, self.size, _ROWS))
-        return np.asarray(space.inverse @ np.concatenate([space.kernel.profile(s) @ inner for s in products]))

@@ -130,7 +130,7 @@ def test_fields_and_isometries_together(
     null = scipy.linalg.null_space(np.vstack([*stack, *(dense(space.derived_action(x)) for x in group.algebra)]))
     assert 0 < null.shape[1] < space.size
     for limit in (10**6, 2):
-        for module in ("zonal", "product_space", "invariants"):
+        for module in ("zonal", "product", "invariants"):
             monkeypatch.setattr(f"daskspectral.manifolds.{module}.DENSE_LIMIT", limit)
         found = coefficients(space, group)
         np.testing.assert_allclose(found @ found.T, null @ null.T, atol=1e-10)
