@@ -36,19 +36,19 @@ class Group(Registered, ABC):
         """The number of coordinates d that it acts on."""
 
     @property
-    @abstractmethod
     def generators(self) -> tuple[Isometry, ...]:
         """Isometries whose products and inverses, with the flows of `algebra`, are the group."""
+        return ()
 
     @property
-    @abstractmethod
     def algebra(self) -> tuple[KillingField, ...]:
         """Fields that generate the Lie algebra; none for groups given by isometries alone."""
+        return ()
 
     @property
-    @abstractmethod
     def order(self) -> int | None:
         """The number of its elements, or None where the group is infinite or no closed form is known."""
+        return None
 
     @final
     def check(self, manifold: Manifold) -> None:
@@ -93,6 +93,11 @@ class FinitelyGenerated(Group, ABC):
     >>> isinstance(Permutations(3), FinitelyGenerated), isinstance(SpecialOrthogonal(3), FinitelyGenerated)
     (True, False)
     """
+
+    @property
+    @abstractmethod
+    def generators(self) -> tuple[Isometry, ...]:
+        """Isometries whose products and inverses are the group."""
 
     @final
     @property
@@ -147,7 +152,3 @@ class Generated(Group):
     @property
     def algebra(self) -> tuple[KillingField, ...]:
         return tuple(x for p in self.parts if isinstance(p, Group) for x in p.algebra)
-
-    @property
-    def order(self) -> None:
-        return None
