@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -117,7 +119,7 @@ class Elements:
         return cells
 
 
-def affine(matrix: Array, shift: Array) -> Array:
+def affine(matrix: NDArray[Any], shift: Array) -> Array:
     """x -> A x + b as one matrix (d + 1, d + 1)."""
     return np.block([[matrix, shift[:, None]], [np.zeros(len(shift)), np.ones(1)]])
 

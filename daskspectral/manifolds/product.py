@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from daskspectral.manifolds.base import Array, Manifold
 from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Eigenspace, Matrix, by_products, dense
-from daskspectral.manifolds.invariants import fixed_by_products, invariant_coefficients, null_space
+from daskspectral.manifolds.invariants import fixed_by_products, invariant_coefficients, moved_by, null_space
 from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.manifolds.spectrum import TOGETHER, Floats, Integers, Spectrum, sums_within
 from daskspectral.manifolds.tensors import Levels, TensorFunctions, Tensors, slices_of
@@ -312,8 +312,7 @@ class _Block:
             alone = part._leaves[0, orbit[0][0]]
             return part, invariant_coefficients(alone, self.isometries, self.algebra)
         if part.size > DENSE_LIMIT:
-            rng = np.random.default_rng(0)
-            return part, fixed_by_products(part, self.isometries, rng, algebra=self.algebra)
+            return part, fixed_by_products(part.size, moved_by(part), self.isometries, self.algebra)
         each = [g for g, move in zip(self.isometries, self.moves, strict=True) if len(move.moved) < 2]
         turns = [x for x in self.algebra if len(_turned(x, self.widths)) < 2]
         start = dense(part.closed_form(each, turns)) if each or turns else None

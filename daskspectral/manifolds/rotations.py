@@ -81,7 +81,7 @@ class SO3(Manifold):
 
 @lru_cache(maxsize=32)
 def _built(level: int) -> ZonalSpace:
-    return ZonalSpace.build(RotationKernel(level), SO3().sample)
+    return ZonalSpace.sampled(RotationKernel(level), SO3().sample)
 
 
 def _generators(sign: int) -> NDArray[np.float64]:

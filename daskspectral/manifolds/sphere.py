@@ -89,7 +89,7 @@ class Sphere(Manifold):
 
 @lru_cache(maxsize=32)
 def _built(sphere: Sphere, level: int) -> ZonalSpace:
-    return ZonalSpace.build(SphereKernel(sphere.d, level), sphere.sample)
+    return ZonalSpace.sampled(SphereKernel(sphere.d, level), sphere.sample)
 
 
 def Circle() -> Sphere:
