@@ -61,16 +61,14 @@ class Group(Registered, ABC):
                 f"{manifold!r} has {manifold.ambient} coordinates, and {self!r} acts on {self.dimension}; give a group "
                 f"that acts on {manifold.ambient}"
             )
-        for number, g in enumerate(self.generators):
+        moves: list[tuple[str, Isometry | KillingField]] = []
+        moves += [(f"generator {number}", g) for number, g in enumerate(self.generators)]
+        moves += [(f"element {number} of the algebra", field) for number, field in enumerate(self.algebra)]
+        for name, move in moves:
             try:
-                manifold.check_isometry(g)
+                manifold.check_isometry(move) if isinstance(move, Isometry) else manifold.check_killing(move)
             except ValueError as error:
-                raise ValueError(f"generator {number} of {self!r} does not act: {error}") from None
-        for number, field in enumerate(self.algebra):
-            try:
-                manifold.check_killing(field)
-            except ValueError as error:
-                raise ValueError(f"element {number} of the algebra of {self!r} does not act: {error}") from None
+                raise ValueError(f"{name} of {self!r} does not act: {error}") from None
 
     @final
     def word(self, rng: np.random.Generator, length: int = 20) -> Isometry:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.groups.base import Group
-from daskspectral.groups.standard import check_count
+from daskspectral.groups.standard import Along, check_count
 from daskspectral.manifolds import Isometry, KillingField
 
 
@@ -171,8 +171,8 @@ class LieGroup(Group):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
-class ContinuousTranslations(Group):
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class ContinuousTranslations(Along):
     """All translations along vectors (k, m) that join copies of one point of a `PeriodicBox` or `PeriodicCell`.
 
     Functions invariant under [[L_1, 0]] do not depend on the first of two coordinates, of period L_1; under
@@ -184,22 +184,10 @@ class ContinuousTranslations(Group):
     >>> ContinuousTranslations([[1, 1]]).check(PeriodicBox([0, 0], [1, 1]))
     """
 
-    vectors: NDArray[np.float64]
-
     def __init__(self, vectors: ArrayLike):
-        given = np.array(vectors, dtype=np.float64)
-        if given.ndim != 2 or not given.size or not np.isfinite(given).all() or not given.any(axis=1).all():
-            raise ValueError(
-                f"expected finite vectors (k, m), none of them 0, received shape {given.shape}: {given.tolist()}"
-            )
-        object.__setattr__(self, "vectors", given)
-
-    def __repr__(self) -> str:
-        return f"ContinuousTranslations({self.vectors.tolist()})"
-
-    @property
-    def dimension(self) -> int:
-        return int(self.vectors.shape[1])
+        super().__init__(vectors)
+        if not self.vectors.any(axis=1).all():
+            raise ValueError(f"expected finite vectors (k, m), none of them 0, received {self.vectors.tolist()}")
 
     @property
     def algebra(self) -> tuple[KillingField, ...]:

@@ -61,6 +61,26 @@ class _ByMatrices(FinitelyGenerated):
         return tuple(Isometry(matrix) for matrix in self.matrices)
 
 
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Along(Group):
+    """A group of translations by vectors (k, m)."""
+
+    vectors: NDArray[np.float64]
+
+    def __init__(self, vectors: ArrayLike):
+        given = np.array(vectors, dtype=np.float64)
+        if given.ndim != 2 or not given.size or not np.isfinite(given).all():
+            raise ValueError(f"expected finite vectors (k, m), k and m at least 1, received shape {given.shape}")
+        object.__setattr__(self, "vectors", given)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.vectors.tolist()})"
+
+    @property
+    def dimension(self) -> int:
+        return int(self.vectors.shape[1])
+
+
 @final
 @dataclass(frozen=True)
 class Permutations(_OfCoordinates):
@@ -229,8 +249,8 @@ class Orthogonal(_ByMatrices):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
-class Translations(FinitelyGenerated):
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Translations(Along, FinitelyGenerated):
     """The translations of a `PeriodicBox` or `PeriodicCell` by vectors (k, m) and their sums, in its coordinates.
 
     Examples
@@ -241,21 +261,6 @@ class Translations(FinitelyGenerated):
     >>> halves.generators[0]([[0.1, 0.2]])
     array([[0.6, 0.2]])
     """
-
-    vectors: NDArray[np.float64]
-
-    def __init__(self, vectors: ArrayLike):
-        given = np.array(vectors, dtype=np.float64)
-        if given.ndim != 2 or not given.size or not np.isfinite(given).all():
-            raise ValueError(f"expected finite vectors (k, m), k and m at least 1, received shape {given.shape}")
-        object.__setattr__(self, "vectors", given)
-
-    def __repr__(self) -> str:
-        return f"Translations({self.vectors.tolist()})"
-
-    @property
-    def dimension(self) -> int:
-        return int(self.vectors.shape[1])
 
     @property
     def generators(self) -> tuple[Isometry, ...]:

@@ -221,11 +221,7 @@ class Manifold(Registered, ABC):
         The matrix must be orthogonal to 1e-11, and on an embedded manifold keep points of the manifold on it (32 are
         tried).
         """
-        if g.size != self.ambient:
-            raise ValueError(
-                f"{self!r} has {self.ambient} coordinates, and the group acts on {g.size}; give one that acts on "
-                f"{self.ambient}"
-            )
+        self._check_size(g.size, "group")
         fault = self._fault(g)
         if fault is not None:
             raise ValueError(f"expected an isometry of {self!r}: {fault}")
@@ -237,17 +233,20 @@ class Manifold(Registered, ABC):
         The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2π b a sum of whole periods
         (vectors of the `lattice`), both to 1e-6. On an embedded manifold the field must be tangential.
         """
-        if field.size != self.ambient:
-            raise ValueError(
-                f"{self!r} has {self.ambient} coordinates, and the field acts on {field.size}; give one that acts on "
-                f"{self.ambient}"
-            )
+        self._check_size(field.size, "field")
         fault = field.fault
         if fault is None and (moved := self._fault(field.flow(1.0))) is not None:
             fault = f"its flow at s = 1 is no isometry: {moved}"
         fault = fault or self._open(field)
         if fault is not None:
             raise ValueError(f"expected a Killing field of {self!r}: {fault}")
+
+    def _check_size(self, size: int, what: str) -> None:
+        if size != self.ambient:
+            raise ValueError(
+                f"{self!r} has {self.ambient} coordinates, and the {what} acts on {size}; give one that acts on "
+                f"{self.ambient}"
+            )
 
     @final
     def _open(self, field: KillingField) -> str | None:

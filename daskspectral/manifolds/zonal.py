@@ -219,7 +219,7 @@ class KernelFunctions(Functions):
         return cls(kernel, fundamental, scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True))
 
     @classmethod
-    def build(cls, kernel: Kernel, pool: Array) -> Self:
+    def build(cls, kernel: Kernel, pool: NDArray[np.float64]) -> Self:
         """The functions at points chosen by pivoted Cholesky among a sample (n, d), which has more of them.
 
         Random points would give independent functions too, but lose digits: C is then ill conditioned. Raises
@@ -237,7 +237,7 @@ class KernelFunctions(Functions):
                 f"expected {m} functions of eigenvalue {kernel.eigenvalue:g}, received a kernel with pivots "
                 f"{found[max(0, m - 1) :].tolist()} (relative) at the last of them and the next"
             )
-        return cls.at(kernel, np.asarray(pool[pivots[:m] - 1], dtype=np.float64))
+        return cls.at(kernel, np.ascontiguousarray(pool[pivots[:m] - 1]))
 
     @property
     def ambient(self) -> int:
@@ -278,7 +278,9 @@ class ZonalSpace(KernelFunctions, Eigenspace):
     kernel: ZonalKernel
 
     @classmethod
-    def sampled(cls, kernel: ZonalKernel, sample: Callable[[int, np.random.Generator], Array]) -> ZonalSpace:
+    def sampled(
+        cls, kernel: ZonalKernel, sample: Callable[[int, np.random.Generator], NDArray[np.float64]]
+    ) -> ZonalSpace:
         """The functions at points of a fixed sample of the manifold."""
         m = kernel.size
         return cls.build(kernel, sample(min(4 * m + 16, m + 2500), np.random.default_rng(0)))
