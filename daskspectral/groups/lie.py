@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.groups.base import Group
-from daskspectral.groups.standard import Along, check_count
+from daskspectral.groups.standard import TranslationGroup, check_count
 from daskspectral.manifolds import Isometry, KillingField
 
 
@@ -172,7 +172,7 @@ class LieGroup(Group):
 
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class ContinuousTranslations(Along):
+class ContinuousTranslations(TranslationGroup):
     """All translations along vectors (k, m) that join copies of one point of a `PeriodicBox` or `PeriodicCell`.
 
     Functions invariant under [[L_1, 0]] do not depend on the first of two coordinates, of period L_1; under

@@ -62,7 +62,7 @@ class _ByMatrices(FinitelyGenerated):
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Along(Group):
+class TranslationGroup(Group):
     """A group of translations by vectors (k, m)."""
 
     vectors: NDArray[np.float64]
@@ -250,7 +250,7 @@ class Orthogonal(_ByMatrices):
 
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Translations(Along, FinitelyGenerated):
+class Translations(TranslationGroup, FinitelyGenerated):
     """The translations of a `PeriodicBox` or `PeriodicCell` by vectors (k, m) and their sums, in its coordinates.
 
     Examples
