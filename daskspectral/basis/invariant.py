@@ -17,9 +17,10 @@ from daskspectral.basis.harmonic import HarmonicBasis, LevelBasis, Raw
 from daskspectral.groups import Generated, Group, Isometry
 from daskspectral.groups.invariants import Invariants
 from daskspectral.manifolds import Manifold
-from daskspectral.manifolds.combinations import Combination, TensorFunctions, Tensors, in_harmonics
+from daskspectral.manifolds.combinations import Combination, in_harmonics
 from daskspectral.manifolds.eigenspace import Functions, Matrix
 from daskspectral.manifolds.interval import LegendreSpace, Polynomials
+from daskspectral.manifolds.tensors import TensorFunctions, Tensors
 
 MOST_COST = 2e8  # of `Invariants.cost`: some seconds
 MOST_LEVELS = 1000

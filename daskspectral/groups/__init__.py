@@ -74,8 +74,7 @@ from daskspectral.groups.standard import (
     SignFlips,
     Translations,
 )
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.killing import KillingField
+from daskspectral.manifolds.isometry import Isometry, KillingField
 
 __all__ = [
     "Automorphisms",

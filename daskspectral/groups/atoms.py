@@ -89,28 +89,15 @@ class MolecularSymmetry(Group):
                 swap[[i, last[label]]] = swap[[last[label], i]]
                 found.append(Isometry(np.kron(_rounded(a @ swap @ (inverse[:, None] * a.T)), np.eye(3))))
             last[label] = i
-        return tuple(Isometry(_beside(g.matrix)) for g in found)
+        return tuple(Isometry([[1.0]]).beside(g) for g in found)
 
     @property
     def algebra(self) -> tuple[KillingField, ...]:
         fields = FullOrthogonal(3, len(self.masses) - 1).algebra
-        still = np.zeros((1, 1))
-        return tuple(KillingField(_beside(field.matrix, still)) for field in fields)
-
-    @property
-    def order(self) -> None:
-        return None
+        return tuple(KillingField([[0.0]]).beside(field) for field in fields)
 
 
 def _rounded(matrix: Array) -> Array:
     """The nearest orthogonal matrix: squared, a swap is the identity to the last bit."""
     left, _, right = np.linalg.svd(matrix)
     return np.asarray(left @ right)
-
-
-def _beside(matrix: Array, first: Array | None = None) -> Array:
-    """A matrix beside that of the hyperradius, the identity by default."""
-    whole = np.zeros((len(matrix) + 1, len(matrix) + 1))
-    whole[0, 0] = 1.0 if first is None else first[0, 0]
-    whole[1:, 1:] = matrix
-    return whole

@@ -54,9 +54,13 @@ def _rotations(generators: Sequence[Array], algebra: Sequence[Array]) -> Rotatio
     d = len(algebra[0])
     if d % 3:
         return None
-    fields = [_factors(x, np.eye(d // 3)) for x in algebra]
-    turns = [field for field in fields if field is not None]
-    if len(turns) < len(fields) or np.linalg.matrix_rank([t.ravel() for t in turns], tol=_SAME) < 2:
+    turns = []
+    for x in algebra:
+        field = by_vectors(x, 3)
+        if field is None or np.abs(field[0] - field[0][0, 0] * np.eye(d // 3)).max() > _SAME:
+            return None
+        turns.append(field[1].ravel())
+    if np.linalg.matrix_rank(turns, tol=_SAME) < 2:
         return None
     mixing = []
     for g in generators:
@@ -81,15 +85,6 @@ def _circles(generators: Sequence[Array], algebra: Sequence[Array]) -> CircleAve
             return None
     elements = orthogonal_elements(np.array(generators).reshape(-1, d, d), _MOST_ELEMENTS)
     return None if elements is None else CircleAverage(np.array(algebra), elements)
-
-
-def _factors(x: Array, left: Array) -> Array | None:
-    """B of the matrix x = left x B, a Kronecker product, or None."""
-    k = len(left)
-    size = len(x) // k
-    blocks = x.reshape(k, size, k, size)
-    found = np.einsum("ij,iajb->ab", left, blocks) / np.sum(left * left)
-    return found if np.abs(x - np.kron(left, found)).max() < _SAME else None
 
 
 def _permutations(generators: Sequence[Array]) -> PermutationAverage | None:

@@ -36,19 +36,19 @@ class Group(Registered, ABC):
         """The number of coordinates d that it acts on."""
 
     @property
-    @abstractmethod
     def generators(self) -> tuple[Isometry, ...]:
         """Isometries whose products and inverses, with the flows of `algebra`, are the group."""
+        return ()
 
     @property
-    @abstractmethod
     def algebra(self) -> tuple[KillingField, ...]:
         """Fields that generate the Lie algebra; none for groups given by isometries alone."""
+        return ()
 
     @property
-    @abstractmethod
     def order(self) -> int | None:
         """The number of its elements, or None where the group is infinite or no closed form is known."""
+        return None
 
     @final
     def check(self, manifold: Manifold) -> None:
@@ -61,16 +61,14 @@ class Group(Registered, ABC):
                 f"{manifold!r} has {manifold.ambient} coordinates, and {self!r} acts on {self.dimension}; give a group "
                 f"that acts on {manifold.ambient}"
             )
-        for number, g in enumerate(self.generators):
+        moves: list[tuple[str, Isometry | KillingField]] = []
+        moves += [(f"generator {number}", g) for number, g in enumerate(self.generators)]
+        moves += [(f"element {number} of the algebra", field) for number, field in enumerate(self.algebra)]
+        for name, move in moves:
             try:
-                manifold.check_isometry(g)
+                manifold.check_isometry(move) if isinstance(move, Isometry) else manifold.check_killing(move)
             except ValueError as error:
-                raise ValueError(f"generator {number} of {self!r} does not act: {error}") from None
-        for number, field in enumerate(self.algebra):
-            try:
-                manifold.check_killing(field)
-            except ValueError as error:
-                raise ValueError(f"element {number} of the algebra of {self!r} does not act: {error}") from None
+                raise ValueError(f"{name} of {self!r} does not act: {error}") from None
 
     @final
     def word(self, rng: np.random.Generator, length: int = 20) -> Isometry:
@@ -93,6 +91,11 @@ class FinitelyGenerated(Group, ABC):
     >>> isinstance(Permutations(3), FinitelyGenerated), isinstance(SpecialOrthogonal(3), FinitelyGenerated)
     (True, False)
     """
+
+    @property
+    @abstractmethod
+    def generators(self) -> tuple[Isometry, ...]:
+        """Isometries whose products and inverses are the group."""
 
     @final
     @property
@@ -147,7 +150,3 @@ class Generated(Group):
     @property
     def algebra(self) -> tuple[KillingField, ...]:
         return tuple(x for p in self.parts if isinstance(p, Group) for x in p.algebra)
-
-    @property
-    def order(self) -> None:
-        return None

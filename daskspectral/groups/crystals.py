@@ -13,6 +13,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.groups.base import FinitelyGenerated
+from daskspectral.groups.elements import Elements, affine
 from daskspectral.manifolds import Isometry, Manifold, PeriodicBox, PeriodicCell
 
 Operation = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -201,53 +202,29 @@ def _cartesian(vectors: NDArray[np.float64], operation: Operation) -> Isometry:
 
 def _generating(m: int, operations: Sequence[Operation]) -> tuple[list[Operation], int | None]:
     """The operations that the ones before do not generate, and how many elements all generate, None above `_MOST`."""
-    chosen: list[Operation] = []
-    group = _Elements(m)
+    found, closed = Elements(np.eye(m), _MOST, 2 * np.pi * _SAME), True
+    chosen = []
     for operation in operations:
-        if group.closed and group.holds(operation):
-            continue
-        chosen.append(operation)
-        if group.closed:
-            group = _Elements(m, chosen)
-    return chosen, len(group.found) if group.closed else None
+        before = len(found.generators)
+        closed = closed and found.add(affine(*operation))
+        if len(found.generators) > before or not closed:
+            chosen.append(operation)
+    _check_translations(found.maps)
+    return chosen, found.count if closed else None
 
 
-class _Elements:
-    """The elements that operations generate, translations modulo 1; not `closed` where they are more than `_MOST`."""
-
-    def __init__(self, m: int, operations: Sequence[Operation] = ()):
-        self.found: list[Operation] = []
-        self.closed = True
-        self._translations: dict[bytes, list[NDArray[np.float64]]] = {}
-        self._add((np.eye(m, dtype=np.int64), np.zeros(m)))
-        for matrix, translation in self.found:
-            for first, shift in operations:
-                product = first @ matrix, (first @ translation + shift) % 1.0
-                if self.holds(product):
-                    continue
-                if len(self.found) == _MOST:
-                    self.closed = False
-                    return
-                self._add(product)
-
-    def holds(self, operation: Operation) -> bool:
-        """Whether it is an element. Raises ValueError where it is nearly one."""
-        matrix, translation = operation
-        known = self._translations.get(matrix.tobytes())
-        if known is None:
-            return False
-        off = np.array(known) - translation
-        least = float(np.abs(off - np.rint(off)).max(axis=1).min())
-        if _SAME < least < _NEAR:
+def _check_translations(maps: NDArray[np.float64]) -> None:
+    """Raise ValueError where two elements (n, m + 1, m + 1) differ by nearly no translation."""
+    kinds = np.unique(maps[:, :-1, :-1].reshape(len(maps), -1), axis=0, return_inverse=True)[1].ravel()
+    for kind in range(kinds.max() + 1):
+        shifts = maps[kinds == kind, :-1, -1]
+        off = shifts[:, None] - shifts
+        off = np.abs(off - np.rint(off)).max(axis=2) + np.eye(len(shifts))
+        if off.min() < _NEAR:
             raise ValueError(
-                f"the operations generate a translation of {least:.2g} of the cell's vectors, which leaves hardly "
+                f"the operations generate a translation of {off.min():.2g} of the cell's vectors, which leaves hardly "
                 "a function; give translations with all their digits, such as 1 / 3 in place of 0.3333"
             )
-        return least <= _SAME
-
-    def _add(self, operation: Operation) -> None:
-        self.found.append(operation)
-        self._translations.setdefault(operation[0].tobytes(), []).append(operation[1])
 
 
 def _tabulated(number: int | None, hall: int | None) -> tuple[str, int, int, list[Operation]]:

@@ -23,8 +23,9 @@ from daskspectral.manifolds import (
     invariant_coefficients,
 )
 from daskspectral.manifolds.averages import Average
-from daskspectral.manifolds.combinations import Combination, TensorFunctions, Tensors
+from daskspectral.manifolds.combinations import Combination
 from daskspectral.manifolds.eigenspace import Functions, Matrix
+from daskspectral.manifolds.tensors import TensorFunctions, Tensors
 
 BUILT = 250
 """Eigenspaces of more functions are not built where there is an average over the group."""

@@ -31,17 +31,14 @@ An example, with the eigenvalues l (l + 1) of the sphere, each 2 l + 1 times:
 
 from daskspectral.manifolds.base import Manifold
 from daskspectral.manifolds.eigenspace import Eigenspace
+from daskspectral.manifolds.flat_torus import FlatTorus, PeriodicBox, PeriodicCell
 from daskspectral.manifolds.implicit import Implicit
 from daskspectral.manifolds.interval import Interval
 from daskspectral.manifolds.invariants import invariant_coefficients
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.killing import KillingField
-from daskspectral.manifolds.periodic_box import PeriodicBox
-from daskspectral.manifolds.periodic_cell import PeriodicCell
+from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.manifolds.product import Product
 from daskspectral.manifolds.rotations import SO3
 from daskspectral.manifolds.sphere import Circle, Sphere
-from daskspectral.manifolds.torus import FlatTorus
 
 __all__ = [
     "Circle",

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.errors import PointError
 from daskspectral.manifolds.eigenspace import Eigenspace
-from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
-from daskspectral.manifolds.killing import KillingField
-from daskspectral.registry import Registered
+from daskspectral.manifolds.isometry import Isometry, KillingField, orthogonal_fault
+from daskspectral.registry import Registered, arguments_of
 
 Array = NDArray[np.floating[Any]]
 T = TypeVar("T")
@@ -47,41 +46,43 @@ class Manifold(Registered, ABC):
     def dimension(self) -> int:
         """The intrinsic dimension."""
 
-    @abstractmethod
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name; `deep`, for scikit-learn, changes nothing."""
+        return arguments_of(self)
 
     @abstractmethod
     def _normals(self, x: Array) -> Array:
         """(codimension, c, d), for a checked x."""
 
-    @abstractmethod
     def _tangents(self, x: Array) -> Array | None:
         """(dimension, c, d), for a checked x."""
+        return None
 
-    @abstractmethod
     def _distance(self, x: Array) -> Array | None:
         """(c,), for a checked x."""
+        return None
 
-    @abstractmethod
-    def _level(self, level: int) -> tuple[int | float, int] | None:
+    def _level(self, level: int) -> tuple[float, int] | None:
         """The eigenvalue and its multiplicity, for level >= 0."""
+        return None
 
-    @abstractmethod
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
         """(n, d), uniform."""
+        return None
 
-    @abstractmethod
-    def _eigenspace(self, level: int) -> Eigenspace | None:
-        """The functions of a level >= 0."""
+    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace | None:
+        """The functions of a level >= 0; from saved `Eigenspace.points`, of which it takes as many as it needs."""
+        return None
 
-    @abstractmethod
     def _fault(self, g: Isometry) -> str | None:
-        """Why a map of its coordinates is not an isometry, or None."""
-
-    @abstractmethod
-    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace | None:
-        """The functions of a level from saved `Eigenspace.points`; it takes as many arrays from them as it needs."""
+        """Why a map of its coordinates is not an isometry, or None; here of an embedded manifold."""
+        if g.shift.any():
+            return f"it shifts the coordinates, by {g.shift}; isometries of embedded points are orthogonal matrices"
+        fault = orthogonal_fault(g)
+        if fault is not None:
+            return fault
+        off = float(self.distance(g(self.sample(32, np.random.default_rng(0)))).max())
+        return None if off <= 1e-9 else f"it moves points off the manifold, by {off:.3g}"
 
     def state(self) -> dict[str, Any]:
         return self.get_params(deep=False)
@@ -194,7 +195,7 @@ class Manifold(Registered, ABC):
         that `Eigenspace.points()` gave elsewhere, the functions are the same as there, on any machine.
         """
         level = _natural(level, "level")
-        found = self._eigenspace(level) if points is None else self._restored(level, iter(points))
+        found = self._eigenspace(level, None if points is None else iter(points))
         return self._known(found, "eigenfunctions of")
 
     @final
@@ -220,11 +221,7 @@ class Manifold(Registered, ABC):
         The matrix must be orthogonal to 1e-11, and on an embedded manifold keep points of the manifold on it (32 are
         tried).
         """
-        if g.size != self.ambient:
-            raise ValueError(
-                f"{self!r} has {self.ambient} coordinates, and the group acts on {g.size}; give one that acts on "
-                f"{self.ambient}"
-            )
+        self._check_size(g.size, "group")
         fault = self._fault(g)
         if fault is not None:
             raise ValueError(f"expected an isometry of {self!r}: {fault}")
@@ -236,17 +233,20 @@ class Manifold(Registered, ABC):
         The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2π b a sum of whole periods
         (vectors of the `lattice`), both to 1e-6. On an embedded manifold the field must be tangential.
         """
-        if field.size != self.ambient:
-            raise ValueError(
-                f"{self!r} has {self.ambient} coordinates, and the field acts on {field.size}; give one that acts on "
-                f"{self.ambient}"
-            )
+        self._check_size(field.size, "field")
         fault = field.fault
         if fault is None and (moved := self._fault(field.flow(1.0))) is not None:
             fault = f"its flow at s = 1 is no isometry: {moved}"
         fault = fault or self._open(field)
         if fault is not None:
             raise ValueError(f"expected a Killing field of {self!r}: {fault}")
+
+    def _check_size(self, size: int, what: str) -> None:
+        if size != self.ambient:
+            raise ValueError(
+                f"{self!r} has {self.ambient} coordinates, and the {what} acts on {size}; give one that acts on "
+                f"{self.ambient}"
+            )
 
     @final
     def _open(self, field: KillingField) -> str | None:
@@ -265,7 +265,7 @@ class Manifold(Registered, ABC):
         return self._known(self._sample(_natural(n, "n"), rng), "uniform samples of")
 
     @final
-    def _spectrum(self, level: int) -> tuple[int | float, int]:
+    def _spectrum(self, level: int) -> tuple[float, int]:
         return self._known(self._level(_natural(level, "level")), "eigenvalues of")
 
     @final
@@ -284,23 +284,25 @@ class Manifold(Registered, ABC):
         return points if points.dtype.kind == "f" else points.astype(np.float64)
 
 
-def axes(x: Array) -> Array:
-    """The tangents (d, c, d) of a manifold whose coordinates x (c, d) are Cartesian."""
-    d = x.shape[1]
-    frame = np.zeros((d, *x.shape), dtype=x.dtype)
-    frame[np.arange(d), :, np.arange(d)] = 1
-    return frame
+class Flat(Manifold):
+    """A manifold of full dimension in Cartesian coordinates."""
 
+    @final
+    @property
+    def dimension(self) -> int:
+        return self.ambient
 
-def embedded_fault(manifold: Manifold, g: Isometry) -> str | None:
-    """Why an affine map of R^d is not an isometry of an embedded manifold, or None."""
-    if g.shift.any():
-        return f"it shifts the coordinates, by {g.shift}; isometries of embedded points are orthogonal matrices"
-    fault = orthogonal_fault(g)
-    if fault is not None:
-        return fault
-    off = float(manifold.distance(g(manifold.sample(32, np.random.default_rng(0)))).max())
-    return None if off <= 1e-9 else f"it moves points off the manifold, by {off:.3g}"
+    @final
+    def _normals(self, x: Array) -> Array:
+        return np.zeros((0, *x.shape), dtype=x.dtype)
+
+    @final
+    def _tangents(self, x: Array) -> Array:
+        axes = np.eye(self.ambient, dtype=x.dtype)
+        return np.repeat(axes[:, None], len(x), axis=1)
+
+    def _distance(self, x: Array) -> Array:
+        return np.asarray(0 * x.sum(axis=1))  # NaN where a coordinate is not finite
 
 
 def _natural(value: int, name: str) -> int:

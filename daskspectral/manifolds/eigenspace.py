@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, Protocol, final
+from collections.abc import Callable, Sequence
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator
 
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.killing import KillingField
+from daskspectral.manifolds.isometry import Isometry, KillingField
 
 Array = NDArray[np.floating[Any]]
 Matrix = Array | csr_array
@@ -20,25 +20,20 @@ DENSE_LIMIT = 5000
 """The largest eigenspace whose D(g) is a dense matrix."""
 
 
-class Products(Protocol):
-    """A square matrix known only by its products with blocks of vectors."""
-
-    @property
-    def size(self) -> int:
-        """The number of rows."""
-
-    def __matmul__(self, x: Array, /) -> Array: ...
-
-
-Action = Matrix | Products
-"""D(g) (m, m)."""
+Action = Matrix | LinearOperator
+"""D(g) (m, m); a linear operator is known only by its products with blocks of vectors."""
 
 
 def dense(action: Action) -> Array:
     """D(g) as a matrix (m, m)."""
     if isinstance(action, csr_array):
         return np.asarray(action.toarray())
-    return action if isinstance(action, np.ndarray) else action @ np.eye(action.size)
+    return action if isinstance(action, np.ndarray) else np.asarray(action @ np.eye(action.shape[0]))
+
+
+def by_products(size: int, products: Callable[[Array], Array]) -> LinearOperator:
+    """A square matrix by its products with blocks of vectors (size, k)."""
+    return LinearOperator((size, size), matvec=lambda x: products(x.reshape(size, 1)), matmat=products, dtype=float)
 
 
 class Functions(ABC):
@@ -64,9 +59,9 @@ class Functions(ABC):
         """The number m of functions."""
 
     @property
-    @abstractmethod
     def transform(self) -> Matrix | None:
         """T (m, q), or None for the identity."""
+        return None
 
     @abstractmethod
     def raw(self, x: Array) -> Array:
@@ -76,9 +71,9 @@ class Functions(ABC):
     def raw_along(self, x: Array, direction: Array) -> Array:
         """direction(x_k) . grad r(x_k), (q, c), for directions (c, d)."""
 
-    @abstractmethod
     def points(self) -> tuple[NDArray[np.float64], ...]:
         """What must be saved for the same functions to be made again: the fundamental points of zonal bases."""
+        return ()
 
     @final
     def values(self, x: ArrayLike) -> Array:
@@ -123,7 +118,7 @@ class Eigenspace(Functions, ABC):
     def derived_action(self, field: KillingField) -> Matrix:
         """dD(X), (m, m), of a Killing field of the manifold."""
 
-    @abstractmethod
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> Matrix | None:
         """An orthonormal basis (m, r) of the coefficients invariant under isometries and flows where one is cheaper to
         write down than to solve for (orbits of frequencies on a torus), otherwise None."""
+        return None

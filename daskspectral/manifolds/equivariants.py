@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
 
 from daskspectral.manifolds.eigenspace import Eigenspace, Matrix, dense
-from daskspectral.manifolds.invariants import null_space, random_elements
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.killing import KillingField
+from daskspectral.manifolds.invariants import fixed_by_products, null_space
+from daskspectral.manifolds.isometry import Isometry, KillingField
 
 Array = NDArray[np.floating[Any]]
 
@@ -24,7 +21,6 @@ MOST_DENSE = 2000
 """The largest tensor product of an eigenspace and a representation whose null space is computed from matrices."""
 
 _STEPS = 192  # random elements of a projection: each halves the expected square of what is not equivariant
-_OFF = 1e-10  # by which a generator may move what random elements settled on
 _COUPLED = 1e-13  # entries of D(g) above couple functions of a torus
 
 
@@ -44,12 +40,8 @@ class Pairs:
     @property
     def joint(self) -> tuple[list[Isometry], list[KillingField]]:
         """Each pair as one isometry, or one field, of m + k coordinates."""
-        isometries = [Isometry(*_side_by_side(g.matrix, rho, g.shift)) for g, rho in self.isometries]
-        return isometries, [KillingField(*_side_by_side(x.matrix, rho, x.shift)) for x, rho in self.algebra]
-
-
-def _side_by_side(matrix: Array, rho: Array, shift: Array) -> tuple[Array, Array]:
-    return block_diag(matrix, rho), np.append(shift, np.zeros(len(rho)))
+        isometries = [g.beside(Isometry(rho)) for g, rho in self.isometries]
+        return isometries, [x.beside(KillingField(rho)) for x, rho in self.algebra]
 
 
 def equivariant_coefficients(space: Eigenspace, pairs: Pairs, components: int) -> Matrix:
@@ -58,7 +50,8 @@ def equivariant_coefficients(space: Eigenspace, pairs: Pairs, components: int) -
     f(g x) = ρ(g) f(x) holds if and only if D(g) A ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0
     for every X of the algebra: coefficients are the vectors fixed by the tensor products of D(g) and ρ(g). On tori,
     where D(g) is sparse, they are found orbit by orbit of frequencies, and U is sparse; in eigenspaces with m k above
-    `MOST_DENSE` by products with D of random elements (`fixed_by_pairs`), otherwise as a null space. `components` is k.
+    `MOST_DENSE` by products with D of random elements (`fixed_by_products`), otherwise as a null space. `components` is
+    k.
 
     Raises ValueError where no gap separates zero singular values from the others.
 
@@ -80,43 +73,23 @@ def equivariant_coefficients(space: Eigenspace, pairs: Pairs, components: int) -
     if len(sparse) == len(together):
         return _by_orbits(sparse, len(actions), pairs, components)
     if space.size * components > MOST_DENSE:
-        return fixed_by_pairs(space, pairs, np.random.default_rng(0))
+        return _fixed(space, pairs, components)
     return _null_space([dense(action) for action in together], len(actions), pairs)
 
 
-def fixed_by_pairs(space: Eigenspace, pairs: Pairs, rng: np.random.Generator, width: int = 8) -> Array:
+def _fixed(space: Eigenspace, pairs: Pairs, k: int) -> Array:
     """The coefficients fixed by every pair, (m k, r), from products of D with blocks of vectors alone.
 
-    A <- (A + D(h) A ρ(h)ᵀ) / 2 for random elements h, as in `fixed_by_products`; an element and its matrix are one
-    isometry of m + k coordinates. Raises ValueError where a generator moves the result by more than 1e-10.
+    An element and its matrix are one isometry of d + k coordinates, which takes A to D(h) A ρ(h)ᵀ.
     """
-    isometries, algebra = pairs.joint
     m, d = space.size, space.ambient
-    k = len([*pairs.isometries, *pairs.algebra][0][1])
 
     def moved(h: Isometry, x: Array) -> Array:
         turned = np.asarray(space.action(h.block(np.arange(d))) @ x.reshape(m, -1)).reshape(m, k, -1)
         return np.asarray(h.matrix[d:, d:] @ turned).reshape(m * k, -1)
 
-    while True:
-        width = min(width, m * k)
-        x = rng.standard_normal((m * k, width))
-        for h in random_elements(isometries, _STEPS, rng, algebra):
-            x = (x + moved(h, x)) / 2
-        vectors, values, _ = scipy.linalg.svd(x, full_matrices=False)
-        found = vectors[:, values > 1e-6]
-        if found.shape[1] < width or width == m * k:
-            break
-        width *= 4
-    tried = [*isometries, *(field.flow(s) for field in algebra for s in (1.0, 2.0))]
-    off = max(float(np.abs(moved(g, found) - found).max(initial=0)) for g in tried)
-    if off > _OFF:
-        raise ValueError(
-            "expected random products of the generators to settle on equivariant functions, received vectors that a "
-            f"generator moves by {off:.3g}; take fewer levels, whose eigenspaces times the {k} components of the "
-            f"output are at most {MOST_DENSE}"
-        )
-    return np.asarray(found)
+    remedy = f"take fewer levels, whose eigenspaces times the {k} components of the output are at most {MOST_DENSE}"
+    return fixed_by_products(m * k, moved, *pairs.joint, steps=_STEPS, remedy=remedy)
 
 
 def _null_space(actions: Sequence[Array], count: int, pairs: Pairs) -> Array:

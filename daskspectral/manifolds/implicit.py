@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -105,24 +105,6 @@ class Implicit(Manifold):
                 "; orthonormalise them at each point (numpy.linalg.qr)",
             )
         return normals
-
-    def _tangents(self, x: Array) -> None:
-        return None
-
-    def _distance(self, x: Array) -> None:
-        return None
-
-    def _level(self, level: int) -> None:
-        return None
-
-    def _sample(self, n: int, rng: np.random.Generator) -> None:
-        return None
-
-    def _eigenspace(self, level: int) -> None:
-        return None
-
-    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> None:
-        return None
 
     def _fault(self, g: Isometry) -> str:
         return "on a manifold known by its normals alone, isometries cannot be told from other maps"

@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
-from typing import Any, final
+from typing import final
 
 import numpy as np
+from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from daskspectral.manifolds.base import Array, Manifold
+from daskspectral.manifolds.base import Array, Flat
 from daskspectral.manifolds.eigenspace import Eigenspace
-from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
-from daskspectral.manifolds.killing import KillingField
-from daskspectral.manifolds.waves import propagate
-
-Integers = NDArray[np.int64]
-_LARGEST = 10**7  # degrees enumerated
-_TOGETHER = 1e-9  # eigenvalues that agree to this are one level
+from daskspectral.manifolds.isometry import Isometry, KillingField, orthogonal_fault
+from daskspectral.manifolds.orbits import Move, orbits, places
+from daskspectral.manifolds.spectrum import Floats, Integers, Spectrum, sums_within
 
 
 @final
 @dataclass(frozen=True, repr=False)
-class Interval(Manifold):
+class Interval(Flat):
     """[lower, upper], or the product of m intervals [lower_i, upper_i] for m bounds each, in coordinates x (c, m).
 
     Its functions are the polynomials prod_i √(2 l_i + 1) P_(l_i)(t_i) of Legendre, t_i in [-1, 1], and no
@@ -89,10 +85,6 @@ class Interval(Manifold):
         return len(self.lower)
 
     @property
-    def dimension(self) -> int:
-        return len(self.lower)
-
-    @property
     def widths(self) -> NDArray[np.float64]:
         """upper - lower, (m,)."""
         return np.asarray(np.array(self.upper) - np.array(self.lower))
@@ -100,18 +92,6 @@ class Interval(Manifold):
     @property
     def ends(self) -> NDArray[np.float64]:
         return np.array([self.lower, self.upper])
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"lower": self.lower, "upper": self.upper, "lengths": self.lengths}
-
-    def _normals(self, x: Array) -> Array:
-        return np.zeros((0, *x.shape), dtype=x.dtype)
-
-    def _tangents(self, x: Array) -> Array:
-        frame = np.zeros((self.ambient, *x.shape), dtype=x.dtype)
-        axes = np.arange(self.ambient)
-        frame[axes, :, axes] = 1
-        return frame
 
     def _distance(self, x: Array) -> Array:
         return np.asarray(np.linalg.norm(self._beyond(x), axis=1))
@@ -129,11 +109,8 @@ class Interval(Manifold):
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         return rng.uniform(self.lower, self.upper, (n, self.ambient))
 
-    def _eigenspace(self, level: int) -> Eigenspace:
+    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> LegendreSpace:
         return LegendreSpace(self, *self._degrees(level))
-
-    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace:
-        return self._eigenspace(level)
 
     def _fault(self, g: Isometry) -> str | None:
         fault = orthogonal_fault(g)
@@ -158,75 +135,35 @@ class Interval(Manifold):
     def _degrees(self, level: int) -> tuple[Integers, float]:
         """The degrees (r, m) of a level's polynomials, and its eigenvalue."""
         longest = max(self.lengths)
-        weights = tuple(longest / length for length in self.lengths)
-        kept = _enumerations(weights)
-        while len((found := kept[0]).values) <= level:
-            kept[0] = _enumerated(weights, 1.5 * found.radius)
-        first, last = found.starts[level : level + 2]
-        return found.degrees[first:last], float((found.values[level] * 2 / longest) ** 2)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Levels:
-    """The degrees l (r, m) with s = Σ_i weights_i (l_i (l_i + 1))^(1/2) ≤ radius, level by level.
-
-    `starts` (k + 1,) is where each of the k levels starts, and where the last one ends; `values` (k,) are their s.
-    """
-
-    radius: float
-    degrees: Integers
-    starts: Integers
-    values: Array
+        degrees, value = _spectrum(tuple(longest / length for length in self.lengths)).level(level, self)
+        return degrees, float((value * 2 / longest) ** 2)
 
 
 @lru_cache(maxsize=16)
-def _enumerations(weights: tuple[float, ...]) -> list[_Levels]:
-    """One element, to be replaced by a larger enumeration where it is needed."""
-    return [_enumerated(weights, 2.0)]
+def _spectrum(weights: tuple[float, ...]) -> Spectrum:
+    """The levels of the degrees l by Σ_i weights_i (l_i (l_i + 1))^(1/2), kept from call to call."""
+
+    def within(bound: float) -> tuple[Integers, Floats] | None:
+        degrees = [np.arange(2.0 + bound / weight) for weight in weights]
+        return sums_within([w * np.sqrt(k * (k + 1)) for w, k in zip(weights, degrees, strict=True)], bound)
+
+    return Spectrum(within, 2.0)
 
 
-def _enumerated(weights: tuple[float, ...], radius: float) -> _Levels:
-    degrees, sums = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
-    reach = radius * (1 + _TOGETHER)
-    for weight in weights:
-        parts, degree = [], 0
-        while len(rows := np.flatnonzero(sums + weight * sqrt(degree * (degree + 1)) <= reach)):
-            parts.append((rows, degree))
-            degree += 1
-        total = sum(len(rows) for rows, _ in parts)
-        if total > _LARGEST:
-            raise ValueError(f"levels of so many coordinates, {len(weights)}, need more than {_LARGEST} functions")
-        degrees = np.concatenate([np.column_stack([degrees[rows], np.full(len(rows), k)]) for rows, k in parts])
-        sums = np.concatenate([sums[rows] + weight * sqrt(k * (k + 1)) for rows, k in parts])
-    ascending = np.sort(sums)
-    firsts = np.flatnonzero(np.diff(ascending, prepend=-1.0) > _TOGETHER * ascending)
-    values = ascending[firsts]
-    group = np.searchsorted(values, sums * (1 + _TOGETHER / 2), side="right") - 1
-    return _Levels(radius, degrees[np.lexsort((*degrees.T[::-1], group))], np.append(firsts, len(sums)), values)
-
-
-@final
 @dataclass(frozen=True, eq=False)
-class Polynomials:
-    """T r with r = prod_i sqrt(2 l_i + 1) P_(l_i)(t_i) for degrees l (q, m); factors are evaluated once."""
+class _Products:
+    """prod_i √(2 l_i + 1) P_(l_i)(t_i) for degrees l (q, m); factors are evaluated once."""
 
     interval: Interval
     degrees: Integers
-    transform: csr_array | None = None
-
-    @property
-    def size(self) -> int:
-        """The number of functions."""
-        return len(self.degrees) if self.transform is None else int(self.transform.shape[0])
 
     def raw(self, x: Array) -> Array:
-        return _product(legendre(self._scaled(x)[0], self.degrees.max(axis=0)), self.degrees)
+        return _product(_legendre(self._scaled(x)[0], self.degrees.max(axis=0)), self.degrees)
 
     def raw_along(self, x: Array, direction: Array) -> Array:
         t, speed = self._scaled(x, direction)
-        values = legendre(t, self.degrees.max(axis=0))
-        slopes = legendre_slopes(values)
+        values = _legendre(t, self.degrees.max(axis=0))
+        slopes = _slopes(values)
         found = np.zeros((len(self.degrees), len(x)))
         for axis in np.flatnonzero(speed.any(axis=0)):
             mixed = [*values[:axis], slopes[axis] * speed[:, axis], *values[axis + 1 :]]
@@ -244,15 +181,26 @@ class Polynomials:
 
 @final
 @dataclass(frozen=True, eq=False)
-class LegendreSpace(Eigenspace):
-    """prod_i √(2 l_i + 1) P_(l_i)(t_i) for the degrees l (r, m) of one level.
+class Polynomials(_Products):
+    """T r for such products r, of any degrees."""
+
+    transform: csr_array | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of functions."""
+        return len(self.degrees) if self.transform is None else int(self.transform.shape[0])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LegendreSpace(_Products, Eigenspace):
+    """Such products for the degrees l (r, m) of one level.
 
     A signed permutation permutes the degrees, and each reflection changes the sign of odd ones: D(g) is sparse, and
     invariant functions are read off the orbits. No flow but that of 0 keeps an interval.
     """
 
-    interval: Interval
-    degrees: Integers
     value: float
 
     @property
@@ -267,50 +215,28 @@ class LegendreSpace(Eigenspace):
     def size(self) -> int:
         return len(self.degrees)
 
-    @property
-    def transform(self) -> None:
-        return None
-
-    def raw(self, x: Array) -> Array:
-        return Polynomials(self.interval, self.degrees).raw(x)
-
-    def raw_along(self, x: Array, direction: Array) -> Array:
-        return Polynomials(self.interval, self.degrees).raw_along(x, direction)
-
     def action(self, g: Isometry) -> csr_array:
-        target, odd = self._moved(g)
-        rows = np.arange(self.size)
-        return csr_array((np.where(odd, -1.0, 1.0), (rows, target)), shape=(self.size, self.size))
+        target, phase = self._moved(g)
+        return csr_array((np.cos(phase).round(), (np.arange(self.size), target)), shape=(self.size, self.size))
 
     def derived_action(self, field: KillingField) -> csr_array:
         return csr_array((self.size, self.size))
 
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
         """One function for each orbit of degrees around which the signs agree; sparse."""
-        moves = [self._moved(g) for g in isometries]
-        orbit, phase = propagate(self.size, [(target, np.pi * odd) for target, odd in moves])
-        sign = np.cos(phase).round()
-        closed = np.ones(orbit.max() + 1, dtype=bool)
-        for target, odd in moves:
-            closed[orbit[np.where(odd, -sign, sign) != sign[target]]] = False
+        orbit, phase, closed = orbits(self.size, [self._moved(g) for g in isometries])
         rows = np.flatnonzero(closed[orbit])
         columns = (np.cumsum(closed) - 1)[orbit[rows]]
-        entries = (sign / np.sqrt(np.bincount(orbit))[orbit])[rows]
+        entries = (np.cos(phase).round() / np.sqrt(np.bincount(orbit))[orbit])[rows]
         return csr_array((entries, (rows, columns)), shape=(self.size, int(closed.sum())))
 
-    def points(self) -> tuple[NDArray[np.float64], ...]:
-        return ()
-
-    def _moved(self, g: Isometry) -> tuple[Integers, NDArray[np.bool_]]:
-        """phi_k(g x) = phi_target(k)(x), or its negative where `odd`."""
+    def _moved(self, g: Isometry) -> Move:
+        """phi_k(g x) = phi_target(k)(x), with the phase pi where it is the negative."""
         source = np.abs(g.matrix).argmax(axis=1)  # (g x)_i is x_source[i], or its reflection
         reflected = g.matrix[np.arange(self.ambient), source] < 0
         images = np.empty_like(self.degrees)
         images[:, source] = self.degrees
-        here, there = np.lexsort(self.degrees.T), np.lexsort(images.T)
-        target = np.empty(self.size, dtype=np.int64)
-        target[there] = here
-        return target, self.degrees[:, reflected].sum(axis=1) % 2 == 1
+        return places(images, self.degrees), np.pi * (self.degrees[:, reflected].sum(axis=1) % 2)
 
 
 def _product(values: Sequence[Array], degrees: Integers) -> Array:
@@ -322,26 +248,18 @@ def _product(values: Sequence[Array], degrees: Integers) -> Array:
     return found
 
 
-def legendre(t: Array, most: Sequence[int] | Integers) -> list[Array]:
-    """sqrt(2 l + 1) P_l(t_i) for l = 0 to most_i, of each column of t (c, m): m arrays (most_i + 1, c)."""
-    tables = []
-    for column, degree in zip(t.T, most, strict=True):
-        table = np.ones((degree + 1, len(column)))
-        if degree:
-            table[1] = column
-        for k in range(1, degree):
-            table[k + 1] = ((2 * k + 1) * column * table[k] - k * table[k - 1]) / (k + 1)
-        tables.append(table * np.sqrt(2 * np.arange(degree + 1) + 1)[:, None])
-    return tables
+def _legendre(t: Array, most: Integers) -> list[Array]:
+    """√(2 l + 1) P_l(t_i) for l = 0 to most_i, of each column of t (c, m): m arrays (most_i + 1, c)."""
+    pairs = zip(t.T, most, strict=True)
+    return [legvander(column, degree).T * np.sqrt(2 * np.arange(degree + 1) + 1)[:, None] for column, degree in pairs]
 
 
-def legendre_slopes(tables: Sequence[Array]) -> list[Array]:
-    """The derivatives of the polynomials that `legendre` gave: P'_(k + 1) = P'_(k - 1) + (2 k + 1) P_k."""
+def _slopes(tables: Sequence[Array]) -> list[Array]:
+    """The derivatives of these polynomials: P'_(k + 1) = P'_(k - 1) + (2 k + 1) P_k."""
     found = []
     for values in tables:
-        norms = np.sqrt(2 * np.arange(len(values)) + 1)[:, None]
-        slopes = np.zeros_like(values)
-        for k in range(len(values) - 1):
-            slopes[k + 1] = norms[k] * values[k] + (slopes[k - 1] if k else 0)
+        norms, slopes = np.sqrt(2 * np.arange(len(values)) + 1)[:, None], np.zeros_like(values)
+        for first in (1, 2):
+            slopes[first::2] = np.cumsum((norms * values)[first - 1 : -1 : 2], axis=0)
         found.append(norms * slopes)
     return found

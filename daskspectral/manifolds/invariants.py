@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Eigenspace, Matrix, dense
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.killing import KillingField
+from daskspectral.manifolds.isometry import Isometry, KillingField
 
 Array = NDArray[np.floating[Any]]
 
@@ -46,7 +45,7 @@ def invariant_coefficients(
     if found is not None:
         return found
     if space.size > DENSE_LIMIT:
-        return fixed_by_products(space, isometries, np.random.default_rng(0), algebra=algebra)
+        return fixed_by_products(space.size, moved_by(space), isometries, algebra)
     return null_space(
         [dense(space.action(g)) for g in isometries], [dense(space.derived_action(field)) for field in algebra]
     )
@@ -141,37 +140,43 @@ def random_elements(
     return [Isometry(word[:d, :d], word[:d, d]) for word in words]
 
 
-def fixed_by_products(
-    space: Eigenspace,
-    isometries: Sequence[Isometry],
-    rng: np.random.Generator,
-    width: int = 8,
-    *,
-    algebra: Sequence[KillingField] = (),
-) -> Array:
-    """The vectors fixed by every D(g) and D(exp(s X)), (m, r), from products of D with blocks of vectors alone.
+def moved_by(space: Eigenspace) -> Callable[[Isometry, Array], Array]:
+    """D(g) x of an isometry g and coefficients x (m, k)."""
+    return lambda g, x: np.asarray(space.action(g) @ x)
 
-    x <- (x + D(h) x) / 2 for a random element h leaves invariant vectors as they are and halves the expected square of
-    the rest, whatever the group: 128 steps make a projection to rounding. A block of random vectors shows the
-    rank when it is not full; otherwise a wider one is taken.
-    Raises ValueError where a generator moves the result by more than 1e-10.
+
+def fixed_by_products(
+    size: int,
+    moved: Callable[[Isometry, Array], Array],
+    isometries: Sequence[Isometry],
+    algebra: Sequence[KillingField],
+    *,
+    steps: int = 128,
+    remedy: str = f"take fewer levels, with eigenspaces of at most {DENSE_LIMIT} functions",
+) -> Array:
+    """The vectors (size, r) that every isometry and flow fixes, from products with blocks of vectors alone.
+
+    `moved` gives D(h) x of an element h, for x (size, k). x <- (x + D(h) x) / 2 for random h leaves fixed vectors as
+    they are and halves the expected square of the rest, whatever the group: 128 steps make a projection to rounding. A
+    block of random vectors shows the rank when it is not full; otherwise a wider one is taken.
+    Raises ValueError, with a `remedy`, where a generator moves the result by more than 1e-10.
     """
-    m = space.size
+    rng, width = np.random.default_rng(0), 8
     while True:
-        width = min(width, m)
-        x = rng.standard_normal((m, width))
-        for h in random_elements(isometries, 128, rng, algebra):
-            x = (x + space.action(h) @ x) / 2
+        width = min(width, size)
+        x = rng.standard_normal((size, width))
+        for h in random_elements(isometries, steps, rng, algebra):
+            x = (x + moved(h, x)) / 2
         vectors, values, _ = scipy.linalg.svd(x, full_matrices=False)
         found = vectors[:, values > 1e-6]
-        if found.shape[1] < width or width == m:
+        if found.shape[1] < width or width == size:
             break
         width *= 4
     tried = [*isometries, *(field.flow(s) for field in algebra for s in (1.0, 2.0))]
-    off = max(float(np.abs(space.action(g) @ found - found).max(initial=0)) for g in tried)
+    off = max(float(np.abs(moved(g, found) - found).max(initial=0)) for g in tried)
     if off > 1e-10:
         raise ValueError(
-            f"expected random products of the generators to settle on invariant functions, received vectors that "
-            f"a generator moves by {off:.3g}; take fewer levels, with eigenspaces of at most {DENSE_LIMIT} functions"
+            "expected random products of the generators to settle on functions that they do not change, received "
+            f"vectors that a generator moves by {off:.3g}; {remedy}"
         )
     return np.asarray(found)

@@ -1,32 +1,23 @@
-"""Isometries as affine maps of the coordinates."""
+"""Isometries as affine maps of the coordinates, and Killing fields: the isometries infinitely near the identity."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.registry import Registered
 
+_WHOLE = 1e-6  # eigenvalues as near to integers are integers
+_SAME = 1e-11  # entries that agree to this are the same
 
-@final
+
 @dataclass(frozen=True, eq=False)
-class Isometry(Registered):
-    """x -> A x + b in coordinates; on rows x (c, d), x Aᵀ + b. `matrix` is A (d, d), `shift` b (d,), by default 0.
-
-    Raises ValueError where A is not a finite square matrix or b does not fit it. `Manifold.check_isometry` tells
-    whether the map is an isometry of a manifold.
-
-    Examples
-    --------
-    >>> quarter = Isometry([[0, -1], [1, 0]])
-    >>> quarter([[1.0, 0.0]])
-    array([[0., 1.]])
-    >>> (quarter @ quarter.inverse).trivial
-    True
-    """
+class _Affine(Registered):
+    """A matrix (d, d) and a shift (d,) of coordinates."""
 
     matrix: NDArray[np.float64]
     shift: NDArray[np.float64]
@@ -43,10 +34,40 @@ class Isometry(Registered):
         object.__setattr__(self, "matrix", a)
         object.__setattr__(self, "shift", b)
 
+    @final
     @property
     def size(self) -> int:
         """The number of coordinates d."""
         return len(self.matrix)
+
+    @final
+    def block(self, part: NDArray[np.int64]) -> Self:
+        """What it does to some of the coordinates, by their numbers, where it does not mix them with the others."""
+        return type(self)(self.matrix[np.ix_(part, part)], self.shift[part])
+
+    @final
+    def beside(self, other: Self) -> Self:
+        """Both on coordinates side by side, the other's last."""
+        matrix = scipy.linalg.block_diag(self.matrix, other.matrix)
+        return type(self)(matrix, np.concatenate([self.shift, other.shift]))
+
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class Isometry(_Affine):
+    """x -> A x + b in coordinates; on rows x (c, d), x Aᵀ + b. `matrix` is A (d, d), `shift` b (d,), by default 0.
+
+    Raises ValueError where A is not a finite square matrix or b does not fit it. `Manifold.check_isometry` tells
+    whether the map is an isometry of a manifold.
+
+    Examples
+    --------
+    >>> quarter = Isometry([[0, -1], [1, 0]])
+    >>> quarter([[1.0, 0.0]])
+    array([[0., 1.]])
+    >>> (quarter @ quarter.inverse).trivial
+    True
+    """
 
     @property
     def trivial(self) -> bool:
@@ -73,9 +94,67 @@ class Isometry(Registered):
         """The inverse of a map whose matrix is orthogonal."""
         return Isometry(self.matrix.T, -self.matrix.T @ self.shift)
 
-    def block(self, part: NDArray[np.int64]) -> Isometry:
-        """The map of some of the coordinates, by their numbers, where it does not mix them with the others."""
-        return Isometry(self.matrix[np.ix_(part, part)], self.shift[part])
+
+@final
+@dataclass(frozen=True, eq=False, init=False)
+class KillingField(_Affine):
+    """The velocity X x + b of isometries in coordinates, an element of the Lie algebra of a group of isometries.
+
+    `matrix` is X (d, d), `shift` b (d,), by default 0. Its flow is the one-parameter group exp(s X), with b also
+    translations. `Manifold.check_killing` tells whether its flow acts on a manifold and closes at s = 2π.
+    Raises ValueError where X is not a finite square matrix or b does not fit it.
+
+    Examples
+    --------
+    >>> turning = KillingField([[0, -1], [1, 0]])
+    >>> turning.flow(np.pi / 2)([[1.0, 0.0]]).round(9)
+    array([[0., 1.]])
+    """
+
+    @property
+    def trivial(self) -> bool:
+        """Whether it is 0."""
+        return not (self.shift.any() or self.matrix.any())
+
+    def flow(self, s: float) -> Isometry:
+        """The isometry that it generates in the time s."""
+        if not self.matrix.any():
+            return Isometry(np.eye(self.size), s * self.shift)
+        d = self.size
+        affine = np.zeros((d + 1, d + 1))
+        affine[:d, :d], affine[:d, d] = self.matrix, self.shift
+        moved = scipy.linalg.expm(s * affine)
+        return Isometry(moved[:d, :d], moved[:d, d])
+
+    @property
+    def fault(self) -> str | None:
+        """Why exp(s X) are not rotations that close at s = 2π, or None.
+
+        X must be antisymmetric to 1e-11, and its eigenvalues i times integers to 1e-6.
+        """
+        x = self.matrix
+        off = float(np.abs(x + x.T).max())
+        if not off <= _SAME:
+            return (
+                f"its matrix X is not antisymmetric: X + X^T has an entry {off:.3g}, and exp(s X) are no rotations; "
+                "the antisymmetric part is (X - X.T) / 2"
+            )
+        turns = np.linalg.eigvalsh(1j * x)
+        if np.abs(turns - np.rint(turns)).max() <= _WHOLE:
+            return None
+        turns = turns[turns > _WHOLE]
+        scales = [k / turns[0] for k in range(1, 13)]
+        whole = (s for s in scales if np.abs(s * turns - np.rint(s * turns)).max() <= _WHOLE * max(s, 1))
+        scale = next(whole, None)
+        remedy = (
+            "exp(s X) winds densely round a larger torus: give the rotations of each plane as elements of their own"
+            if scale is None
+            else f"multiply X by {scale:.12g}"
+        )
+        return (
+            "its matrix X must have i times integers as eigenvalues, so that exp(2 pi X) is the identity; it has i "
+            f"times {np.array2string(turns, precision=6, separator=', ', threshold=8)} and their negatives; {remedy}"
+        )
 
 
 def orthogonal_fault(g: Isometry) -> str | None:

@@ -1,25 +1,27 @@
-"""Products of manifolds: sums of eigenvalues, products of eigenfunctions."""
+"""Products of manifolds: sums of eigenvalues, products of eigenfunctions, which exchanges of equal factors permute."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache, reduce
 from math import prod
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csr_array
 
 from daskspectral.manifolds.base import Array, Manifold
-from daskspectral.manifolds.eigenspace import Eigenspace
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.product_space import FactorMove, Levels, ProductSpace
+from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Eigenspace, Matrix, by_products, dense
+from daskspectral.manifolds.invariants import fixed_by_products, invariant_coefficients, moved_by, null_space
+from daskspectral.manifolds.isometry import Isometry, KillingField
+from daskspectral.manifolds.spectrum import TOGETHER, Floats, Integers, Spectrum, sums_within
+from daskspectral.manifolds.tensors import Levels, TensorFunctions, Tensors, slices_of
 
-_TOGETHER = 1e-9  # sums of eigenvalues that agree to this are one level
-_MARGIN = 1 + _TOGETHER
+_ZERO = 1e-11  # an entry between two factors up to this does not mix them
 
 
 @final
@@ -79,10 +81,7 @@ class Product(Manifold):
 
     def terms(self, level: int) -> tuple[Levels, ...]:
         """The tuples of levels of the factors whose eigenvalues sum to that of a level, in lexicographic order."""
-        return _terms(self.factors, level)[1]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"first": self.first, "second": self.second}
+        return self._sums(level)[1]
 
     def _normals(self, x: Array) -> Array:
         cut = self.first.ambient
@@ -104,7 +103,7 @@ class Product(Manifold):
         return None if first is None or second is None else np.hypot(first, second)
 
     def _level(self, level: int) -> tuple[float, int]:
-        value, terms = _terms(self.factors, level)
+        value, terms = self._sums(level)
         return value, sum(
             prod(factor.multiplicity(i) for factor, i in zip(self.factors, levels, strict=True)) for levels in terms
         )
@@ -112,26 +111,23 @@ class Product(Manifold):
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         return np.concatenate([self.first.sample(n, rng), self.second.sample(n, rng)], axis=1)
 
-    def _eigenspace(self, level: int) -> Eigenspace:
-        return self._together(level, None)
-
-    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace:
-        return self._together(level, points)
-
-    def _together(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
-        value, terms = _terms(self.factors, level)
-        return ProductSpace(
-            {
-                levels: tuple(factor.eigenfunctions(i, points) for factor, i in zip(self.factors, levels, strict=True))
-                for levels in terms
-            },
-            value,
+    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> ProductSpace:
+        value, terms = self._sums(level)
+        spaces = (
+            tuple(factor.eigenfunctions(i, points) for factor, i in zip(self.factors, levels, strict=True))
+            for levels in terms
         )
+        return ProductSpace(terms, Tensors(tuple(spaces)), value)
+
+    def _sums(self, level: int) -> tuple[float, tuple[Levels, ...]]:
+        """The eigenvalue of a level, and the tuples of levels of the factors that make it."""
+        tuples, value = _spectrum(self.factors).level(level, self)
+        return value, tuple(map(tuple, tuples.tolist()))
 
     def _fault(self, g: Isometry) -> str | None:
         factors = self.factors
         try:
-            move = FactorMove.of(g, [factor.ambient for factor in factors])
+            move = _FactorMove.of(g, [factor.ambient for factor in factors])
             for i, (factor, j, part) in enumerate(zip(factors, move.order, move.parts, strict=True)):
                 if factor != factors[j]:
                     return f"it takes factor {j}, {factors[j]!r}, to factor {i}, {factor!r}; only equal ones exchange"
@@ -149,30 +145,251 @@ def _side_by_side(first: Array, second: Array) -> Array:
     return frame
 
 
-def _terms(factors: tuple[Manifold, ...], level: int) -> tuple[float, tuple[Levels, ...]]:
-    """The eigenvalue of a level, and the tuples of levels of the factors that make it, in lexicographic order."""
-    doublings = 0
-    while level + 1 >= len(_sums(factors, doublings)):  # the last one may lack terms beyond the bound
-        doublings += 1
-    return _sums(factors, doublings)[level]
-
-
 @lru_cache(maxsize=32)
-def _sums(factors: tuple[Manifold, ...], doublings: int) -> list[tuple[float, tuple[Levels, ...]]]:
-    """What `_terms` gives for all levels up to a bound that is doubled so many times."""
-    bound = max(factor.eigenvalue(1) for factor in factors) * 2.0**doublings
-    sums: list[tuple[float, Levels]] = [(0.0, ())]
-    for factor in factors:
-        own = _up_to(factor, bound)
-        sums = [(s + a, (*levels, i)) for s, levels in sums for i, a in enumerate(own) if s + a <= bound * _MARGIN]
-    sums.sort()
-    values = np.array([s for s, _ in sums])
-    starts = [*np.flatnonzero(np.diff(values, prepend=-1.0) > _TOGETHER * values).tolist(), len(sums)]
-    return [(sums[a][0], tuple(sorted(levels for _, levels in sums[a:b]))) for a, b in pairwise(starts)]
+def _spectrum(factors: tuple[Manifold, ...]) -> Spectrum:
+    """The sums of eigenvalues of factors, kept from call to call."""
+
+    def within(bound: float) -> tuple[Integers, Floats] | None:
+        return sums_within([_up_to(factor, bound) for factor in factors], bound)
+
+    return Spectrum(within, max(factor.eigenvalue(1) for factor in factors))
 
 
-def _up_to(manifold: Manifold, bound: float) -> list[float]:
+def _up_to(manifold: Manifold, bound: float) -> Floats:
     found: list[float] = []
-    while (value := manifold.eigenvalue(len(found))) <= bound * _MARGIN:
+    while (value := manifold.eigenvalue(len(found))) <= bound * (1 + TOGETHER):
         found.append(value)
-    return found
+    return np.array(found)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _FactorMove:
+    """An isometry of a product, factor by factor: it takes x to x' with x'_i = parts[i](x_order[i])."""
+
+    order: tuple[int, ...]
+    parts: tuple[Isometry, ...]
+
+    @classmethod
+    def of(cls, g: Isometry, widths: Sequence[int]) -> _FactorMove:
+        """The moves of factors with so many coordinates. Raises ValueError where g mixes the coordinates of several."""
+        cuts = slices_of(widths)
+        filled = [[j for j, there in enumerate(cuts) if np.abs(g.matrix[here, there]).max() > _ZERO] for here in cuts]
+        order = tuple(row[0] for row in filled if len(row) == 1)
+        if sorted(order) != [*range(len(cuts))] or any(widths[i] != widths[j] for i, j in enumerate(order)):
+            raise ValueError(
+                f"it mixes coordinates of factors, {', '.join(map(str, widths))} coordinates wide; isometries of a "
+                "product are isometries of its factors and exchanges of equal factors"
+            )
+        return cls(order, tuple(Isometry(g.matrix[i, cuts[j]], g.shift[i]) for i, j in zip(cuts, order, strict=True)))
+
+    @property
+    def moved(self) -> list[int]:
+        """The factors that it does not leave as they are."""
+        return [i for i, (j, part) in enumerate(zip(self.order, self.parts, strict=True)) if i != j or not part.trivial]
+
+    def image(self, levels: Levels) -> Levels:
+        """The levels m with m_order[i] = l_i: functions of levels l at moved points are functions of levels m."""
+        return tuple(levels[i] for i in np.argsort(self.order))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ProductSpace(TensorFunctions, Eigenspace):
+    """φ_i(x_1) ψ_j(x_2) ..., the last index fastest, over the tuples of levels with one sum of eigenvalues.
+
+    D of isometries of the factors is a Kronecker product; an exchange of equal factors takes functions of levels (l, m)
+    to functions of levels (m, l).
+    """
+
+    def action(self, g: Isometry) -> Action:
+        move = _FactorMove.of(g, self.tensors.widths)
+        actions = {key: space.action(move.parts[key[0]]) for key, space in self._leaves.items()}
+        terms = [[actions[key] for key in enumerate(levels)] for levels in self.levels]
+        columns = [self._rows[move.image(levels)] for levels in self.levels]
+        plain = all(isinstance(action, csr_array) for action in actions.values())
+        if self.size > DENSE_LIMIT and not plain:
+            pairs = list(zip(terms, columns, strict=True))
+            return by_products(
+                self.size, lambda x: np.concatenate([_multiplied(parts, move.order, x[part]) for parts, part in pairs])
+            )
+        pieces = []
+        for parts in terms:
+            matrices = [part if isinstance(part, csr_array) and plain else dense(part) for part in parts]
+            pieces.append(
+                kronecker(matrices)[:, _reordered([part.shape[0] for part in matrices], np.argsort(move.order))]
+            )
+        return assembled(self.tensors.rows, columns, pieces, (self.size, self.size))
+
+    def derived_action(self, field: KillingField) -> Matrix:
+        parts = [field.block(part) for part in _cuts(self.tensors.widths)]
+        actions = {key: space.derived_action(parts[key[0]]) for key, space in self._leaves.items()}
+        pieces = []
+        for levels, spaces in zip(self.levels, self.tensors.terms, strict=True):
+            ones = [sparse.eye_array(space.size, format="csr") for space in spaces]
+            alone = [
+                kronecker([*ones[:i], csr_array(actions[i, level]), *ones[i + 1 :]]) for i, level in enumerate(levels)
+            ]
+            pieces.append(sum(alone[1:], alone[0]))
+        if not all(isinstance(action, csr_array) for action in actions.values()):
+            pieces = [dense(piece) for piece in pieces]
+        rows = self.tensors.rows
+        return assembled(rows, rows, pieces, (self.size, self.size))
+
+    def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> Matrix:
+        """Products of invariant functions of blocks of factors, where no generator moves factors of several blocks.
+
+        Within a block, functions of tuples of levels that exchanges permute are solved for together.
+        """
+        blocks = _blocks(self.tensors.widths, isometries, algebra)
+        groups: dict[tuple[tuple[Levels, ...], ...], list[Levels]] = {}
+        for levels in self.levels:
+            groups.setdefault(tuple(block.orbit(levels) for block in blocks), []).append(levels)
+        solved: dict[tuple[int, tuple[Levels, ...]], tuple[ProductSpace, Matrix]] = {}
+        rows, columns, pieces, width = [], [], [], 0
+        for orbits, members in groups.items():
+            for key in enumerate(orbits):
+                if key not in solved:
+                    solved[key] = blocks[key[0]].solved(self, key[1])
+            found = [solved[key] for key in enumerate(orbits)]
+            here = slice(width, width := width + prod(u.shape[1] for _, u in found))
+            for levels in members:
+                parts = [u[space._rows[block.of(levels)]] for block, (space, u) in zip(blocks, found, strict=True)]
+                factors = [i for block in blocks for i in block.factors]
+                where = _reordered([self._leaves[i, levels[i]].size for i in factors], np.argsort(factors))
+                rows.append(self._rows[levels])
+                columns.append(here)
+                pieces.append(kronecker(parts)[where])
+        return assembled(rows, columns, pieces, (self.size, width))
+
+    def part(self, factors: Sequence[int], levels: Sequence[Levels]) -> ProductSpace:
+        """The products of functions of some factors, of tuples of their levels."""
+        terms = tuple(tuple(self._leaves[key] for key in zip(factors, each, strict=True)) for each in levels)
+        return ProductSpace(tuple(levels), Tensors(terms), sum(space.eigenvalue for space in terms[0]))
+
+    @cached_property
+    def _rows(self) -> dict[Levels, slice]:
+        """Where the functions of each tuple of levels are."""
+        return dict(zip(self.levels, self.tensors.rows, strict=True))
+
+    @cached_property
+    def _leaves(self) -> dict[tuple[int, int], Eigenspace]:
+        """The eigenspaces of the factors, by factor and level."""
+        pairs = zip(self.levels, self.tensors.terms, strict=True)
+        leaves = ((key, f) for levels, term in pairs for key, f in zip(enumerate(levels), term, strict=True))
+        return {key: f for key, f in leaves if isinstance(f, Eigenspace)}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Factors that generators move together, and what these generators do to them."""
+
+    factors: tuple[int, ...]
+    widths: tuple[int, ...]
+    isometries: tuple[Isometry, ...]
+    algebra: tuple[KillingField, ...]
+
+    def of(self, levels: Levels) -> Levels:
+        """The levels of these factors."""
+        return tuple(levels[i] for i in self.factors)
+
+    @cached_property
+    def moves(self) -> tuple[_FactorMove, ...]:
+        return tuple(_FactorMove.of(g, self.widths) for g in self.isometries)
+
+    def orbit(self, levels: Levels) -> tuple[Levels, ...]:
+        """The tuples of levels of these factors that exchanges take the given ones to, in order."""
+        found = [self.of(levels)]
+        for each in found:
+            found += {move.image(each) for move in self.moves}.difference(found)
+        return tuple(sorted(found))
+
+    def solved(self, space: ProductSpace, orbit: tuple[Levels, ...]) -> tuple[ProductSpace, Matrix]:
+        """The products of functions of an orbit of levels, and the coefficients of the invariant ones."""
+        part = space.part(self.factors, orbit)
+        if len(self.factors) == 1:
+            alone = part._leaves[0, orbit[0][0]]
+            return part, invariant_coefficients(alone, self.isometries, self.algebra)
+        if part.size > DENSE_LIMIT:
+            return part, fixed_by_products(part.size, moved_by(part), self.isometries, self.algebra)
+        each = [g for g, move in zip(self.isometries, self.moves, strict=True) if len(move.moved) < 2]
+        turns = [x for x in self.algebra if len(_turned(x, self.widths)) < 2]
+        start = dense(part.closed_form(each, turns)) if each or turns else None
+        joint = [dense(part.action(g)) for g in self.isometries if g not in each]
+        derived = [dense(part.derived_action(x)) for x in self.algebra if x not in turns]
+        return part, null_space(joint, derived, start)
+
+
+def _blocks(
+    widths: Sequence[int], isometries: Sequence[Isometry], algebra: Sequence[KillingField]
+) -> tuple[_Block, ...]:
+    """The finest blocks of factors of which each generator moves one."""
+    moved = [_FactorMove.of(g, widths).moved for g in isometries]
+    turned = [_turned(field, widths) for field in algebra]
+    label = [*range(len(widths))]
+    for together in [*moved, *turned]:
+        joined = {label[i] for i in together}
+        label = [min(joined) if each in joined else each for each in label]
+    cuts, found = _cuts(widths), []
+    for block in sorted(set(label)):
+        factors = tuple(i for i, each in enumerate(label) if each == block)
+        where = np.concatenate([cuts[i] for i in factors])
+        found.append(
+            _Block(
+                factors,
+                tuple(widths[i] for i in factors),
+                tuple(g.block(where) for g, which in zip(isometries, moved, strict=True) if {*which} & {*factors}),
+                tuple(x.block(where) for x, which in zip(algebra, turned, strict=True) if {*which} & {*factors}),
+            )
+        )
+    return tuple(found)
+
+
+def _turned(field: KillingField, widths: Sequence[int]) -> list[int]:
+    """The factors that a field moves."""
+    return [i for i, part in enumerate(_cuts(widths)) if not field.block(part).trivial]
+
+
+def _cuts(widths: Sequence[int]) -> list[NDArray[np.int64]]:
+    """The coordinates of each factor."""
+    return np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
+
+
+def _multiplied(parts: Sequence[Action], order: Sequence[int], x: Array) -> Array:
+    """(D_1 kron D_2 kron ...) x with columns for exchanged factors: index i of a row meets order[i] of a column."""
+    sizes, k = [part.shape[0] for part in parts], x.shape[1]
+    values = x.reshape([*(sizes[i] for i in np.argsort(order)), k]).transpose(*order, len(sizes))
+    for axis, part in enumerate(parts):
+        front = np.moveaxis(values, axis, 0)
+        turned = np.asarray(part @ front.reshape(len(front), -1))
+        values = np.moveaxis(turned.reshape(front.shape), 0, axis)
+    return values.reshape(len(x), k)
+
+
+def kronecker(parts: Sequence[Matrix]) -> Matrix:
+    """D_1 kron D_2 kron ..., sparse where one is."""
+    if any(isinstance(part, csr_array) for part in parts):
+        return reduce(lambda left, right: csr_array(sparse.kron(left, right)), parts)
+    return reduce(np.kron, map(dense, parts))
+
+
+def _reordered(sizes: Sequence[int], axes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the entries of an array of the given shape are once its axes are transposed."""
+    return np.arange(prod(sizes)).reshape(sizes).transpose(axes).ravel()
+
+
+def assembled(
+    rows: Sequence[slice], columns: Sequence[slice], pieces: Sequence[Matrix], shape: tuple[int, int]
+) -> Matrix:
+    """A matrix of pieces at rows and columns, zero elsewhere; sparse where all pieces are."""
+    plain = [piece.tocoo() for piece in pieces if isinstance(piece, csr_array)]
+    if len(plain) == len(pieces):
+        entries = np.concatenate([piece.data for piece in plain])
+        i = np.concatenate([piece.row + part.start for piece, part in zip(plain, rows, strict=True)])
+        j = np.concatenate([piece.col + part.start for piece, part in zip(plain, columns, strict=True)])
+        return csr_array((entries, (i, j)), shape=shape)
+    whole = np.zeros(shape)
+    for here, there, piece in zip(rows, columns, pieces, strict=True):
+        whole[here, there] = dense(piece)
+    return whole

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.manifolds.base import Array, Manifold, embedded_fault
+from daskspectral.manifolds.base import Array, Manifold
 from daskspectral.manifolds.eigenspace import Eigenspace
-from daskspectral.manifolds.isometry import Isometry
 from daskspectral.manifolds.zonal import RotationKernel, ZonalSpace
 
 
@@ -41,9 +40,6 @@ class SO3(Manifold):
     @property
     def dimension(self) -> int:
         return 3
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {}
 
     def _normals(self, x: Array) -> Array:
         return self._frame(x, _SYMMETRIC)
@@ -74,14 +70,8 @@ class SO3(Manifold):
         ]
         return np.ascontiguousarray(np.array(rows).reshape(9, n).T)
 
-    def _eigenspace(self, level: int) -> Eigenspace:
-        return _eigenspace(level)
-
-    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace:
-        return ZonalSpace.at(RotationKernel(level), next(points))
-
-    def _fault(self, g: Isometry) -> str | None:
-        return embedded_fault(self, g)
+    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
+        return _built(level) if points is None else ZonalSpace.at(RotationKernel(level), next(points))
 
     def _frame(self, x: Array, generators: NDArray[np.float64]) -> Array:
         """R S for each generator S (k, 3, 3), (k, c, 9)."""
@@ -90,8 +80,8 @@ class SO3(Manifold):
 
 
 @lru_cache(maxsize=32)
-def _eigenspace(level: int) -> ZonalSpace:
-    return ZonalSpace.build(RotationKernel(level), SO3().sample)
+def _built(level: int) -> ZonalSpace:
+    return ZonalSpace.sampled(RotationKernel(level), SO3().sample)
 
 
 def _generators(sign: int) -> NDArray[np.float64]:

@@ -6,17 +6,15 @@ import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.errors import PointError
-from daskspectral.manifolds.base import Array, Manifold, embedded_fault
+from daskspectral.manifolds.base import Array, Manifold
 from daskspectral.manifolds.eigenspace import Eigenspace
-from daskspectral.manifolds.frequencies import shell
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.torus import CircleChart
+from daskspectral.manifolds.flat_torus import FlatTorus
 from daskspectral.manifolds.waves import WaveSpace
 from daskspectral.manifolds.zonal import SphereKernel, ZonalSpace
 
@@ -58,9 +56,6 @@ class Sphere(Manifold):
     def dimension(self) -> int:
         return self.d - 1
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"d": self.d}
-
     def _normals(self, x: Array) -> Array:
         radius = np.linalg.norm(x, axis=1, keepdims=True)
         if not radius.all():
@@ -86,21 +81,15 @@ class Sphere(Manifold):
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         return x
 
-    def _eigenspace(self, level: int) -> Eigenspace:
-        return _eigenspace(self, level)
-
-    def _restored(self, level: int, points: Iterator[NDArray[np.float64]]) -> Eigenspace:
-        return self._eigenspace(level) if self.d == 2 else ZonalSpace.at(SphereKernel(self.d, level), next(points))
-
-    def _fault(self, g: Isometry) -> str | None:
-        return embedded_fault(self, g)
+    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
+        if self.d == 2:
+            return WaveSpace(FlatTorus(1), np.array([[level]]), float(level * level))
+        return _built(self, level) if points is None else ZonalSpace.at(SphereKernel(self.d, level), next(points))
 
 
 @lru_cache(maxsize=32)
-def _eigenspace(sphere: Sphere, level: int) -> Eigenspace:
-    if sphere.d == 2:
-        return WaveSpace(CircleChart(1), shell(1, level * level), float(level * level))
-    return ZonalSpace.build(SphereKernel(sphere.d, level), sphere.sample)
+def _built(sphere: Sphere, level: int) -> ZonalSpace:
+    return ZonalSpace.sampled(SphereKernel(sphere.d, level), sphere.sample)
 
 
 def Circle() -> Sphere:

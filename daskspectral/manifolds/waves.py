@@ -9,17 +9,12 @@ from math import sqrt
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from daskspectral.manifolds.eigenspace import Array, Eigenspace
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.killing import KillingField
-
-Integers = NDArray[np.int64]
-
-_TRIVIAL = 1e-11  # a phase below this, gathered around a cycle of frequencies, is rounding
+from daskspectral.manifolds.isometry import Isometry, KillingField
+from daskspectral.manifolds.orbits import Move, orbits, places
+from daskspectral.manifolds.spectrum import Integers
 
 
 class Chart(ABC):
@@ -73,10 +68,6 @@ class WaveSpace(Eigenspace):
         """Whether its frequency is 0."""
         return not self.frequencies.any()
 
-    @property
-    def transform(self) -> None:
-        return None
-
     def raw(self, x: Array) -> Array:
         if self.constant:
             return np.ones((1, len(x)))
@@ -113,79 +104,39 @@ class WaveSpace(Eigenspace):
         return csr_array((np.concatenate([-speed, speed]), where), shape=(2 * h, 2 * h))
 
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
-        """One function, or two conjugate ones, for each orbit of frequencies whose phases close up; sparse.
+        """One function for each orbit of frequencies whose phases close up, and whose k.w are 0 for a flow; sparse.
 
-        c_(Aᵀ k) = c_k exp(i k.b) is carried along the orbit; where two ways disagree, the orbit has no function, nor
-        where k.w is not 0 for a flow.
+        c_(Aᵀ k) = c_k exp(i k.b) is carried along the orbit. Turned so that c_(-k) is the conjugate of c_k, the sum of
+        the c_k e_k is real where the orbit holds -k with k; of two orbits k and -k one has the real part, the other the
+        imaginary part.
         """
         if self.constant:
             return csr_array(np.ones((1, 1)))
         h = len(self.frequencies)
-        moves = [self._moved(g) for g in isometries]
-        orbit, phase = propagate(2 * h, moves)
-        closed = np.ones(orbit.max() + 1, dtype=bool)
-        for target, shift in moves:
-            closed[orbit[np.abs(np.exp(1j * (phase + shift - phase[target])) - 1) > _TRIVIAL]] = False
+        orbit, phase, closed = orbits(2 * h, [self._moved(g) for g in isometries])
         for field in algebra:
             closed[orbit[np.tile(self._speed(field) != 0, 2)]] = False
-        mirror = np.empty_like(closed, dtype=np.int64)  # the orbit of -k
-        mirror[orbit] = np.roll(orbit, h)
-        size = np.bincount(orbit)
-        own, paired = closed & (mirror == np.arange(len(closed))), closed & (np.arange(len(closed)) < mirror)
-
-        # where an orbit holds -k with k, sum c_k e_k is a multiple of its conjugate, and a phase makes it real
-        turn = np.zeros(len(closed))
+        own = np.empty_like(closed, dtype=np.int64)
+        own[orbit] = np.roll(orbit, h)  # the orbit of -k
+        own -= np.arange(len(own))
+        turn = np.empty(len(closed))  # one for each orbit, as phases are so modulo 2 pi
         turn[orbit] = -(phase + np.roll(phase, h)) / 2
-        angle = phase + turn[orbit] * own[orbit]
+        turn[own < 0] += np.pi / 2
+        angle = phase + turn[orbit]
+        scale = 1 / np.sqrt(np.bincount(orbit) * np.where(own, 1, 2))[orbit]
         index, sign = np.tile(np.arange(h), 2), np.repeat([1.0, -1.0], h)
-        number, second = np.cumsum(own | paired) - 1, np.cumsum(paired) - 1
-        single = own[orbit] & (sign > 0)
-        both = paired[orbit]
-        total = int((own | paired).sum())
-        one = single | both
-        scale = np.where(own, sqrt(2), 1.0)[orbit] / np.sqrt(size[orbit])
-        cosine, sine = scale * np.cos(angle), scale * np.sin(angle)
-        rows = [index[one], index[one] + h, index[both], index[both] + h]
-        columns = [number[orbit[one]], number[orbit[one]], total + second[orbit[both]], total + second[orbit[both]]]
-        entries = [cosine[one], -(sign * sine)[one], sine[both], (sign * cosine)[both]]
-        where = np.concatenate(rows), np.concatenate(columns)
-        return csr_array((np.concatenate(entries), where), shape=(2 * h, total + int(paired.sum())))
-
-    def points(self) -> tuple[NDArray[np.float64], ...]:
-        return ()
+        rows, columns = np.concatenate([index, index + h]), np.tile((np.cumsum(closed) - 1)[orbit], 2)
+        entries = np.concatenate([scale * np.cos(angle), -sign * scale * np.sin(angle)])
+        kept = np.tile(closed[orbit], 2)  # entries of k and -k in one orbit are added
+        return csr_array((entries[kept], (rows[kept], columns[kept])), shape=(2 * h, int(closed.sum())))
 
     def _speed(self, field: KillingField) -> Array:
         """k.w of each frequency (r,), whole numbers, as a flow closes at 2 pi."""
         time = 1 / (1 + float(np.abs(field.matrix).sum(axis=1).max()))  # no angle turns by pi
         return np.asarray(np.rint(self.frequencies @ self.chart.affine(field.flow(time))[1] / time))
 
-    def _moved(self, g: Isometry) -> tuple[Integers, Array]:
+    def _moved(self, g: Isometry) -> Move:
         """Where each of the frequencies (k, then -k) goes, A^T k, and its phase k.b."""
         matrix, shift = self.chart.affine(g)
         signed = np.concatenate([self.frequencies, -self.frequencies])
-        images = signed @ matrix
-        here, there = np.lexsort(signed.T), np.lexsort(images.T)
-        target = np.empty(len(signed), dtype=np.int64)
-        target[there] = here
-        return target, signed @ shift
-
-
-def propagate(count: int, moves: Sequence[tuple[Integers, Array]]) -> tuple[Integers, Array]:
-    """The orbit of each of `count` frequencies, and its phase carried from the first of the orbit."""
-    sources = np.tile(np.arange(count), len(moves))
-    targets = np.concatenate([target for target, _ in moves]) if moves else sources
-    graph = csr_array((np.ones(len(sources)), (sources, targets)), shape=(count, count))
-    found = np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
-    first = np.unique(found, return_index=True)[1]
-    phase, known = np.zeros(count), np.zeros(count, dtype=bool)
-    known[first] = True
-    front = first
-    while len(front):  # each move is a permutation: its orbit is reached forwards
-        reached = []
-        for target, shift in moves:
-            fresh = front[~known[target[front]]]
-            phase[target[fresh]] = phase[fresh] + shift[fresh]
-            known[target[fresh]] = True
-            reached.append(target[fresh])
-        front = np.concatenate(reached) if reached else front[:0]
-    return found, phase
+        return places(signed @ matrix, signed), signed @ shift

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
-from typing import final
+from typing import Self, final
 
 import numpy as np
 import scipy.linalg
@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf
 
 from daskspectral.errors import PointError
-from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Array, Eigenspace
-from daskspectral.manifolds.isometry import Isometry
-from daskspectral.manifolds.killing import KillingField
+from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Array, Eigenspace, Functions, by_products
+from daskspectral.manifolds.isometry import Isometry, KillingField
 
+_KEPT = 1e-7  # of a kernel's mean: pivots above belong to functions
+_ROUNDING = 1e-9  # those below do not
 _ROWS = 1024  # of a block of zonal functions at the points moved by an isometry
 
 
-class ZonalKernel(ABC):
-    """The reproducing kernel Z(x . y) of one eigenspace for the uniform probability; Z at x = y is the multiplicity."""
+class Kernel(ABC):
+    """A reproducing kernel Z(x, y) of functions of one eigenvalue, for the uniform probability."""
 
     @property
     @abstractmethod
@@ -32,7 +33,7 @@ class ZonalKernel(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """The multiplicity."""
+        """The number of functions, the mean of Z(x, x)."""
 
     @property
     @abstractmethod
@@ -40,12 +41,12 @@ class ZonalKernel(ABC):
         """The eigenvalue."""
 
     @abstractmethod
-    def profile(self, s: Array) -> Array:
-        """Z(s) of inner products, an array of its own."""
+    def between(self, v: Array, w: Array) -> Array:
+        """Z(v_i, w_j), (m, c), of points v (m, d) and w (c, d)."""
 
     @abstractmethod
-    def slope(self, s: Array) -> Array:
-        """Z'(s), an array of its own."""
+    def along(self, v: Array, w: Array, direction: Array) -> Array:
+        """direction_j . grad_w Z(v_i, w_j), (m, c), for directions (c, d)."""
 
     @abstractmethod
     def project(self, x: Array) -> Array:
@@ -56,13 +57,53 @@ class ZonalKernel(ABC):
         """The derivative of `project` along directions (c, d), (c, d)."""
 
 
+class ZonalKernel(Kernel):
+    """The kernel Z(x . y) of all functions of one eigenvalue; Z at x = y is the multiplicity."""
+
+    @abstractmethod
+    def profile(self, s: Array) -> Array:
+        """Z(s) of inner products, an array of its own."""
+
+    @abstractmethod
+    def slope(self, s: Array) -> Array:
+        """Z'(s), an array of its own."""
+
+    @final
+    def between(self, v: Array, w: Array) -> Array:
+        return self.profile(v @ w.T)
+
+    @final
+    def along(self, v: Array, w: Array, direction: Array) -> Array:
+        slope = self.slope(v @ w.T)
+        slope *= v @ direction.T
+        return slope
+
+
+class RadialKernel(Kernel):
+    """A kernel on the unit sphere, of functions taken at x / |x|, so that their gradient is tangential."""
+
+    @final
+    def project(self, x: Array) -> Array:
+        return np.asarray(x / _radius(x))
+
+    @final
+    def push(self, x: Array, direction: Array) -> Array:
+        radius = _radius(x)
+        unit = x / radius
+        return np.asarray((direction - unit * np.sum(unit * direction, axis=1, keepdims=True)) / radius)
+
+
+def _radius(x: Array) -> Array:
+    radius = np.linalg.norm(x, axis=1, keepdims=True)
+    if not radius.all():
+        raise PointError("expected points of the sphere, received the origin in", int(radius.argmin()), "")
+    return np.asarray(radius)
+
+
 @final
 @dataclass(frozen=True)
-class SphereKernel(ZonalKernel):
-    """Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), a = (d - 2) / 2, on Sᵈ⁻¹, d ≥ 3.
-
-    Functions are taken at x / |x|: constant along rays, so that their ambient gradient is tangential.
-    """
+class SphereKernel(RadialKernel, ZonalKernel):
+    """Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), a = (d - 2) / 2, on Sᵈ⁻¹, d ≥ 3."""
 
     d: int
     degree: int
@@ -88,20 +129,6 @@ class SphereKernel(ZonalKernel):
             return np.zeros_like(s)
         # (C_l^a)' = 2 a C_(l-1)^(a+1), and a + 1 belongs to d + 2
         return self.size * self.eigenvalue / (self.d - 1) * gegenbauer(self.d + 2, self.degree - 1, s)
-
-    def project(self, x: Array) -> Array:
-        return np.asarray(x / self._radius(x))
-
-    def push(self, x: Array, direction: Array) -> Array:
-        radius = self._radius(x)
-        unit = x / radius
-        return np.asarray((direction - unit * np.sum(unit * direction, axis=1, keepdims=True)) / radius)
-
-    def _radius(self, x: Array) -> Array:
-        radius = np.linalg.norm(x, axis=1, keepdims=True)
-        if not radius.all():
-            raise PointError("expected points of the sphere, received the origin in", int(radius.argmin()), "")
-        return np.asarray(radius)
 
 
 @final
@@ -172,33 +199,44 @@ def gegenbauer(d: int, degree: int, t: Array) -> Array:
     return now
 
 
-@final
 @dataclass(frozen=True, eq=False)
-class ZonalSpace(Eigenspace):
-    """φ(x) = C⁻¹ Z(V x), Z(V Vᵀ) = C Cᵀ, at fundamental points V (m, d): orthonormal, exact, any degree.
+class KernelFunctions(Functions):
+    """φ(x) = C⁻¹ Z(V, x), Z(V, V) = C Cᵀ, at fundamental points V (m, d): an orthonormal basis of what Z reproduces.
 
-    D(g) = C⁻¹ Z(V g Vᵀ) C^(-T), and dD(X) = C⁻¹ [Z'(v_i . v_j) (v_iᵀ X v_j)] C^(-T).
+    As many points as functions; nothing is made of the size of other functions of the eigenvalue.
     """
 
-    kernel: ZonalKernel
+    kernel: Kernel
     fundamental: NDArray[np.float64]
     inverse: NDArray[np.float64]
 
     @classmethod
-    def at(cls, kernel: ZonalKernel, fundamental: NDArray[np.float64]) -> ZonalSpace:
+    def at(cls, kernel: Kernel, fundamental: NDArray[np.float64]) -> Self:
         """The functions of the fundamental points (m, d)."""
-        factor = np.linalg.cholesky(kernel.profile(fundamental @ fundamental.T))
+        if not len(fundamental):
+            return cls(kernel, fundamental, np.zeros((0, 0)))
+        factor = np.linalg.cholesky(kernel.between(fundamental, fundamental))
         return cls(kernel, fundamental, scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True))
 
     @classmethod
-    def build(cls, kernel: ZonalKernel, sample: Callable[[int, np.random.Generator], Array]) -> ZonalSpace:
-        """The functions at points chosen by pivoted Cholesky among a fixed sample of the manifold.
+    def build(cls, kernel: Kernel, pool: NDArray[np.float64]) -> Self:
+        """The functions at points chosen by pivoted Cholesky among a sample (n, d), which has more of them.
 
-        Random points would give independent functions too, but lose digits: C is then ill conditioned.
+        Random points would give independent functions too, but lose digits: C is then ill conditioned. Raises
+        ValueError where the rank of the kernel is not the number of functions.
         """
         m = kernel.size
-        pool = sample(min(4 * m + 16, m + 2500), np.random.default_rng(0))
-        _, pivots, _, _ = dpstrf(kernel.profile(pool @ pool.T), lower=1, tol=1e-8 * m, overwrite_a=1)
+        if not m:
+            return cls.at(kernel, pool[:0])
+        gram = kernel.between(pool, pool)
+        scale = float(np.trace(gram)) / len(pool)
+        factor, pivots, rank, _ = dpstrf(gram.T, lower=1, tol=1e-14 * scale, overwrite_a=1)
+        found = np.diag(factor)[: min(rank, m + 1)] ** 2 / scale
+        if len(found) < m or found[m - 1] < _KEPT or found[m:].max(initial=0) > _ROUNDING:
+            raise ValueError(
+                f"expected {m} functions of eigenvalue {kernel.eigenvalue:g}, received a kernel with pivots "
+                f"{found[max(0, m - 1) :].tolist()} (relative) at the last of them and the next"
+            )
         return cls.at(kernel, np.ascontiguousarray(pool[pivots[:m] - 1]))
 
     @property
@@ -218,44 +256,47 @@ class ZonalSpace(Eigenspace):
         return self.inverse
 
     def raw(self, x: Array) -> Array:
-        return self.kernel.profile(self.fundamental @ self.kernel.project(x).T)
+        points = self.kernel.project(x)
+        return self.kernel.between(self.fundamental, points) if self.size else np.zeros((0, len(x)))
 
     def raw_along(self, x: Array, direction: Array) -> Array:
-        slope = self.kernel.slope(self.fundamental @ self.kernel.project(x).T)
-        slope *= self.fundamental @ self.kernel.push(x, direction).T
-        return slope
-
-    def action(self, g: Isometry) -> Action:
-        moved = self.fundamental @ g.matrix  # rows (g^T v)^T: entry (i, j) of Z is at (g^T v_i) . v_j = v_i . g v_j
-        if self.size > DENSE_LIMIT:
-            return _ZonalProducts(self, moved)
-        return np.asarray(self.inverse @ self.kernel.profile(moved @ self.fundamental.T) @ self.inverse.T)
-
-    def derived_action(self, field: KillingField) -> Array:
-        v = self.fundamental
-        slope = self.kernel.slope(v @ v.T)
-        slope *= v @ field.matrix @ v.T
-        return np.asarray(self.inverse @ slope @ self.inverse.T)
-
-    def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> None:
-        return None
+        points, steps = self.kernel.project(x), self.kernel.push(x, direction)
+        return self.kernel.along(self.fundamental, points, steps) if self.size else np.zeros((0, len(x)))
 
     def points(self) -> tuple[NDArray[np.float64], ...]:
         return (self.fundamental,)
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class _ZonalProducts:
-    """C^(-1) Z(M V^T) C^(-T) for moved points M, Z evaluated block by block in each product, never kept."""
+class ZonalSpace(KernelFunctions, Eigenspace):
+    """A whole eigenspace by its zonal kernel: exact, any degree.
 
-    space: ZonalSpace
-    moved: Array
+    D(g) = C⁻¹ Z(V g Vᵀ) C^(-T), and dD(X) = C⁻¹ [Z'(v_i . v_j) (v_iᵀ X v_j)] C^(-T).
+    """
 
-    @property
-    def size(self) -> int:
-        return self.space.size
+    kernel: ZonalKernel
 
-    def __matmul__(self, x: Array) -> Array:
-        space, inner = self.space, self.space.inverse.T @ x
-        products = (self.moved[i : i + _ROWS] @ space.fundamental.T for i in range(0, self.size, _ROWS))
-        return np.asarray(space.inverse @ np.concatenate([space.kernel.profile(s) @ inner for s in products]))
+    @classmethod
+    def sampled(
+        cls, kernel: ZonalKernel, sample: Callable[[int, np.random.Generator], NDArray[np.float64]]
+    ) -> ZonalSpace:
+        """The functions at points of a fixed sample of the manifold."""
+        m = kernel.size
+        return cls.build(kernel, sample(min(4 * m + 16, m + 2500), np.random.default_rng(0)))
+
+    def action(self, g: Isometry) -> Action:
+        moved = self.fundamental @ g.matrix  # rows (g^T v)^T: entry (i, j) of Z is at (g^T v_i) . v_j = v_i . g v_j
+        if self.size > DENSE_LIMIT:
+            return by_products(self.size, lambda x: self._product(moved, x))
+        return np.asarray(self.inverse @ self.kernel.profile(moved @ self.fundamental.T) @ self.inverse.T)
+
+    def _product(self, moved: Array, x: Array) -> Array:
+        """C⁻¹ Z(M Vᵀ) C^(-T) x for moved points M, Z evaluated block by block, never kept."""
+        inner = self.inverse.T @ x
+        products = (moved[i : i + _ROWS] @ self.fundamental.T for i in range(0, self.size, _ROWS))
+        return np.asarray(self.inverse @ np.concatenate([self.kernel.profile(s) @ inner for s in products]))
+
+    def derived_action(self, field: KillingField) -> Array:
+        v = self.fundamental
+        return np.asarray(self.inverse @ self.kernel.along(v, v, v @ field.matrix.T) @ self.inverse.T)

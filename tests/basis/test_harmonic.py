@@ -144,13 +144,13 @@ def test_sums_on_the_sphere_are_closed_forms() -> None:
 @pytest.fixture
 def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
     """An eigenspace of more than 250 functions is an error."""
-    build = ZonalSpace.build.__func__
+    sampled = ZonalSpace.sampled.__func__
 
     def small(cls: type[ZonalSpace], kernel: Any, sample: Any) -> ZonalSpace:
         assert kernel.size <= 250
-        return build(cls, kernel, sample)
+        return sampled(cls, kernel, sample)
 
-    monkeypatch.setattr(ZonalSpace, "build", classmethod(small))
+    monkeypatch.setattr(ZonalSpace, "sampled", classmethod(small))
 
 
 def test_levels_are_whole_and_as_many_as_fit(unbuilt: None) -> None:

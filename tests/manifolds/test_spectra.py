@@ -157,3 +157,14 @@ def test_beyond_the_ends_functions_stay_and_at_the_ends_they_have_a_slope() -> N
     expected = np.sqrt(7) * 6 * 2 / 3  # P_3' = 6 at 1 and at -1
     np.testing.assert_allclose(space.derivatives(x, e)[:, 0], [0, expected, expected, 0], rtol=1e-12)
     np.testing.assert_allclose(interval.distance(x), [1, 0, 0, 0.5])
+
+
+def test_levels_of_a_cube_in_many_dimensions_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are enumerated are as many, and beyond a bound none is."""
+    box = PeriodicBox([0] * 60, [1] * 60)
+    assert box.multiplicity(2) == box.eigenfunctions(2).size == 4 * comb(60, 2)
+    assert box.multiplicity(3) == 8 * comb(60, 3)
+    monkeypatch.setattr("daskspectral.manifolds.spectrum.LARGEST", 1000)
+    for manifold in (box, PeriodicCell([[1, 0], [0.3, 1.1]]), Interval([0] * 5, [1, 1.1, 1.2, 1.3, 1.7])):
+        with pytest.raises(ValueError, match=r"level 2000 of .* lies beyond 1000 functions; ask for a lower one"):
+            manifold.eigenfunctions(2000)

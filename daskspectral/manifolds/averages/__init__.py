@@ -7,12 +7,10 @@ CircleAverage(fields, elements)      circles of rotations that commute, and a fi
 AveragedSpace                        the invariant functions of one degree
 """
 
-from daskspectral.manifolds.averages.base import Average
-from daskspectral.manifolds.averages.circles import CircleAverage
-from daskspectral.manifolds.averages.finite import FiniteAverage
+from daskspectral.manifolds.averages.base import Average, AveragedSpace, ZonalAverage
+from daskspectral.manifolds.averages.finite import CircleAverage, FiniteAverage
 from daskspectral.manifolds.averages.permutations import Block, PermutationAverage, SymmetricHarmonics
 from daskspectral.manifolds.averages.rotations import RotationAverage
-from daskspectral.manifolds.averages.space import AveragedSpace, ZonalAverage
 
 __all__ = [
     "Average",

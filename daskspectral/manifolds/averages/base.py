@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from math import comb, exp, lgamma, prod
-from typing import Any, final
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.manifolds.eigenspace import Functions
-
-Array = NDArray[np.floating[Any]]
+from daskspectral.manifolds.eigenspace import Array, Functions
+from daskspectral.manifolds.zonal import KernelFunctions, RadialKernel, SphereKernel
 
 LOST = 2e-10  # of a kernel's values to rounding, at most, as estimated
 
@@ -56,22 +55,54 @@ class Average(ABC):
         return self.invariant_polynomials(degree) - fewer
 
 
-def powers(d: int, degree: int) -> NDArray[np.float64]:
-    """c_k of the zonal kernel Z_l(t) = sum_k c_k t^k for the uniform probability on S^(d-1), (degree + 1,)."""
-    found = np.zeros(degree + 1)
-    a = (d - 2) / 2
-    size = (2 * degree + d - 2) * comb(degree + d - 3, degree - 1) / degree if degree else 1.0
-    # N 2^l (a)_l / (2 a)_l, the leading one
-    found[degree] = size * prod(2 * (a + i) / (2 * a + i) for i in range(degree))
-    for j in range(degree // 2):
-        k = degree - 2 * j
-        found[k - 2] = -found[k] * k * (k - 1) / (4 * (j + 1) * (a + degree - j - 1))
-    return found
+class ZonalAverage(Average, ABC):
+    """A mean over a group by the values of averaged zonal kernels."""
+
+    @abstractmethod
+    def kernel(self, degree: int, v: Array, w: Array, direction: Array | None = None) -> Array:
+        """Zbar(v_i, w_j), (m, c), at unit vectors v (m, d) and w (c, d), or direction_j . grad_w Zbar(v_i, w_j)."""
+
+    @final
+    def functions(self, degree: int) -> AveragedSpace:
+        pool = np.random.default_rng(0).standard_normal((2 * self.dimension(degree) + 16, self.ambient))
+        pool /= np.linalg.norm(pool, axis=1, keepdims=True)
+        return AveragedSpace.build(_AveragedKernel(self, degree), pool)
+
+    @final
+    def restored(self, degree: int, points: Iterator[NDArray[np.float64]]) -> AveragedSpace:
+        return AveragedSpace.at(_AveragedKernel(self, degree), next(points))
 
 
-def mean_power(d: int, k: int) -> float:
-    """The mean of |t|^k over S^(d-1), t one coordinate."""
-    return exp(lgamma((k + 1) / 2) + lgamma(d / 2) - lgamma(0.5) - lgamma((k + d) / 2))
+@final
+class AveragedSpace(KernelFunctions):
+    """The invariant harmonics of one degree, from an averaged zonal kernel alone."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _AveragedKernel(RadialKernel):
+    """Zbar of one degree."""
+
+    average: ZonalAverage
+    degree: int
+
+    @property
+    def ambient(self) -> int:
+        return self.average.ambient
+
+    @property
+    def size(self) -> int:
+        return self.average.dimension(self.degree)
+
+    @property
+    def eigenvalue(self) -> float:
+        return SphereKernel(self.ambient, self.degree).eigenvalue
+
+    def between(self, v: Array, w: Array) -> Array:
+        return self.average.kernel(self.degree, v, w)
+
+    def along(self, v: Array, w: Array, direction: Array) -> Array:
+        return self.average.kernel(self.degree, v, w, direction)
 
 
 def inverse_series(polynomials: Array, degree: int) -> Array:

@@ -1,19 +1,21 @@
-"""Sums over the elements of a finite group."""
+"""Sums over the elements of a finite group, and over commuting circles by quadratures, exact for each degree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
+import scipy.linalg
 
-from daskspectral.manifolds.averages.base import Array, characteristic, distinct, inverse_series, whole
-from daskspectral.manifolds.averages.space import ZonalAverage
+from daskspectral.manifolds.averages.base import ZonalAverage, characteristic, distinct, inverse_series, whole
+from daskspectral.manifolds.eigenspace import Array
 from daskspectral.manifolds.zonal import SphereKernel
 
 _BLOCK = 2**17  # inner products at once
+_MOST = 50_000  # elements in the quadrature
 
 
 @final
@@ -41,20 +43,15 @@ class FiniteAverage(ZonalAverage):
     def terms(self, degree: int) -> int:
         return len(self.elements) * self.dimension(degree)
 
-    def kernel(self, degree: int, v: Array, w: Array) -> Array:
+    def kernel(self, degree: int, v: Array, w: Array, direction: Array | None = None) -> Array:
         zonal = SphereKernel(self.ambient, degree)
         found = np.zeros((len(v), len(w)))
         for columns, moved in self._moved(v, w):
-            found[:, columns] += _added(zonal.profile(moved @ w[columns].T), len(v))
-        return found / len(self.elements)
-
-    def slope(self, degree: int, v: Array, w: Array, direction: Array) -> Array:
-        zonal = SphereKernel(self.ambient, degree)
-        found = np.zeros((len(v), len(w)))
-        for columns, moved in self._moved(v, w):
-            part = zonal.slope(moved @ w[columns].T)
-            part *= moved @ direction[columns].T
-            found[:, columns] += _added(part, len(v))
+            if direction is None:
+                part = zonal.between(moved, w[columns])
+            else:
+                part = zonal.along(moved, w[columns], direction[columns])
+            found[:, columns] += part.reshape(-1, len(v), part.shape[1]).sum(axis=0)
         return found / len(self.elements)
 
     def _moved(self, v: Array, w: Array) -> Iterator[tuple[slice, Array]]:
@@ -67,5 +64,44 @@ class FiniteAverage(ZonalAverage):
                 yield slice(start, start + width), moved
 
 
-def _added(values: Array, m: int) -> Array:
-    return np.asarray(values.reshape(-1, m, values.shape[1]).sum(axis=0))
+@final
+@dataclass(frozen=True, eq=False)
+class CircleAverage(ZonalAverage):
+    """The mean over products of exp(s X), 0 ≤ s < 2π, for commuting X, and of a finite group that they absorb.
+
+    `fields` are the X (k, d, d), antisymmetric with eigenvalues i times integers of at most q; `elements` (n, d, d) are
+    the group's. Z_l(v . exp(s X) w) is a trigonometric polynomial of degree l q: l q + 1 equal steps take its mean.
+    """
+
+    fields: Array
+    elements: Array
+
+    @property
+    def ambient(self) -> int:
+        return int(self.fields.shape[1])
+
+    def invariant_polynomials(self, degree: int) -> int:
+        return _quadrature(self, degree).invariant_polynomials(degree)
+
+    def reaches(self, degree: int) -> bool:
+        return len(self.elements) * int(np.prod(self.steps(degree))) <= _MOST
+
+    def terms(self, degree: int) -> int:
+        return _quadrature(self, degree).terms(degree)
+
+    def kernel(self, degree: int, v: Array, w: Array, direction: Array | None = None) -> Array:
+        return _quadrature(self, degree).kernel(degree, v, w, direction)
+
+    def steps(self, degree: int) -> list[int]:
+        """How many steps each circle takes."""
+        return [degree * round(float(np.abs(np.linalg.eigvalsh(1j * x)).max())) + 1 for x in self.fields]
+
+
+@lru_cache(maxsize=4)
+def _quadrature(average: CircleAverage, degree: int) -> FiniteAverage:
+    """All products of the elements with the steps on the circles."""
+    found = average.elements
+    for x, steps in zip(average.fields, average.steps(degree), strict=True):
+        turns = np.array([scipy.linalg.expm(2 * np.pi * j / steps * x) for j in range(steps)])
+        found = (found[:, None] @ turns).reshape(-1, *x.shape)
+    return FiniteAverage(found)

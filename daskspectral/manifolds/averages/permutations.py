@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import factorial, prod
+from math import exp, factorial, lgamma, prod
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.manifolds.averages.base import LOST, Array, Average, mean_power, powers
-from daskspectral.manifolds.eigenspace import Functions
+from daskspectral.manifolds.averages.base import LOST, Average
+from daskspectral.manifolds.eigenspace import Array, Functions
 from daskspectral.manifolds.zonal import SphereKernel
 
 _COLUMNS = 512  # points at once
@@ -63,7 +63,7 @@ class PermutationAverage(Average):
 
     def reaches(self, degree: int) -> bool:
         terms = sum(self.invariant_polynomials(k) for k in range(degree + 1))
-        leading = powers(self.ambient, degree)[degree] * mean_power(self.ambient, degree)
+        leading = _leading(self.ambient, degree) * _mean_power(self.ambient, degree)
         return terms <= _MOST_TERMS and float(np.finfo(float).eps * np.sqrt(leading)) <= LOST
 
     def terms(self, degree: int) -> int:
@@ -115,7 +115,7 @@ class SymmetricHarmonics(Functions):
 
     @cached_property
     def transform(self) -> Array:
-        return np.asarray(self.rows * np.sqrt(powers(self.ambient, self.degree)[self.degree]))
+        return np.asarray(self.rows * np.sqrt(_leading(self.ambient, self.degree)))
 
     def raw(self, x: Array) -> Array:
         points = self._kernel.project(x)
@@ -262,3 +262,14 @@ def _powers(value: Array, growth: Growth) -> Array:
     """value^0, value^1, ... as far as they are needed, (k, c)."""
     most = growth[-1][0] if growth else 0
     return np.concatenate([np.ones((1, len(value))), np.cumprod(np.broadcast_to(value, (most, len(value))), axis=0)])
+
+
+def _leading(d: int, degree: int) -> float:
+    """The coefficient of t^l in the zonal kernel Z_l(t) on S^(d-1), N 2^l (a)_l / (2 a)_l."""
+    a = (d - 2) / 2
+    return SphereKernel(d, degree).size * prod(2 * (a + i) / (2 * a + i) for i in range(degree))
+
+
+def _mean_power(d: int, k: int) -> float:
+    """The mean of |t|^k over S^(d-1), t one coordinate."""
+    return exp(lgamma((k + 1) / 2) + lgamma(d / 2) - lgamma(0.5) - lgamma((k + d) / 2))

@@ -11,15 +11,8 @@ from typing import final
 import numpy as np
 from scipy.special import eval_gegenbauer, roots_gegenbauer
 
-from daskspectral.manifolds.averages.base import (
-    LOST,
-    Array,
-    characteristic,
-    distinct,
-    inverse_series,
-    whole,
-)
-from daskspectral.manifolds.averages.space import ZonalAverage
+from daskspectral.manifolds.averages.base import LOST, ZonalAverage, characteristic, distinct, inverse_series, whole
+from daskspectral.manifolds.eigenspace import Array
 
 _BLOCK = 2**14  # matrices M at once: their entries stay in the cache
 
@@ -83,13 +76,7 @@ class RotationAverage(ZonalAverage):
     def terms(self, degree: int) -> int:
         return 3 * len(self._halved) * self.dimension(degree)
 
-    def kernel(self, degree: int, v: Array, w: Array) -> Array:
-        return self._mean(degree, v, w, None)
-
-    def slope(self, degree: int, v: Array, w: Array, direction: Array) -> Array:
-        return self._mean(degree, v, w, direction)
-
-    def _mean(self, degree: int, v: Array, w: Array, direction: Array | None) -> Array:
+    def kernel(self, degree: int, v: Array, w: Array, direction: Array | None = None) -> Array:
         found = np.zeros((len(v), len(w)))
         if self._even and degree % 2:
             return found

@@ -1,0 +1,385 @@
+"""Flat tori: circles side by side, a box with periodic sides, a cell of a lattice with periodic sides."""
+
+from __future__ import annotations
+
+import operator
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import cos, radians, sqrt
+from typing import Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from daskspectral.errors import PointError
+from daskspectral.manifolds.base import Array, Flat, Manifold
+from daskspectral.manifolds.frequencies import Rows, frequencies, multiplicity, reduced
+from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
+from daskspectral.manifolds.spectrum import Integers
+from daskspectral.manifolds.waves import Chart, WaveSpace
+
+_DEPENDENT = 1e-12  # the least singular value of vectors of length 1
+_WHOLE = 1e-9  # how far a multiple of a lattice vector may be from a whole number
+_DIGITS = 1e-2  # below, it is meant to be a whole number
+
+
+class Torus(Manifold, Chart):
+    """A manifold of points with m angles t of period 2π, in which the metric is constant.
+
+    -Laplace-Beltrami has the eigenvalues unit |k B|² over k in Z^m, with eigenfunctions exp(i k.t).
+    """
+
+    @property
+    @abstractmethod
+    def _dual(self) -> tuple[float, Rows]:
+        """The unit, and the rows of B (m, m)."""
+
+    def _level(self, level: int) -> tuple[float, int]:
+        unit, basis = self._dual
+        square, count = multiplicity(basis, level, self)
+        return unit * square, count
+
+    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> WaveSpace:
+        unit, basis = self._dual
+        vectors, square = frequencies(basis, level, self)
+        return WaveSpace(self, vectors, unit * square)
+
+
+@final
+@dataclass(frozen=True)
+class FlatTorus(Torus):
+    """The product of m ≥ 1 unit circles, (cos t_1, sin t_1, ..., cos t_m, sin t_m) in R^(2m).
+
+    -Laplace-Beltrami has the eigenvalues |k|² over k in Z^m, with eigenfunctions exp(i k.t): level by level,
+    the sums n of m squares, with multiplicity r_m(n), the number of such k. Isometries are orthogonal matrices
+    (2m, 2m) that take circles to circles. Where the data are the angles themselves, use `PeriodicBox`.
+
+    Examples
+    --------
+    >>> torus = FlatTorus(2)
+    >>> torus.ambient, torus.dimension, torus.multiplicity(1)
+    (4, 2, 4)
+    """
+
+    m: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "m", operator.index(self.m))
+        if self.m < 1:
+            raise ValueError(f"expected m >= 1 circles, received m={self.m}")
+
+    @property
+    def ambient(self) -> int:
+        return 2 * self.m
+
+    @property
+    def dimension(self) -> int:
+        return self.m
+
+    @property
+    def _dual(self) -> tuple[float, Rows]:
+        return 1.0, tuple(map(tuple, np.eye(self.m).tolist()))
+
+    def _normals(self, x: Array) -> Array:
+        return self._frame(self._unit(x))
+
+    def _tangents(self, x: Array) -> Array:
+        unit = self._unit(x)
+        return self._frame(np.stack([-unit[..., 1], unit[..., 0]], axis=-1))
+
+    def _distance(self, x: Array) -> Array:
+        off: Array = np.linalg.norm(np.linalg.norm(self._circles(x), axis=2) - 1, axis=1)
+        return off
+
+    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        t = rng.uniform(0.0, 2 * np.pi, (n, self.m))
+        return np.stack([np.cos(t), np.sin(t)], axis=-1).reshape(n, 2 * self.m)
+
+    def _circles(self, x: Array) -> Array:
+        return x.reshape(len(x), self.m, 2)
+
+    def _unit(self, x: Array) -> Array:
+        """Return the radial unit vector in each circle's plane, (c, m, 2)."""
+        circles = self._circles(x)
+        radius = np.linalg.norm(circles, axis=2, keepdims=True)
+        if not radius.all():
+            row, circle, _ = np.unravel_index(radius.argmin(), radius.shape)
+            raise PointError(f"expected points of {self!r}, received the origin of circle {circle} in", int(row), "")
+        unit: Array = circles / radius
+        return unit
+
+    def _frame(self, plane: Array) -> Array:
+        """Return the m fields (m, c, 2m) of which field a is plane[:, a] in the coordinates of circle a."""
+        frame = np.zeros((self.m, len(plane), self.m, 2), dtype=plane.dtype)
+        circle = np.arange(self.m)
+        frame[circle, :, circle] = plane.transpose(1, 0, 2)
+        return frame.reshape(self.m, len(plane), 2 * self.m)
+
+    def angles(self, x: Array) -> Array:
+        circles = self._circles(x)
+        return np.arctan2(circles[..., 1], circles[..., 0])
+
+    def push(self, x: Array, direction: Array) -> Array:
+        circles, v = self._circles(x), self._circles(direction)
+        turned = circles[..., 0] * v[..., 1] - circles[..., 1] * v[..., 0]
+        return np.asarray(turned / np.sum(circles * circles, axis=2))
+
+    def affine(self, g: Isometry) -> tuple[NDArray[np.int64], Array]:
+        blocks = g.matrix.reshape(self.m, 2, self.m, 2).transpose(0, 2, 1, 3)
+        sign = np.rint(np.linalg.det(blocks)).astype(np.int64)  # 0 where circle j does not go to circle i
+        i, j = np.nonzero(sign)
+        shift = np.zeros(self.m)
+        shift[i] = np.arctan2(blocks[i, j, 1, 0], blocks[i, j, 0, 0])  # the image of the angle 0
+        return sign, shift
+
+
+class _Lattice(Torus, Flat):
+    """R^m modulo the sums of m lattice vectors, in Cartesian coordinates."""
+
+    @property
+    @abstractmethod
+    def _bases(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Vectors a (m, m) of the lattice, and 2π b (m, m), b dual to a: the angles of a point x are 2π b_i.x."""
+
+    @final
+    def angles(self, x: Array) -> Array:
+        return np.asarray(x @ self._bases[1].T)
+
+    @final
+    def push(self, x: Array, direction: Array) -> Array:
+        return self.angles(direction)
+
+    @final
+    def affine(self, g: Isometry) -> tuple[Integers, Array]:
+        return np.rint(self._multiples(g)).astype(np.int64), np.asarray(self._bases[1] @ g.shift)
+
+    @final
+    def _fault(self, g: Isometry) -> str | None:
+        fault = orthogonal_fault(g)
+        if fault is not None:
+            return fault
+        vectors, multiples = self._bases[0], self._multiples(g)
+        off = np.abs(multiples - np.rint(multiples)).max(axis=0)
+        worst = int(off.argmax())
+        if off[worst] <= _WHOLE:
+            return None
+        fault = (
+            f"it takes {vectors[worst].tolist()}, a vector of the lattice, to "
+            f"{(vectors[worst] @ g.matrix.T).tolist()}, which is none"
+        )
+        if off[worst] < _DIGITS:
+            fault += f" by {off[worst]:.2g} of a vector; give the vectors with all their digits, as .hexagonal does"
+        return fault
+
+    def _multiples(self, g: Isometry) -> Array:
+        """The images of the vectors in the vectors, those of vector j in column j, (m, m)."""
+        vectors, rates = self._bases
+        return np.asarray(rates @ g.matrix @ vectors.T / (2 * np.pi))
+
+
+@final
+@dataclass(frozen=True)
+class PeriodicBox(_Lattice):
+    """prod_i [lower_i, upper_i) with periodic sides L_i = upper_i - lower_i, in coordinates x (c, m): [-1, 1)^10 is
+    PeriodicBox([-1] * 10, [1] * 10), and m angles live on PeriodicBox([0] * m, [2 * numpy.pi] * m).
+
+    Any finite coordinates are a point, x_i + L_i the same as x_i. The metric is the Euclidean one of the coordinates:
+    -Laplace-Beltrami has the eigenvalues Σ_i (2π k_i / L_i)² over k in Z^m, with eigenfunctions
+    exp(2π i Σ_i k_i x_i / L_i); values that agree to a relative 1e-9 are one level. Isometries are
+    x -> A x + b with a signed permutation A that takes each side to a side of the same length.
+
+    Examples
+    --------
+    >>> box = PeriodicBox([0, -1], [2 * np.pi, 1])
+    >>> box.eigenvalues(6).round(2)
+    array([0., 1., 1., 4., 4., 9.])
+    >>> box.periods
+    (6.283185307179586, 2.0)
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    def __init__(self, lower: Sequence[float], upper: Sequence[float]):
+        a, b = (np.asarray(bound, dtype=np.float64) for bound in (lower, upper))
+        if a.ndim != 1 or a.shape != b.shape or not a.size:
+            raise ValueError(f"expected as many lower as upper bounds, received shapes {a.shape} and {b.shape}")
+        if not (np.isfinite(b - a).all() and (b > a).all()):
+            raise ValueError(f"expected finite bounds lower < upper, received lower={lower!r}, upper={upper!r}")
+        object.__setattr__(self, "lower", tuple(a.tolist()))
+        object.__setattr__(self, "upper", tuple(b.tolist()))
+
+    @property
+    def ambient(self) -> int:
+        return len(self.lower)
+
+    @property
+    def lengths(self) -> NDArray[np.float64]:
+        """The sides L (m,)."""
+        return np.asarray(np.array(self.upper) - np.array(self.lower))
+
+    @property
+    def periods(self) -> tuple[float | None, ...]:
+        return tuple(self.lengths.tolist())
+
+    @property
+    def lattice(self) -> NDArray[np.float64]:
+        return np.diag(self.lengths)
+
+    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        return rng.uniform(self.lower, self.upper, (n, self.ambient))
+
+    @property
+    def _dual(self) -> tuple[float, Rows]:
+        lengths = self.lengths  # in units of the longest side
+        longest = float(lengths.max())
+        sides = np.where(lengths >= longest * (1 - 1e-12), 1.0, longest / lengths)
+        return (2 * np.pi / longest) ** 2, tuple(map(tuple, np.diag(sides).tolist()))
+
+    @property
+    def _bases(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.lattice, np.diag(2 * np.pi / self.lengths)
+
+
+@final
+@dataclass(frozen=True)
+class PeriodicCell(_Lattice):
+    """R^m with points x and x + a the same for the vectors a of a lattice: the cell of a crystal, oblique or not.
+
+    The rows of `vectors` (m, m) span the lattice; any basis of it will do, in any unit of length. Points are rows of
+    Cartesian coordinates, inside the cell or not. With the dual vectors b_i, b_i.a_j = 1 for i = j and otherwise 0,
+    -Laplace-Beltrami has the eigenvalues |2π Σ_i k_i b_i|² over k in Z^m, with eigenfunctions
+    exp(2π i Σ_i k_i b_i.x); values that agree to a relative 1e-9 are one level. Isometries are x -> A x + b with
+    an orthogonal A that takes the lattice to itself. `groups.SpaceGroup` makes those of crystals.
+
+    `PeriodicCell.hexagonal(a, c)`, `.fcc(a)`, `.bcc(a)` and `.from_parameters(a, b, c, alpha, beta, gamma)` have the
+    vectors of common cells. Raises ValueError for vectors that are dependent or not finite.
+
+    Examples
+    --------
+    >>> cell = PeriodicCell([[1, 0], [-1 / 2, np.sqrt(3) / 2]])
+    >>> [cell.multiplicity(level) for level in range(6)]  # one 0, then hexagons
+    [1, 6, 6, 6, 12, 6]
+    >>> round(cell.eigenvalue(1) / (4 * np.pi**2), 9)  # 1 / sin(120 degrees)^2
+    1.333333333
+    """
+
+    vectors: Rows
+
+    def __init__(self, vectors: ArrayLike):
+        a = np.array(vectors, dtype=np.float64)
+        if a.ndim != 2 or a.shape[0] != a.shape[1] or not a.size:
+            raise ValueError(f"expected m lattice vectors of m coordinates, the rows of (m, m), received {a.shape}")
+        if not np.isfinite(a).all():
+            raise ValueError(f"expected finite lattice vectors, received {a.tolist()}")
+        lengths = np.linalg.norm(a, axis=1, keepdims=True)
+        if not lengths.all() or np.linalg.svd(a / lengths, compute_uv=False)[-1] < _DEPENDENT:
+            raise ValueError(
+                f"expected independent lattice vectors, received {a.tolist()}, which lie in a space of fewer than "
+                f"{len(a)} dimensions; for a lattice of lower dimension give its vectors in as many coordinates"
+            )
+        object.__setattr__(self, "vectors", tuple(map(tuple, a.tolist())))
+
+    @classmethod
+    def hexagonal(cls, a: float, c: float | None = None) -> Self:
+        """The cell of two vectors of length a at 120 degrees, in the plane; with c, a third one of length c along z.
+
+        Examples
+        --------
+        >>> PeriodicCell.hexagonal(2.0, 5.0).lattice.round(3)
+        array([[ 2.   ,  0.   ,  0.   ],
+               [-1.   ,  1.732,  0.   ],
+               [ 0.   ,  0.   ,  5.   ]])
+        """
+        for name, length in ({"a": a} | ({} if c is None else {"c": c})).items():
+            _check_length(name, length)
+        plane = [[a, 0.0], [-a / 2, a * sqrt(0.75)]]
+        return cls(plane if c is None else [[*plane[0], 0.0], [*plane[1], 0.0], [0.0, 0.0, c]])
+
+    @classmethod
+    def fcc(cls, a: float) -> Self:
+        """The primitive cell of the face-centred cubic lattice with cubes of side a: a quarter of a cube."""
+        _check_length("a", a)
+        return cls(a / 2 * (np.ones((3, 3)) - np.eye(3)))
+
+    @classmethod
+    def bcc(cls, a: float) -> Self:
+        """The primitive cell of the body-centred cubic lattice with cubes of side a: half of a cube."""
+        _check_length("a", a)
+        return cls(a / 2 * (np.ones((3, 3)) - 2 * np.eye(3)))
+
+    @classmethod
+    def from_parameters(
+        cls, a: float, b: float, c: float, alpha: float = 90.0, beta: float = 90.0, gamma: float = 90.0
+    ) -> Self:
+        """The cell of three vectors with lengths a, b, c: the first along x, the second in the plane of x and y.
+
+        alpha is the angle between b and c, beta between a and c, gamma between a and b, in degrees. Raises ValueError
+        for angles that no three vectors have.
+
+        Examples
+        --------
+        >>> PeriodicCell.from_parameters(1.0, 2.0, 3.0, beta=120.0).lattice.round(3) + 0.0
+        array([[ 1.   ,  0.   ,  0.   ],
+               [ 0.   ,  2.   ,  0.   ],
+               [-1.5  ,  0.   ,  2.598]])
+        """
+        cosines = [_cosine(angle) for angle in (alpha, beta, gamma)]
+        sine = sqrt(1 - cosines[2] ** 2)
+        y = (cosines[0] - cosines[1] * cosines[2]) / sine if sine else np.inf
+        rest = 1 - cosines[1] ** 2 - y**2
+        if not (min(a, b, c) > 0 and rest > 1e-12):
+            raise ValueError(
+                f"expected lengths above 0 and angles that three vectors can have, received a={a}, b={b}, c={c} and "
+                f"alpha={alpha}, beta={beta}, gamma={gamma} degrees"
+            )
+        return cls([[a, 0, 0], [b * cosines[2], b * sine, 0], [c * cosines[1], c * y, c * sqrt(rest)]])
+
+    @property
+    def ambient(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def lattice(self) -> NDArray[np.float64]:
+        return np.array(self.vectors)
+
+    @property
+    def periods(self) -> tuple[float | None, ...]:
+        """The sides where the lattice has vectors along the axes; otherwise None for each coordinate."""
+        a = np.abs(self._bases[0])
+        along = a > 1e-12 * a.max(axis=1, keepdims=True)
+        return tuple(a.max(axis=0).tolist()) if along.sum() == len(a) else (None,) * len(a)
+
+    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        return np.asarray(rng.uniform(0.0, 1.0, (n, self.ambient)) @ self.lattice)
+
+    @property
+    def _dual(self) -> tuple[float, Rows]:
+        return 4 * np.pi**2, tuple(map(tuple, _reduced(self.vectors)[1].tolist()))
+
+    @property
+    def _bases(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        vectors, dual = _reduced(self.vectors)
+        return vectors, 2 * np.pi * dual
+
+
+@lru_cache(maxsize=64)
+def _reduced(vectors: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Reduced vectors of the lattice, (m, m), and their dual, (m, m)."""
+    found = reduced(np.array(vectors))
+    return found, np.asarray(np.linalg.inv(found).T, dtype=np.float64)
+
+
+def _cosine(degrees: float) -> float:
+    """The cosine, exact where it is 0 or 1/2."""
+    exact = {90.0: 0.0, 60.0: 0.5, 120.0: -0.5}
+    return exact.get(float(degrees), cos(radians(degrees)))
+
+
+def _check_length(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"expected a length {name}, a number above 0, received {value!r}")
+    if not 0 < value < np.inf:
+        raise ValueError(f"expected a finite length {name} above 0, received {value!r}")
