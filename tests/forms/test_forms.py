@@ -23,6 +23,7 @@ from daskspectral.forms import (
     form,
     functional,
     grad,
+    gram,
     gram_at,
     inner,
     partial,
