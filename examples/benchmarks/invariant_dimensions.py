@@ -99,7 +99,7 @@ def measured(name: str, d: int, group: Group, molien: int, degree: int, rows: in
     making, r = time.perf_counter() - start, functions.size
     points = sphere.sample(2 * r + 16, rng)
     if isinstance(functions, AveragedSpace):
-        gram = functions.average.kernel(degree, points, points)
+        gram = functions.kernel.between(points, points)
     else:
         gram = functions.values(points) @ functions.values(points).T
     values = np.linalg.eigvalsh(gram)[::-1] / np.trace(gram) * r
