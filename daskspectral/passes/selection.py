@@ -113,24 +113,28 @@ class Selection(Registered):
     def __len__(self) -> int:
         return len(self.candidates)
 
-    def __str__(self) -> str:
-        if not self.candidates:
-            return f"nothing was compared: {self.reason or 'every parameter was given'}"
+    @property
+    def table(self) -> list[list[str]]:
+        """The candidates as rows of text, the titles of the columns first."""
+        head = ["candidate", "penalty", "score", "held-out values", "why"]
         rows = [
-            (
+            [
                 shortened(c.kernel),
                 "-" if c.penalty is None else f"{c.penalty:g}",
                 f"{c.score:.5g}",
                 " ".join(f"{v:.4g}" for v in c.values[:4]),
                 c.why,
-            )
+            ]
             for c in self.candidates
         ]
-        head = ("candidate", "penalty", "score", "held-out values", "why")
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        return [head, *rows]
+
+    def __str__(self) -> str:
+        if not self.candidates:
+            return f"nothing was compared: {self.reason or 'every parameter was given'}"
+        widths = [max(map(len, column)) for column in zip(*self.table, strict=True)]
         return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (head, *rows)
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in self.table
         )
 
 

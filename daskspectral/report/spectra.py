@@ -171,18 +171,7 @@ def choice(model: Any) -> list[Section]:
             f"Scores of {len(selection)} candidates on rows held out, by the scale of the kernel; the best is circled."
         )
         pictures = [Picture(plot.choice(model, ax=axes_of(None, TALL)), alt)]
-    head = ["candidate", "penalty", "score", "held-out values", "why"]
-    rows = [
-        [
-            shortened(c.kernel),
-            "-" if c.penalty is None else f"{c.penalty:g}",
-            f"{c.score:.5g}",
-            " ".join(f"{v:.4g}" for v in c.values[:4]),
-            c.why,
-        ]
-        for c in selection.candidates
-    ]
-    return [Section("Choice", words, pictures, more=[Table("All candidates", [head, *rows])], reading=reading.CHOICE)]
+    return [Section("Choice", words, pictures, more=[Table("All candidates", selection.table)], reading=reading.CHOICE)]
 
 
 def rank(model: Any) -> list[Section]:
