@@ -38,7 +38,7 @@ def climb(
 
 
 def edge_of(tried: Iterable[float], best: float) -> str:
-    """ "smallest" or "largest" where the best factor is the last of several that were tried, else ""."""
+    """Which end of several factors the best one is, the "smallest" or the "largest"; "" where it lies between them."""
     factors = list(tried)
     if len(factors) == 1 or min(factors) < best < max(factors):
         return ""

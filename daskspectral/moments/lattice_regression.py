@@ -166,7 +166,7 @@ def _compared(
     cut: float,
     threads: Threads,
 ) -> tuple[Kernel, list[tuple[str, float, float, float, Array]], str]:
-    """The best kernel, the table of all, best first, and "scale" where the best scale is the last that was tried."""
+    """The best kernel, the table of all, best first, and `edge_of` its scales."""
     families = _families(kernel, moments)
     assert moments.folds is not None
     lattice, folds = lattice_of(moments).truncated(shrunk_orders(orders, TRIED)), merged_folds(moments.folds, PARTS)

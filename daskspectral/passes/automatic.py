@@ -136,7 +136,7 @@ class Search:
         return self.left if self.right is None or len(self.left.families) > 0 else self.right
 
     def run(self, splits: Sequence[Split], rng: np.random.Generator) -> tuple[list[tuple[Setting, Array]], str]:
-        """The settings with their held-out values, finalists first; and "scale" where the best is the last tried.
+        """The settings with their held-out values, finalists first; and `edge_of` its scales.
 
         The best scale of each kernel, and the best metric, are compared in all splits.
         """

@@ -170,7 +170,7 @@ class _Search:
         return self.families[setting.family].resolve(setting.factor * self.median, "auto")
 
     def run(self) -> tuple[dict[Setting, _Found], str]:
-        """What was tried; and "scale" where the best scale is the last that was tried."""
+        """What was tried; and `edge_of` its scales."""
         found: dict[Setting, _Found] = {}
 
         def best_of(family: int, factors: list[float]) -> float:
