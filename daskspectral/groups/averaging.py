@@ -12,7 +12,6 @@ from daskspectral.groups.vectors import by_vectors
 from daskspectral.manifolds.averages import (
     Average,
     Block,
-    CircleAverage,
     FiniteAverage,
     PermutationAverage,
     RotationAverage,
@@ -73,7 +72,7 @@ def _rotations(generators: Sequence[Array], algebra: Sequence[Array]) -> Rotatio
     return None if elements is None else RotationAverage(elements)
 
 
-def _circles(generators: Sequence[Array], algebra: Sequence[Array]) -> CircleAverage | None:
+def _circles(generators: Sequence[Array], algebra: Sequence[Array]) -> FiniteAverage | None:
     """The average over rotations that commute, and over the group of the generators, which must take them to theirs."""
     d = len(algebra[0])
     if any(np.abs(x @ y - y @ x).max() > _SAME for x in algebra for y in algebra):
@@ -84,7 +83,7 @@ def _circles(generators: Sequence[Array], algebra: Sequence[Array]) -> CircleAve
         if np.abs(span @ np.linalg.lstsq(span, turned)[0] - turned).max() > _SAME:
             return None
     elements = orthogonal_elements(np.array(generators).reshape(-1, d, d), _MOST_ELEMENTS)
-    return None if elements is None else CircleAverage(np.array(algebra), elements)
+    return None if elements is None else FiniteAverage(elements, np.array(algebra))
 
 
 def _permutations(generators: Sequence[Array]) -> PermutationAverage | None:

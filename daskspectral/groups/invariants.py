@@ -23,13 +23,11 @@ from daskspectral.manifolds import (
     invariant_coefficients,
 )
 from daskspectral.manifolds.averages import Average
-from daskspectral.manifolds.combinations import Combination
-from daskspectral.manifolds.eigenspace import Functions, Matrix
-from daskspectral.manifolds.tensors import TensorFunctions, Tensors
+from daskspectral.manifolds.eigenspace import Combination, Functions, Matrix
+from daskspectral.manifolds.product import TensorFunctions, blocks_of
 
 BUILT = 250
 """Eigenspaces of more functions are not built where there is an average over the group."""
-_ZERO = 1e-11  # of an entry that mixes factors
 LARGEST = 20_000  # functions of a sphere's eigenspace that fit into memory as a matrix
 
 Saved = Mapping[str, Any]
@@ -63,11 +61,8 @@ class Invariants:
     def of(cls, manifold: Manifold, group: Group) -> Invariants:
         """Those of a group. Raises ValueError where it does not act on the manifold by isometries."""
         group.check(manifold)
-        return cls._under(manifold, group.generators, group.algebra)
-
-    @classmethod
-    def _under(cls, manifold: Manifold, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> Invariants:
-        return cls(manifold, tuple(g for g in isometries if not g.trivial), tuple(x for x in algebra if not x.trivial))
+        isometries = tuple(g for g in group.generators if not g.trivial)
+        return cls(manifold, isometries, tuple(x for x in group.algebra if not x.trivial))
 
     def dimension(self, level: int) -> int:
         """How many functions of a level are invariant: by characters, without the functions, where there are any."""
@@ -137,18 +132,11 @@ class Invariants:
         if not isinstance(self.manifold, Product):
             return ()
         factors = self.manifold.factors
-        parts = np.split(np.arange(self.manifold.ambient), np.cumsum([factor.ambient for factor in factors])[:-1])
-        moves: list[Isometry | KillingField] = [*self.isometries, *self.algebra]
-        for move in moves:
-            rest = np.abs(move.matrix)
-            for part in parts:
-                rest[np.ix_(part, part)] = 0.0
-            moved = [part for part in parts if not move.block(part).trivial]
-            if len(moved) > 1 or rest.max() > _ZERO:
-                return ()
+        blocks = blocks_of([factor.ambient for factor in factors], self.isometries, self.algebra)
+        if len(blocks) < len(factors):
+            return ()
         return tuple(
-            Invariants._under(factor, [g.block(part) for g in self.isometries], [x.block(part) for x in self.algebra])
-            for factor, part in zip(factors, parts, strict=True)
+            Invariants(factor, block.isometries, block.algebra) for factor, block in zip(factors, blocks, strict=True)
         )
 
     def _terms(self, level: int) -> Sequence[tuple[int, ...]]:
@@ -165,7 +153,7 @@ class Invariants:
         if self.factors:
             levels = tuple(self._terms(level))
             terms = [tuple(f.functions(i) for f, i in zip(self.factors, each, strict=True)) for each in levels]
-            return TensorFunctions(levels, Tensors(tuple(terms)), self.manifold.eigenvalue(level))
+            return TensorFunctions(levels, tuple(terms))
         average = self._average(level)
         if average is not None:
             return average.functions(level)
@@ -181,7 +169,7 @@ class Invariants:
                 f"the functions of level {level} of {self.manifold!r} were saved by an average over the group, and the "
                 "generators beside them have none; the file is damaged"
             )
-        return self.average.restored(level, iter(saved["points"]))
+        return self.average.functions(level, iter(saved["points"]))
 
     def _check_size(self, level: int) -> None:
         size = self.manifold.multiplicity(level)

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from daskspectral.groups.base import Generated, Group
 from daskspectral.groups.elements import elements
 from daskspectral.groups.vectors import by_vectors
-from daskspectral.manifolds import Isometry, Manifold, Product, Sphere
-from daskspectral.manifolds.equivariants import Pairs
+from daskspectral.manifolds import Isometry, KillingField, Manifold, Product, Sphere
 from daskspectral.registry import Named
 
 Array = NDArray[np.float64]
@@ -51,10 +50,11 @@ class Representation(Named, ABC):
         """
 
     @final
-    def pairs(self, group: Group) -> Pairs:
-        """The generators of the group and of its algebra with their matrices."""
-        isometries = list(zip(group.generators, self.matrices(group), strict=True))
-        return Pairs(isometries, list(zip(group.algebra, self.derived(group), strict=True)))
+    def pairs(self, group: Group) -> tuple[list[Isometry], list[KillingField]]:
+        """The generators of the group and of its algebra, each with its matrix as one map of d + k coordinates."""
+        isometries = zip(group.generators, self.matrices(group), strict=True)
+        algebra = zip(group.algebra, self.derived(group), strict=True)
+        return [g.beside(Isometry(rho)) for g, rho in isometries], [x.beside(KillingField(rho)) for x, rho in algebra]
 
     def check(self, group: Group, manifold: Manifold) -> None:
         """Raise ValueError, saying where, unless the matrices multiply as the elements of the group do."""
@@ -219,13 +219,12 @@ class MatrixRepresentation(Representation):
         Words are compared for all elements of a group of up to 1000; of larger ones for the powers of generators, of
         their products and of their commutators. Flows that close at 2π have matrices that do.
         """
-        pairs = self.pairs(group)
+        isometries, algebra = self.pairs(group)
         d, k = group.dimension, self.given.shape[1]
-        isometries, algebra = pairs.joint
         found = elements(group, manifold, _MOST) if isometries else None
         if found is not None:
             both = Product(manifold, Sphere(2 * k))
-            twice = Pairs([(g, np.kron(np.eye(2), rho)) for g, rho in pairs.isometries]).joint[0]
+            twice = [g.beside(Isometry(rho)) for g, rho in zip(isometries, self.given, strict=True)]
             if elements(Generated(twice), both, len(found)) is None:  # more than there are elements
                 raise ValueError(
                     f"the matrices do not represent {group!r}: words in its generators that are one of its "

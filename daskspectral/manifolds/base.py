@@ -305,6 +305,16 @@ class Flat(Manifold):
         return np.asarray(0 * x.sum(axis=1))  # NaN where a coordinate is not finite
 
 
+def bounds_of(lower: ArrayLike, upper: ArrayLike, *, scalar: bool = False) -> tuple[Array, Array]:
+    """The bounds of m coordinates, (m,) each. Raises ValueError where they are not finite and ascending."""
+    a, b = (np.array(bound, dtype=np.float64, ndmin=int(scalar)) for bound in (lower, upper))
+    if a.ndim != 1 or a.shape != b.shape or not a.size:
+        raise ValueError(f"expected as many lower as upper bounds, received shapes {a.shape} and {b.shape}")
+    if not (np.isfinite(b - a).all() and (b > a).all()):
+        raise ValueError(f"expected finite bounds lower < upper, received lower={lower!r}, upper={upper!r}")
+    return a, b
+
+
 def _natural(value: int, name: str) -> int:
     if not isinstance(value, (int, np.integer)) or value < 0:
         raise ValueError(f"expected {name} to be an integer of 0 or more, received {value!r}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -50,11 +52,6 @@ class Functions(ABC):
 
     @property
     @abstractmethod
-    def eigenvalue(self) -> float:
-        """The eigenvalue that all functions share."""
-
-    @property
-    @abstractmethod
     def size(self) -> int:
         """The number m of functions."""
 
@@ -78,13 +75,15 @@ class Functions(ABC):
     @final
     def values(self, x: ArrayLike) -> Array:
         """φ_i(x_k) at points x (c, d), (c, m). Cut large arrays into blocks: all is computed at once."""
-        raw = self.raw(self._checked(x))
-        return np.asarray((raw if self.transform is None else self.transform @ raw).T)
+        return self._transformed(self.raw(self._checked(x)))
 
     @final
     def derivatives(self, x: ArrayLike, direction: ArrayLike) -> Array:
         """direction(x_k) . grad phi_i(x_k) for directions (c, d), (c, m); tangent directions give intrinsic ones."""
-        raw = self.raw_along(self._checked(x), self._checked(direction))
+        return self._transformed(self.raw_along(self._checked(x), self._checked(direction)))
+
+    @final
+    def _transformed(self, raw: Array) -> Array:
         return np.asarray((raw if self.transform is None else self.transform @ raw).T)
 
     @final
@@ -93,6 +92,40 @@ class Functions(ABC):
         if points.ndim != 2 or points.shape[1] != self.ambient:
             raise ValueError(f"expected points (c, {self.ambient}), received shape {points.shape}")
         return points
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Combination(Functions):
+    """Uᵀ φ for the harmonics φ of an eigenspace, U (m, r) with orthonormal columns."""
+
+    space: Eigenspace
+    vectors: Matrix
+
+    @property
+    def ambient(self) -> int:
+        return self.space.ambient
+
+    @property
+    def size(self) -> int:
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def transform(self) -> Matrix:
+        """Uᵀ T, in C order."""
+        u, inner = self.vectors, self.space.transform
+        if inner is not None:
+            return np.ascontiguousarray(u.T @ inner)
+        return csr_array(u.T) if isinstance(u, csr_array) else np.ascontiguousarray(u.T)
+
+    def raw(self, x: Array) -> Array:
+        return self.space.raw(x)
+
+    def raw_along(self, x: Array, direction: Array) -> Array:
+        return self.space.raw_along(x, direction)
+
+    def points(self) -> tuple[NDArray[np.float64], ...]:
+        return self.space.points()
 
 
 class Eigenspace(Functions, ABC):
@@ -109,6 +142,9 @@ class Eigenspace(Functions, ABC):
     >>> float(np.sum(space.values([[0.0, 0.0, 1.0]]) ** 2).round(9))  # at every point the multiplicity
     3.0
     """
+
+    eigenvalue: float
+    """The eigenvalue that all functions share."""
 
     @abstractmethod
     def action(self, g: Isometry) -> Action:

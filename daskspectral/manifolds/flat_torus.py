@@ -4,47 +4,25 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import cos, radians, sqrt
 from typing import Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from daskspectral.errors import PointError
-from daskspectral.manifolds.base import Array, Flat, Manifold
-from daskspectral.manifolds.frequencies import Rows, frequencies, multiplicity, reduced
+from daskspectral.manifolds.base import Array, Flat, bounds_of
 from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
-from daskspectral.manifolds.spectrum import Integers
-from daskspectral.manifolds.waves import Chart, WaveSpace
+from daskspectral.manifolds.spectrum import Floats, Integers
+from daskspectral.manifolds.waves import Torus, triangle
 
 _DEPENDENT = 1e-12  # the least singular value of vectors of length 1
 _WHOLE = 1e-9  # how far a multiple of a lattice vector may be from a whole number
 _DIGITS = 1e-2  # below, it is meant to be a whole number
-
-
-class Torus(Manifold, Chart):
-    """A manifold of points with m angles t of period 2π, in which the metric is constant.
-
-    -Laplace-Beltrami has the eigenvalues unit |k B|² over k in Z^m, with eigenfunctions exp(i k.t).
-    """
-
-    @property
-    @abstractmethod
-    def _dual(self) -> tuple[float, Rows]:
-        """The unit, and the rows of B (m, m)."""
-
-    def _level(self, level: int) -> tuple[float, int]:
-        unit, basis = self._dual
-        square, count = multiplicity(basis, level, self)
-        return unit * square, count
-
-    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> WaveSpace:
-        unit, basis = self._dual
-        vectors, square = frequencies(basis, level, self)
-        return WaveSpace(self, vectors, unit * square)
+_HALF = 0.5 + 1e-9  # a coefficient of 1/2 stays, however it is rounded
 
 
 @final
@@ -79,8 +57,8 @@ class FlatTorus(Torus):
         return self.m
 
     @property
-    def _dual(self) -> tuple[float, Rows]:
-        return 1.0, tuple(map(tuple, np.eye(self.m).tolist()))
+    def rates(self) -> Floats:
+        return np.eye(self.m)
 
     def _normals(self, x: Array) -> Array:
         return self._frame(self._unit(x))
@@ -93,7 +71,7 @@ class FlatTorus(Torus):
         off: Array = np.linalg.norm(np.linalg.norm(self._circles(x), axis=2) - 1, axis=1)
         return off
 
-    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def _sample(self, n: int, rng: np.random.Generator) -> Floats:
         t = rng.uniform(0.0, 2 * np.pi, (n, self.m))
         return np.stack([np.cos(t), np.sin(t)], axis=-1).reshape(n, 2 * self.m)
 
@@ -126,7 +104,7 @@ class FlatTorus(Torus):
         turned = circles[..., 0] * v[..., 1] - circles[..., 1] * v[..., 0]
         return np.asarray(turned / np.sum(circles * circles, axis=2))
 
-    def affine(self, g: Isometry) -> tuple[NDArray[np.int64], Array]:
+    def affine(self, g: Isometry) -> tuple[Integers, Array]:
         blocks = g.matrix.reshape(self.m, 2, self.m, 2).transpose(0, 2, 1, 3)
         sign = np.rint(np.linalg.det(blocks)).astype(np.int64)  # 0 where circle j does not go to circle i
         i, j = np.nonzero(sign)
@@ -140,12 +118,12 @@ class _Lattice(Torus, Flat):
 
     @property
     @abstractmethod
-    def _bases(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Vectors a (m, m) of the lattice, and 2π b (m, m), b dual to a: the angles of a point x are 2π b_i.x."""
+    def _short(self) -> Floats:
+        """Short vectors (m, m) of the lattice, to which `rates` / 2π are dual."""
 
     @final
     def angles(self, x: Array) -> Array:
-        return np.asarray(x @ self._bases[1].T)
+        return np.asarray(x @ self.rates.T)
 
     @final
     def push(self, x: Array, direction: Array) -> Array:
@@ -153,14 +131,14 @@ class _Lattice(Torus, Flat):
 
     @final
     def affine(self, g: Isometry) -> tuple[Integers, Array]:
-        return np.rint(self._multiples(g)).astype(np.int64), np.asarray(self._bases[1] @ g.shift)
+        return np.rint(self._multiples(g)).astype(np.int64), np.asarray(self.rates @ g.shift)
 
     @final
     def _fault(self, g: Isometry) -> str | None:
         fault = orthogonal_fault(g)
         if fault is not None:
             return fault
-        vectors, multiples = self._bases[0], self._multiples(g)
+        vectors, multiples = self._short, self._multiples(g)
         off = np.abs(multiples - np.rint(multiples)).max(axis=0)
         worst = int(off.argmax())
         if off[worst] <= _WHOLE:
@@ -175,8 +153,7 @@ class _Lattice(Torus, Flat):
 
     def _multiples(self, g: Isometry) -> Array:
         """The images of the vectors in the vectors, those of vector j in column j, (m, m)."""
-        vectors, rates = self._bases
-        return np.asarray(rates @ g.matrix @ vectors.T / (2 * np.pi))
+        return np.asarray(self.rates @ g.matrix @ self._short.T / (2 * np.pi))
 
 
 @final
@@ -203,11 +180,7 @@ class PeriodicBox(_Lattice):
     upper: tuple[float, ...]
 
     def __init__(self, lower: Sequence[float], upper: Sequence[float]):
-        a, b = (np.asarray(bound, dtype=np.float64) for bound in (lower, upper))
-        if a.ndim != 1 or a.shape != b.shape or not a.size:
-            raise ValueError(f"expected as many lower as upper bounds, received shapes {a.shape} and {b.shape}")
-        if not (np.isfinite(b - a).all() and (b > a).all()):
-            raise ValueError(f"expected finite bounds lower < upper, received lower={lower!r}, upper={upper!r}")
+        a, b = bounds_of(lower, upper)
         object.__setattr__(self, "lower", tuple(a.tolist()))
         object.__setattr__(self, "upper", tuple(b.tolist()))
 
@@ -216,7 +189,7 @@ class PeriodicBox(_Lattice):
         return len(self.lower)
 
     @property
-    def lengths(self) -> NDArray[np.float64]:
+    def lengths(self) -> Floats:
         """The sides L (m,)."""
         return np.asarray(np.array(self.upper) - np.array(self.lower))
 
@@ -225,22 +198,19 @@ class PeriodicBox(_Lattice):
         return tuple(self.lengths.tolist())
 
     @property
-    def lattice(self) -> NDArray[np.float64]:
+    def lattice(self) -> Floats:
         return np.diag(self.lengths)
 
-    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def _sample(self, n: int, rng: np.random.Generator) -> Floats:
         return rng.uniform(self.lower, self.upper, (n, self.ambient))
 
     @property
-    def _dual(self) -> tuple[float, Rows]:
-        lengths = self.lengths  # in units of the longest side
-        longest = float(lengths.max())
-        sides = np.where(lengths >= longest * (1 - 1e-12), 1.0, longest / lengths)
-        return (2 * np.pi / longest) ** 2, tuple(map(tuple, np.diag(sides).tolist()))
+    def rates(self) -> Floats:
+        return np.diag(2 * np.pi / self.lengths)
 
     @property
-    def _bases(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self.lattice, np.diag(2 * np.pi / self.lengths)
+    def _short(self) -> Floats:
+        return self.lattice
 
 
 @final
@@ -266,7 +236,7 @@ class PeriodicCell(_Lattice):
     1.333333333
     """
 
-    vectors: Rows
+    vectors: tuple[tuple[float, ...], ...]
 
     def __init__(self, vectors: ArrayLike):
         a = np.array(vectors, dtype=np.float64)
@@ -342,34 +312,50 @@ class PeriodicCell(_Lattice):
         return len(self.vectors)
 
     @property
-    def lattice(self) -> NDArray[np.float64]:
+    def lattice(self) -> Floats:
         return np.array(self.vectors)
 
     @property
     def periods(self) -> tuple[float | None, ...]:
         """The sides where the lattice has vectors along the axes; otherwise None for each coordinate."""
-        a = np.abs(self._bases[0])
+        a = np.abs(self._short)
         along = a > 1e-12 * a.max(axis=1, keepdims=True)
         return tuple(a.max(axis=0).tolist()) if along.sum() == len(a) else (None,) * len(a)
 
-    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def _sample(self, n: int, rng: np.random.Generator) -> Floats:
         return np.asarray(rng.uniform(0.0, 1.0, (n, self.ambient)) @ self.lattice)
 
     @property
-    def _dual(self) -> tuple[float, Rows]:
-        return 4 * np.pi**2, tuple(map(tuple, _reduced(self.vectors)[1].tolist()))
+    def rates(self) -> Floats:
+        return 2 * np.pi * _reduced(self)[1]
 
     @property
-    def _bases(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        vectors, dual = _reduced(self.vectors)
-        return vectors, 2 * np.pi * dual
+    def _short(self) -> Floats:
+        return _reduced(self)[0]
 
 
 @lru_cache(maxsize=64)
-def _reduced(vectors: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Reduced vectors of the lattice, (m, m), and their dual, (m, m)."""
-    found = reduced(np.array(vectors))
-    return found, np.asarray(np.linalg.inv(found).T, dtype=np.float64)
+def _reduced(cell: PeriodicCell) -> tuple[Floats, Floats]:
+    """Shorter, less oblique vectors (m, m) of the lattice of a cell, and their dual (m, m).
+
+    Lenstra, Lenstra and Lovasz 1982, with the factor 0.99. Vectors that are reduced to rounding stay as they are, so
+    that the result does not depend on how ties are rounded.
+    """
+    b = cell.lattice
+    k = 1
+    while k < len(b):
+        lower = triangle(b).T  # row i: b_i in the orthogonal frame of the rows
+        for j in reversed(range(k)):
+            times = lower[k, j] / lower[j, j]
+            if abs(times) > _HALF:
+                b[k] -= np.rint(times) * b[j]
+                lower[k] -= np.rint(times) * lower[j]
+        if lower[k, k] ** 2 < 0.99 * lower[k - 1, k - 1] ** 2 - lower[k, k - 1] ** 2:
+            b[[k - 1, k]] = b[[k, k - 1]]
+            k = max(k - 1, 1)
+        else:
+            k += 1
+    return b, np.asarray(np.linalg.inv(b).T)
 
 
 def _cosine(degrees: float) -> float:

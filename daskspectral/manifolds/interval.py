@@ -12,7 +12,7 @@ from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from daskspectral.manifolds.base import Array, Flat
+from daskspectral.manifolds.base import Array, Flat, bounds_of
 from daskspectral.manifolds.eigenspace import Eigenspace
 from daskspectral.manifolds.isometry import Isometry, KillingField, orthogonal_fault
 from daskspectral.manifolds.orbits import Move, orbits, places
@@ -61,11 +61,7 @@ class Interval(Flat):
         *,
         lengths: float | Sequence[float] | None = None,
     ):
-        a, b = (np.atleast_1d(np.asarray(bound, dtype=np.float64)) for bound in (lower, upper))
-        if a.ndim != 1 or a.shape != b.shape or not a.size:
-            raise ValueError(f"expected as many lower as upper bounds, received shapes {a.shape} and {b.shape}")
-        if not (np.isfinite(b - a).all() and (b > a).all()):
-            raise ValueError(f"expected finite bounds lower < upper, received lower={lower!r}, upper={upper!r}")
+        a, b = bounds_of(lower, upper, scalar=True)
         sides = b - a if lengths is None else np.atleast_1d(np.asarray(lengths, dtype=np.float64))
         if sides.shape != a.shape or not (np.isfinite(sides).all() and (sides > 0).all()):
             raise ValueError(f"expected a positive length for each of {a.size} coordinates, received {lengths!r}")
@@ -134,28 +130,42 @@ class Interval(Flat):
 
     def _degrees(self, level: int) -> tuple[Integers, float]:
         """The degrees (r, m) of a level's polynomials, and its eigenvalue."""
-        longest = max(self.lengths)
-        degrees, value = _spectrum(tuple(longest / length for length in self.lengths)).level(level, self)
-        return degrees, float((value * 2 / longest) ** 2)
+        degrees, value = _spectrum(self).level(level)
+        return degrees, float((value * 2 / max(self.lengths)) ** 2)
 
 
 @lru_cache(maxsize=16)
-def _spectrum(weights: tuple[float, ...]) -> Spectrum:
-    """The levels of the degrees l by Σ_i weights_i (l_i (l_i + 1))^(1/2), kept from call to call."""
+def _spectrum(interval: Interval) -> Spectrum:
+    """The levels of the degrees l by Σ_i (L / L_i) (l_i (l_i + 1))^(1/2), L the longest length."""
+    weights = [max(interval.lengths) / length for length in interval.lengths]
 
     def within(bound: float) -> tuple[Integers, Floats] | None:
         degrees = [np.arange(2.0 + bound / weight) for weight in weights]
         return sums_within([w * np.sqrt(k * (k + 1)) for w, k in zip(weights, degrees, strict=True)], bound)
 
-    return Spectrum(within, 2.0)
+    return Spectrum(interval, within, 2.0)
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class _Products:
-    """prod_i √(2 l_i + 1) P_(l_i)(t_i) for degrees l (q, m); factors are evaluated once."""
+class LegendreSpace(Eigenspace):
+    """prod_i √(2 l_i + 1) P_(l_i)(t_i) for the degrees l (r, m) of one level; factors are evaluated once.
+
+    A signed permutation permutes the degrees, and each reflection changes the sign of odd ones: D(g) is sparse, and
+    invariant functions are read off the orbits. No flow but that of 0 keeps an interval.
+    """
 
     interval: Interval
     degrees: Integers
+    eigenvalue: float
+
+    @property
+    def ambient(self) -> int:
+        return self.interval.ambient
+
+    @property
+    def size(self) -> int:
+        return len(self.degrees)
 
     def raw(self, x: Array) -> Array:
         return _product(_legendre(self._scaled(x)[0], self.degrees.max(axis=0)), self.degrees)
@@ -177,43 +187,6 @@ class _Products:
         t = (2 * x - (lower + upper)) / (upper - lower)
         speed = np.zeros_like(t) if direction is None else direction * (2 / (upper - lower))
         return np.clip(t, -1, 1), np.where((x >= lower) & (x <= upper), speed, 0.0)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Polynomials(_Products):
-    """T r for such products r, of any degrees."""
-
-    transform: csr_array | None = None
-
-    @property
-    def size(self) -> int:
-        """The number of functions."""
-        return len(self.degrees) if self.transform is None else int(self.transform.shape[0])
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class LegendreSpace(_Products, Eigenspace):
-    """Such products for the degrees l (r, m) of one level.
-
-    A signed permutation permutes the degrees, and each reflection changes the sign of odd ones: D(g) is sparse, and
-    invariant functions are read off the orbits. No flow but that of 0 keeps an interval.
-    """
-
-    value: float
-
-    @property
-    def ambient(self) -> int:
-        return self.interval.ambient
-
-    @property
-    def eigenvalue(self) -> float:
-        return self.value
-
-    @property
-    def size(self) -> int:
-        return len(self.degrees)
 
     def action(self, g: Isometry) -> csr_array:
         target, phase = self._moved(g)

@@ -1,21 +1,23 @@
-"""Invariant functions of one eigenspace, from the generators of a group and of its Lie algebra alone."""
+"""Invariant and equivariant functions of one eigenspace, from the generators of a group and its Lie algebra alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.csgraph import connected_components
 
-from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Eigenspace, Matrix, dense
+from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Array, Eigenspace, Matrix, dense
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
-Array = NDArray[np.floating[Any]]
+MOST_DENSE = 2000
+"""The largest tensor product of an eigenspace and a representation whose null space is computed from matrices."""
 
 _ZERO = 1e-6  # singular values above are never zeros
 _ROUNDING = 1e-11  # times the size: singular values up to this may be zeros
+_COUPLED = 1e-13  # entries of D(g) above couple functions of a torus
 _GAP = 100.0  # the least ratio between the smallest singular value kept and the largest zero
 
 
@@ -180,3 +182,74 @@ def fixed_by_products(
             f"vectors that a generator moves by {off:.3g}; {remedy}"
         )
     return np.asarray(found)
+
+
+def equivariant_coefficients(
+    space: Eigenspace, pairs: tuple[Sequence[Isometry], Sequence[KillingField]], components: int
+) -> Matrix:
+    """An orthonormal basis U (m k, r) of the matrices A (m, k), row by row, with f = Aᵀ φ equivariant.
+
+    f(g x) = ρ(g) f(x) holds if and only if D(g) A ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0
+    for every X of the algebra: coefficients are the vectors fixed by the tensor products of D(g) and ρ(g). On tori,
+    where D(g) is sparse, they are found orbit by orbit of frequencies, and U is sparse; in eigenspaces with m k above
+    `MOST_DENSE` by products with D of random elements (`fixed_by_products`), otherwise as a null space. `components` is
+    k; `pairs` are generators with their orthogonal matrices ρ(g), and elements of the algebra with theirs, drho(X),
+    each as one isometry, or one field, of the d coordinates of a point and k more.
+
+    Raises ValueError where no gap separates zero singular values from the others.
+
+    Examples
+    --------
+    >>> from daskspectral.groups import Permutations
+    >>> from daskspectral.manifolds import Sphere
+    >>> pairs = [g.beside(g) for g in Permutations(3).generators], []
+    >>> equivariant_coefficients(Sphere(3).eigenfunctions(1), pairs, 3).shape  # x, and (s, s, s), s the sum
+    (9, 2)
+    """
+    isometries, algebra = ([g for g in pairs[0] if not g.trivial], [x for x in pairs[1] if not x.trivial])
+    m, k, d = space.size, components, space.ambient
+    if not isometries and not algebra:
+        return csr_array(eye_array(m * k))
+    point = np.arange(d)
+    actions = [space.action(g.block(point)) for g in isometries]
+    actions += [space.derived_action(x.block(point)) for x in algebra]
+
+    def null(actions: Sequence[Array]) -> Array:
+        """The null space, from D of all isometries and then dD of all fields, or from blocks of them."""
+        fixed = [np.kron(a, g.matrix[d:, d:]) for a, g in zip(actions, isometries, strict=False)]
+        turned = zip(actions[len(isometries) :], algebra, strict=True)
+        still = [np.kron(a, np.eye(k)) + np.kron(np.eye(len(a)), x.matrix[d:, d:]) for a, x in turned]
+        return null_space(fixed, still)
+
+    def moved(h: Isometry, x: Array) -> Array:
+        """D(h) A ρ(h)ᵀ, row by row, for A in the columns of x."""
+        turned = np.asarray(space.action(h.block(point)) @ x.reshape(m, -1)).reshape(m, k, -1)
+        return np.asarray(h.matrix[d:, d:] @ turned).reshape(m * k, -1)
+
+    sparse = [action for action in actions if isinstance(action, csr_array)]
+    if len(sparse) == len(actions):
+        return _by_orbits(sparse, null, k)
+    if m * k > MOST_DENSE:
+        remedy = f"take fewer levels, whose eigenspaces times the {k} components of the output are at most {MOST_DENSE}"
+        return fixed_by_products(m * k, moved, isometries, algebra, steps=192, remedy=remedy)
+    return null([dense(action) for action in actions])
+
+
+def _by_orbits(actions: Sequence[csr_array], null: Callable[[Sequence[Array]], Array], k: int) -> csr_array:
+    """The null space, one part for each set of functions that the sparse matrices mix with each other."""
+    where = [action.tocoo() for action in actions]
+    entries = np.concatenate([a.data for a in where])
+    rows, columns = (np.concatenate([a.coords[axis] for a in where]) for axis in (0, 1))
+    coupled, m = np.abs(entries) > _COUPLED, actions[0].shape[0]
+    graph = csr_array((np.ones(coupled.sum()), (rows[coupled], columns[coupled])), shape=(m, m))
+    labels = connected_components(graph, directed=False)[1]
+    parts: list[tuple[Array, Array, Array]] = []
+    total = 0
+    for members in np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]):
+        vectors = null([np.asarray(action[members][:, members].toarray()) for action in actions])
+        places = (members[:, None] * k + np.arange(k)).ravel()
+        r = vectors.shape[1]
+        parts.append((vectors.ravel(), np.repeat(places, r), np.tile(np.arange(total, total + r), len(places))))
+        total += r
+    entries, rows, columns = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return csr_array((entries, (rows, columns)), shape=(m * k, total))

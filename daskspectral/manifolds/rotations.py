@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from math import sqrt
 from typing import final
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
 from daskspectral.manifolds.base import Array, Manifold
-from daskspectral.manifolds.eigenspace import Eigenspace
-from daskspectral.manifolds.zonal import RotationKernel, ZonalSpace
+from daskspectral.manifolds.zonal import ZonalKernel, ZonalSpace
 
 
 @final
@@ -33,13 +32,8 @@ class SO3(Manifold):
     >>> SO3().check(np.eye(3).reshape(1, 9))
     """
 
-    @property
-    def ambient(self) -> int:
-        return 9
-
-    @property
-    def dimension(self) -> int:
-        return 3
+    ambient = 9
+    dimension = 3
 
     def _normals(self, x: Array) -> Array:
         return self._frame(x, _SYMMETRIC)
@@ -70,8 +64,8 @@ class SO3(Manifold):
         ]
         return np.ascontiguousarray(np.array(rows).reshape(9, n).T)
 
-    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
-        return _built(level) if points is None else ZonalSpace.at(RotationKernel(level), next(points))
+    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> ZonalSpace:
+        return ZonalSpace.of(self, RotationKernel(level), points)
 
     def _frame(self, x: Array, generators: NDArray[np.float64]) -> Array:
         """R S for each generator S (k, 3, 3), (k, c, 9)."""
@@ -79,9 +73,45 @@ class SO3(Manifold):
         return np.asarray(frame.reshape(len(generators), len(x), 9))
 
 
-@lru_cache(maxsize=32)
-def _built(level: int) -> ZonalSpace:
-    return ZonalSpace.sampled(RotationKernel(level), SO3().sample)
+@final
+@dataclass(frozen=True)
+class RotationKernel(ZonalKernel):
+    """Z_l(s) = (2 l + 1) sin((2 l + 1) θ / 2) / sin(θ / 2), s = tr(Rᵀ S) = 1 + 2 cos(θ), on SO(3).
+
+    The characters 1 + 2 cos(θ) + ... + 2 cos(l θ) are sums of Chebyshev polynomials of cos(θ). On unit quaternions
+    this is the kernel of degree 2 l: Z_(2l)(q . q') on S³ with q . q' = cos(θ / 2).
+    """
+
+    degree: int
+    ambient = 9
+
+    @property
+    def size(self) -> int:
+        return (2 * self.degree + 1) ** 2
+
+    @property
+    def eigenvalue(self) -> float:
+        return self.degree * (self.degree + 1) / 2
+
+    @property
+    def _character(self) -> Chebyshev:
+        """As a function of s."""
+        return (2 * self.degree + 1) * Chebyshev([1] + [2] * self.degree, domain=[-1, 3])
+
+    def profile(self, s: Array) -> Array:
+        return np.asarray(self._character(s))
+
+    def slope(self, s: Array) -> Array:
+        return np.asarray(self._character.deriv()(s))
+
+    def projected(self, x: Array, direction: Array | None = None) -> tuple[Array, Array | None]:
+        a, v = x.reshape(-1, 3, 3), None if direction is None else direction.reshape(-1, 3, 3)
+        for _ in range(3):  # Newton's iteration to the polar factor, for matrices that were rounded or are a little off
+            b = a.transpose(0, 2, 1)
+            if v is not None:  # the derivative of each step: at a rotation R this is R times a skew matrix
+                v = 1.5 * v - 0.5 * (v @ b @ a + a @ v.transpose(0, 2, 1) @ a + a @ b @ v)
+            a = 1.5 * a - 0.5 * a @ b @ a
+        return a.reshape(-1, 9), None if v is None else v.reshape(-1, 9)
 
 
 def _generators(sign: int) -> NDArray[np.float64]:

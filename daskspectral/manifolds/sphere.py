@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import final
 
 import numpy as np
@@ -84,12 +83,7 @@ class Sphere(Manifold):
     def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
         if self.d == 2:
             return WaveSpace(FlatTorus(1), np.array([[level]]), float(level * level))
-        return _built(self, level) if points is None else ZonalSpace.at(SphereKernel(self.d, level), next(points))
-
-
-@lru_cache(maxsize=32)
-def _built(sphere: Sphere, level: int) -> ZonalSpace:
-    return ZonalSpace.sampled(SphereKernel(sphere.d, level), sphere.sample)
+        return ZonalSpace.of(self, SphereKernel(self.d, level), points)
 
 
 def Circle() -> Sphere:

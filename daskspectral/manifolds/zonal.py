@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import comb
-from typing import Self, final
+from typing import final
 
 import numpy as np
 import scipy.linalg
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpstrf
 
 from daskspectral.errors import PointError
+from daskspectral.manifolds.base import Manifold
 from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Array, Eigenspace, Functions, by_products
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
@@ -25,10 +27,8 @@ _ROWS = 1024  # of a block of zonal functions at the points moved by an isometry
 class Kernel(ABC):
     """A reproducing kernel Z(x, y) of functions of one eigenvalue, for the uniform probability."""
 
-    @property
-    @abstractmethod
-    def ambient(self) -> int:
-        """The number of coordinates d."""
+    ambient: int
+    """The number of coordinates d."""
 
     @property
     @abstractmethod
@@ -41,20 +41,12 @@ class Kernel(ABC):
         """The eigenvalue."""
 
     @abstractmethod
-    def between(self, v: Array, w: Array) -> Array:
-        """Z(v_i, w_j), (m, c), of points v (m, d) and w (c, d)."""
+    def between(self, v: Array, w: Array, direction: Array | None = None) -> Array:
+        """Z(v_i, w_j), (m, c), of points v (m, d) and w (c, d), or direction_j . grad_w Z(v_i, w_j)."""
 
     @abstractmethod
-    def along(self, v: Array, w: Array, direction: Array) -> Array:
-        """direction_j . grad_w Z(v_i, w_j), (m, c), for directions (c, d)."""
-
-    @abstractmethod
-    def project(self, x: Array) -> Array:
-        """The points (c, d) at which functions of ambient points x are taken."""
-
-    @abstractmethod
-    def push(self, x: Array, direction: Array) -> Array:
-        """The derivative of `project` along directions (c, d), (c, d)."""
+    def projected(self, x: Array, direction: Array | None = None) -> tuple[Array, Array | None]:
+        """The points (c, d) at which functions of ambient points x are taken, and their derivative along directions."""
 
 
 class ZonalKernel(Kernel):
@@ -69,123 +61,58 @@ class ZonalKernel(Kernel):
         """Z'(s), an array of its own."""
 
     @final
-    def between(self, v: Array, w: Array) -> Array:
-        return self.profile(v @ w.T)
-
-    @final
-    def along(self, v: Array, w: Array, direction: Array) -> Array:
+    def between(self, v: Array, w: Array, direction: Array | None = None) -> Array:
+        if direction is None:
+            return self.profile(v @ w.T)
         slope = self.slope(v @ w.T)
         slope *= v @ direction.T
         return slope
 
 
-class RadialKernel(Kernel):
-    """A kernel on the unit sphere, of functions taken at x / |x|, so that their gradient is tangential."""
+@dataclass(frozen=True)
+class SphericalKernel(Kernel):
+    """A kernel of harmonics of one degree on Sᵈ⁻¹, taken at x / |x|, so that their gradient is tangential."""
+
+    ambient: int
+    degree: int
 
     @final
-    def project(self, x: Array) -> Array:
-        return np.asarray(x / _radius(x))
+    @property
+    def eigenvalue(self) -> float:
+        return float(self.degree * (self.degree + self.ambient - 2))
 
     @final
-    def push(self, x: Array, direction: Array) -> Array:
-        radius = _radius(x)
+    def projected(self, x: Array, direction: Array | None = None) -> tuple[Array, Array | None]:
+        radius = np.linalg.norm(x, axis=1, keepdims=True)
+        if not radius.all():
+            raise PointError("expected points of the sphere, received the origin in", int(radius.argmin()), "")
         unit = x / radius
-        return np.asarray((direction - unit * np.sum(unit * direction, axis=1, keepdims=True)) / radius)
-
-
-def _radius(x: Array) -> Array:
-    radius = np.linalg.norm(x, axis=1, keepdims=True)
-    if not radius.all():
-        raise PointError("expected points of the sphere, received the origin in", int(radius.argmin()), "")
-    return np.asarray(radius)
+        if direction is None:
+            return unit, None
+        return unit, (direction - unit * np.sum(unit * direction, axis=1, keepdims=True)) / radius
 
 
 @final
 @dataclass(frozen=True)
-class SphereKernel(RadialKernel, ZonalKernel):
+class SphereKernel(SphericalKernel, ZonalKernel):
     """Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), a = (d - 2) / 2, on Sᵈ⁻¹, d ≥ 3."""
 
-    d: int
-    degree: int
-
-    @property
-    def ambient(self) -> int:
-        return self.d
-
     @property
     def size(self) -> int:
-        degree, d = self.degree, self.d
+        degree, d = self.degree, self.ambient
         return (2 * degree + d - 2) * comb(degree + d - 3, degree - 1) // degree if degree else 1
 
-    @property
-    def eigenvalue(self) -> float:
-        return float(self.degree * (self.degree + self.d - 2))
-
     def profile(self, s: Array) -> Array:
-        return self.size * gegenbauer(self.d, self.degree, s)
+        return self.size * _gegenbauer(self.ambient, self.degree, s)
 
     def slope(self, s: Array) -> Array:
-        if not self.degree:
-            return np.zeros_like(s)
         # (C_l^a)' = 2 a C_(l-1)^(a+1), and a + 1 belongs to d + 2
-        return self.size * self.eigenvalue / (self.d - 1) * gegenbauer(self.d + 2, self.degree - 1, s)
+        below = _gegenbauer(self.ambient + 2, max(self.degree - 1, 0), s)
+        return self.size * self.eigenvalue / (self.ambient - 1) * below
 
 
-@final
-@dataclass(frozen=True)
-class RotationKernel(ZonalKernel):
-    """Z_l(s) = (2 l + 1) sin((2 l + 1) θ / 2) / sin(θ / 2), s = tr(Rᵀ S) = 1 + 2 cos(θ), on SO(3).
-
-    On unit quaternions this is the kernel of degree 2 l: Z_(2l)(q . q') on S³ with q . q' = cos(θ / 2).
-    """
-
-    degree: int
-
-    @property
-    def ambient(self) -> int:
-        return 9
-
-    @property
-    def size(self) -> int:
-        return (2 * self.degree + 1) ** 2
-
-    @property
-    def eigenvalue(self) -> float:
-        return self.degree * (self.degree + 1) / 2
-
-    def profile(self, s: Array) -> Array:
-        return self._recurrence(s)[0]
-
-    def slope(self, s: Array) -> Array:
-        return self._recurrence(s)[1]
-
-    def _recurrence(self, s: Array) -> tuple[Array, Array]:
-        """Value and derivative; the character X_l obeys X_(l+1) = (s - 1) X_l - X_(l-1), X_0 = 1, X_(-1) = -1."""
-        twice = s - 1
-        before, now = np.full_like(s, -1.0), np.ones_like(s)
-        before_slope, slope = np.zeros_like(s), np.zeros_like(s)
-        for _ in range(self.degree):
-            before_slope, slope = slope, now + twice * slope - before_slope
-            before, now = now, twice * now - before
-        scale = 2 * self.degree + 1
-        return scale * now, scale * slope
-
-    def project(self, x: Array) -> Array:
-        a = x.reshape(-1, 3, 3)
-        for _ in range(3):  # Newton's iteration to the polar factor, for matrices that were rounded or are a little off
-            a = 1.5 * a - 0.5 * a @ a.transpose(0, 2, 1) @ a
-        return a.reshape(-1, 9)
-
-    def push(self, x: Array, direction: Array) -> Array:
-        a, v = x.reshape(-1, 3, 3), direction.reshape(-1, 3, 3)
-        for _ in range(3):  # the derivative of each step: at a rotation R this is R times a skew matrix
-            b, w = a.transpose(0, 2, 1), v.transpose(0, 2, 1)
-            a, v = 1.5 * a - 0.5 * a @ b @ a, 1.5 * v - 0.5 * (v @ b @ a + a @ w @ a + a @ b @ v)
-        return v.reshape(-1, 9)
-
-
-def gegenbauer(d: int, degree: int, t: Array) -> Array:
-    """C_l^a(t) / C_l^a(1), a = (d - 2) / 2, for d >= 2, by its three-term recurrence; an array of its own."""
+def _gegenbauer(d: int, degree: int, t: Array) -> Array:
+    """C_l^a(t) / C_l^a(1), a = (d - 2) / 2, for d >= 3, by its three-term recurrence; an array of its own."""
     before = np.ones_like(t)
     if not degree:
         return before
@@ -208,63 +135,54 @@ class KernelFunctions(Functions):
 
     kernel: Kernel
     fundamental: NDArray[np.float64]
-    inverse: NDArray[np.float64]
-
-    @classmethod
-    def at(cls, kernel: Kernel, fundamental: NDArray[np.float64]) -> Self:
-        """The functions of the fundamental points (m, d)."""
-        if not len(fundamental):
-            return cls(kernel, fundamental, np.zeros((0, 0)))
-        factor = np.linalg.cholesky(kernel.between(fundamental, fundamental))
-        return cls(kernel, fundamental, scipy.linalg.solve_triangular(factor, np.eye(len(factor)), lower=True))
-
-    @classmethod
-    def build(cls, kernel: Kernel, pool: NDArray[np.float64]) -> Self:
-        """The functions at points chosen by pivoted Cholesky among a sample (n, d), which has more of them.
-
-        Random points would give independent functions too, but lose digits: C is then ill conditioned. Raises
-        ValueError where the rank of the kernel is not the number of functions.
-        """
-        m = kernel.size
-        if not m:
-            return cls.at(kernel, pool[:0])
-        gram = kernel.between(pool, pool)
-        scale = float(np.trace(gram)) / len(pool)
-        factor, pivots, rank, _ = dpstrf(gram.T, lower=1, tol=1e-14 * scale, overwrite_a=1)
-        found = np.diag(factor)[: min(rank, m + 1)] ** 2 / scale
-        if len(found) < m or found[m - 1] < _KEPT or found[m:].max(initial=0) > _ROUNDING:
-            raise ValueError(
-                f"expected {m} functions of eigenvalue {kernel.eigenvalue:g}, received a kernel with pivots "
-                f"{found[max(0, m - 1) :].tolist()} (relative) at the last of them and the next"
-            )
-        return cls.at(kernel, np.ascontiguousarray(pool[pivots[:m] - 1]))
 
     @property
     def ambient(self) -> int:
         return self.kernel.ambient
 
     @property
-    def eigenvalue(self) -> float:
-        return self.kernel.eigenvalue
-
-    @property
     def size(self) -> int:
         return len(self.fundamental)
 
-    @property
+    @cached_property
     def transform(self) -> Array:
-        return self.inverse
+        if not self.size:
+            return np.zeros((0, 0))
+        factor = np.linalg.cholesky(self.kernel.between(self.fundamental, self.fundamental))
+        return np.asarray(scipy.linalg.solve_triangular(factor, np.eye(self.size), lower=True))
 
     def raw(self, x: Array) -> Array:
-        points = self.kernel.project(x)
-        return self.kernel.between(self.fundamental, points) if self.size else np.zeros((0, len(x)))
+        return self._zonal(*self.kernel.projected(x))
 
     def raw_along(self, x: Array, direction: Array) -> Array:
-        points, steps = self.kernel.project(x), self.kernel.push(x, direction)
-        return self.kernel.along(self.fundamental, points, steps) if self.size else np.zeros((0, len(x)))
+        return self._zonal(*self.kernel.projected(x, direction))
+
+    def _zonal(self, points: Array, steps: Array | None) -> Array:
+        return self.kernel.between(self.fundamental, points, steps) if self.size else np.zeros((0, len(points)))
 
     def points(self) -> tuple[NDArray[np.float64], ...]:
         return (self.fundamental,)
+
+
+def fundamental_points(kernel: Kernel, pool: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points (m, d) chosen by pivoted Cholesky among a sample (n, d), which has more of them.
+
+    Random points would give independent functions too, but lose digits: C is then ill conditioned. Raises
+    ValueError where the rank of the kernel is not the number of functions.
+    """
+    m = kernel.size
+    if not m:
+        return pool[:0]
+    gram = kernel.between(pool, pool)
+    scale = float(np.trace(gram)) / len(pool)
+    factor, pivots, rank, _ = dpstrf(gram.T, lower=1, tol=1e-14 * scale, overwrite_a=1)
+    found = np.diag(factor)[: min(rank, m + 1)] ** 2 / scale
+    if len(found) < m or found[m - 1] < _KEPT or found[m:].max(initial=0) > _ROUNDING:
+        raise ValueError(
+            f"expected {m} functions of eigenvalue {kernel.eigenvalue:g}, received a kernel with pivots "
+            f"{found[max(0, m - 1) :].tolist()} (relative) at the last of them and the next"
+        )
+    return np.ascontiguousarray(pool[pivots[:m] - 1])
 
 
 @final
@@ -276,27 +194,33 @@ class ZonalSpace(KernelFunctions, Eigenspace):
     """
 
     kernel: ZonalKernel
+    eigenvalue: float
 
     @classmethod
-    def sampled(
-        cls, kernel: ZonalKernel, sample: Callable[[int, np.random.Generator], NDArray[np.float64]]
-    ) -> ZonalSpace:
-        """The functions at points of a fixed sample of the manifold."""
-        m = kernel.size
-        return cls.build(kernel, sample(min(4 * m + 16, m + 2500), np.random.default_rng(0)))
+    def of(cls, manifold: Manifold, kernel: ZonalKernel, points: Iterator[NDArray[np.float64]] | None) -> ZonalSpace:
+        """The functions at the next of saved points, or at points of a fixed sample of the manifold."""
+        return _sampled(manifold, kernel) if points is None else cls(kernel, next(points), kernel.eigenvalue)
 
     def action(self, g: Isometry) -> Action:
         moved = self.fundamental @ g.matrix  # rows (g^T v)^T: entry (i, j) of Z is at (g^T v_i) . v_j = v_i . g v_j
         if self.size > DENSE_LIMIT:
             return by_products(self.size, lambda x: self._product(moved, x))
-        return np.asarray(self.inverse @ self.kernel.profile(moved @ self.fundamental.T) @ self.inverse.T)
+        return np.asarray(self.transform @ self.kernel.between(moved, self.fundamental) @ self.transform.T)
 
     def _product(self, moved: Array, x: Array) -> Array:
         """C⁻¹ Z(M Vᵀ) C^(-T) x for moved points M, Z evaluated block by block, never kept."""
-        inner = self.inverse.T @ x
-        products = (moved[i : i + _ROWS] @ self.fundamental.T for i in range(0, self.size, _ROWS))
-        return np.asarray(self.inverse @ np.concatenate([self.kernel.profile(s) @ inner for s in products]))
+        inner = self.transform.T @ x
+        blocks = (moved[i : i + _ROWS] for i in range(0, self.size, _ROWS))
+        products = [self.kernel.between(block, self.fundamental) @ inner for block in blocks]
+        return np.asarray(self.transform @ np.concatenate(products))
 
     def derived_action(self, field: KillingField) -> Array:
         v = self.fundamental
-        return np.asarray(self.inverse @ self.kernel.along(v, v, v @ field.matrix.T) @ self.inverse.T)
+        return np.asarray(self.transform @ self.kernel.between(v, v, v @ field.matrix.T) @ self.transform.T)
+
+
+@lru_cache(maxsize=64)
+def _sampled(manifold: Manifold, kernel: ZonalKernel) -> ZonalSpace:
+    m = kernel.size
+    pool = manifold.sample(min(4 * m + 16, m + 2500), np.random.default_rng(0))
+    return ZonalSpace(kernel, fundamental_points(kernel, pool), kernel.eigenvalue)
