@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import exp, factorial, lgamma, prod, sqrt
 from typing import final
 
@@ -20,7 +20,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.special import eval_gegenbauer, roots_gegenbauer
 
-from daskspectral.manifolds.eigenspace import Array, Functions
+from daskspectral.manifolds.eigenspace import Array, Functions, along
 from daskspectral.manifolds.zonal import KernelFunctions, SphereKernel, SphericalKernel, fundamental_points
 
 _LOST = 2e-10  # of a kernel's values to rounding, at most, as estimated
@@ -28,7 +28,7 @@ _MOST_SUMMED = 50_000  # elements of a sum
 _PRODUCTS = 2**17  # inner products at once in a sum over elements
 _COLUMNS = 512  # points at once of symmetric functions
 _MOST_TERMS = 20_000  # partitions: more of them cost more than elements or null spaces
-_MATRICES = 2**14  # matrices M at once: their entries stay in the cache
+_MATRICES = 2**12  # matrices M at once: their entries stay in the cache
 
 Partition = tuple[int, ...]
 Growth = tuple[tuple[int, NDArray[np.intp], NDArray[np.intp]], ...]
@@ -284,20 +284,20 @@ class SymmetricHarmonics(Functions):
         return np.asarray(self.rows * np.sqrt(_leading(self.ambient, self.degree)))
 
     def raw(self, x: Array) -> Array:
-        return self._features(*SphereKernel(self.ambient, self.degree).projected(x))
+        return self._features(SphereKernel(self.ambient, self.degree).projected(x)[0])
 
     def raw_along(self, x: Array, direction: Array) -> Array:
-        return self._features(*SphereKernel(self.ambient, self.degree).projected(x, direction))
+        points, steps = SphereKernel(self.ambient, self.degree).projected(x, direction)
+        return along(self._features, points, np.asarray(steps))
 
     def points(self) -> tuple[NDArray[np.float64], ...]:
         return (self.rows,)
 
-    def _features(self, points: Array, steps: Array | None) -> Array:
+    def _features(self, points: Array) -> Array:
         table = _table(self.average.blocks, self.degree)
-        found = np.empty((len(table.weights), len(points)))
+        found = np.empty((len(table.weights), len(points)), dtype=points.dtype)
         for start in range(0, len(points), _COLUMNS):
-            part = slice(start, start + _COLUMNS)
-            found[:, part] = table.features(points[part], None if steps is None else steps[part])
+            found[:, start : start + _COLUMNS] = table.features(points[start : start + _COLUMNS])
         return found
 
 
@@ -327,21 +327,16 @@ class _Table:
     weights: NDArray[np.float64]
     """M_lambda over m_lambda."""
 
-    def features(self, x: Array, direction: Array | None = None) -> Array:
-        """M_lambda at points (c, d), (q, c), or their derivatives along directions (c, d)."""
-        found, slopes = np.zeros((self.count, len(x))), np.zeros((self.count, len(x)))
+    def features(self, x: Array) -> Array:
+        """M_lambda at points (c, d), (q, c)."""
+        found = np.zeros((self.count, len(x)), dtype=x.dtype)
         found[0] = 1
-        pairs = zip(self.blocks, self.growth, strict=True)
-        for coordinate, growth in ((c, growth) for block, growth in pairs for c in block.coordinates):
-            before, slopes_before = found.copy(), slopes.copy()
-            powers = _powers(x[:, coordinate], growth)
-            for a, target, source in growth:
-                found[target] += powers[a] * before[source]
-                if direction is not None:
-                    step = a * powers[a - 1] * direction[:, coordinate]
-                    slopes[target] += powers[a] * slopes_before[source] + step * before[source]
-        rows = [*self.place.values()]
-        return np.asarray((found if direction is None else slopes)[rows] * self.weights[:, None])
+        for block, growth in zip(self.blocks, self.growth, strict=True):
+            for coordinate in block.coordinates:
+                before, powers = found.copy(), _powers(x[:, coordinate], growth)
+                for a, target, source in growth:
+                    found[target] += powers[a] * before[source]
+        return np.asarray(found[[*self.place.values()]] * self.weights[:, None])
 
 
 @lru_cache(maxsize=64)
@@ -498,8 +493,10 @@ class RotationAverage(ZonalAverage):
         directions = None if direction is None else direction.reshape(len(w), -1, 3)
         for rows, columns, moved in self._moved(mixing, v, len(w)):
             entries = _entries(moved, vectors[columns])
-            along = None if directions is None else _entries(moved, directions[columns])
-            part = _series(weights, entries, along)
+            if directions is None:
+                part = _series(weights, entries)
+            else:
+                part = along(partial(_series, weights), entries, _entries(moved, directions[columns]))
             found[rows, columns] += part.reshape(-1, rows.stop - rows.start, part.shape[1]).sum(axis=0)
         return found / len(mixing)
 
@@ -518,45 +515,27 @@ class RotationAverage(ZonalAverage):
                     yield some, slice(start, start + width), moved.reshape(-1, mixing.shape[1], 3)
 
 
-def _entries(moved: Array, w: Array) -> list[list[Array]]:
-    """M_ab = sum over vectors of v_a w_b, for moved points (m, k, 3) and w (c, k, 3): entries (m, c)."""
+def _entries(moved: Array, w: Array) -> Array:
+    """M_ab = sum over vectors of v_a w_b, for moved points (m, k, 3) and w (c, k, 3): entries (3, 3, m, c)."""
     left, right = moved.transpose(2, 0, 1), w.transpose(2, 1, 0)
-    return [[left[a] @ right[b] for b in range(3)] for a in range(3)]
+    return np.asarray(left[:, None] @ right)
 
 
-def _series(weights: Array, m: list[list[Array]], along: list[list[Array]] | None) -> Array:
-    """sum_k weights_k h_k for matrices with entries m, or its derivative along matrices."""
-    steps = [(a, b, (a + 1) % 3, (a + 2) % 3, (b + 1) % 3, (b + 2) % 3) for a in range(3) for b in range(3)]
-    cofactor = {(a, b): m[i][k] * m[j][n] - m[i][n] * m[j][k] for a, b, i, j, k, n in steps}
-    e1 = sum(m[a][b] * m[a][b] for a, b in cofactor)
+def _series(weights: Array, m: Array) -> Array:
+    """sum_k weights_k h_k for matrices with entries m (3, 3, ...)."""
+    places = [(a, b) for a in range(3) for b in range(3)]
+    rest = {0: (1, 2), 1: (2, 0), 2: (0, 1)}
+    corners = {(a, b): (*rest[a], *rest[b]) for a, b in places}
+    cofactor = {place: m[i, k] * m[j, n] - m[i, n] * m[j, k] for place, (i, j, k, n) in corners.items()}
+    e1 = sum(m[place] * m[place] for place in places)
     e2 = sum(c * c for c in cofactor.values())
-    det = sum(m[0][b] * cofactor[0, b] for b in range(3))
-    p: dict[int, Array | float] = {**_coefficients(e1, det, e1 * e1 - 4 * e2), 8: 1.0}
-    p |= {j: c + p[j] for j, c in ((2, 4.0), (4, 6.0), (6, 4.0))}
-    degree = len(weights) - 1
+    det = sum(m[0, b] * cofactor[0, b] for b in range(3))
+    edge, odd = 4 - 8 * e1, -64 * det  # det(1 + t^2 - 2 t N), from t^2 to t^8
+    p = {2: edge, 3: odd, 4: 6 + 16 * (e1 * e1 - 4 * e2 - e1), 5: odd, 6: edge, 8: 1.0}
     h = [np.ones_like(e1)]
-    for k in range(1, degree + 1):
+    for k in range(1, len(weights)):
         h.append(sum((((j / 2 - k) / k) * p[j]) * h[k - j] for j in p if j <= k) + np.zeros_like(e1))
-    if along is None:
-        return np.asarray(sum(c * value for c, value in zip(weights, h, strict=True) if c))
-    slope_e1 = 2 * sum(m[a][b] * along[a][b] for a, b in cofactor)
-    slope_e2 = 2 * sum(
-        cofactor[a, b] * (along[i][k] * m[j][n] + m[i][k] * along[j][n] - along[i][n] * m[j][k] - m[i][n] * along[j][k])
-        for a, b, i, j, k, n in steps
-    )
-    slope_det = sum(cofactor[a, b] * along[a][b] for a, b in cofactor)
-    q = _coefficients(slope_e1, slope_det, 2 * e1 * slope_e1 - 4 * slope_e2)
-    slopes = [np.zeros_like(e1)]
-    for k in range(1, degree + 1):
-        terms = [((j / 2 - k) / k) * p[j] * slopes[k - j] for j in p if j <= k]
-        terms += [((j / 2 - k) / k) * q[j] * h[k - j] for j in q if j <= k]
-        slopes.append(sum(terms) + np.zeros_like(e1))
-    return np.asarray(sum(c * value for c, value in zip(weights, slopes, strict=True) if c))
-
-
-def _coefficients(e1: Array | float, det: Array | float, e4: Array | float) -> dict[int, Array | float]:
-    """The coefficients of det(1 + t^2 - 2 t N) - (1 + t^2)^4, which are linear in these: of t^2 to t^6."""
-    return {2: -8 * e1, 3: -64 * det, 4: 16 * (e4 - e1), 5: -64 * det, 6: -8 * e1}
+    return np.asarray(sum(c * value for c, value in zip(weights, h, strict=True) if c))
 
 
 def in_index_two(d: int, degree: int) -> Array:

@@ -21,6 +21,7 @@ Matrix = Array | csr_array
 DENSE_LIMIT = 5000
 """The largest eigenspace whose D(g) is a dense matrix."""
 
+_STEP = 1e-30  # its square is nothing beside 1
 
 Action = Matrix | LinearOperator
 """D(g) (m, m); a linear operator is known only by its products with blocks of vectors."""
@@ -31,6 +32,14 @@ def dense(action: Action) -> Array:
     if isinstance(action, csr_array):
         return np.asarray(action.toarray())
     return action if isinstance(action, np.ndarray) else np.asarray(action @ np.eye(action.shape[0]))
+
+
+def along(polynomials: Callable[[Array], Array], x: Array, direction: Array) -> Array:
+    """The derivatives of polynomials at x along directions, exact to rounding: Im f(x + i h v) / h for a tiny h.
+
+    Squire and Trapp 1998.
+    """
+    return np.asarray(polynomials(x + 1j * _STEP * direction).imag / _STEP)
 
 
 def by_products(size: int, products: Callable[[Array], Array]) -> LinearOperator:

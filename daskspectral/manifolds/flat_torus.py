@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Flat, bounds_of
-from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
+from daskspectral.manifolds.isometry import Isometry
 from daskspectral.manifolds.spectrum import Floats, Integers
 from daskspectral.manifolds.waves import Torus, triangle
 
@@ -135,9 +135,6 @@ class _Lattice(Torus, Flat):
 
     @final
     def _fault(self, g: Isometry) -> str | None:
-        fault = orthogonal_fault(g)
-        if fault is not None:
-            return fault
         vectors, multiples = self._short, self._multiples(g)
         off = np.abs(multiples - np.rint(multiples)).max(axis=0)
         worst = int(off.argmax())

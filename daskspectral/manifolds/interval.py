@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from daskspectral.manifolds.base import Array, Flat, bounds_of
-from daskspectral.manifolds.eigenspace import Eigenspace
-from daskspectral.manifolds.isometry import Isometry, KillingField, orthogonal_fault
+from daskspectral.manifolds.eigenspace import Eigenspace, along
+from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.manifolds.orbits import Move, orbits, places
 from daskspectral.manifolds.spectrum import Floats, Integers, Spectrum, sums_within
 
@@ -109,9 +109,6 @@ class Interval(Flat):
         return LegendreSpace(self, *self._degrees(level))
 
     def _fault(self, g: Isometry) -> str | None:
-        fault = orthogonal_fault(g)
-        if fault is not None:
-            return fault
         entries = np.abs(g.matrix)
         if np.abs(entries - np.rint(entries)).max() > 1e-11:
             return "its matrix is not a signed permutation, and does not take sides to sides"
@@ -168,25 +165,27 @@ class LegendreSpace(Eigenspace):
         return len(self.degrees)
 
     def raw(self, x: Array) -> Array:
-        return _product(_legendre(self._scaled(x)[0], self.degrees.max(axis=0)), self.degrees)
+        return self._polynomials(self._scaled(x))
 
     def raw_along(self, x: Array, direction: Array) -> Array:
-        t, speed = self._scaled(x, direction)
-        values = _legendre(t, self.degrees.max(axis=0))
-        slopes = _slopes(values)
-        found = np.zeros((len(self.degrees), len(x)))
-        for axis in np.flatnonzero(speed.any(axis=0)):
-            mixed = [*values[:axis], slopes[axis] * speed[:, axis], *values[axis + 1 :]]
-            rows = self.degrees[:, axis] > 0
-            found[rows] += _product(mixed, self.degrees[rows])
-        return found
-
-    def _scaled(self, x: Array, direction: Array | None = None) -> tuple[Array, Array]:
-        """t (c, m), and its derivative along directions (c, m), 0 beyond the ends."""
         lower, upper = self.interval.ends
-        t = (2 * x - (lower + upper)) / (upper - lower)
-        speed = np.zeros_like(t) if direction is None else direction * (2 / (upper - lower))
-        return np.clip(t, -1, 1), np.where((x >= lower) & (x <= upper), speed, 0.0)
+        speed = np.where((x >= lower) & (x <= upper), direction * (2 / (upper - lower)), 0.0)
+        return along(self._polynomials, self._scaled(x), speed)
+
+    def _scaled(self, x: Array) -> Array:
+        """t (c, m) in [-1, 1]; beyond the ends, the nearer end."""
+        lower, upper = self.interval.ends
+        return np.asarray(np.clip((2 * x - (lower + upper)) / (upper - lower), -1, 1))
+
+    def _polynomials(self, t: Array) -> Array:
+        """The products at t (c, m), (r, c)."""
+        found = np.ones((self.size, len(t)), dtype=t.dtype)
+        for column, degrees in zip(t.T, self.degrees.T, strict=True):
+            norms = np.sqrt(2 * np.arange(degrees.max() + 1) + 1)
+            values = legvander(column, degrees.max()).T * norms[:, None]
+            rows = np.flatnonzero(degrees)
+            found[rows] *= values[degrees[rows]]
+        return found
 
     def action(self, g: Isometry) -> csr_array:
         target, phase = self._moved(g)
@@ -210,29 +209,3 @@ class LegendreSpace(Eigenspace):
         images = np.empty_like(self.degrees)
         images[:, source] = self.degrees
         return places(images, self.degrees), np.pi * (self.degrees[:, reflected].sum(axis=1) % 2)
-
-
-def _product(values: Sequence[Array], degrees: Integers) -> Array:
-    """prod_i values_i[l_i] for degrees l (r, m), (r, c)."""
-    found = np.ones((len(degrees), values[0].shape[1]))
-    for axis, value in enumerate(values):
-        rows = np.flatnonzero(degrees[:, axis])
-        found[rows] *= value[degrees[rows, axis]]
-    return found
-
-
-def _legendre(t: Array, most: Integers) -> list[Array]:
-    """√(2 l + 1) P_l(t_i) for l = 0 to most_i, of each column of t (c, m): m arrays (most_i + 1, c)."""
-    pairs = zip(t.T, most, strict=True)
-    return [legvander(column, degree).T * np.sqrt(2 * np.arange(degree + 1) + 1)[:, None] for column, degree in pairs]
-
-
-def _slopes(tables: Sequence[Array]) -> list[Array]:
-    """The derivatives of these polynomials: P'_(k + 1) = P'_(k - 1) + (2 k + 1) P_k."""
-    found = []
-    for values in tables:
-        norms, slopes = np.sqrt(2 * np.arange(len(values)) + 1)[:, None], np.zeros_like(values)
-        for first in (1, 2):
-            slopes[first::2] = np.cumsum((norms * values)[first - 1 : -1 : 2], axis=0)
-        found.append(norms * slopes)
-    return found

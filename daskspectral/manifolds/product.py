@@ -23,6 +23,7 @@ from daskspectral.manifolds.eigenspace import (
     Eigenspace,
     Functions,
     Matrix,
+    along,
     by_products,
     dense,
 )
@@ -205,34 +206,28 @@ class TensorFunctions(Functions):
         return int(self.rows[-1].stop)
 
     def raw(self, x: Array) -> Array:
-        values = self._evaluated(lambda f, part: f.values(x[:, part]).T)
-        found = np.empty((self.size, len(x)))
-        for rows, term in self._filled():
-            found[rows] = reduce(_products, [values[i, id(f)] for i, f in enumerate(term)])
-        return found
+        return self._tensors(len(x), lambda f, part: f.values(x[:, part]).T)
 
     def raw_along(self, x: Array, direction: Array) -> Array:
-        values = self._evaluated(lambda f, part: f.values(x[:, part]).T)
-        slopes = self._evaluated(lambda f, part: f.derivatives(x[:, part], direction[:, part]).T)
-        found = np.zeros((self.size, len(x)))
-        for rows, term in self._filled():
-            for moving in range(len(term)):
-                parts = [(slopes if i == moving else values)[i, id(f)] for i, f in enumerate(term)]
-                found[rows] += reduce(_products, parts)
-        return found
+        def moved(t: Array) -> Array:
+            """At x + t v, to first order in t."""
+            return self._tensors(
+                len(x), lambda f, part: (f.values(x[:, part]) + t * f.derivatives(x[:, part], direction[:, part])).T
+            )
+
+        return along(moved, np.zeros(1), np.ones(1))
 
     def points(self) -> tuple[NDArray[np.float64], ...]:
         return tuple(array for term in self.terms for f in term for array in f.points())
 
-    def _filled(self) -> list[tuple[slice, tuple[Functions, ...]]]:
-        """The tuples that have products, with where these are."""
-        return [(rows, term) for rows, term in zip(self.rows, self.terms, strict=True) if rows.start < rows.stop]
-
-    def _evaluated(self, evaluate: Callable[[Functions, slice], Array]) -> dict[tuple[int, int], Array]:
-        """By factor and identity of the functions."""
+    def _tensors(self, count: int, evaluate: Callable[[Functions, slice], Array]) -> Array:
+        """The products of what is evaluated of functions of the factors, by their coordinates, at so many points."""
         cuts = _slices(self.widths)
-        needed = {(i, id(f)): f for _, term in self._filled() for i, f in enumerate(term)}
-        return {key: evaluate(f, cuts[key[0]]) for key, f in needed.items()}
+        filled = [term for rows, term in zip(self.rows, self.terms, strict=True) if rows.start < rows.stop]
+        needed = {(i, id(f)): f for term in filled for i, f in enumerate(term)}
+        values = {key: evaluate(f, cuts[key[0]]) for key, f in needed.items()}
+        parts = [reduce(_products, [values[i, id(f)] for i, f in enumerate(term)]) for term in filled]
+        return np.concatenate([np.zeros((0, count)), *parts])
 
 
 def _products(left: Array, right: Array) -> Array:
