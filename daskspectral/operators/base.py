@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
 from daskspectral.kernels import Kernel
 from daskspectral.operators.density import Density
-from daskspectral.operators.weights import banded_squares, unit_squares
+from daskspectral.operators.weights import banded_squares, row_weights
 from daskspectral.registry import Registered
 from daskspectral.solve import Solver, Symmetric
 
@@ -35,6 +35,20 @@ class Operator(Registered, ABC):
     """
 
     name: str
+    own_right_basis: bool = False
+    """Whether right functions are of other variables than the left ones, with a basis of their own."""
+    ranking: str = "real"
+    """How complex eigenvalues are ranked: by `real` part, from the largest down, or by `modulus`."""
+    center: bool = False
+    """Whether the means of the functions are subtracted before solving."""
+    lag: int | None = None
+    """Rows from `x` to `future` in a trajectory, of a transfer operator."""
+    default_kernel: Kernel | None = None
+    """The kernel taken where none is given; None where the data choose."""
+    has_patterns: bool = True
+    """Whether products of functions and columns are summed, for the regression of points on functions."""
+    counts: frozenset[str] = frozenset({"weight_squares"})
+    """The sums of `statistics` that are never divided by the total weight, by name."""
 
     @property
     def title(self) -> str:
@@ -67,34 +81,14 @@ class Operator(Registered, ABC):
         return "x"
 
     @property
-    def own_right_basis(self) -> bool:
-        """Whether right functions are of other variables than the left ones, with a basis of their own."""
-        return False
-
-    @property
     def solver(self) -> Solver:
         """The solver: `Symmetric` (eigh), `Singular` (two-metric SVD), `Eigen` (complex values), or a user's own."""
         return Symmetric()
 
     @property
-    def ranking(self) -> str:
-        """How complex eigenvalues are ranked: by `real` part, from the largest down, or by `modulus`."""
-        return "real"
-
-    @property
     def descending(self) -> bool:
         """Whether eigenvalues go down, as for a self-adjoint negative generator: 0, -1, -2, ..."""
         return False
-
-    @property
-    def center(self) -> bool:
-        """Whether the means of the functions are subtracted before solving."""
-        return False
-
-    @property
-    def lag(self) -> int | None:
-        """Rows from `x` to `future` in a trajectory, of a transfer operator."""
-        return None
 
     @property
     def scoring(self) -> Operator:
@@ -111,11 +105,6 @@ class Operator(Registered, ABC):
             return None
         if self.solver.needs_symmetry or (self.solver.two_sided and self.derivative_order == 0):
             return self
-        return None
-
-    @property
-    def default_kernel(self) -> Kernel | None:
-        """The kernel taken where none is given; None where the data choose."""
         return None
 
     @property
@@ -153,25 +142,13 @@ class Operator(Registered, ABC):
         right = {} if self.right_gram is None else {"right_first": first_moment_at(self.right_view)}
         return {"first": first_moment} | right
 
-    @property
-    def has_patterns(self) -> bool:
-        """Whether products of functions and columns are summed, for the regression of points on functions."""
-        return True
-
-    @property
-    def counts(self) -> frozenset[str]:
-        """The sums of `statistics` that are never divided by the total weight, by name."""
-        return frozenset({"weight_squares"})
-
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
         """The fields of a batch as the forms read them; X was reduced to `columns` and divided by `scale`."""
         return fields
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
         """Further sums over the rows of a batch: the squared weights, in bands that neither underflow nor overflow."""
-        if "weight" not in fields:
-            return {"weight_squares": unit_squares(len(fields["x"]))}
-        return {"weight_squares": banded_squares(fields["weight"])}
+        return {"weight_squares": banded_squares(row_weights(fields))}
 
     def together(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums under the names by which moments keep them."""

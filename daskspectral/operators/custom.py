@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from daskspectral.forms import Form, gram, gram_at
@@ -55,7 +55,7 @@ class SymmetricForm(_OwnForm):
     bilinear: Form
     constants: bool = False
     descending: bool = False
-    name: str = field(default="symmetric form", init=False, repr=False)
+    name = "symmetric form"
 
     def __post_init__(self) -> None:
         check_form(self.bilinear, symmetric=True)
@@ -93,7 +93,7 @@ class BilinearForm(_OwnForm):
     left_gram: Form = gram
     right_gram: Form | None = None
     own_right_basis: bool = False
-    name: str = field(default="bilinear form", init=False, repr=False)
+    name = "bilinear form"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "solver", chosen_solver(self.solver, self.bilinear))

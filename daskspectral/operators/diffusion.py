@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from dataclasses import field as attribute
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ class Schroedinger(Operator):
     """
 
     potential: str = "potential"
-    name: str = attribute(default="schroedinger", init=False, repr=False)
+    name = "schroedinger"
 
     def __post_init__(self) -> None:
         check_names(("x",), self.potential)
@@ -64,7 +63,7 @@ class AnisotropicDiffusion(Operator):
 
     field: str = "diffusion"
     factored: bool = False
-    name: str = attribute(default="anisotropic diffusion", init=False, repr=False)
+    name = "anisotropic diffusion"
 
     def __post_init__(self) -> None:
         check_names(("x",), self.field)
@@ -77,9 +76,7 @@ class AnisotropicDiffusion(Operator):
     def _columns(self) -> Field:
         return Field(f"columns of {self.field}")
 
-    @property
-    def kills_constants(self) -> bool:
-        return True
+    kills_constants = True
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:
@@ -119,7 +116,7 @@ class Generator(Operator):
     drift: str = "drift"
     diffusion: str | float = "diffusion"
     reversible: bool = False
-    name: str = attribute(default="generator", init=False, repr=False)
+    name = "generator"
 
     def __post_init__(self) -> None:
         check_names(("x",), self.drift)
@@ -182,9 +179,7 @@ class Generator(Operator):
     def comparable(self) -> Operator:
         return replace(self, reversible=True)
 
-    @property
-    def kills_constants(self) -> bool:
-        return True
+    kills_constants = True
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from daskspectral.forms import Form, dirichlet, tangential_dirichlet
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
 from daskspectral.operators.density import CLIP, Density, check_clip, check_exponent, estimate_density
+from daskspectral.operators.weights import row_weights
 
 OFF = "squared distance from the manifold"
 FARTHEST = 0.25  # farther off the manifold, in its own units, a row is no noise but an error
@@ -56,7 +57,7 @@ class Laplacian(Operator):
     manifold: Manifold | None = None
     density: float | Density = 0.0
     clip: float = CLIP
-    name: str = field(default="laplacian", init=False, repr=False)
+    name = "laplacian"
 
     def __post_init__(self) -> None:
         manifold: Any = self.manifold
@@ -95,9 +96,7 @@ class Laplacian(Operator):
     def on_manifold(self) -> bool:
         return self.manifold is not None
 
-    @property
-    def kills_constants(self) -> bool:
-        return True
+    kills_constants = True
 
     def slopes_squared(self, dimension: int) -> float:
         return float(dimension if self.manifold is None else self.manifold.dimension)
@@ -137,9 +136,7 @@ class Laplacian(Operator):
             )
         return self.estimate.weights(fields["x"])
 
-    @property
-    def derived(self) -> Mapping[str, frozenset[str]]:
-        return dict.fromkeys(("tangent", "normal"), frozenset({"x"}))
+    derived = dict.fromkeys(("tangent", "normal"), frozenset({"x"}))
 
     def check(self, dimension: int, right_dimension: int | None = None) -> None:
         if self.manifold is not None and self.manifold.ambient != dimension:
@@ -166,8 +163,7 @@ class Laplacian(Operator):
         distance = self.manifold.known_distance(np.asarray(fields["x"], dtype=float))
         if distance is None:
             return found
-        weights = np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(distance))
-        return found | {OFF: np.array([weights @ distance**2])}
+        return found | {OFF: np.array([row_weights(fields) @ distance**2])}
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         if self.manifold is None:
