@@ -29,10 +29,7 @@ class _OwnForm(Operator):
         return tuple(dict.fromkeys(["x", *(v for p in products for a in (p.left, p.right) for v in a.views)]))
 
     def _check_names(self) -> None:
-        views, products = self.views, [p for bilinear in self.forms.values() for p in bilinear.products]
-        weights = [p.weight for p in products] + [w for p in products for a in (p.left, p.right) for w in a.weights]
-        directions = [leaf.direction for p in products for a in (p.left, p.right) for leaf in a.leaves]
-        check_names(views, *(f.name for f in [*weights, *directions] if f is not None))
+        check_names(self.views, *(read.name for read, _ in self._reads(0)))
 
 
 @dataclass(frozen=True)

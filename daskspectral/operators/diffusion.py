@@ -84,7 +84,7 @@ class AnisotropicDiffusion(Operator):
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         given = fields[self.field]
-        return {self._columns.name: columns(given if self.factored else factor(given, self.field))}
+        return {self._columns.name: (given if self.factored else factor(given, self.field)).swapaxes(1, 2)}
 
     def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
         super().check_fields(shapes, dimension)
@@ -191,7 +191,7 @@ class Generator(Operator):
         if isinstance(self.diffusion, float):
             return {}
         sigma = fields[self.diffusion]
-        found = {self._columns.name: columns(sigma)}
+        found = {self._columns.name: sigma.swapaxes(1, 2)}
         if self.reversible:
             return found
         sigma = np.asarray(sigma, dtype=float)
@@ -211,11 +211,6 @@ def diffusion_form(sigma: Field) -> Form:
         return inner(along_each(f, sigma), along_each(g, sigma))
 
     return diffusion
-
-
-def columns(sigma: Array) -> Array:
-    """The columns of matrices (c, d, m) as directions (c, m, d)."""
-    return sigma.swapaxes(1, 2)
 
 
 def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:

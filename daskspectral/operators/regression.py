@@ -88,13 +88,13 @@ class Regression(Operator):
         """
         found = {name: values for name, values in fields.items() if name not in ("y", "gradients")}
         if self.values:
-            found["y"] = self._levelled(np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1))
+            y = np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1)
+            found["y"] = (y - (self.origin or 0.0)) / self.unit
         if "gradients" in fields:
             t = np.asarray(fields["gradients"], dtype=float)
             t = t.reshape(len(t), self.targets or 1, t.shape[-1])
             t = t if columns is None else t[:, :, list(columns)]
-            t = t if self.unit == 1 else t / self.unit
-            found["gradients"] = self._tangential(fields["x"], t if scale is None else t * scale)
+            found["gradients"] = self._tangential(fields["x"], t / self.unit * (1.0 if scale is None else scale))
         return found
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
@@ -113,10 +113,6 @@ class Regression(Operator):
         """The sums with the right-hand sides of all targets side by side, (p, m)."""
         slopes = [sums.pop(name) for name in self.functionals if name != "values" and name in sums]
         return sums | ({"slopes": np.column_stack(slopes)} if slopes else {})
-
-    def _levelled(self, y: Array) -> Array:
-        y = y - np.asarray(self.origin) if self.origin else y
-        return y if self.unit == 1 else y / self.unit
 
     def _tangential(self, x: Array, t: Array) -> Array:
         """Vectors t (c, m, d) at x (c, d) without their part along the normals of the manifold.
