@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from daskspectral.groups.averaging import by_vectors
 from daskspectral.groups.base import Generated, Group
 from daskspectral.groups.elements import elements
-from daskspectral.groups.vectors import by_vectors
 from daskspectral.manifolds import Isometry, KillingField, Manifold, Product, Sphere
 from daskspectral.registry import Named
 
@@ -114,10 +115,10 @@ class VectorRepresentation(Representation):
     name: ClassVar[str] = "vector"
 
     def matrices(self, group: Group) -> Array:
-        return _linear(group)
+        return _matrices(group.generators, group.dimension)
 
     def derived(self, group: Group) -> Array:
-        return _velocities(group)
+        return _matrices(group.algebra, group.dimension)
 
 
 @final
@@ -160,10 +161,10 @@ class PseudovectorRepresentation(Representation):
     name: ClassVar[str] = "pseudovector"
 
     def matrices(self, group: Group) -> Array:
-        return _signs(group) * _linear(group) + 0.0
+        return _signs(group) * _matrices(group.generators, group.dimension) + 0.0
 
     def derived(self, group: Group) -> Array:
-        return _velocities(group)
+        return _matrices(group.algebra, group.dimension)
 
 
 @final
@@ -277,10 +278,9 @@ def _words(letters: list[tuple[str, Isometry]]) -> list[tuple[str, Isometry]]:
     return words
 
 
-def _linear(group: Group) -> Array:
-    """The matrices of the generators, (q, d, d)."""
-    d = group.dimension
-    return np.array([g.matrix for g in group.generators], dtype=float).reshape(-1, d, d)
+def _matrices(moves: Sequence[Isometry | KillingField], d: int) -> Array:
+    """The matrices of generators, or of elements of the algebra, (q, d, d)."""
+    return np.array([move.matrix for move in moves], dtype=float).reshape(-1, d, d)
 
 
 def _signs(group: Group) -> Array:
@@ -305,9 +305,3 @@ def _signs(group: Group) -> Array:
                     "matrices (q, k, k) of the generators in their order, such as [[[-1.0]]] for a pseudoscalar"
                 )
     return np.array([np.rint(np.linalg.det(g.matrix)) for g in group.generators], dtype=float).reshape(-1, 1, 1)
-
-
-def _velocities(group: Group) -> Array:
-    """The matrices of the algebra's elements, (a, d, d)."""
-    d = group.dimension
-    return np.array([x.matrix for x in group.algebra], dtype=float).reshape(-1, d, d)

@@ -23,10 +23,9 @@ from daskspectral.groups import (
     SignFlips,
     SpecialOrthogonal,
 )
-from daskspectral.groups.averaging import _circles, average_over
+from daskspectral.groups.averaging import _circles, average_over, by_vectors
 from daskspectral.groups.elements import Elements, _order, affine, orthogonal_elements
 from daskspectral.groups.invariants import Invariants
-from daskspectral.groups.vectors import by_vectors
 from daskspectral.manifolds import Circle, Manifold, PeriodicBox, Sphere
 from daskspectral.manifolds import Product as ProductManifold
 from daskspectral.manifolds.averages import FiniteAverage, PermutationAverage, RotationAverage
