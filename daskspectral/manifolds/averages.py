@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from math import exp, factorial, lgamma, prod, sqrt
@@ -28,7 +28,7 @@ _MOST_SUMMED = 50_000  # elements of a sum
 _PRODUCTS = 2**17  # inner products at once in a sum over elements
 _COLUMNS = 512  # points at once of symmetric functions
 _MOST_TERMS = 20_000  # partitions: more of them cost more than elements or null spaces
-_MATRICES = 2**12  # matrices M at once: their entries stay in the cache
+_MATRICES = 2**14  # matrices M at once, fewer for derivatives: their entries stay in the cache
 
 Partition = tuple[int, ...]
 Growth = tuple[tuple[int, NDArray[np.intp], NDArray[np.intp]], ...]
@@ -101,6 +101,31 @@ class _AveragedKernel(SphericalKernel):
         return self.average.kernel(self.degree, v, w, direction)
 
 
+def _mean(
+    between: Callable[[Array, Array, Array | None], Array],
+    elements: Array,
+    v: Array,
+    w: Array,
+    direction: Array | None,
+    *,
+    at_once: int,
+) -> Array:
+    """The mean of Z(gᵀ v_i, w_j), (m, c), over orthogonal matrices g (n, d, d), so many values at once."""
+    found = np.zeros((len(v), len(w)))
+    columns = max(1, min(len(w), at_once))
+    rows = max(1, min(len(v), at_once // columns))
+    count = max(1, at_once // (columns * rows))
+    for i in range(0, len(v), rows):
+        for k in range(0, len(elements), count):
+            moved = (v[i : i + rows] @ elements[k : k + count]).reshape(-1, v.shape[1])
+            for j in range(0, len(w), columns):
+                here = slice(j, j + columns)
+                part = found[i : i + rows, here]
+                values = between(moved, w[here], None if direction is None else direction[here])
+                part += values.reshape(-1, *part.shape).sum(axis=0)
+    return found / len(elements)
+
+
 def _inverse_series(polynomials: Array, degree: int) -> Array:
     """The coefficients (n, degree + 1) of 1 / p(t) for polynomials (n, q + 1) with p(0) = 1, ascending."""
     found = np.zeros((len(polynomials), degree + 1))
@@ -171,17 +196,8 @@ class FiniteAverage(ZonalAverage):
         return len(self._summed(degree).elements) * self.dimension(degree)
 
     def kernel(self, degree: int, v: Array, w: Array, direction: Array | None = None) -> Array:
-        zonal, elements = SphereKernel(self.ambient, degree), self._summed(degree).elements
-        found = np.zeros((len(v), len(w)))
-        width = max(1, min(len(w), max(256, _PRODUCTS // max(1, len(v)))))
-        count = max(1, _PRODUCTS // (width * max(1, len(v))))
-        for first in range(0, len(elements), count):
-            moved = (v @ elements[first : first + count]).reshape(-1, self.ambient)  # v . g w = (g^T v) . w
-            for start in range(0, len(w), width):
-                columns = slice(start, start + width)
-                part = zonal.between(moved, w[columns], None if direction is None else direction[columns])
-                found[:, columns] += part.reshape(-1, len(v), part.shape[1]).sum(axis=0)
-        return found / len(elements)
+        zonal = SphereKernel(self.ambient, degree)
+        return _mean(zonal.between, self._summed(degree).elements, v, w, direction, at_once=_PRODUCTS)
 
     def steps(self, degree: int) -> list[int]:
         """How many steps each circle takes."""
@@ -485,39 +501,21 @@ class RotationAverage(ZonalAverage):
         return 3 * len(self._halved) * self.dimension(degree)
 
     def kernel(self, degree: int, v: Array, w: Array, direction: Array | None = None) -> Array:
-        found = np.zeros((len(v), len(w)))
         if self._even and degree % 2:
-            return found
-        weights = in_index_two(self.ambient, degree)
-        mixing, vectors = self._halved, w.reshape(len(w), -1, 3)
-        directions = None if direction is None else direction.reshape(len(w), -1, 3)
-        for rows, columns, moved in self._moved(mixing, v, len(w)):
-            entries = _entries(moved, vectors[columns])
-            if directions is None:
-                part = _series(weights, entries)
-            else:
-                part = along(partial(_series, weights), entries, _entries(moved, directions[columns]))
-            found[rows, columns] += part.reshape(-1, rows.stop - rows.start, part.shape[1]).sum(axis=0)
-        return found / len(mixing)
+            return np.zeros((len(v), len(w)))
+        series = partial(_series, in_index_two(self.ambient, degree))
 
-    def _moved(self, mixing: Array, v: Array, count: int) -> Iterator[tuple[slice, slice, Array]]:
-        """Slices of v and w, and V P for some P, (b m, k, 3)."""
-        width = min(count, _MATRICES)
-        rows = max(1, min(len(v), _MATRICES // width))
-        together = max(1, _MATRICES // (width * rows))
-        turned = mixing.transpose(0, 2, 1)
-        for top in range(0, len(v), rows):
-            some = slice(top, min(top + rows, len(v)))
-            vectors = v[some].reshape(1, -1, mixing.shape[1], 3)
-            for first in range(0, len(mixing), together):
-                moved = turned[first : first + together, None] @ vectors
-                for start in range(0, count, width):
-                    yield some, slice(start, start + width), moved.reshape(-1, mixing.shape[1], 3)
+        def between(v: Array, w: Array, direction: Array | None) -> Array:
+            entries = _entries(v, w)
+            return series(entries) if direction is None else along(series, entries, _entries(v, direction))
+
+        at_once = _MATRICES if direction is None else _MATRICES // 4
+        return _mean(between, np.kron(self._halved, np.eye(3)), v, w, direction, at_once=at_once)
 
 
-def _entries(moved: Array, w: Array) -> Array:
-    """M_ab = sum over vectors of v_a w_b, for moved points (m, k, 3) and w (c, k, 3): entries (3, 3, m, c)."""
-    left, right = moved.transpose(2, 0, 1), w.transpose(2, 1, 0)
+def _entries(v: Array, w: Array) -> Array:
+    """M_ab = sum over vectors of v_a w_b, for points v (m, 3 k) and w (c, 3 k): entries (3, 3, m, c)."""
+    left, right = v.reshape(len(v), -1, 3).transpose(2, 0, 1), w.reshape(len(w), -1, 3).transpose(2, 1, 0)
     return np.asarray(left[:, None] @ right)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import sqrt
 from typing import final
 
 import numpy as np
@@ -116,13 +115,9 @@ class RotationKernel(ZonalKernel):
 
 def _generators(sign: int) -> NDArray[np.float64]:
     """Orthonormal symmetric (sign 1) or antisymmetric (-1) matrices."""
-    found = []
-    for i in range(3):
-        for j in range(i + 1 if sign < 0 else i, 3):
-            s = np.zeros((3, 3))
-            s[i, j], s[j, i] = (1.0, 1.0) if i == j else (1 / sqrt(2), sign / sqrt(2))
-            found.append(s)
-    return np.array(found)
+    e = np.eye(9).reshape(3, 3, 3, 3)
+    found = [e[i, j] + sign * e[j, i] for i in range(3) for j in range(i if sign > 0 else i + 1, 3)]
+    return np.array([s / np.linalg.norm(s) for s in found])
 
 
 _SYMMETRIC, _ANTISYMMETRIC = _generators(1), _generators(-1)

@@ -19,7 +19,6 @@ from daskspectral.solve import Solver, Symmetric
 
 Array = NDArray[np.floating[Any]]
 
-NUMBERS = (int, float, np.integer, np.floating)
 RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
 
 

@@ -19,7 +19,8 @@ from daskspectral.forms import (
     inner,
     partial,
 )
-from daskspectral.operators.base import NUMBERS, Array, Operator, check_names, chosen_solver, whole
+from daskspectral.kernels.base import is_number
+from daskspectral.operators.base import Array, Operator, check_names, chosen_solver, whole
 from daskspectral.solve import Singular, Solver, Symmetric
 
 Index = tuple[int, ...]
@@ -179,7 +180,7 @@ def _coefficient(c: Any, key: Pair) -> float | Field:
         named = Field(c) if isinstance(c, str) else c
         check_names(("x",), named.name)
         return named
-    if isinstance(c, bool) or not isinstance(c, NUMBERS) or not math.isfinite(c):
+    if not is_number(c):
         raise ValueError(f"the coefficient of {key} must be a finite number or the name of a field; it is {c!r}")
     return float(c)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from daskspectral.forms import Field, Form, along, along_each, dirichlet, form, grad, inner, second
-from daskspectral.operators.base import NUMBERS, Array, Operator, check_names
+from daskspectral.kernels.base import is_number
+from daskspectral.operators.base import Array, Operator, check_names
 from daskspectral.solve import Eigen, Solver, Symmetric
 
 ROUNDING = 1e-8  # relative asymmetry that rounding leaves in an inverse or a product
@@ -124,7 +124,7 @@ class Generator(Operator):
         if isinstance(sigma, str):
             check_names(("x", self.drift), sigma)
             return
-        if isinstance(sigma, bool) or not isinstance(sigma, NUMBERS) or not 0 < sigma < math.inf:
+        if not is_number(sigma) or sigma <= 0:
             raise ValueError(
                 "diffusion is the name of a field sigma (n, d, m), or a positive number for a multiple of the "
                 f"identity; it is {sigma!r}"
