@@ -9,7 +9,7 @@ import scipy.linalg
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
 
-from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Array, Eigenspace, Matrix, dense
+from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Array, Eigenspace, Matrix, by_products, dense
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
 MOST_DENSE = 2000
@@ -47,7 +47,7 @@ def invariant_coefficients(
     if found is not None:
         return found
     if space.size > DENSE_LIMIT:
-        return fixed_by_products(space.size, moved_by(space), isometries, algebra)
+        return fixed_by_products(space.size, space.action, isometries, algebra)
     return null_space(
         [dense(space.action(g)) for g in isometries], [dense(space.derived_action(field)) for field in algebra]
     )
@@ -142,14 +142,9 @@ def random_elements(
     return [Isometry(word[:d, :d], word[:d, d]) for word in words]
 
 
-def moved_by(space: Eigenspace) -> Callable[[Isometry, Array], Array]:
-    """D(g) x of an isometry g and coefficients x (m, k)."""
-    return lambda g, x: np.asarray(space.action(g) @ x)
-
-
 def fixed_by_products(
     size: int,
-    moved: Callable[[Isometry, Array], Array],
+    action: Callable[[Isometry], Action],
     isometries: Sequence[Isometry],
     algebra: Sequence[KillingField],
     *,
@@ -158,7 +153,7 @@ def fixed_by_products(
 ) -> Array:
     """The vectors (size, r) that every isometry and flow fixes, from products with blocks of vectors alone.
 
-    `moved` gives D(h) x of an element h, for x (size, k). x <- (x + D(h) x) / 2 for random h leaves fixed vectors as
+    `action` gives D(h) of an element h. x <- (x + D(h) x) / 2 for random h leaves fixed vectors as
     they are and halves the expected square of the rest, whatever the group: 128 steps make a projection to rounding. A
     block of random vectors shows the rank when it is not full; otherwise a wider one is taken.
     Raises ValueError, with a `remedy`, where a generator moves the result by more than 1e-10.
@@ -168,14 +163,14 @@ def fixed_by_products(
         width = min(width, size)
         x = rng.standard_normal((size, width))
         for h in random_elements(isometries, steps, rng, algebra):
-            x = (x + moved(h, x)) / 2
+            x = (x + action(h) @ x) / 2
         vectors, values, _ = scipy.linalg.svd(x, full_matrices=False)
         found = vectors[:, values > 1e-6]
         if found.shape[1] < width or width == size:
             break
         width *= 4
     tried = [*isometries, *(field.flow(s) for field in algebra for s in (1.0, 2.0))]
-    off = max(float(np.abs(moved(g, found) - found).max(initial=0)) for g in tried)
+    off = max(float(np.abs(action(g) @ found - found).max(initial=0)) for g in tried)
     if off > 1e-10:
         raise ValueError(
             "expected random products of the generators to settle on functions that they do not change, received "
@@ -221,17 +216,17 @@ def equivariant_coefficients(
         still = [np.kron(a, np.eye(k)) + np.kron(np.eye(len(a)), x.matrix[d:, d:]) for a, x in turned]
         return null_space(fixed, still)
 
-    def moved(h: Isometry, x: Array) -> Array:
-        """D(h) A ρ(h)ᵀ, row by row, for A in the columns of x."""
-        turned = np.asarray(space.action(h.block(point)) @ x.reshape(m, -1)).reshape(m, k, -1)
-        return np.asarray(h.matrix[d:, d:] @ turned).reshape(m * k, -1)
+    def action(h: Isometry) -> Action:
+        """What takes A to D(h) A ρ(h)ᵀ, row by row."""
+        turn, rho = space.action(h.block(point)), h.matrix[d:, d:]
+        return by_products(m * k, lambda x: (rho @ (turn @ x.reshape(m, -1)).reshape(m, k, -1)).reshape(m * k, -1))
 
     sparse = [action for action in actions if isinstance(action, csr_array)]
     if len(sparse) == len(actions):
         return _by_orbits(sparse, null, k)
     if m * k > MOST_DENSE:
         remedy = f"take fewer levels, whose eigenspaces times the {k} components of the output are at most {MOST_DENSE}"
-        return fixed_by_products(m * k, moved, isometries, algebra, steps=192, remedy=remedy)
+        return fixed_by_products(m * k, action, isometries, algebra, steps=192, remedy=remedy)
     return null([dense(action) for action in actions])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import cache, cached_property, lru_cache, reduce
 from itertools import accumulate, pairwise
 from math import prod
 from typing import ClassVar, final
@@ -27,7 +27,7 @@ from daskspectral.manifolds.eigenspace import (
     by_products,
     dense,
 )
-from daskspectral.manifolds.invariants import fixed_by_products, invariant_coefficients, moved_by, null_space
+from daskspectral.manifolds.invariants import fixed_by_products, invariant_coefficients, null_space
 from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.manifolds.spectrum import TOGETHER, Floats, Integers, Spectrum, sums_within
 
@@ -326,13 +326,10 @@ class ProductSpace(TensorFunctions, Eigenspace):
         groups: dict[tuple[tuple[Levels, ...], ...], list[Levels]] = {}
         for levels in self.levels:
             groups.setdefault(tuple(block.orbit(levels) for block in blocks), []).append(levels)
-        solved: dict[tuple[int, tuple[Levels, ...]], tuple[ProductSpace, Matrix]] = {}
+        solved = cache(lambda i, orbit: blocks[i].solved(self, orbit))
         rows, columns, pieces, width = [], [], [], 0
         for orbits, members in groups.items():
-            for key in enumerate(orbits):
-                if key not in solved:
-                    solved[key] = blocks[key[0]].solved(self, key[1])
-            found = [solved[key] for key in enumerate(orbits)]
+            found = [solved(i, orbit) for i, orbit in enumerate(orbits)]
             here = slice(width, width := width + prod(u.shape[1] for _, u in found))
             for levels in members:
                 parts = [u[space._rows[block.of(levels)]] for block, (space, u) in zip(blocks, found, strict=True)]
@@ -342,11 +339,6 @@ class ProductSpace(TensorFunctions, Eigenspace):
                 columns.append(here)
                 pieces.append(_kronecker(parts)[where])
         return _assembled(rows, columns, pieces, (self.size, width))
-
-    def part(self, factors: Sequence[int], levels: Sequence[Levels]) -> ProductSpace:
-        """The products of functions of some factors, of tuples of their levels."""
-        terms = tuple(tuple(self._leaves[key] for key in zip(factors, each, strict=True)) for each in levels)
-        return ProductSpace(tuple(levels), terms, sum(space.eigenvalue for space in terms[0]))
 
     @cached_property
     def _rows(self) -> dict[Levels, slice]:
@@ -387,12 +379,12 @@ class _Block:
 
     def solved(self, space: ProductSpace, orbit: tuple[Levels, ...]) -> tuple[ProductSpace, Matrix]:
         """The products of functions of an orbit of levels, and the coefficients of the invariant ones."""
-        part = space.part(self.factors, orbit)
+        terms = tuple(tuple(space._leaves[key] for key in zip(self.factors, each, strict=True)) for each in orbit)
+        part = ProductSpace(orbit, terms, sum(f.eigenvalue for f in terms[0]))
         if len(self.factors) == 1:
-            alone = part._leaves[0, orbit[0][0]]
-            return part, invariant_coefficients(alone, self.isometries, self.algebra)
+            return part, invariant_coefficients(terms[0][0], self.isometries, self.algebra)
         if part.size > DENSE_LIMIT:
-            return part, fixed_by_products(part.size, moved_by(part), self.isometries, self.algebra)
+            return part, fixed_by_products(part.size, part.action, self.isometries, self.algebra)
         each = [g for g, move in zip(self.isometries, self.moves, strict=True) if len(move.moved) < 2]
         turns = [x for x in self.algebra if len(_turned(x, self.widths)) < 2]
         start = dense(part.closed_form(each, turns)) if each or turns else None
