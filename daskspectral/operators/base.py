@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ class Operator(Registered, ABC):
     """
 
     name: str
+    density: float | Density = 0.0
+    """The density of the rows that is divided out of all sums, or the power of it, before it is estimated."""
     own_right_basis: bool = False
     """Whether right functions are of other variables than the left ones, with a basis of their own."""
     ranking: str = "real"
@@ -176,15 +178,17 @@ class Operator(Registered, ABC):
         """Whether functions have to be periodic along directions between the columns, as on an oblique cell."""
         return False
 
+    @final
     @property
     def exponent(self) -> float:
         """The power of the density of the rows that is divided out of all sums; 0 where none is."""
-        return 0.0
+        return self.density.exponent if isinstance(self.density, Density) else float(self.density)
 
+    @final
     @property
     def estimate(self) -> Density | None:
         """The density that is divided out, once it is estimated."""
-        return None
+        return self.density if isinstance(self.density, Density) else None
 
     def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Operator:
         """The operator with the density of a sample x (n, d), which is fixed before the rows are measured.
@@ -197,9 +201,17 @@ class Operator(Registered, ABC):
         """Whether this operator is the measured one, but for a density that was estimated from the data."""
         return self == measured
 
+    @final
     def factors(self, fields: Mapping[str, Array]) -> Array | None:
         """Positive factors (c,) of the sample weights of a block of rows, in all forms; None where there are none."""
-        return None
+        if not self.exponent:
+            return None
+        if self.estimate is None:
+            raise ValueError(
+                f"the density of {self} is to be estimated from the data: measure with the operator of a fit, "
+                "moments_.operator, or give Laplacian the Density"
+            )
+        return self.estimate.weights(fields["x"])
 
     @property
     def derivative_order(self) -> int:

@@ -110,14 +110,6 @@ class Laplacian(Operator):
     def oblique(self) -> bool:
         return self.manifold is not None and self.manifold.oblique
 
-    @property
-    def exponent(self) -> float:
-        return self.density.exponent if isinstance(self.density, Density) else float(self.density)
-
-    @property
-    def estimate(self) -> Density | None:
-        return self.density if isinstance(self.density, Density) else None
-
     def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Laplacian:
         return replace(self, density=estimate_density(x, self.exponent, rng, clip=self.clip, **options))
 
@@ -125,16 +117,6 @@ class Laplacian(Operator):
         if self.estimate is None and isinstance(measured, Laplacian) and self.exponent == measured.exponent:
             return (self.manifold, self.clip) == (measured.manifold, measured.clip)
         return self == measured
-
-    def factors(self, fields: Mapping[str, Array]) -> Array | None:
-        if not self.exponent:
-            return None
-        if self.estimate is None:
-            raise ValueError(
-                f"the density of {self} is to be estimated from the data: measure with the operator of a fit, "
-                "moments_.operator, or give Laplacian the Density"
-            )
-        return self.estimate.weights(fields["x"])
 
     derived = dict.fromkeys(("tangent", "normal"), frozenset({"x"}))
 
