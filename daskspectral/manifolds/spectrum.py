@@ -36,14 +36,14 @@ class Spectrum:
 
         Where the value is known, no larger ones are enumerated. Raises ValueError where more than 10^7 tuples would be.
         """
-        bound = self._bound if value is None else value
-        while len(self._found[2]) <= number + (value is None):  # the last level may lack tuples beyond the bound
+        found, bound = self._found, self._bound if value is None else value
+        while len(found[2]) <= number + (value is None):  # the last level may lack tuples beyond the bound
             tuples = self._within(bound)
             if tuples is None:
                 raise ValueError(f"level {number} of {self._of!r} lies beyond {LARGEST} functions; ask for a lower one")
-            self._found, bound = _gathered(*tuples), _GROWTH * bound
-            self._bound = bound
-        indices, edges, values = self._found
+            found, bound = _gathered(*tuples), _GROWTH * bound
+            self._found, self._bound = found, bound
+        indices, edges, values = found
         return indices[edges[number] : edges[number + 1]], float(values[number])
 
 

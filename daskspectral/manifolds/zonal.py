@@ -252,6 +252,9 @@ class KernelFunctions(Functions):
     kernel: Kernel
     fundamental: NDArray[np.float64]
 
+    def __post_init__(self) -> None:
+        _ = self.transform  # workers have the driver's
+
     @property
     def ambient(self) -> int:
         return self.kernel.ambient
