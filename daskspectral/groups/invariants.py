@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -69,10 +69,7 @@ class Invariants:
         if self.average is not None:
             return self.average.dimension(level)
         if self.factors:
-            return sum(
-                prod(factor.dimension(i) for factor, i in zip(self.factors, levels, strict=True))
-                for levels in self._terms(level)
-            )
+            return sum(prod(factor.dimension(i) for factor, i in term) for term in self._terms(level))
         return self.functions(level).size
 
     def cost(self, level: int) -> float:
@@ -81,9 +78,7 @@ class Invariants:
         The cube of the number of functions that are solved for, less for orbits of waves, 0 for averages.
         """
         if self.factors:
-            return max(
-                factor.cost(i) for levels in self._terms(level) for factor, i in zip(self.factors, levels, strict=True)
-            )
+            return max(factor.cost(i) for term in self._terms(level) for factor, i in term)
         size = float(self.manifold.multiplicity(level))
         if self._average(level) is not None:
             return 0
@@ -106,8 +101,8 @@ class Invariants:
     def state(self, levels: int) -> Saved:
         """What must be saved for the same functions of the first levels to be made again."""
         if self.factors:
-            last = [max(terms) for terms in zip(*(t for i in range(levels) for t in self._terms(i)), strict=True)]
-            return {"factors": [f.state(i + 1) for f, i in zip(self.factors, last, strict=True)]}
+            pairs = [pair for level in range(levels) for term in self._terms(level) for pair in term]
+            return {"factors": [f.state(max(i for factor, i in pairs if factor is f) + 1) for f in self.factors]}
         return {"levels": [_saved(self.functions(level)) for level in range(levels)]}
 
     def restore(self, state: Saved) -> Invariants:
@@ -139,9 +134,10 @@ class Invariants:
             Invariants(factor, block.isometries, block.algebra) for factor, block in zip(factors, blocks, strict=True)
         )
 
-    def _terms(self, level: int) -> Sequence[tuple[int, ...]]:
+    def _terms(self, level: int) -> list[list[tuple[Invariants, int]]]:
+        """The factors with their levels, for each tuple of levels that makes a level of the product."""
         assert isinstance(self.manifold, Product)
-        return self.manifold.terms(level)
+        return [list(zip(self.factors, levels, strict=True)) for levels in self.manifold.terms(level)]
 
     def _average(self, level: int) -> Average | None:
         """The average by which the functions of a level are made, if they are."""
@@ -151,9 +147,9 @@ class Invariants:
 
     def _made(self, level: int) -> Functions:
         if self.factors:
-            levels = tuple(self._terms(level))
-            terms = [tuple(f.functions(i) for f, i in zip(self.factors, each, strict=True)) for each in levels]
-            return TensorFunctions(levels, tuple(terms))
+            pairs = self._terms(level)
+            levels = tuple(tuple(i for _, i in term) for term in pairs)
+            return TensorFunctions(levels, tuple(tuple(factor.functions(i) for factor, i in term) for term in pairs))
         average = self._average(level)
         if average is not None:
             return average.functions(level)
