@@ -18,7 +18,7 @@ from daskspectral.groups.invariants import plain_matrix, saved_matrix
 from daskspectral.groups.representations import Representation
 from daskspectral.manifolds import Eigenspace
 from daskspectral.manifolds.eigenspace import Matrix
-from daskspectral.manifolds.equivariants import equivariant_coefficients
+from daskspectral.manifolds.invariants import equivariant_coefficients
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ from daskspectral.basis.harmonic import HarmonicBasis, LevelBasis, Raw
 from daskspectral.groups import Generated, Group, Isometry
 from daskspectral.groups.invariants import Invariants
 from daskspectral.manifolds import Manifold
-from daskspectral.manifolds.combinations import Combination, in_harmonics
-from daskspectral.manifolds.eigenspace import Functions, Matrix
-from daskspectral.manifolds.interval import LegendreSpace, Polynomials
-from daskspectral.manifolds.tensors import TensorFunctions, Tensors
+from daskspectral.manifolds.eigenspace import Combination, Functions, Matrix
+from daskspectral.manifolds.interval import LegendreSpace
+from daskspectral.manifolds.product import TensorFunctions, in_harmonics
 
 MOST_COST = 2e8  # of `Invariants.cost`: some seconds
 MOST_LEVELS = 1000
@@ -127,15 +126,15 @@ class InvariantBasis(LevelBasis):
     @cached_property
     def raw_parts(self) -> tuple[Raw, ...]:
         """Levels of a product or an interval are evaluated together, so that what they share is evaluated once."""
-        tensors = [f.tensors for f in self.functions if isinstance(f, TensorFunctions)]
+        tensors = [f for f in self.functions if isinstance(f, TensorFunctions)]
         if tensors:
-            return (Tensors(tuple(term for each in tensors for term in each.terms)),)
+            return (TensorFunctions((), tuple(term for each in tensors for term in each.terms)),)
         parts = tuple(f for f in self.functions if f.size)
         found = [(f.space, f.vectors) for f in parts if isinstance(f, Combination)]
         spaces = [space for space, _ in found if isinstance(space, LegendreSpace)]
         if spaces:
-            transform = csr_array(sparse.block_diag([csr_array(u.T) for _, u in found]))
-            return (Polynomials(spaces[0].interval, np.concatenate([space.degrees for space in spaces]), transform),)
+            together = LegendreSpace(spaces[0].interval, np.concatenate([space.degrees for space in spaces]), np.nan)
+            return (Combination(together, csr_array(sparse.block_diag([u for _, u in found]))),)
         return parts
 
     @property

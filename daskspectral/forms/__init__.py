@@ -46,26 +46,24 @@ from daskspectral.forms.expressions import (
     Product,
     Term,
 )
-from daskspectral.forms.standard import (
-    dirichlet,
-    first_moment,
-    first_moment_at,
-    gram,
-    gram_at,
-    tangential_dirichlet,
-)
 from daskspectral.forms.tracing import (
     Form,
     Functional,
     along,
     along_each,
     at,
+    dirichlet,
+    first_moment,
+    first_moment_at,
     form,
     functional,
     grad,
+    gram,
+    gram_at,
     inner,
     partial,
     second,
+    tangential_dirichlet,
 )
 
 __all__ = [

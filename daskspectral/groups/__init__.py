@@ -45,16 +45,8 @@ not change under a group; `basis.InvariantBasis` spans them.
     (6, 2, 2)
 """
 
-from daskspectral.groups.atoms import MolecularSymmetry, jacobi_matrix
 from daskspectral.groups.base import FinitelyGenerated, Generated, Group
 from daskspectral.groups.crystals import SpaceGroup
-from daskspectral.groups.lie import (
-    ContinuousTranslations,
-    FullOrthogonal,
-    LieGroup,
-    PhaseRotations,
-    SpecialOrthogonal,
-)
 from daskspectral.groups.representations import (
     DeterminantRepresentation,
     MatrixRepresentation,
@@ -65,14 +57,21 @@ from daskspectral.groups.representations import (
 )
 from daskspectral.groups.standard import (
     Automorphisms,
+    ContinuousTranslations,
     Cyclic,
     Exchange,
+    FullOrthogonal,
+    LieGroup,
+    MolecularSymmetry,
     Orthogonal,
     Permutations,
+    PhaseRotations,
     Product,
     Rotations,
     SignFlips,
+    SpecialOrthogonal,
     Translations,
+    jacobi_matrix,
 )
 from daskspectral.manifolds.isometry import Isometry, KillingField
 

@@ -1,4 +1,4 @@
-"""Which groups can be averaged over on a sphere, from their generators alone."""
+"""Which groups can be averaged over on a sphere, from their generators alone; what turns several vectors alike."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.groups.elements import orthogonal_elements
-from daskspectral.groups.vectors import by_vectors
 from daskspectral.manifolds.averages import (
     Average,
     Block,
-    CircleAverage,
     FiniteAverage,
     PermutationAverage,
     RotationAverage,
@@ -73,7 +71,7 @@ def _rotations(generators: Sequence[Array], algebra: Sequence[Array]) -> Rotatio
     return None if elements is None else RotationAverage(elements)
 
 
-def _circles(generators: Sequence[Array], algebra: Sequence[Array]) -> CircleAverage | None:
+def _circles(generators: Sequence[Array], algebra: Sequence[Array]) -> FiniteAverage | None:
     """The average over rotations that commute, and over the group of the generators, which must take them to theirs."""
     d = len(algebra[0])
     if any(np.abs(x @ y - y @ x).max() > _SAME for x in algebra for y in algebra):
@@ -84,7 +82,7 @@ def _circles(generators: Sequence[Array], algebra: Sequence[Array]) -> CircleAve
         if np.abs(span @ np.linalg.lstsq(span, turned)[0] - turned).max() > _SAME:
             return None
     elements = orthogonal_elements(np.array(generators).reshape(-1, d, d), _MOST_ELEMENTS)
-    return None if elements is None else CircleAverage(np.array(algebra), elements)
+    return None if elements is None else FiniteAverage(elements, np.array(algebra))
 
 
 def _permutations(generators: Sequence[Array]) -> PermutationAverage | None:
@@ -132,3 +130,26 @@ def _blocks(d: int, swaps: set[frozenset[int]]) -> list[tuple[int, ...]]:
         old, new = of[j], of[i]
         of = [new if block == old else block for block in of]
     return [tuple(i for i in range(d) if of[i] == block) for block in sorted(set(of))]
+
+
+def by_vectors(g: Array, size: int) -> tuple[Array, Array] | None:
+    """P (k, k) and R (size, size) of an orthogonal matrix g = P x R on k vectors, a Kronecker product; None for others.
+
+    R is orthogonal. Of the two signs that P and R have together, the sum of the entries of P is not negative: those of
+    permutations of the vectors are positive.
+
+    Examples
+    --------
+    >>> swap, turn = np.eye(2)[::-1], np.array([[0.0, -1], [1, 0]])
+    >>> [part.round(9).tolist() for part in by_vectors(np.kron(swap, turn), 2)]
+    [[[0.0, 1.0], [1.0, 0.0]], [[0.0, -1.0], [1.0, 0.0]]]
+    """
+    k = len(g) // size
+    blocks = g.reshape(k, size, k, size).transpose(0, 2, 1, 3).reshape(k * k, size * size)
+    left, values, right = np.linalg.svd(blocks)
+    if values[1:].max(initial=0) > _SAME * values[0]:
+        return None
+    turn = right[0].reshape(size, size) * np.sqrt(size)
+    mixing = left[:, 0].reshape(k, k) * values[0] / np.sqrt(size)
+    sign = -1.0 if mixing.sum() < 0 else 1.0
+    return sign * mixing + 0.0, sign * turn + 0.0

@@ -56,8 +56,7 @@ class Elements:
         self._most, self._same = most, same
         self._weights = np.random.default_rng(0).standard_normal(d * d + 2 * len(lattice))
         self._cosets: list[Array] = []
-        self._signatures: list[Array] = []
-        self._cells: dict[int, list[tuple[int, int]]] = {}
+        self._cells: dict[int, list[Array]] = {}
         self._extend(np.eye(d + 1)[None])
 
     @property
@@ -86,15 +85,14 @@ class Elements:
         """Whether a map is among the elements."""
         signature = self._signature(g[None])
         (cell,) = self._cell(signature)
-        near = (self._signatures[b][i] for c in (cell - 1, cell, cell + 1) for b, i in self._cells.get(c, ()))
+        near = (other for c in (cell - 1, cell, cell + 1) for other in self._cells.get(c, ()))
         return any(np.abs(other - signature).max() < self._same for other in near)
 
     def _extend(self, maps: Array) -> None:
         signatures = self._signature(maps)
-        for row, cell in enumerate(self._cell(signatures)):
-            self._cells.setdefault(cell, []).append((len(self._cosets), row))
+        for signature, cell in zip(signatures, self._cell(signatures), strict=True):
+            self._cells.setdefault(cell, []).append(signature)
         self._cosets.append(maps)
-        self._signatures.append(signatures)
         self.count += len(maps)
 
     def _reduced(self, maps: Array) -> Array:

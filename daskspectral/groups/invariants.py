@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -23,13 +23,11 @@ from daskspectral.manifolds import (
     invariant_coefficients,
 )
 from daskspectral.manifolds.averages import Average
-from daskspectral.manifolds.combinations import Combination
-from daskspectral.manifolds.eigenspace import Functions, Matrix
-from daskspectral.manifolds.tensors import TensorFunctions, Tensors
+from daskspectral.manifolds.eigenspace import Combination, Functions, Matrix
+from daskspectral.manifolds.product import TensorFunctions, blocks_of
 
 BUILT = 250
 """Eigenspaces of more functions are not built where there is an average over the group."""
-_ZERO = 1e-11  # of an entry that mixes factors
 LARGEST = 20_000  # functions of a sphere's eigenspace that fit into memory as a matrix
 
 Saved = Mapping[str, Any]
@@ -63,21 +61,15 @@ class Invariants:
     def of(cls, manifold: Manifold, group: Group) -> Invariants:
         """Those of a group. Raises ValueError where it does not act on the manifold by isometries."""
         group.check(manifold)
-        return cls._under(manifold, group.generators, group.algebra)
-
-    @classmethod
-    def _under(cls, manifold: Manifold, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> Invariants:
-        return cls(manifold, tuple(g for g in isometries if not g.trivial), tuple(x for x in algebra if not x.trivial))
+        isometries = tuple(g for g in group.generators if not g.trivial)
+        return cls(manifold, isometries, tuple(x for x in group.algebra if not x.trivial))
 
     def dimension(self, level: int) -> int:
         """How many functions of a level are invariant: by characters, without the functions, where there are any."""
         if self.average is not None:
             return self.average.dimension(level)
         if self.factors:
-            return sum(
-                prod(factor.dimension(i) for factor, i in zip(self.factors, levels, strict=True))
-                for levels in self._terms(level)
-            )
+            return sum(prod(factor.dimension(i) for factor, i in term) for term in self._terms(level))
         return self.functions(level).size
 
     def cost(self, level: int) -> float:
@@ -86,9 +78,7 @@ class Invariants:
         The cube of the number of functions that are solved for, less for orbits of waves, 0 for averages.
         """
         if self.factors:
-            return max(
-                factor.cost(i) for levels in self._terms(level) for factor, i in zip(self.factors, levels, strict=True)
-            )
+            return max(factor.cost(i) for term in self._terms(level) for factor, i in term)
         size = float(self.manifold.multiplicity(level))
         if self._average(level) is not None:
             return 0
@@ -111,8 +101,8 @@ class Invariants:
     def state(self, levels: int) -> Saved:
         """What must be saved for the same functions of the first levels to be made again."""
         if self.factors:
-            last = [max(terms) for terms in zip(*(t for i in range(levels) for t in self._terms(i)), strict=True)]
-            return {"factors": [f.state(i + 1) for f, i in zip(self.factors, last, strict=True)]}
+            pairs = [pair for level in range(levels) for term in self._terms(level) for pair in term]
+            return {"factors": [f.state(max(i for factor, i in pairs if factor is f) + 1) for f in self.factors]}
         return {"levels": [_saved(self.functions(level)) for level in range(levels)]}
 
     def restore(self, state: Saved) -> Invariants:
@@ -137,23 +127,17 @@ class Invariants:
         if not isinstance(self.manifold, Product):
             return ()
         factors = self.manifold.factors
-        parts = np.split(np.arange(self.manifold.ambient), np.cumsum([factor.ambient for factor in factors])[:-1])
-        moves: list[Isometry | KillingField] = [*self.isometries, *self.algebra]
-        for move in moves:
-            rest = np.abs(move.matrix)
-            for part in parts:
-                rest[np.ix_(part, part)] = 0.0
-            moved = [part for part in parts if not move.block(part).trivial]
-            if len(moved) > 1 or rest.max() > _ZERO:
-                return ()
+        blocks = blocks_of([factor.ambient for factor in factors], self.isometries, self.algebra)
+        if len(blocks) < len(factors):
+            return ()
         return tuple(
-            Invariants._under(factor, [g.block(part) for g in self.isometries], [x.block(part) for x in self.algebra])
-            for factor, part in zip(factors, parts, strict=True)
+            Invariants(factor, block.isometries, block.algebra) for factor, block in zip(factors, blocks, strict=True)
         )
 
-    def _terms(self, level: int) -> Sequence[tuple[int, ...]]:
+    def _terms(self, level: int) -> list[list[tuple[Invariants, int]]]:
+        """The factors with their levels, for each tuple of levels that makes a level of the product."""
         assert isinstance(self.manifold, Product)
-        return self.manifold.terms(level)
+        return [list(zip(self.factors, levels, strict=True)) for levels in self.manifold.terms(level)]
 
     def _average(self, level: int) -> Average | None:
         """The average by which the functions of a level are made, if they are."""
@@ -163,9 +147,9 @@ class Invariants:
 
     def _made(self, level: int) -> Functions:
         if self.factors:
-            levels = tuple(self._terms(level))
-            terms = [tuple(f.functions(i) for f, i in zip(self.factors, each, strict=True)) for each in levels]
-            return TensorFunctions(levels, Tensors(tuple(terms)), self.manifold.eigenvalue(level))
+            pairs = self._terms(level)
+            levels = tuple(tuple(i for _, i in term) for term in pairs)
+            return TensorFunctions(levels, tuple(tuple(factor.functions(i) for factor, i in term) for term in pairs))
         average = self._average(level)
         if average is not None:
             return average.functions(level)
@@ -181,7 +165,7 @@ class Invariants:
                 f"the functions of level {level} of {self.manifold!r} were saved by an average over the group, and the "
                 "generators beside them have none; the file is damaged"
             )
-        return self.average.restored(level, iter(saved["points"]))
+        return self.average.functions(level, iter(saved["points"]))
 
     def _check_size(self, level: int) -> None:
         size = self.manifold.multiplicity(level)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from daskspectral.groups.averaging import by_vectors
 from daskspectral.groups.base import Generated, Group
 from daskspectral.groups.elements import elements
-from daskspectral.groups.vectors import by_vectors
-from daskspectral.manifolds import Isometry, Manifold, Product, Sphere
-from daskspectral.manifolds.equivariants import Pairs
+from daskspectral.manifolds import Isometry, KillingField, Manifold, Product, Sphere
 from daskspectral.registry import Named
 
 Array = NDArray[np.float64]
@@ -51,10 +51,11 @@ class Representation(Named, ABC):
         """
 
     @final
-    def pairs(self, group: Group) -> Pairs:
-        """The generators of the group and of its algebra with their matrices."""
-        isometries = list(zip(group.generators, self.matrices(group), strict=True))
-        return Pairs(isometries, list(zip(group.algebra, self.derived(group), strict=True)))
+    def pairs(self, group: Group) -> tuple[list[Isometry], list[KillingField]]:
+        """The generators of the group and of its algebra, each with its matrix as one map of d + k coordinates."""
+        isometries = zip(group.generators, self.matrices(group), strict=True)
+        algebra = zip(group.algebra, self.derived(group), strict=True)
+        return [g.beside(Isometry(rho)) for g, rho in isometries], [x.beside(KillingField(rho)) for x, rho in algebra]
 
     def check(self, group: Group, manifold: Manifold) -> None:
         """Raise ValueError, saying where, unless the matrices multiply as the elements of the group do."""
@@ -114,10 +115,10 @@ class VectorRepresentation(Representation):
     name: ClassVar[str] = "vector"
 
     def matrices(self, group: Group) -> Array:
-        return _linear(group)
+        return _matrices(group.generators, group.dimension)
 
     def derived(self, group: Group) -> Array:
-        return _velocities(group)
+        return _matrices(group.algebra, group.dimension)
 
 
 @final
@@ -160,10 +161,10 @@ class PseudovectorRepresentation(Representation):
     name: ClassVar[str] = "pseudovector"
 
     def matrices(self, group: Group) -> Array:
-        return _signs(group) * _linear(group) + 0.0
+        return _signs(group) * _matrices(group.generators, group.dimension) + 0.0
 
     def derived(self, group: Group) -> Array:
-        return _velocities(group)
+        return _matrices(group.algebra, group.dimension)
 
 
 @final
@@ -219,13 +220,12 @@ class MatrixRepresentation(Representation):
         Words are compared for all elements of a group of up to 1000; of larger ones for the powers of generators, of
         their products and of their commutators. Flows that close at 2π have matrices that do.
         """
-        pairs = self.pairs(group)
+        isometries, algebra = self.pairs(group)
         d, k = group.dimension, self.given.shape[1]
-        isometries, algebra = pairs.joint
         found = elements(group, manifold, _MOST) if isometries else None
         if found is not None:
             both = Product(manifold, Sphere(2 * k))
-            twice = Pairs([(g, np.kron(np.eye(2), rho)) for g, rho in pairs.isometries]).joint[0]
+            twice = [g.beside(Isometry(rho)) for g, rho in zip(isometries, self.given, strict=True)]
             if elements(Generated(twice), both, len(found)) is None:  # more than there are elements
                 raise ValueError(
                     f"the matrices do not represent {group!r}: words in its generators that are one of its "
@@ -278,10 +278,9 @@ def _words(letters: list[tuple[str, Isometry]]) -> list[tuple[str, Isometry]]:
     return words
 
 
-def _linear(group: Group) -> Array:
-    """The matrices of the generators, (q, d, d)."""
-    d = group.dimension
-    return np.array([g.matrix for g in group.generators], dtype=float).reshape(-1, d, d)
+def _matrices(moves: Sequence[Isometry | KillingField], d: int) -> Array:
+    """The matrices of generators, or of elements of the algebra, (q, d, d)."""
+    return np.array([move.matrix for move in moves], dtype=float).reshape(-1, d, d)
 
 
 def _signs(group: Group) -> Array:
@@ -306,9 +305,3 @@ def _signs(group: Group) -> Array:
                     "matrices (q, k, k) of the generators in their order, such as [[[-1.0]]] for a pseudoscalar"
                 )
     return np.array([np.rint(np.linalg.det(g.matrix)) for g in group.generators], dtype=float).reshape(-1, 1, 1)
-
-
-def _velocities(group: Group) -> Array:
-    """The matrices of the algebra's elements, (a, d, d)."""
-    d = group.dimension
-    return np.array([x.matrix for x in group.algebra], dtype=float).reshape(-1, d, d)

@@ -81,9 +81,8 @@ Radial kernels in a fit
 from daskspectral.kernels.algebra import FunctionKernel
 from daskspectral.kernels.base import Kernel, ParameterKernel
 from daskspectral.kernels.dot import Dot, DotKernel, Linear, Polynomial
-from daskspectral.kernels.embedded import Mahalanobis
+from daskspectral.kernels.embedded import Mahalanobis, Periodic
 from daskspectral.kernels.names import parse
-from daskspectral.kernels.periodic import Periodic
 from daskspectral.kernels.radial import Exponential, Gaussian, Matern, Radial, RadialKernel
 
 __all__ = [

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import Array, Kernel, MultiIndex, check_index, is_number, sub_indices
+from daskspectral.kernels.base import Array, Kernel, MultiIndex, ProfileKernel, check_index, is_number
 from daskspectral.kernels.dot import DotKernel
-from daskspectral.kernels.profile import ProfileKernel
 from daskspectral.kernels.radial import RadialKernel
 from daskspectral.registry import Function
 
@@ -144,7 +144,9 @@ class Product(Pair):
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
         total = np.zeros((len(y), len(x)), like=x)
-        for beta, rest, coefficient in sub_indices(alpha):
+        for beta in product(*(range(a + 1) for a in alpha)):  # by Leibniz's rule
+            rest = tuple(a - b for a, b in zip(alpha, beta, strict=True))
+            coefficient = math.prod(math.comb(a, b) for a, b in zip(alpha, beta, strict=True))
             total += coefficient * self.left.partial(x, y, beta) * self.right.partial(x, y, rest)
         return total
 

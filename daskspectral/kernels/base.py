@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import copy
 import math
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Any, Self
+from functools import reduce
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.errors import SmoothnessError
-from daskspectral.registry import Registered, arguments_of
+from daskspectral.registry import Function, Registered, arguments_of
 
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
+Profile = Callable[[Array], Array]
 LEAST_SCALE = 1e-75  # Dirichlet forms take fourth powers of scales, which must not overflow
 SCALE_WORDS = ("median", "auto")  # scales that the data decide
 OVERFLOW = f"powers of scales below {LEAST_SCALE:g} or above {1 / LEAST_SCALE:g} overflow"
@@ -64,7 +66,7 @@ class Kernel(Registered, ABC):
     def along(self, x: Array, y: Array, direction: Array) -> Array:
         """direction_k . grad k(., y_i)(x_k) for a direction field (c, d), shape (p, c)."""
         d = x.shape[1]
-        return sum_arrays(self.partial(x, y, unit_index(a, d)) * direction[:, a] for a in range(d))
+        return reduce(operator.add, (self.partial(x, y, unit_index(a, d)) * direction[:, a] for a in range(d)))
 
     def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
         """sum_ab matrix_kab d_a d_b k(., y_i)(x_k) for matrices (c, d, d), shape (p, c); the Laplacian without them."""
@@ -75,10 +77,10 @@ class Kernel(Registered, ABC):
 
         pairs = [(a, a) for a in range(len(units))]
         if matrix is None:
-            return sum_arrays(derivative(*pair) for pair in pairs)
+            return reduce(operator.add, (derivative(*pair) for pair in pairs))
         pairs += [(a, b) for a in range(len(units)) for b in range(a)]
         both = 0.5 * (matrix + matrix.swapaxes(1, 2))
-        return sum_arrays(derivative(a, b) * ((1 + (a != b)) * both[:, a, b]) for a, b in pairs)
+        return reduce(operator.add, (derivative(a, b) * ((1 + (a != b)) * both[:, a, b]) for a, b in pairs))
 
     def check_derivative(self, alpha: MultiIndex, x: Array) -> int:
         """The order of a derivative at points (c, d). Raises SmoothnessError for one that is not bounded."""
@@ -212,6 +214,53 @@ class Kernel(Registered, ABC):
         return any(v.has_scale(word) if isinstance(v, Kernel) else isinstance(v, str) and v == word for v in values)
 
 
+class ProfileKernel(Kernel):
+    """k(x, y) = q(s), s a number for each pair of points: |x - y|² of radial kernels, x.y of dot-product ones."""
+
+    @abstractmethod
+    def argument(self, x: Array, y: Array) -> Array:
+        """s of points x (c, d) and landmarks y (p, d), shape (p, c)."""
+
+    @abstractmethod
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        """q^(order)(s) elementwise into `out` (never s itself)."""
+
+    def profiled(self, s: Array, order: int) -> Array:
+        """q^(order)(s) as a new array."""
+        return self.profile(s, order, np.empty_like(s))
+
+    def values(self, x: Array, y: Array) -> Array:
+        return self.profiled(self.argument(x, y), 0)
+
+
+@dataclass
+class OwnProfile(ProfileKernel):
+    """A user's own profile: q and its derivatives, each a function of an array."""
+
+    expects: ClassVar = {"q": Function, "derivatives": Function}
+    portable = False
+
+    q: Profile
+    derivatives: Sequence[Profile] = ()
+
+    @property
+    def order(self) -> float:
+        return len(self.derivatives)
+
+    def profile(self, s: Array, order: int, out: Array) -> Array:
+        if order > len(self.derivatives):
+            raise SmoothnessError(
+                f"this {type(self).__name__} kernel was given {len(self.derivatives)} derivatives of q, {order} are "
+                "needed"
+            )
+        out[...] = (self.q, *self.derivatives)[order](s)
+        return out
+
+    def probe(self) -> Array:
+        points = np.linspace(0.1, 3, 5)
+        return np.stack([np.asarray(function(points), dtype=float) for function in (self.q, *self.derivatives)])
+
+
 ParameterKernel = Kernel
 
 
@@ -269,18 +318,3 @@ def check_index(alpha: MultiIndex, d: int) -> None:
     """Raise ValueError unless a multi-index has one order per coordinate."""
     if len(alpha) != d:
         raise ValueError(f"a derivative in {d} variables takes {d} orders, one per coordinate; it got {tuple(alpha)}")
-
-
-def sub_indices(alpha: MultiIndex) -> Iterator[tuple[MultiIndex, MultiIndex, int]]:
-    """Every beta <= alpha, with alpha - beta and the Leibniz coefficient prod C(alpha_i, beta_i)."""
-    for beta in product(*(range(a + 1) for a in alpha)):
-        rest = tuple(a - b for a, b in zip(alpha, beta, strict=True))
-        yield beta, rest, math.prod(math.comb(a, b) for a, b in zip(alpha, beta, strict=True))
-
-
-def sum_arrays(parts: Iterator[Array]) -> Array:
-    """The sum of a non-empty sequence of arrays, in order."""
-    total = next(parts)
-    for part in parts:
-        total = total + part
-    return total

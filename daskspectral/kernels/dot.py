@@ -7,8 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskspectral.kernels.base import Array, MultiIndex, check_index, is_number, positive, whole
-from daskspectral.kernels.profile import OwnProfile, ProfileKernel
+from daskspectral.kernels.base import (
+    Array,
+    MultiIndex,
+    OwnProfile,
+    ProfileKernel,
+    check_index,
+    is_number,
+    positive,
+    whole,
+)
 
 
 class DotKernel(ProfileKernel):

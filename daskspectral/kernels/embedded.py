@@ -1,18 +1,18 @@
-"""Kernels of points that are mapped first: k(e(x), e(y)), with derivatives in x by the chain rule."""
+"""Kernels of points that are mapped first, k(e(x), e(y)): to another metric, or with periodic columns on circles."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 
-from daskspectral.kernels.base import Array, Kernel, MultiIndex, is_number
-
-Terms = dict[tuple[MultiIndex, MultiIndex], float]
+from daskspectral.kernels.base import LEAST_SCALE, Array, Kernel, MultiIndex, is_number
 
 
 @dataclass
@@ -36,8 +36,8 @@ class EmbeddedKernel(Kernel):
         """The derivative of e at x (c, d) along directions (c, d), (c, e)."""
 
     @abstractmethod
-    def terms(self, alpha: MultiIndex) -> Terms:
-        """d^alpha k(e(x)) = sum_t coefficient_t e(x)^powers_t (d^beta_t k)(e(x)): {(beta, powers): coefficient}."""
+    def rates(self, axis: int) -> Iterator[tuple[int, int | None, float]]:
+        """The parts (f, g, r) of the derivative of e along one coordinate of x: d e_f = r e_g, or r where g is None."""
 
     def bent(self, x: Array, matrix: Array) -> Array:
         """sum_ab matrix_kab d_a d_b e(x_k), (c, e): 0 where e is linear."""
@@ -67,13 +67,25 @@ class EmbeddedKernel(Kernel):
         self.check_derivative(alpha, x)
         ex, ey = self.embedded(x), self.embedded(y)
         factors: dict[MultiIndex, Array] = defaultdict(lambda: np.zeros(len(x), like=x))
-        for (beta, powers), coefficient in self.terms(alpha).items():
+        for (beta, powers), coefficient in self._terms(alpha, ex.shape[1]).items():
             if coefficient:
                 factors[beta] += coefficient * np.prod(ex ** np.array(powers, like=x), axis=1)
         total = np.zeros((len(y), len(x)), like=x)
         for beta, factor in factors.items():
             total += factor * self.kernel.partial(ex, ey, beta)
         return total
+
+    def _terms(self, alpha: MultiIndex, size: int) -> dict[tuple[MultiIndex, MultiIndex], float]:
+        """d^alpha k(e(x)) = sum_t coefficient_t e(x)^powers_t (d^beta_t k)(e(x)): {(beta, powers): coefficient}."""
+        terms = {((0,) * size, (0,) * size): 1.0}
+        for axis in (axis for axis, order in enumerate(alpha) for _ in range(order)):
+            before, terms = terms, defaultdict(float)
+            for ((beta, powers), c), (f, g, rate) in product(before.items(), self.rates(axis)):
+                more = powers if g is None else _raised(powers, g)
+                terms[_raised(beta, f), more] += c * rate
+                if powers[f]:
+                    terms[beta, _raised(more, f, -1)] += c * rate * powers[f]
+        return terms
 
     def check_columns(self, x: Array, entries: str, count: int) -> None:
         """Raise ValueError for points of another number of columns than there are `entries`, as messages call them."""
@@ -136,18 +148,82 @@ class Mahalanobis(EmbeddedKernel):
     def moved(self, x: Array, step: Array) -> Array:
         return np.asarray(x + step @ np.linalg.pinv(self.root))
 
-    def terms(self, alpha: MultiIndex) -> Terms:
-        zero = (0,) * self.root.shape[1]
-        terms: Terms = {(zero, zero): 1.0}
-        for row, order in zip(self.root.tolist(), alpha, strict=True):
-            for _ in range(order):  # d_a = sum_e A_ae d_e
-                before, terms = terms, defaultdict(float)
-                for (beta, _), c in before.items():
-                    for e, factor in enumerate(row):
-                        terms[raised(beta, e), zero] += c * factor
-        return terms
+    def rates(self, axis: int) -> Iterator[tuple[int, int | None, float]]:
+        return ((f, None, rate) for f, rate in enumerate(self.root[axis].tolist()))
 
 
-def raised(index: MultiIndex, axis: int, by: int = 1) -> MultiIndex:
+@dataclass
+class Periodic(EmbeddedKernel):
+    """kernel(e(x), e(y)), where e bends each periodic column into a circle as long as its period.
+
+    A column x_a of period L becomes the two coordinates L / (2π) (cos(2π x_a / L), sin(2π x_a / L)); the other
+    columns stay. So x_a and x_a + L are the same point, distances are chords, and short distances hardly change.
+    `periods` has one entry for each column, in its units, None where the column is not periodic. Derivatives are taken
+    in x, by the chain rule, up to the order that the kernel has. Raises ValueError for another number of columns.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Gaussian
+    >>> kernel = Periodic(Gaussian(0.1), (1.0, None))
+    >>> kernel(np.array([[0.0, 5.0]]), np.array([[1.0, 5.0], [0.5, 5.0]])).round(3)
+    array([[1.   , 0.006]])
+    """
+
+    periods: Sequence[float | None]
+
+    def check(self) -> None:
+        super().check()
+        periods: Any = self.periods
+        if not isinstance(periods, (tuple, list)) or all(p is None for p in periods):
+            raise ValueError(
+                "Periodic takes one period or None for each column, such as (6.28, None), and one period at least; it "
+                f"got {periods!r}"
+            )
+        for period in periods:
+            if period is not None and not (is_number(period) and LEAST_SCALE < period < 1 / LEAST_SCALE):
+                raise ValueError(f"a period is a positive number in the units of its column; it is {period!r}")
+
+    def embedded(self, x: Array) -> Array:
+        """e(x) (c, e), in float64."""
+        return np.stack([column for pair in self._columns(x) for column in pair], axis=1)
+
+    def pushed(self, x: Array, direction: Array) -> Array:
+        points = self.embedded(x)
+        found = np.empty_like(points)
+        for axis, v in enumerate(direction.T):
+            for f, g, rate in self.rates(axis):
+                found[:, f] = rate * v if g is None else rate * points[:, g] * v
+        return found
+
+    def bent(self, x: Array, matrix: Array) -> Array:
+        # d_a d_a e = -(2 pi / L)^2 e on the circle of a
+        parts: list[Array] = []
+        for axis, (column, period) in enumerate(zip(self._columns(x), self.periods, strict=True)):
+            curvature = 0.0 if period is None else -((2 * math.pi / period) ** 2)
+            parts += [curvature * matrix[:, axis, axis] * part for part in column]
+        return np.stack(parts, axis=1)
+
+    def _columns(self, x: Array) -> list[tuple[Array, ...]]:
+        """The one or two coordinates that each column becomes."""
+        self.check_columns(x, "period or None", len(self.periods))
+        columns: list[tuple[Array, ...]] = []
+        for column, period in zip(x.astype(float, copy=False).T, self.periods, strict=True):
+            if period is None:
+                columns.append((column,))
+            else:
+                radius = period / (2 * math.pi)
+                columns.append((radius * np.cos(column / radius), radius * np.sin(column / radius)))
+        return columns
+
+    def rates(self, axis: int) -> Iterator[tuple[int, int | None, float]]:
+        period, u = self.periods[axis], sum(1 if p is None else 2 for p in self.periods[:axis])
+        if period is None:
+            yield u, None, 1.0
+        else:
+            yield u, u + 1, -2 * math.pi / period
+            yield u + 1, u, 2 * math.pi / period
+
+
+def _raised(index: MultiIndex, axis: int, by: int = 1) -> MultiIndex:
     """A multi-index with another entry along one axis."""
     return (*index[:axis], index[axis] + by, *index[axis + 1 :])

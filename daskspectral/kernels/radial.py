@@ -12,8 +12,7 @@ import numpy as np
 
 from daskspectral.devices import largest, smallest
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels.base import Array, MultiIndex, check_scale, is_number, number
-from daskspectral.kernels.profile import OwnProfile, ProfileKernel
+from daskspectral.kernels.base import Array, MultiIndex, OwnProfile, ProfileKernel, check_scale, is_number, number
 
 
 class RadialKernel(ProfileKernel):

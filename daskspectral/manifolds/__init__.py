@@ -37,8 +37,7 @@ from daskspectral.manifolds.interval import Interval
 from daskspectral.manifolds.invariants import invariant_coefficients
 from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.manifolds.product import Product
-from daskspectral.manifolds.rotations import SO3
-from daskspectral.manifolds.sphere import Circle, Sphere
+from daskspectral.manifolds.zonal import SO3, Circle, Sphere
 
 __all__ = [
     "Circle",

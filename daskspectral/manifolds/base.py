@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any, Self, TypeVar, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,6 @@ from daskspectral.manifolds.isometry import Isometry, KillingField, orthogonal_f
 from daskspectral.registry import Registered, arguments_of
 
 Array = NDArray[np.floating[Any]]
-T = TypeVar("T")
 MOST_FUNCTIONS = 10**6  # eigenfunctions whose levels `levels_within` counts
 
 
@@ -23,8 +22,8 @@ class Manifold(Registered, ABC):
     """A compact submanifold of Rᵈ, as a frozen value; without boundary, but for `Interval` and products with it.
 
     Points are rows x (c, d); their floating type is kept. Eigenfunctions are of the Laplace-Beltrami operator, on an
-    `Interval` of another operator that isometries commute with. A hook returns None for a quantity that is not known in
-    closed form; the public method then raises ValueError.
+    `Interval` of another operator that isometries commute with. A quantity that is not known in closed form raises
+    ValueError.
 
     Examples
     --------
@@ -62,25 +61,22 @@ class Manifold(Registered, ABC):
         """(c,), for a checked x."""
         return None
 
-    def _level(self, level: int) -> tuple[float, int] | None:
+    def _level(self, level: int) -> tuple[float, int]:
         """The eigenvalue and its multiplicity, for level >= 0."""
-        return None
+        raise self._unknown("eigenvalues of")
 
-    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64] | None:
+    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """(n, d), uniform."""
-        return None
+        raise self._unknown("uniform samples of")
 
-    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace | None:
+    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
         """The functions of a level >= 0; from saved `Eigenspace.points`, of which it takes as many as it needs."""
-        return None
+        raise self._unknown("eigenfunctions of")
 
     def _fault(self, g: Isometry) -> str | None:
-        """Why a map of its coordinates is not an isometry, or None; here of an embedded manifold."""
+        """Why a map with an orthogonal matrix is not an isometry, or None; here of an embedded manifold."""
         if g.shift.any():
             return f"it shifts the coordinates, by {g.shift}; isometries of embedded points are orthogonal matrices"
-        fault = orthogonal_fault(g)
-        if fault is not None:
-            return fault
         off = float(self.distance(g(self.sample(32, np.random.default_rng(0)))).max())
         return None if off <= 1e-9 else f"it moves points off the manifold, by {off:.3g}"
 
@@ -136,7 +132,10 @@ class Manifold(Registered, ABC):
     @final
     def distance(self, x: ArrayLike) -> Array:
         """Return how far each of the points x (c, d) is off the manifold: (c,), in their units."""
-        return self._known(self.known_distance(x), "distances to")
+        found = self.known_distance(x)
+        if found is None:
+            raise self._unknown("distances to")
+        return found
 
     @final
     def known_distance(self, x: ArrayLike) -> Array | None:
@@ -167,12 +166,12 @@ class Manifold(Registered, ABC):
     @final
     def eigenvalue(self, level: int) -> float:
         """Return the eigenvalue of -Laplace-Beltrami at a level: distinct values ascending, from 0."""
-        return float(self._spectrum(level)[0])
+        return float(self._level(_natural(level, "level"))[0])
 
     @final
     def multiplicity(self, level: int) -> int:
         """Return the dimension of the eigenspace at a level, exactly."""
-        return self._spectrum(level)[1]
+        return self._level(_natural(level, "level"))[1]
 
     @final
     def eigenvalues(self, count: int) -> NDArray[np.float64]:
@@ -181,7 +180,7 @@ class Manifold(Registered, ABC):
         found = np.empty(count)
         level = filled = 0
         while filled < count:
-            value, multiplicity = self._spectrum(level)
+            value, multiplicity = self._level(level)
             stop = min(filled + multiplicity, count)
             found[filled:stop] = value
             filled, level = stop, level + 1
@@ -194,9 +193,7 @@ class Manifold(Registered, ABC):
         The basis of an eigenspace depends on fundamental points, chosen once per process. With ``points``, the arrays
         that `Eigenspace.points()` gave elsewhere, the functions are the same as there, on any machine.
         """
-        level = _natural(level, "level")
-        found = self._eigenspace(level, None if points is None else iter(points))
-        return self._known(found, "eigenfunctions of")
+        return self._eigenspace(_natural(level, "level"), None if points is None else iter(points))
 
     @final
     def levels_within(self, count: int) -> int:
@@ -222,7 +219,7 @@ class Manifold(Registered, ABC):
         tried).
         """
         self._check_size(g.size, "group")
-        fault = self._fault(g)
+        fault = orthogonal_fault(g) or self._fault(g)
         if fault is not None:
             raise ValueError(f"expected an isometry of {self!r}: {fault}")
 
@@ -262,17 +259,11 @@ class Manifold(Registered, ABC):
     @final
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n independent points (n, d), uniform for the Riemannian volume."""
-        return self._known(self._sample(_natural(n, "n"), rng), "uniform samples of")
+        return self._sample(_natural(n, "n"), rng)
 
     @final
-    def _spectrum(self, level: int) -> tuple[float, int]:
-        return self._known(self._level(_natural(level, "level")), "eigenvalues of")
-
-    @final
-    def _known(self, value: T | None, what: str) -> T:
-        if value is None:
-            raise ValueError(f"{what} {self!r} are not known in closed form; use a manifold that offers them")
-        return value
+    def _unknown(self, what: str) -> ValueError:
+        return ValueError(f"{what} {self!r} are not known in closed form; use a manifold that offers them")
 
     @final
     def _points(self, x: ArrayLike) -> Array:
@@ -303,6 +294,16 @@ class Flat(Manifold):
 
     def _distance(self, x: Array) -> Array:
         return np.asarray(0 * x.sum(axis=1))  # NaN where a coordinate is not finite
+
+
+def bounds_of(lower: ArrayLike, upper: ArrayLike, *, scalar: bool = False) -> tuple[Array, Array]:
+    """The bounds of m coordinates, (m,) each. Raises ValueError where they are not finite and ascending."""
+    a, b = (np.array(bound, dtype=np.float64, ndmin=int(scalar)) for bound in (lower, upper))
+    if a.ndim != 1 or a.shape != b.shape or not a.size:
+        raise ValueError(f"expected as many lower as upper bounds, received shapes {a.shape} and {b.shape}")
+    if not (np.isfinite(b - a).all() and (b > a).all()):
+        raise ValueError(f"expected finite bounds lower < upper, received lower={lower!r}, upper={upper!r}")
+    return a, b
 
 
 def _natural(value: int, name: str) -> int:

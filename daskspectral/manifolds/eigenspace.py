@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -19,6 +21,7 @@ Matrix = Array | csr_array
 DENSE_LIMIT = 5000
 """The largest eigenspace whose D(g) is a dense matrix."""
 
+_STEP = 1e-30  # its square is nothing beside 1
 
 Action = Matrix | LinearOperator
 """D(g) (m, m); a linear operator is known only by its products with blocks of vectors."""
@@ -29,6 +32,14 @@ def dense(action: Action) -> Array:
     if isinstance(action, csr_array):
         return np.asarray(action.toarray())
     return action if isinstance(action, np.ndarray) else np.asarray(action @ np.eye(action.shape[0]))
+
+
+def along(polynomials: Callable[[Array], Array], x: Array, direction: Array) -> Array:
+    """The derivatives of polynomials at x along directions, exact to rounding: Im f(x + i h v) / h for a tiny h.
+
+    Squire and Trapp 1998.
+    """
+    return np.asarray(polynomials(x + 1j * _STEP * direction).imag / _STEP)
 
 
 def by_products(size: int, products: Callable[[Array], Array]) -> LinearOperator:
@@ -47,11 +58,6 @@ class Functions(ABC):
     @abstractmethod
     def ambient(self) -> int:
         """The number of coordinates d of a point."""
-
-    @property
-    @abstractmethod
-    def eigenvalue(self) -> float:
-        """The eigenvalue that all functions share."""
 
     @property
     @abstractmethod
@@ -78,13 +84,15 @@ class Functions(ABC):
     @final
     def values(self, x: ArrayLike) -> Array:
         """φ_i(x_k) at points x (c, d), (c, m). Cut large arrays into blocks: all is computed at once."""
-        raw = self.raw(self._checked(x))
-        return np.asarray((raw if self.transform is None else self.transform @ raw).T)
+        return self._transformed(self.raw(self._checked(x)))
 
     @final
     def derivatives(self, x: ArrayLike, direction: ArrayLike) -> Array:
         """direction(x_k) . grad phi_i(x_k) for directions (c, d), (c, m); tangent directions give intrinsic ones."""
-        raw = self.raw_along(self._checked(x), self._checked(direction))
+        return self._transformed(self.raw_along(self._checked(x), self._checked(direction)))
+
+    @final
+    def _transformed(self, raw: Array) -> Array:
         return np.asarray((raw if self.transform is None else self.transform @ raw).T)
 
     @final
@@ -93,6 +101,40 @@ class Functions(ABC):
         if points.ndim != 2 or points.shape[1] != self.ambient:
             raise ValueError(f"expected points (c, {self.ambient}), received shape {points.shape}")
         return points
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Combination(Functions):
+    """Uᵀ φ for the harmonics φ of an eigenspace, U (m, r) with orthonormal columns."""
+
+    space: Eigenspace
+    vectors: Matrix
+
+    @property
+    def ambient(self) -> int:
+        return self.space.ambient
+
+    @property
+    def size(self) -> int:
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def transform(self) -> Matrix:
+        """Uᵀ T, in C order."""
+        u, inner = self.vectors, self.space.transform
+        if inner is not None:
+            return np.ascontiguousarray(u.T @ inner)
+        return csr_array(u.T) if isinstance(u, csr_array) else np.ascontiguousarray(u.T)
+
+    def raw(self, x: Array) -> Array:
+        return self.space.raw(x)
+
+    def raw_along(self, x: Array, direction: Array) -> Array:
+        return self.space.raw_along(x, direction)
+
+    def points(self) -> tuple[NDArray[np.float64], ...]:
+        return self.space.points()
 
 
 class Eigenspace(Functions, ABC):
@@ -109,6 +151,9 @@ class Eigenspace(Functions, ABC):
     >>> float(np.sum(space.values([[0.0, 0.0, 1.0]]) ** 2).round(9))  # at every point the multiplicity
     3.0
     """
+
+    eigenvalue: float
+    """The eigenvalue that all functions share."""
 
     @abstractmethod
     def action(self, g: Isometry) -> Action:

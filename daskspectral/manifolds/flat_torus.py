@@ -1,4 +1,4 @@
-"""Flat tori: circles side by side, a box with periodic sides, a cell of a lattice with periodic sides."""
+"""Flat tori: circles side by side, a box with periodic sides, a cell of a lattice; their functions are waves."""
 
 from __future__ import annotations
 
@@ -6,45 +6,66 @@ import operator
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import cos, radians, sqrt
-from typing import Self, final
+from functools import lru_cache, partial
+from math import cos, isqrt, radians, sqrt
+from typing import Any, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from daskspectral.errors import PointError
-from daskspectral.manifolds.base import Array, Flat, Manifold
-from daskspectral.manifolds.frequencies import Rows, frequencies, multiplicity, reduced
-from daskspectral.manifolds.isometry import Isometry, orthogonal_fault
-from daskspectral.manifolds.spectrum import Integers
-from daskspectral.manifolds.waves import Chart, WaveSpace
+from daskspectral.manifolds.base import Array, Flat, Manifold, bounds_of
+from daskspectral.manifolds.eigenspace import Eigenspace
+from daskspectral.manifolds.isometry import Isometry, KillingField
+from daskspectral.manifolds.orbits import Move, orbits, places
+from daskspectral.manifolds.spectrum import TOGETHER, Floats, Integers, Spectrum, branches
 
+_COUNTED = 3  # dimensions from which the frequencies of a cube are counted, not enumerated
 _DEPENDENT = 1e-12  # the least singular value of vectors of length 1
 _WHOLE = 1e-9  # how far a multiple of a lattice vector may be from a whole number
 _DIGITS = 1e-2  # below, it is meant to be a whole number
+_HALF = 0.5 + 1e-9  # a coefficient of 1/2 stays, however it is rounded
 
 
-class Torus(Manifold, Chart):
+class Torus(Manifold):
     """A manifold of points with m angles t of period 2π, in which the metric is constant.
 
-    -Laplace-Beltrami has the eigenvalues unit |k B|² over k in Z^m, with eigenfunctions exp(i k.t).
+    -Laplace-Beltrami has the eigenvalues |Σ_i k_i r_i|² over k in Z^m, r_i the gradients of the angles, with
+    eigenfunctions exp(i k.t).
     """
 
     @property
     @abstractmethod
-    def _dual(self) -> tuple[float, Rows]:
-        """The unit, and the rows of B (m, m)."""
+    def rates(self) -> Floats:
+        """The gradients of the angles (m, m), in orthonormal directions; fast where they are short."""
 
+    @abstractmethod
+    def angles(self, x: Array) -> Array:
+        """t (c, m) of points (c, d)."""
+
+    @abstractmethod
+    def push(self, x: Array, direction: Array) -> Array:
+        """The derivative of the angles along directions (c, d), (c, m)."""
+
+    @abstractmethod
+    def affine(self, g: Isometry) -> tuple[Integers, Array]:
+        """A (m, m), integers, and b (m,) of the isometry in angles, t -> A t + b."""
+
+    @final
     def _level(self, level: int) -> tuple[float, int]:
-        unit, basis = self._dual
-        square, count = multiplicity(basis, level, self)
-        return unit * square, count
+        unit, cube, spectrum = _spectrum(self)
+        if cube:
+            square, count = _sum_of_squares(self.dimension, level)
+            return unit * square, count
+        vectors, value = spectrum.level(level)
+        return unit * value, 2 * len(vectors) if value else 1
 
-    def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> WaveSpace:
-        unit, basis = self._dual
-        vectors, square = frequencies(basis, level, self)
-        return WaveSpace(self, vectors, unit * square)
+    @final
+    def _eigenspace(self, level: int, points: Iterator[Floats] | None) -> WaveSpace:
+        unit, cube, spectrum = _spectrum(self)
+        vectors, value = spectrum.level(level, _sum_of_squares(self.dimension, level)[0] if cube else None)
+        return WaveSpace(self, vectors, unit * value)
 
 
 @final
@@ -79,8 +100,8 @@ class FlatTorus(Torus):
         return self.m
 
     @property
-    def _dual(self) -> tuple[float, Rows]:
-        return 1.0, tuple(map(tuple, np.eye(self.m).tolist()))
+    def rates(self) -> Floats:
+        return np.eye(self.m)
 
     def _normals(self, x: Array) -> Array:
         return self._frame(self._unit(x))
@@ -93,7 +114,7 @@ class FlatTorus(Torus):
         off: Array = np.linalg.norm(np.linalg.norm(self._circles(x), axis=2) - 1, axis=1)
         return off
 
-    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def _sample(self, n: int, rng: np.random.Generator) -> Floats:
         t = rng.uniform(0.0, 2 * np.pi, (n, self.m))
         return np.stack([np.cos(t), np.sin(t)], axis=-1).reshape(n, 2 * self.m)
 
@@ -126,7 +147,7 @@ class FlatTorus(Torus):
         turned = circles[..., 0] * v[..., 1] - circles[..., 1] * v[..., 0]
         return np.asarray(turned / np.sum(circles * circles, axis=2))
 
-    def affine(self, g: Isometry) -> tuple[NDArray[np.int64], Array]:
+    def affine(self, g: Isometry) -> tuple[Integers, Array]:
         blocks = g.matrix.reshape(self.m, 2, self.m, 2).transpose(0, 2, 1, 3)
         sign = np.rint(np.linalg.det(blocks)).astype(np.int64)  # 0 where circle j does not go to circle i
         i, j = np.nonzero(sign)
@@ -140,12 +161,12 @@ class _Lattice(Torus, Flat):
 
     @property
     @abstractmethod
-    def _bases(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Vectors a (m, m) of the lattice, and 2π b (m, m), b dual to a: the angles of a point x are 2π b_i.x."""
+    def _short(self) -> Floats:
+        """Short vectors (m, m) of the lattice, to which `rates` / 2π are dual."""
 
     @final
     def angles(self, x: Array) -> Array:
-        return np.asarray(x @ self._bases[1].T)
+        return np.asarray(x @ self.rates.T)
 
     @final
     def push(self, x: Array, direction: Array) -> Array:
@@ -153,14 +174,11 @@ class _Lattice(Torus, Flat):
 
     @final
     def affine(self, g: Isometry) -> tuple[Integers, Array]:
-        return np.rint(self._multiples(g)).astype(np.int64), np.asarray(self._bases[1] @ g.shift)
+        return np.rint(self._multiples(g)).astype(np.int64), np.asarray(self.rates @ g.shift)
 
     @final
     def _fault(self, g: Isometry) -> str | None:
-        fault = orthogonal_fault(g)
-        if fault is not None:
-            return fault
-        vectors, multiples = self._bases[0], self._multiples(g)
+        vectors, multiples = self._short, self._multiples(g)
         off = np.abs(multiples - np.rint(multiples)).max(axis=0)
         worst = int(off.argmax())
         if off[worst] <= _WHOLE:
@@ -175,8 +193,7 @@ class _Lattice(Torus, Flat):
 
     def _multiples(self, g: Isometry) -> Array:
         """The images of the vectors in the vectors, those of vector j in column j, (m, m)."""
-        vectors, rates = self._bases
-        return np.asarray(rates @ g.matrix @ vectors.T / (2 * np.pi))
+        return np.asarray(self.rates @ g.matrix @ self._short.T / (2 * np.pi))
 
 
 @final
@@ -203,11 +220,7 @@ class PeriodicBox(_Lattice):
     upper: tuple[float, ...]
 
     def __init__(self, lower: Sequence[float], upper: Sequence[float]):
-        a, b = (np.asarray(bound, dtype=np.float64) for bound in (lower, upper))
-        if a.ndim != 1 or a.shape != b.shape or not a.size:
-            raise ValueError(f"expected as many lower as upper bounds, received shapes {a.shape} and {b.shape}")
-        if not (np.isfinite(b - a).all() and (b > a).all()):
-            raise ValueError(f"expected finite bounds lower < upper, received lower={lower!r}, upper={upper!r}")
+        a, b = bounds_of(lower, upper)
         object.__setattr__(self, "lower", tuple(a.tolist()))
         object.__setattr__(self, "upper", tuple(b.tolist()))
 
@@ -216,7 +229,7 @@ class PeriodicBox(_Lattice):
         return len(self.lower)
 
     @property
-    def lengths(self) -> NDArray[np.float64]:
+    def lengths(self) -> Floats:
         """The sides L (m,)."""
         return np.asarray(np.array(self.upper) - np.array(self.lower))
 
@@ -225,22 +238,19 @@ class PeriodicBox(_Lattice):
         return tuple(self.lengths.tolist())
 
     @property
-    def lattice(self) -> NDArray[np.float64]:
+    def lattice(self) -> Floats:
         return np.diag(self.lengths)
 
-    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def _sample(self, n: int, rng: np.random.Generator) -> Floats:
         return rng.uniform(self.lower, self.upper, (n, self.ambient))
 
     @property
-    def _dual(self) -> tuple[float, Rows]:
-        lengths = self.lengths  # in units of the longest side
-        longest = float(lengths.max())
-        sides = np.where(lengths >= longest * (1 - 1e-12), 1.0, longest / lengths)
-        return (2 * np.pi / longest) ** 2, tuple(map(tuple, np.diag(sides).tolist()))
+    def rates(self) -> Floats:
+        return np.diag(2 * np.pi / self.lengths)
 
     @property
-    def _bases(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self.lattice, np.diag(2 * np.pi / self.lengths)
+    def _short(self) -> Floats:
+        return self.lattice
 
 
 @final
@@ -266,7 +276,7 @@ class PeriodicCell(_Lattice):
     1.333333333
     """
 
-    vectors: Rows
+    vectors: tuple[tuple[float, ...], ...]
 
     def __init__(self, vectors: ArrayLike):
         a = np.array(vectors, dtype=np.float64)
@@ -342,34 +352,50 @@ class PeriodicCell(_Lattice):
         return len(self.vectors)
 
     @property
-    def lattice(self) -> NDArray[np.float64]:
+    def lattice(self) -> Floats:
         return np.array(self.vectors)
 
     @property
     def periods(self) -> tuple[float | None, ...]:
         """The sides where the lattice has vectors along the axes; otherwise None for each coordinate."""
-        a = np.abs(self._bases[0])
+        a = np.abs(self._short)
         along = a > 1e-12 * a.max(axis=1, keepdims=True)
         return tuple(a.max(axis=0).tolist()) if along.sum() == len(a) else (None,) * len(a)
 
-    def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def _sample(self, n: int, rng: np.random.Generator) -> Floats:
         return np.asarray(rng.uniform(0.0, 1.0, (n, self.ambient)) @ self.lattice)
 
     @property
-    def _dual(self) -> tuple[float, Rows]:
-        return 4 * np.pi**2, tuple(map(tuple, _reduced(self.vectors)[1].tolist()))
+    def rates(self) -> Floats:
+        return 2 * np.pi * _reduced(self)[1]
 
     @property
-    def _bases(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        vectors, dual = _reduced(self.vectors)
-        return vectors, 2 * np.pi * dual
+    def _short(self) -> Floats:
+        return _reduced(self)[0]
 
 
 @lru_cache(maxsize=64)
-def _reduced(vectors: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Reduced vectors of the lattice, (m, m), and their dual, (m, m)."""
-    found = reduced(np.array(vectors))
-    return found, np.asarray(np.linalg.inv(found).T, dtype=np.float64)
+def _reduced(cell: PeriodicCell) -> tuple[Floats, Floats]:
+    """Shorter, less oblique vectors (m, m) of the lattice of a cell, and their dual (m, m).
+
+    Lenstra, Lenstra and Lovasz 1982, with the factor 0.99. Vectors that are reduced to rounding stay as they are, so
+    that the result does not depend on how ties are rounded.
+    """
+    b = cell.lattice
+    k = 1
+    while k < len(b):
+        lower = _triangle(b).T  # row i: b_i in the orthogonal frame of the rows
+        for j in reversed(range(k)):
+            times = lower[k, j] / lower[j, j]
+            if abs(times) > _HALF:
+                b[k] -= np.rint(times) * b[j]
+                lower[k] -= np.rint(times) * lower[j]
+        if lower[k, k] ** 2 < 0.99 * lower[k - 1, k - 1] ** 2 - lower[k, k - 1] ** 2:
+            b[[k - 1, k]] = b[[k, k - 1]]
+            k = max(k - 1, 1)
+        else:
+            k += 1
+    return b, np.asarray(np.linalg.inv(b).T)
 
 
 def _cosine(degrees: float) -> float:
@@ -383,3 +409,167 @@ def _check_length(name: str, value: object) -> None:
         raise TypeError(f"expected a length {name}, a number above 0, received {value!r}")
     if not 0 < value < np.inf:
         raise ValueError(f"expected a finite length {name} above 0, received {value!r}")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class WaveSpace(Eigenspace):
+    """√2 cos(k.t), then √2 sin(k.t), over one frequency of each pair k, -k; the function 1 for k = 0.
+
+    With t -> A t + b, exp(i k.t) becomes exp(i k.b) exp(i (Aᵀ k).t): D(g) is sparse, and invariant functions are
+    read off the orbits of frequencies. Along t' = w, exp(i k.t) is multiplied by i k.w.
+    """
+
+    torus: Torus
+    frequencies: Integers
+    eigenvalue: float
+
+    @property
+    def ambient(self) -> int:
+        return self.torus.ambient
+
+    @property
+    def size(self) -> int:
+        return 1 if self.constant else 2 * len(self.frequencies)
+
+    @property
+    def constant(self) -> bool:
+        """Whether its frequency is 0."""
+        return not self.frequencies.any()
+
+    def raw(self, x: Array) -> Array:
+        if self.constant:
+            return np.ones((1, len(x)))
+        phase = self.frequencies @ self.torus.angles(x).T
+        waves = np.concatenate([np.cos(phase), np.sin(phase)])
+        waves *= sqrt(2)
+        return waves
+
+    def raw_along(self, x: Array, direction: Array) -> Array:
+        if self.constant:
+            return np.zeros((1, len(x)))
+        phase = self.frequencies @ self.torus.angles(x).T
+        speed = sqrt(2) * (self.frequencies @ self.torus.push(x, direction).T)
+        return np.concatenate([-speed * np.sin(phase), speed * np.cos(phase)])
+
+    def action(self, g: Isometry) -> csr_array:
+        if self.constant:
+            return csr_array(np.ones((1, 1)))
+        h = len(self.frequencies)
+        target, phase = self._moved(g)
+        k, sign = target[:h] % h, np.where(target[:h] < h, 1.0, -1.0)
+        cosine, sine = np.cos(phase[:h]), np.sin(phase[:h])
+        rows = np.arange(h)
+        entries = np.concatenate([cosine, -sign * sine, sine, sign * cosine])
+        where = np.concatenate([rows, rows, rows + h, rows + h]), np.concatenate([k, k + h, k, k + h])
+        return csr_array((entries, where), shape=(2 * h, 2 * h))
+
+    def derived_action(self, field: KillingField) -> csr_array:
+        if self.constant:
+            return csr_array((1, 1))
+        h, speed = len(self.frequencies), self._speed(field)
+        rows = np.arange(h)
+        where = np.concatenate([rows, rows + h]), np.concatenate([rows + h, rows])
+        return csr_array((np.concatenate([-speed, speed]), where), shape=(2 * h, 2 * h))
+
+    def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
+        """One function for each orbit of frequencies whose phases close up, and whose k.w are 0 for a flow; sparse.
+
+        c_(Aᵀ k) = c_k exp(i k.b) is carried along the orbit. Turned so that c_(-k) is the conjugate of c_k, the sum of
+        the c_k e_k is real where the orbit holds -k with k; of two orbits k and -k one has the real part, the other the
+        imaginary part.
+        """
+        if self.constant:
+            return csr_array(np.ones((1, 1)))
+        h = len(self.frequencies)
+        orbit, phase, closed = orbits(2 * h, [self._moved(g) for g in isometries])
+        for field in algebra:
+            closed[orbit[np.tile(self._speed(field) != 0, 2)]] = False
+        own = np.empty_like(closed, dtype=np.int64)
+        own[orbit] = np.roll(orbit, h)  # the orbit of -k
+        own -= np.arange(len(own))
+        turn = np.empty(len(closed))  # one for each orbit, as phases are so modulo 2 pi
+        turn[orbit] = -(phase + np.roll(phase, h)) / 2
+        turn[own < 0] += np.pi / 2
+        angle = phase + turn[orbit]
+        scale = 1 / np.sqrt(np.bincount(orbit) * np.where(own, 1, 2))[orbit]
+        index, sign = np.tile(np.arange(h), 2), np.repeat([1.0, -1.0], h)
+        rows, columns = np.concatenate([index, index + h]), np.tile((np.cumsum(closed) - 1)[orbit], 2)
+        entries = np.concatenate([scale * np.cos(angle), -sign * scale * np.sin(angle)])
+        kept = np.tile(closed[orbit], 2)  # entries of k and -k in one orbit are added
+        return csr_array((entries[kept], (rows[kept], columns[kept])), shape=(2 * h, int(closed.sum())))
+
+    def _speed(self, field: KillingField) -> Array:
+        """k.w of each frequency (r,), whole numbers, as a flow closes at 2 pi."""
+        time = 1 / (1 + float(np.abs(field.matrix).sum(axis=1).max()))  # no angle turns by pi
+        return np.asarray(np.rint(self.frequencies @ self.torus.affine(field.flow(time))[1] / time))
+
+    def _moved(self, g: Isometry) -> Move:
+        """Where each of the frequencies (k, then -k) goes, A^T k, and its phase k.b."""
+        matrix, shift = self.torus.affine(g)
+        signed = np.concatenate([self.frequencies, -self.frequencies])
+        return places(signed @ matrix, signed), signed @ shift
+
+
+@lru_cache(maxsize=32)
+def _spectrum(torus: Torus) -> tuple[float, bool, Spectrum]:
+    """The square of the shortest rate, whether all are alike and orthogonal, and the levels in this unit.
+
+    The frequencies of a cube of `_COUNTED` dimensions or more can be counted without being enumerated.
+    """
+    shortest = float(np.linalg.norm(torus.rates, axis=1).min())
+    basis = torus.rates / shortest
+    cube = len(basis) >= _COUNTED and np.allclose(basis, np.eye(len(basis)), rtol=0, atol=1e-12)
+    return shortest**2, cube, Spectrum(torus, partial(_within, basis), 4.0)
+
+
+def _sum_of_squares(m: int, level: int) -> tuple[int, int]:
+    """The number n that is the sum of m squares, from 0 on, and in how many ways."""
+    limit = 16
+    while len(found := _sums_of_squares(m, limit)) <= level:
+        limit *= 2
+    return found[level]
+
+
+@lru_cache(maxsize=64)
+def _sums_of_squares(m: int, limit: int) -> tuple[tuple[int, int], ...]:
+    """(n, r_m(n)) for the n <= limit with r_m(n) > 0: coefficients of (sum_k z^(k^2))^m, exact."""
+    counts = np.zeros(limit + 1, dtype=object)
+    counts[0] = 1
+    for _ in range(m):
+        total = counts.copy()
+        for k in range(1, isqrt(limit) + 1):
+            total[k * k :] += 2 * counts[: limit + 1 - k * k]
+        counts = total
+    return tuple((n, int(r)) for n, r in enumerate(counts) if r)
+
+
+def _within(basis: Floats, square: float) -> tuple[Integers, Floats] | None:
+    """The k with |k B|² ≤ square, one of each pair k, -k, (r, m), and these values; None where they are too many.
+
+    Coordinate by coordinate, from the last on, within the bounds that a triangular factor of B gives (Fincke and Pohst
+    1985): none is missed, whatever the angles between the rows of B.
+    """
+    m = len(basis)
+    factor = _triangle(basis)
+    known, rest = np.zeros((1, 0), dtype=np.int64), np.full(1, square * (1 + TOGETHER))
+    for i in reversed(range(m)):
+        centre = -(known @ factor[i, i + 1 :]) / factor[i, i]
+        reach = np.sqrt(rest) / abs(factor[i, i])
+        first, last = np.ceil(centre - reach), np.floor(centre + reach)
+        found = branches(np.maximum(last - first + 1, 0))
+        if found is None:
+            return None
+        rows, number = found
+        k = first[rows].astype(np.int64) + number
+        known = np.column_stack([k, known[rows]])
+        rest = np.maximum(rest[rows] - (factor[i, i] * (k - centre[rows])) ** 2, 0.0)
+    leading = known[np.arange(len(known)), (known != 0).argmax(axis=1)]
+    known = known[leading >= 0]
+    return known, ((known @ basis) ** 2).sum(axis=1)
+
+
+def _triangle(basis: Floats) -> Floats:
+    """R (m, m), upper, with B^T = Q R."""
+    factor: Any = np.linalg.qr(basis.T, mode="r")
+    return np.asarray(factor)

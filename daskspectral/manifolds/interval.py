@@ -12,9 +12,9 @@ from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from daskspectral.manifolds.base import Array, Flat
-from daskspectral.manifolds.eigenspace import Eigenspace
-from daskspectral.manifolds.isometry import Isometry, KillingField, orthogonal_fault
+from daskspectral.manifolds.base import Array, Flat, bounds_of
+from daskspectral.manifolds.eigenspace import Eigenspace, along
+from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.manifolds.orbits import Move, orbits, places
 from daskspectral.manifolds.spectrum import Floats, Integers, Spectrum, sums_within
 
@@ -61,11 +61,7 @@ class Interval(Flat):
         *,
         lengths: float | Sequence[float] | None = None,
     ):
-        a, b = (np.atleast_1d(np.asarray(bound, dtype=np.float64)) for bound in (lower, upper))
-        if a.ndim != 1 or a.shape != b.shape or not a.size:
-            raise ValueError(f"expected as many lower as upper bounds, received shapes {a.shape} and {b.shape}")
-        if not (np.isfinite(b - a).all() and (b > a).all()):
-            raise ValueError(f"expected finite bounds lower < upper, received lower={lower!r}, upper={upper!r}")
+        a, b = bounds_of(lower, upper, scalar=True)
         sides = b - a if lengths is None else np.atleast_1d(np.asarray(lengths, dtype=np.float64))
         if sides.shape != a.shape or not (np.isfinite(sides).all() and (sides > 0).all()):
             raise ValueError(f"expected a positive length for each of {a.size} coordinates, received {lengths!r}")
@@ -113,9 +109,6 @@ class Interval(Flat):
         return LegendreSpace(self, *self._degrees(level))
 
     def _fault(self, g: Isometry) -> str | None:
-        fault = orthogonal_fault(g)
-        if fault is not None:
-            return fault
         entries = np.abs(g.matrix)
         if np.abs(entries - np.rint(entries)).max() > 1e-11:
             return "its matrix is not a signed permutation, and does not take sides to sides"
@@ -134,86 +127,65 @@ class Interval(Flat):
 
     def _degrees(self, level: int) -> tuple[Integers, float]:
         """The degrees (r, m) of a level's polynomials, and its eigenvalue."""
-        longest = max(self.lengths)
-        degrees, value = _spectrum(tuple(longest / length for length in self.lengths)).level(level, self)
-        return degrees, float((value * 2 / longest) ** 2)
+        degrees, value = _spectrum(self).level(level)
+        return degrees, float((value * 2 / max(self.lengths)) ** 2)
 
 
 @lru_cache(maxsize=16)
-def _spectrum(weights: tuple[float, ...]) -> Spectrum:
-    """The levels of the degrees l by Σ_i weights_i (l_i (l_i + 1))^(1/2), kept from call to call."""
+def _spectrum(interval: Interval) -> Spectrum:
+    """The levels of the degrees l by Σ_i (L / L_i) (l_i (l_i + 1))^(1/2), L the longest length."""
+    weights = [max(interval.lengths) / length for length in interval.lengths]
 
     def within(bound: float) -> tuple[Integers, Floats] | None:
         degrees = [np.arange(2.0 + bound / weight) for weight in weights]
         return sums_within([w * np.sqrt(k * (k + 1)) for w, k in zip(weights, degrees, strict=True)], bound)
 
-    return Spectrum(within, 2.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Products:
-    """prod_i √(2 l_i + 1) P_(l_i)(t_i) for degrees l (q, m); factors are evaluated once."""
-
-    interval: Interval
-    degrees: Integers
-
-    def raw(self, x: Array) -> Array:
-        return _product(_legendre(self._scaled(x)[0], self.degrees.max(axis=0)), self.degrees)
-
-    def raw_along(self, x: Array, direction: Array) -> Array:
-        t, speed = self._scaled(x, direction)
-        values = _legendre(t, self.degrees.max(axis=0))
-        slopes = _slopes(values)
-        found = np.zeros((len(self.degrees), len(x)))
-        for axis in np.flatnonzero(speed.any(axis=0)):
-            mixed = [*values[:axis], slopes[axis] * speed[:, axis], *values[axis + 1 :]]
-            rows = self.degrees[:, axis] > 0
-            found[rows] += _product(mixed, self.degrees[rows])
-        return found
-
-    def _scaled(self, x: Array, direction: Array | None = None) -> tuple[Array, Array]:
-        """t (c, m), and its derivative along directions (c, m), 0 beyond the ends."""
-        lower, upper = self.interval.ends
-        t = (2 * x - (lower + upper)) / (upper - lower)
-        speed = np.zeros_like(t) if direction is None else direction * (2 / (upper - lower))
-        return np.clip(t, -1, 1), np.where((x >= lower) & (x <= upper), speed, 0.0)
+    return Spectrum(interval, within, 2.0)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Polynomials(_Products):
-    """T r for such products r, of any degrees."""
-
-    transform: csr_array | None = None
-
-    @property
-    def size(self) -> int:
-        """The number of functions."""
-        return len(self.degrees) if self.transform is None else int(self.transform.shape[0])
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class LegendreSpace(_Products, Eigenspace):
-    """Such products for the degrees l (r, m) of one level.
+class LegendreSpace(Eigenspace):
+    """prod_i √(2 l_i + 1) P_(l_i)(t_i) for the degrees l (r, m) of one level; factors are evaluated once.
 
     A signed permutation permutes the degrees, and each reflection changes the sign of odd ones: D(g) is sparse, and
     invariant functions are read off the orbits. No flow but that of 0 keeps an interval.
     """
 
-    value: float
+    interval: Interval
+    degrees: Integers
+    eigenvalue: float
 
     @property
     def ambient(self) -> int:
         return self.interval.ambient
 
     @property
-    def eigenvalue(self) -> float:
-        return self.value
-
-    @property
     def size(self) -> int:
         return len(self.degrees)
+
+    def raw(self, x: Array) -> Array:
+        return self._polynomials(self._scaled(x))
+
+    def raw_along(self, x: Array, direction: Array) -> Array:
+        lower, upper = self.interval.ends
+        speed = np.where((x >= lower) & (x <= upper), direction * (2 / (upper - lower)), 0.0)
+        return along(self._polynomials, self._scaled(x), speed)
+
+    def _scaled(self, x: Array) -> Array:
+        """t (c, m) in [-1, 1]; beyond the ends, the nearer end."""
+        lower, upper = self.interval.ends
+        return np.asarray(np.clip((2 * x - (lower + upper)) / (upper - lower), -1, 1))
+
+    def _polynomials(self, t: Array) -> Array:
+        """The products at t (c, m), (r, c)."""
+        found = np.ones((self.size, len(t)), dtype=t.dtype)
+        for column, degrees in zip(t.T, self.degrees.T, strict=True):
+            norms = np.sqrt(2 * np.arange(degrees.max() + 1) + 1)
+            values = legvander(column, degrees.max()).T * norms[:, None]
+            rows = np.flatnonzero(degrees)
+            found[rows] *= values[degrees[rows]]
+        return found
 
     def action(self, g: Isometry) -> csr_array:
         target, phase = self._moved(g)
@@ -237,29 +209,3 @@ class LegendreSpace(_Products, Eigenspace):
         images = np.empty_like(self.degrees)
         images[:, source] = self.degrees
         return places(images, self.degrees), np.pi * (self.degrees[:, reflected].sum(axis=1) % 2)
-
-
-def _product(values: Sequence[Array], degrees: Integers) -> Array:
-    """prod_i values_i[l_i] for degrees l (r, m), (r, c)."""
-    found = np.ones((len(degrees), values[0].shape[1]))
-    for axis, value in enumerate(values):
-        rows = np.flatnonzero(degrees[:, axis])
-        found[rows] *= value[degrees[rows, axis]]
-    return found
-
-
-def _legendre(t: Array, most: Integers) -> list[Array]:
-    """√(2 l + 1) P_l(t_i) for l = 0 to most_i, of each column of t (c, m): m arrays (most_i + 1, c)."""
-    pairs = zip(t.T, most, strict=True)
-    return [legvander(column, degree).T * np.sqrt(2 * np.arange(degree + 1) + 1)[:, None] for column, degree in pairs]
-
-
-def _slopes(tables: Sequence[Array]) -> list[Array]:
-    """The derivatives of these polynomials: P'_(k + 1) = P'_(k - 1) + (2 k + 1) P_k."""
-    found = []
-    for values in tables:
-        norms, slopes = np.sqrt(2 * np.arange(len(values)) + 1)[:, None], np.zeros_like(values)
-        for first in (1, 2):
-            slopes[first::2] = np.cumsum((norms * values)[first - 1 : -1 : 2], axis=0)
-        found.append(norms * slopes)
-    return found

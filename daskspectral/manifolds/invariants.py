@@ -1,21 +1,23 @@
-"""Invariant functions of one eigenspace, from the generators of a group and of its Lie algebra alone."""
+"""Invariant and equivariant functions of one eigenspace, from the generators of a group and its Lie algebra alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.csgraph import connected_components
 
-from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Eigenspace, Matrix, dense
+from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Array, Eigenspace, Matrix, by_products, dense
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
-Array = NDArray[np.floating[Any]]
+MOST_DENSE = 2000
+"""The largest tensor product of an eigenspace and a representation whose null space is computed from matrices."""
 
 _ZERO = 1e-6  # singular values above are never zeros
 _ROUNDING = 1e-11  # times the size: singular values up to this may be zeros
+_COUPLED = 1e-13  # entries of D(g) above couple functions of a torus
 _GAP = 100.0  # the least ratio between the smallest singular value kept and the largest zero
 
 
@@ -45,7 +47,7 @@ def invariant_coefficients(
     if found is not None:
         return found
     if space.size > DENSE_LIMIT:
-        return fixed_by_products(space.size, moved_by(space), isometries, algebra)
+        return fixed_by_products(space.size, space.action, isometries, algebra)
     return null_space(
         [dense(space.action(g)) for g in isometries], [dense(space.derived_action(field)) for field in algebra]
     )
@@ -140,14 +142,9 @@ def random_elements(
     return [Isometry(word[:d, :d], word[:d, d]) for word in words]
 
 
-def moved_by(space: Eigenspace) -> Callable[[Isometry, Array], Array]:
-    """D(g) x of an isometry g and coefficients x (m, k)."""
-    return lambda g, x: np.asarray(space.action(g) @ x)
-
-
 def fixed_by_products(
     size: int,
-    moved: Callable[[Isometry, Array], Array],
+    action: Callable[[Isometry], Action],
     isometries: Sequence[Isometry],
     algebra: Sequence[KillingField],
     *,
@@ -156,7 +153,7 @@ def fixed_by_products(
 ) -> Array:
     """The vectors (size, r) that every isometry and flow fixes, from products with blocks of vectors alone.
 
-    `moved` gives D(h) x of an element h, for x (size, k). x <- (x + D(h) x) / 2 for random h leaves fixed vectors as
+    `action` gives D(h) of an element h. x <- (x + D(h) x) / 2 for random h leaves fixed vectors as
     they are and halves the expected square of the rest, whatever the group: 128 steps make a projection to rounding. A
     block of random vectors shows the rank when it is not full; otherwise a wider one is taken.
     Raises ValueError, with a `remedy`, where a generator moves the result by more than 1e-10.
@@ -166,17 +163,88 @@ def fixed_by_products(
         width = min(width, size)
         x = rng.standard_normal((size, width))
         for h in random_elements(isometries, steps, rng, algebra):
-            x = (x + moved(h, x)) / 2
+            x = (x + action(h) @ x) / 2
         vectors, values, _ = scipy.linalg.svd(x, full_matrices=False)
         found = vectors[:, values > 1e-6]
         if found.shape[1] < width or width == size:
             break
         width *= 4
     tried = [*isometries, *(field.flow(s) for field in algebra for s in (1.0, 2.0))]
-    off = max(float(np.abs(moved(g, found) - found).max(initial=0)) for g in tried)
+    off = max(float(np.abs(action(g) @ found - found).max(initial=0)) for g in tried)
     if off > 1e-10:
         raise ValueError(
             "expected random products of the generators to settle on functions that they do not change, received "
             f"vectors that a generator moves by {off:.3g}; {remedy}"
         )
     return np.asarray(found)
+
+
+def equivariant_coefficients(
+    space: Eigenspace, pairs: tuple[Sequence[Isometry], Sequence[KillingField]], components: int
+) -> Matrix:
+    """An orthonormal basis U (m k, r) of the matrices A (m, k), row by row, with f = Aᵀ φ equivariant.
+
+    f(g x) = ρ(g) f(x) holds if and only if D(g) A ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0
+    for every X of the algebra: coefficients are the vectors fixed by the tensor products of D(g) and ρ(g). On tori,
+    where D(g) is sparse, they are found orbit by orbit of frequencies, and U is sparse; in eigenspaces with m k above
+    `MOST_DENSE` by products with D of random elements (`fixed_by_products`), otherwise as a null space. `components` is
+    k; `pairs` are generators with their orthogonal matrices ρ(g), and elements of the algebra with theirs, drho(X),
+    each as one isometry, or one field, of the d coordinates of a point and k more.
+
+    Raises ValueError where no gap separates zero singular values from the others.
+
+    Examples
+    --------
+    >>> from daskspectral.groups import Permutations
+    >>> from daskspectral.manifolds import Sphere
+    >>> pairs = [g.beside(g) for g in Permutations(3).generators], []
+    >>> equivariant_coefficients(Sphere(3).eigenfunctions(1), pairs, 3).shape  # x, and (s, s, s), s the sum
+    (9, 2)
+    """
+    isometries, algebra = ([g for g in pairs[0] if not g.trivial], [x for x in pairs[1] if not x.trivial])
+    m, k, d = space.size, components, space.ambient
+    if not isometries and not algebra:
+        return csr_array(eye_array(m * k))
+    point = np.arange(d)
+    actions = [space.action(g.block(point)) for g in isometries]
+    actions += [space.derived_action(x.block(point)) for x in algebra]
+
+    def null(actions: Sequence[Array]) -> Array:
+        """The null space, from D of all isometries and then dD of all fields, or from blocks of them."""
+        fixed = [np.kron(a, g.matrix[d:, d:]) for a, g in zip(actions, isometries, strict=False)]
+        turned = zip(actions[len(isometries) :], algebra, strict=True)
+        still = [np.kron(a, np.eye(k)) + np.kron(np.eye(len(a)), x.matrix[d:, d:]) for a, x in turned]
+        return null_space(fixed, still)
+
+    def action(h: Isometry) -> Action:
+        """What takes A to D(h) A ρ(h)ᵀ, row by row."""
+        turn, rho = space.action(h.block(point)), h.matrix[d:, d:]
+        return by_products(m * k, lambda x: (rho @ (turn @ x.reshape(m, -1)).reshape(m, k, -1)).reshape(m * k, -1))
+
+    sparse = [action for action in actions if isinstance(action, csr_array)]
+    if len(sparse) == len(actions):
+        return _by_orbits(sparse, null, k)
+    if m * k > MOST_DENSE:
+        remedy = f"take fewer levels, whose eigenspaces times the {k} components of the output are at most {MOST_DENSE}"
+        return fixed_by_products(m * k, action, isometries, algebra, steps=192, remedy=remedy)
+    return null([dense(action) for action in actions])
+
+
+def _by_orbits(actions: Sequence[csr_array], null: Callable[[Sequence[Array]], Array], k: int) -> csr_array:
+    """The null space, one part for each set of functions that the sparse matrices mix with each other."""
+    where = [action.tocoo() for action in actions]
+    entries = np.concatenate([a.data for a in where])
+    rows, columns = (np.concatenate([a.coords[axis] for a in where]) for axis in (0, 1))
+    coupled, m = np.abs(entries) > _COUPLED, actions[0].shape[0]
+    graph = csr_array((np.ones(coupled.sum()), (rows[coupled], columns[coupled])), shape=(m, m))
+    labels = connected_components(graph, directed=False)[1]
+    parts: list[tuple[Array, Array, Array]] = []
+    total = 0
+    for members in np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]):
+        vectors = null([np.asarray(action[members][:, members].toarray()) for action in actions])
+        places = (members[:, None] * k + np.arange(k)).ravel()
+        r = vectors.shape[1]
+        parts.append((vectors.ravel(), np.repeat(places, r), np.tile(np.arange(total, total + r), len(places))))
+        total += r
+    entries, rows, columns = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return csr_array((entries, (rows, columns)), shape=(m * k, total))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import cache, cached_property, lru_cache, reduce
+from itertools import accumulate, pairwise
 from math import prod
 from typing import ClassVar, final
 
@@ -15,11 +16,23 @@ from scipy import sparse
 from scipy.sparse import csr_array
 
 from daskspectral.manifolds.base import Array, Manifold
-from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Action, Eigenspace, Matrix, by_products, dense
-from daskspectral.manifolds.invariants import fixed_by_products, invariant_coefficients, moved_by, null_space
+from daskspectral.manifolds.eigenspace import (
+    DENSE_LIMIT,
+    Action,
+    Combination,
+    Eigenspace,
+    Functions,
+    Matrix,
+    along,
+    by_products,
+    dense,
+)
+from daskspectral.manifolds.invariants import fixed_by_products, invariant_coefficients, null_space
 from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.manifolds.spectrum import TOGETHER, Floats, Integers, Spectrum, sums_within
-from daskspectral.manifolds.tensors import Levels, TensorFunctions, Tensors, slices_of
+
+Levels = tuple[int, ...]
+"""A level of each factor."""
 
 _ZERO = 1e-11  # an entry between two factors up to this does not mix them
 
@@ -84,23 +97,23 @@ class Product(Manifold):
         return self._sums(level)[1]
 
     def _normals(self, x: Array) -> Array:
-        cut = self.first.ambient
-        return _side_by_side(self.first.normals(x[:, :cut]), self.second.normals(x[:, cut:]))
+        return _side_by_side(*(factor._normals(part) for factor, part in self._parts(x)))
 
     def _tangents(self, x: Array) -> Array | None:
-        cut = self.first.ambient
-        first, second = self.first.tangents(x[:, :cut]), self.second.tangents(x[:, cut:])
+        first, second = (factor._tangents(part) for factor, part in self._parts(x))
         return None if first is None or second is None else _side_by_side(first, second)
 
     def _distance(self, x: Array) -> Array | None:
-        cut = self.first.ambient
-        first, second = self.first.known_distance(x[:, :cut]), self.second.known_distance(x[:, cut:])
+        first, second = (factor._distance(part) for factor, part in self._parts(x))
         return None if first is None or second is None else np.hypot(first, second)
 
     def _departure(self, x: Array) -> Array | None:
-        cut = self.first.ambient
-        first, second = self.first._departure(x[:, :cut]), self.second._departure(x[:, cut:])
+        first, second = (factor._departure(part) for factor, part in self._parts(x))
         return None if first is None or second is None else np.hypot(first, second)
+
+    def _parts(self, x: Array) -> list[tuple[Manifold, Array]]:
+        cut = self.first.ambient
+        return [(self.first, x[:, :cut]), (self.second, x[:, cut:])]
 
     def _level(self, level: int) -> tuple[float, int]:
         value, terms = self._sums(level)
@@ -117,11 +130,11 @@ class Product(Manifold):
             tuple(factor.eigenfunctions(i, points) for factor, i in zip(self.factors, levels, strict=True))
             for levels in terms
         )
-        return ProductSpace(terms, Tensors(tuple(spaces)), value)
+        return ProductSpace(terms, tuple(spaces), value)
 
     def _sums(self, level: int) -> tuple[float, tuple[Levels, ...]]:
         """The eigenvalue of a level, and the tuples of levels of the factors that make it."""
-        tuples, value = _spectrum(self.factors).level(level, self)
+        tuples, value = _spectrum(self).level(level)
         return value, tuple(map(tuple, tuples.tolist()))
 
     def _fault(self, g: Isometry) -> str | None:
@@ -146,13 +159,14 @@ def _side_by_side(first: Array, second: Array) -> Array:
 
 
 @lru_cache(maxsize=32)
-def _spectrum(factors: tuple[Manifold, ...]) -> Spectrum:
-    """The sums of eigenvalues of factors, kept from call to call."""
+def _spectrum(product: Product) -> Spectrum:
+    """The sums of eigenvalues of factors."""
+    factors = product.factors
 
     def within(bound: float) -> tuple[Integers, Floats] | None:
         return sums_within([_up_to(factor, bound) for factor in factors], bound)
 
-    return Spectrum(within, max(factor.eigenvalue(1) for factor in factors))
+    return Spectrum(product, within, max(factor.eigenvalue(1) for factor in factors))
 
 
 def _up_to(manifold: Manifold, bound: float) -> Floats:
@@ -160,6 +174,70 @@ def _up_to(manifold: Manifold, bound: float) -> Floats:
     while (value := manifold.eigenvalue(len(found))) <= bound * (1 + TOGETHER):
         found.append(value)
     return np.array(found)
+
+
+@dataclass(frozen=True, eq=False)
+class TensorFunctions(Functions):
+    """u_i(x_1) v_j(x_2) ..., the last index fastest, for tuples of functions of the factors, one tuple after another.
+
+    `levels` are the levels of the factors that each tuple is of. Functions of a factor that several tuples hold are
+    evaluated once.
+    """
+
+    levels: tuple[Levels, ...]
+    terms: tuple[tuple[Functions, ...], ...]
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """The number of coordinates of each factor."""
+        return tuple(f.ambient for f in self.terms[0])
+
+    @cached_property
+    def rows(self) -> list[slice]:
+        """Where the products of each tuple are."""
+        return _slices(prod(f.size for f in term) for term in self.terms)
+
+    @property
+    def ambient(self) -> int:
+        return sum(self.widths)
+
+    @property
+    def size(self) -> int:
+        return int(self.rows[-1].stop)
+
+    def raw(self, x: Array) -> Array:
+        return self._tensors(len(x), lambda f, part: f.values(x[:, part]).T)
+
+    def raw_along(self, x: Array, direction: Array) -> Array:
+        def moved(t: Array) -> Array:
+            """At x + t v, to first order in t."""
+            return self._tensors(
+                len(x), lambda f, part: (f.values(x[:, part]) + t * f.derivatives(x[:, part], direction[:, part])).T
+            )
+
+        return along(moved, np.zeros(1), np.ones(1))
+
+    def points(self) -> tuple[NDArray[np.float64], ...]:
+        return tuple(array for term in self.terms for f in term for array in f.points())
+
+    def _tensors(self, count: int, evaluate: Callable[[Functions, slice], Array]) -> Array:
+        """The products of what is evaluated of functions of the factors, by their coordinates, at so many points."""
+        cuts = _slices(self.widths)
+        filled = [term for rows, term in zip(self.rows, self.terms, strict=True) if rows.start < rows.stop]
+        needed = {(i, id(f)): f for term in filled for i, f in enumerate(term)}
+        values = {key: evaluate(f, cuts[key[0]]) for key, f in needed.items()}
+        parts = [reduce(_products, [values[i, id(f)] for i, f in enumerate(term)]) for term in filled]
+        return np.concatenate([np.zeros((0, count)), *parts])
+
+
+def _products(left: Array, right: Array) -> Array:
+    """All products of values (m, c) and (n, c) at the same points, (m n, c)."""
+    return np.asarray((left[:, None] * right[None]).reshape(-1, left.shape[1]))
+
+
+def _slices(sizes: Iterable[int]) -> list[slice]:
+    """Consecutive slices of these lengths."""
+    return [slice(a, b) for a, b in pairwise(accumulate(sizes, initial=0))]
 
 
 @final
@@ -173,7 +251,7 @@ class _FactorMove:
     @classmethod
     def of(cls, g: Isometry, widths: Sequence[int]) -> _FactorMove:
         """The moves of factors with so many coordinates. Raises ValueError where g mixes the coordinates of several."""
-        cuts = slices_of(widths)
+        cuts = _slices(widths)
         filled = [[j for j, there in enumerate(cuts) if np.abs(g.matrix[here, there]).max() > _ZERO] for here in cuts]
         order = tuple(row[0] for row in filled if len(row) == 1)
         if sorted(order) != [*range(len(cuts))] or any(widths[i] != widths[j] for i, j in enumerate(order)):
@@ -202,8 +280,11 @@ class ProductSpace(TensorFunctions, Eigenspace):
     to functions of levels (m, l).
     """
 
+    terms: tuple[tuple[Eigenspace, ...], ...]
+    eigenvalue: float
+
     def action(self, g: Isometry) -> Action:
-        move = _FactorMove.of(g, self.tensors.widths)
+        move = _FactorMove.of(g, self.widths)
         actions = {key: space.action(move.parts[key[0]]) for key, space in self._leaves.items()}
         terms = [[actions[key] for key in enumerate(levels)] for levels in self.levels]
         columns = [self._rows[move.image(levels)] for levels in self.levels]
@@ -217,41 +298,38 @@ class ProductSpace(TensorFunctions, Eigenspace):
         for parts in terms:
             matrices = [part if isinstance(part, csr_array) and plain else dense(part) for part in parts]
             pieces.append(
-                kronecker(matrices)[:, _reordered([part.shape[0] for part in matrices], np.argsort(move.order))]
+                _kronecker(matrices)[:, _reordered([part.shape[0] for part in matrices], np.argsort(move.order))]
             )
-        return assembled(self.tensors.rows, columns, pieces, (self.size, self.size))
+        return _assembled(self.rows, columns, pieces, (self.size, self.size))
 
     def derived_action(self, field: KillingField) -> Matrix:
-        parts = [field.block(part) for part in _cuts(self.tensors.widths)]
+        parts = [field.block(part) for part in _cuts(self.widths)]
         actions = {key: space.derived_action(parts[key[0]]) for key, space in self._leaves.items()}
         pieces = []
-        for levels, spaces in zip(self.levels, self.tensors.terms, strict=True):
+        for levels, spaces in zip(self.levels, self.terms, strict=True):
             ones = [sparse.eye_array(space.size, format="csr") for space in spaces]
             alone = [
-                kronecker([*ones[:i], csr_array(actions[i, level]), *ones[i + 1 :]]) for i, level in enumerate(levels)
+                _kronecker([*ones[:i], csr_array(actions[i, level]), *ones[i + 1 :]]) for i, level in enumerate(levels)
             ]
             pieces.append(sum(alone[1:], alone[0]))
         if not all(isinstance(action, csr_array) for action in actions.values()):
             pieces = [dense(piece) for piece in pieces]
-        rows = self.tensors.rows
-        return assembled(rows, rows, pieces, (self.size, self.size))
+        rows = self.rows
+        return _assembled(rows, rows, pieces, (self.size, self.size))
 
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> Matrix:
         """Products of invariant functions of blocks of factors, where no generator moves factors of several blocks.
 
         Within a block, functions of tuples of levels that exchanges permute are solved for together.
         """
-        blocks = _blocks(self.tensors.widths, isometries, algebra)
+        blocks = blocks_of(self.widths, isometries, algebra)
         groups: dict[tuple[tuple[Levels, ...], ...], list[Levels]] = {}
         for levels in self.levels:
             groups.setdefault(tuple(block.orbit(levels) for block in blocks), []).append(levels)
-        solved: dict[tuple[int, tuple[Levels, ...]], tuple[ProductSpace, Matrix]] = {}
+        solved = cache(lambda i, orbit: blocks[i].solved(self, orbit))
         rows, columns, pieces, width = [], [], [], 0
         for orbits, members in groups.items():
-            for key in enumerate(orbits):
-                if key not in solved:
-                    solved[key] = blocks[key[0]].solved(self, key[1])
-            found = [solved[key] for key in enumerate(orbits)]
+            found = [solved(i, orbit) for i, orbit in enumerate(orbits)]
             here = slice(width, width := width + prod(u.shape[1] for _, u in found))
             for levels in members:
                 parts = [u[space._rows[block.of(levels)]] for block, (space, u) in zip(blocks, found, strict=True)]
@@ -259,25 +337,19 @@ class ProductSpace(TensorFunctions, Eigenspace):
                 where = _reordered([self._leaves[i, levels[i]].size for i in factors], np.argsort(factors))
                 rows.append(self._rows[levels])
                 columns.append(here)
-                pieces.append(kronecker(parts)[where])
-        return assembled(rows, columns, pieces, (self.size, width))
-
-    def part(self, factors: Sequence[int], levels: Sequence[Levels]) -> ProductSpace:
-        """The products of functions of some factors, of tuples of their levels."""
-        terms = tuple(tuple(self._leaves[key] for key in zip(factors, each, strict=True)) for each in levels)
-        return ProductSpace(tuple(levels), Tensors(terms), sum(space.eigenvalue for space in terms[0]))
+                pieces.append(_kronecker(parts)[where])
+        return _assembled(rows, columns, pieces, (self.size, width))
 
     @cached_property
     def _rows(self) -> dict[Levels, slice]:
         """Where the functions of each tuple of levels are."""
-        return dict(zip(self.levels, self.tensors.rows, strict=True))
+        return dict(zip(self.levels, self.rows, strict=True))
 
     @cached_property
     def _leaves(self) -> dict[tuple[int, int], Eigenspace]:
         """The eigenspaces of the factors, by factor and level."""
-        pairs = zip(self.levels, self.tensors.terms, strict=True)
-        leaves = ((key, f) for levels, term in pairs for key, f in zip(enumerate(levels), term, strict=True))
-        return {key: f for key, f in leaves if isinstance(f, Eigenspace)}
+        pairs = zip(self.levels, self.terms, strict=True)
+        return {key: f for levels, term in pairs for key, f in zip(enumerate(levels), term, strict=True)}
 
 
 @final
@@ -307,12 +379,12 @@ class _Block:
 
     def solved(self, space: ProductSpace, orbit: tuple[Levels, ...]) -> tuple[ProductSpace, Matrix]:
         """The products of functions of an orbit of levels, and the coefficients of the invariant ones."""
-        part = space.part(self.factors, orbit)
+        terms = tuple(tuple(space._leaves[key] for key in zip(self.factors, each, strict=True)) for each in orbit)
+        part = ProductSpace(orbit, terms, sum(f.eigenvalue for f in terms[0]))
         if len(self.factors) == 1:
-            alone = part._leaves[0, orbit[0][0]]
-            return part, invariant_coefficients(alone, self.isometries, self.algebra)
+            return part, invariant_coefficients(terms[0][0], self.isometries, self.algebra)
         if part.size > DENSE_LIMIT:
-            return part, fixed_by_products(part.size, moved_by(part), self.isometries, self.algebra)
+            return part, fixed_by_products(part.size, part.action, self.isometries, self.algebra)
         each = [g for g, move in zip(self.isometries, self.moves, strict=True) if len(move.moved) < 2]
         turns = [x for x in self.algebra if len(_turned(x, self.widths)) < 2]
         start = dense(part.closed_form(each, turns)) if each or turns else None
@@ -321,7 +393,7 @@ class _Block:
         return part, null_space(joint, derived, start)
 
 
-def _blocks(
+def blocks_of(
     widths: Sequence[int], isometries: Sequence[Isometry], algebra: Sequence[KillingField]
 ) -> tuple[_Block, ...]:
     """The finest blocks of factors of which each generator moves one."""
@@ -367,7 +439,7 @@ def _multiplied(parts: Sequence[Action], order: Sequence[int], x: Array) -> Arra
     return values.reshape(len(x), k)
 
 
-def kronecker(parts: Sequence[Matrix]) -> Matrix:
+def _kronecker(parts: Sequence[Matrix]) -> Matrix:
     """D_1 kron D_2 kron ..., sparse where one is."""
     if any(isinstance(part, csr_array) for part in parts):
         return reduce(lambda left, right: csr_array(sparse.kron(left, right)), parts)
@@ -379,7 +451,7 @@ def _reordered(sizes: Sequence[int], axes: Sequence[int] | NDArray[np.int64]) ->
     return np.arange(prod(sizes)).reshape(sizes).transpose(axes).ravel()
 
 
-def assembled(
+def _assembled(
     rows: Sequence[slice], columns: Sequence[slice], pieces: Sequence[Matrix], shape: tuple[int, int]
 ) -> Matrix:
     """A matrix of pieces at rows and columns, zero elsewhere; sparse where all pieces are."""
@@ -393,3 +465,20 @@ def assembled(
     for here, there, piece in zip(rows, columns, pieces, strict=True):
         whole[here, there] = dense(piece)
     return whole
+
+
+def in_harmonics(functions: Functions) -> Combination | None:
+    """The functions as combinations of the harmonics of their level, or None where these were not built."""
+    if isinstance(functions, Combination):
+        return functions
+    if not isinstance(functions, TensorFunctions):
+        return None
+    spaces, vectors = [], []
+    for term in functions.terms:
+        parts = [f for f in term if isinstance(f, Combination)]
+        if len(parts) < len(term):
+            return None
+        spaces.append(tuple(f.space for f in parts))
+        vectors.append(_kronecker([f.vectors for f in parts]))
+    space = ProductSpace(functions.levels, tuple(spaces), sum(f.eigenvalue for f in spaces[0]))
+    return Combination(space, _assembled(space.rows, functions.rows, vectors, (space.size, functions.size)))

@@ -23,41 +23,38 @@ class Spectrum:
     """The distinct values of a function of tuples of indices, ascending, with the tuples that have each.
 
     ``within(bound)`` gives the tuples (r, m) of values up to a bound and a little above, with these values (r,), or
-    None where they are too many. The bound grows with what is asked for, and what was found is kept.
+    None where they are too many. The bound grows with what is asked for, and what was found is kept. Errors name what
+    the spectrum is `of`.
     """
 
-    def __init__(self, within: Callable[[float], tuple[Integers, Floats] | None], bound: float):
-        self._within, self._bound = within, bound
+    def __init__(self, of: object, within: Callable[[float], tuple[Integers, Floats] | None], bound: float):
+        self._of, self._within, self._bound = of, within, bound
         self._found: tuple[Integers, Integers, Floats] = np.zeros((0, 0), dtype=np.int64), np.zeros(0, int), np.zeros(0)
 
-    def level(self, number: int, of: object) -> tuple[Integers, float]:
+    def level(self, number: int, value: float | None = None) -> tuple[Integers, float]:
         """The tuples of a level (r, m), in lexicographic order, and the least of their values.
 
-        Raises ValueError, naming what the spectrum is `of`, where more than 10^7 tuples would be enumerated.
+        Where the value is known, no larger ones are enumerated. Raises ValueError where more than 10^7 tuples would be.
         """
-        found, bound = self._found, self._bound
-        while len(found[1]) <= number + 1:  # the last level may lack tuples beyond the bound
+        found, bound = self._found, self._bound if value is None else value
+        while len(found[2]) <= number + (value is None):  # the last level may lack tuples beyond the bound
             tuples = self._within(bound)
             if tuples is None:
-                raise beyond(number, of)
+                raise ValueError(f"level {number} of {self._of!r} lies beyond {LARGEST} functions; ask for a lower one")
             found, bound = _gathered(*tuples), _GROWTH * bound
             self._found, self._bound = found, bound
-        indices, starts, values = found
-        return indices[starts[number] : starts[number + 1]], float(values[number])
-
-
-def beyond(number: int, of: object) -> ValueError:
-    """The error that says that a level of a spectrum cannot be enumerated."""
-    return ValueError(f"level {number} of {of!r} lies beyond {LARGEST} functions; ask for a lower one")
+        indices, edges, values = found
+        return indices[edges[number] : edges[number + 1]], float(values[number])
 
 
 def _gathered(indices: Integers, values: Floats) -> tuple[Integers, Integers, Floats]:
-    """The tuples level by level, where each level starts, and its value."""
+    """The tuples level by level, where each begins and the last ends, and the values."""
     order = np.argsort(values, kind="stable")
     indices, values = indices[order], values[order]
     fresh = np.diff(values, prepend=-1.0) > TOGETHER * values
     starts = np.flatnonzero(fresh)
-    return indices[np.lexsort((*indices.T[::-1], np.cumsum(fresh)))], starts, values[starts]
+    order = np.lexsort((*indices.T[::-1], np.cumsum(fresh)))
+    return indices[order], np.append(starts, len(values)), values[starts]
 
 
 def sums_within(tables: Sequence[Floats], bound: float) -> tuple[Integers, Floats] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
 from daskspectral.kernels import Kernel
 from daskspectral.operators.density import Density
-from daskspectral.operators.weights import banded_squares, unit_squares
+from daskspectral.operators.weights import banded_squares, row_weights
 from daskspectral.registry import Registered
 from daskspectral.solve import Solver, Symmetric
 
 Array = NDArray[np.floating[Any]]
 
-NUMBERS = (int, float, np.integer, np.floating)
 RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
 
 
@@ -35,6 +34,22 @@ class Operator(Registered, ABC):
     """
 
     name: str
+    density: float | Density = 0.0
+    """The density of the rows that is divided out of all sums, or the power of it, before it is estimated."""
+    own_right_basis: bool = False
+    """Whether right functions are of other variables than the left ones, with a basis of their own."""
+    ranking: str = "real"
+    """How complex eigenvalues are ranked: by `real` part, from the largest down, or by `modulus`."""
+    center: bool = False
+    """Whether the means of the functions are subtracted before solving."""
+    lag: int | None = None
+    """Rows from `x` to `future` in a trajectory, of a transfer operator."""
+    default_kernel: Kernel | None = None
+    """The kernel taken where none is given; None where the data choose."""
+    has_patterns: bool = True
+    """Whether products of functions and columns are summed, for the regression of points on functions."""
+    counts: frozenset[str] = frozenset({"weight_squares"})
+    """The sums of `statistics` that are never divided by the total weight, by name."""
 
     @property
     def title(self) -> str:
@@ -67,34 +82,14 @@ class Operator(Registered, ABC):
         return "x"
 
     @property
-    def own_right_basis(self) -> bool:
-        """Whether right functions are of other variables than the left ones, with a basis of their own."""
-        return False
-
-    @property
     def solver(self) -> Solver:
         """The solver: `Symmetric` (eigh), `Singular` (two-metric SVD), `Eigen` (complex values), or a user's own."""
         return Symmetric()
 
     @property
-    def ranking(self) -> str:
-        """How complex eigenvalues are ranked: by `real` part, from the largest down, or by `modulus`."""
-        return "real"
-
-    @property
     def descending(self) -> bool:
         """Whether eigenvalues go down, as for a self-adjoint negative generator: 0, -1, -2, ..."""
         return False
-
-    @property
-    def center(self) -> bool:
-        """Whether the means of the functions are subtracted before solving."""
-        return False
-
-    @property
-    def lag(self) -> int | None:
-        """Rows from `x` to `future` in a trajectory, of a transfer operator."""
-        return None
 
     @property
     def scoring(self) -> Operator:
@@ -111,11 +106,6 @@ class Operator(Registered, ABC):
             return None
         if self.solver.needs_symmetry or (self.solver.two_sided and self.derivative_order == 0):
             return self
-        return None
-
-    @property
-    def default_kernel(self) -> Kernel | None:
-        """The kernel taken where none is given; None where the data choose."""
         return None
 
     @property
@@ -153,25 +143,13 @@ class Operator(Registered, ABC):
         right = {} if self.right_gram is None else {"right_first": first_moment_at(self.right_view)}
         return {"first": first_moment} | right
 
-    @property
-    def has_patterns(self) -> bool:
-        """Whether products of functions and columns are summed, for the regression of points on functions."""
-        return True
-
-    @property
-    def counts(self) -> frozenset[str]:
-        """The sums of `statistics` that are never divided by the total weight, by name."""
-        return frozenset({"weight_squares"})
-
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
         """The fields of a batch as the forms read them; X was reduced to `columns` and divided by `scale`."""
         return fields
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
         """Further sums over the rows of a batch: the squared weights, in bands that neither underflow nor overflow."""
-        if "weight" not in fields:
-            return {"weight_squares": unit_squares(len(fields["x"]))}
-        return {"weight_squares": banded_squares(fields["weight"])}
+        return {"weight_squares": banded_squares(row_weights(fields))}
 
     def together(self, sums: dict[str, Array]) -> dict[str, Array]:
         """The sums under the names by which moments keep them."""
@@ -200,15 +178,17 @@ class Operator(Registered, ABC):
         """Whether functions have to be periodic along directions between the columns, as on an oblique cell."""
         return False
 
+    @final
     @property
     def exponent(self) -> float:
         """The power of the density of the rows that is divided out of all sums; 0 where none is."""
-        return 0.0
+        return self.density.exponent if isinstance(self.density, Density) else float(self.density)
 
+    @final
     @property
     def estimate(self) -> Density | None:
         """The density that is divided out, once it is estimated."""
-        return None
+        return self.density if isinstance(self.density, Density) else None
 
     def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Operator:
         """The operator with the density of a sample x (n, d), which is fixed before the rows are measured.
@@ -221,9 +201,17 @@ class Operator(Registered, ABC):
         """Whether this operator is the measured one, but for a density that was estimated from the data."""
         return self == measured
 
+    @final
     def factors(self, fields: Mapping[str, Array]) -> Array | None:
         """Positive factors (c,) of the sample weights of a block of rows, in all forms; None where there are none."""
-        return None
+        if not self.exponent:
+            return None
+        if self.estimate is None:
+            raise ValueError(
+                f"the density of {self} is to be estimated from the data: measure with the operator of a fit, "
+                "moments_.operator, or give Laplacian the Density"
+            )
+        return self.estimate.weights(fields["x"])
 
     @property
     def derivative_order(self) -> int:

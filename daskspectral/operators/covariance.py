@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from daskspectral.forms import Form, gram
-from daskspectral.kernels import Kernel, Linear
+from daskspectral.forms import gram
+from daskspectral.kernels import Linear
 from daskspectral.operators.base import Operator
-from daskspectral.solve import Principal, Solver
+from daskspectral.solve import Principal
 
 
 @dataclass(frozen=True)
@@ -32,24 +32,14 @@ class Covariance(Operator):
     (array([9., 4.]), array([1., 1.]))
     """
 
-    name: str = field(default="covariance", init=False, repr=False)
+    name = "covariance"
 
-    @property
-    def form(self) -> Form:
-        return gram
+    form = gram
 
-    @property
-    def solver(self) -> Solver:
-        return Principal()
+    solver = Principal()
 
-    @property
-    def default_kernel(self) -> Kernel:
-        return Linear()
+    default_kernel = Linear()
 
-    @property
-    def descending(self) -> bool:
-        return True
+    descending = True
 
-    @property
-    def kills_constants(self) -> bool:
-        return True
+    kills_constants = True

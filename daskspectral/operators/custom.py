@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from daskspectral.forms import Form, gram, gram_at
@@ -29,10 +29,7 @@ class _OwnForm(Operator):
         return tuple(dict.fromkeys(["x", *(v for p in products for a in (p.left, p.right) for v in a.views)]))
 
     def _check_names(self) -> None:
-        views, products = self.views, [p for bilinear in self.forms.values() for p in bilinear.products]
-        weights = [p.weight for p in products] + [w for p in products for a in (p.left, p.right) for w in a.weights]
-        directions = [leaf.direction for p in products for a in (p.left, p.right) for leaf in a.leaves]
-        check_names(views, *(f.name for f in [*weights, *directions] if f is not None))
+        check_names(self.views, *(read.name for read, _ in self._reads(0)))
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class SymmetricForm(_OwnForm):
     bilinear: Form
     constants: bool = False
     descending: bool = False
-    name: str = field(default="symmetric form", init=False, repr=False)
+    name = "symmetric form"
 
     def __post_init__(self) -> None:
         check_form(self.bilinear, symmetric=True)
@@ -93,7 +90,7 @@ class BilinearForm(_OwnForm):
     left_gram: Form = gram
     right_gram: Form | None = None
     own_right_basis: bool = False
-    name: str = field(default="bilinear form", init=False, repr=False)
+    name = "bilinear form"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "solver", chosen_solver(self.solver, self.bilinear))

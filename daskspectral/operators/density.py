@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -83,13 +84,12 @@ class Density(Registered):
         x = embedded(x, self.periods)
         sums = np.stack([self.counts, self.counts / self.heights])
         values = np.empty(len(x))
-        step = max(1, ENTRIES // len(self.centres))
-        for start in range(0, len(x), step):
-            s = squared_distances(x[start : start + step], self.centres)
+        for part in _blocks(len(x), len(self.centres)):
+            s = squared_distances(x[part], self.centres)
             s -= s.min(axis=0)  # the ratio is the same, and neither sum underflows
             s *= -0.5 / self.bandwidth**2
             above, below = sums @ np.exp(s, out=s)
-            values[start : start + step] = above / below
+            values[part] = above / below
         return np.maximum(values, self.floor, out=values)
 
     def weights(self, x: Array) -> Array:
@@ -157,7 +157,7 @@ def estimate_density(
     heights = np.maximum(heights, heights[heights > 0].min(initial=np.inf)) if heights.any() else np.ones(len(heights))
     rough = Density(float(exponent), centres, counts, heights, _spacing(centres), periods=periods)
     values = rough(x if weights is None else x[np.asarray(weights) > 0])
-    floor = _quantile(values, w, clip)
+    floor = float(np.quantile(values, clip, weights=w, method="inverted_cdf"))
     clipped, whole = (float(v**-exponent @ w / w.sum()) for v in (np.maximum(values, floor), values))
     unit = clipped ** (1 / exponent) if exponent else 1.0
     return replace(
@@ -182,15 +182,14 @@ def chosen_bandwidth(x: Array, w: Array, rng: np.random.Generator) -> float:
     first = rng.permutation(len(x)) % 2 == 0
     halves = np.stack([w * first, w * ~first], axis=1) / w.mean()
     sums = np.zeros((WIDTHS, len(rows), 2))
-    step = max(1, ENTRIES // len(x))
     some = squared_distances(x, x[rows[:JUDGES_OF_UNIT]])
     widest = 0.5 * math.sqrt(float(np.median(some[some > 0])))
-    for start in range(0, len(rows), step):
-        judges = rows[start : start + step]
+    for part in _blocks(len(rows), len(x)):
+        judges = rows[part]
         k = np.exp(squared_distances(x, x[judges]) * (-0.5 / widest**2))
         k[np.arange(len(judges)), judges] = 0
         for level in range(WIDTHS):
-            sums[level, start : start + step] = k @ halves
+            sums[level, part] = k @ halves
             np.multiply(k, k, out=k)
     total = sums[0].sum(axis=1)
     near = total >= np.quantile(total, TRIMMED)
@@ -221,9 +220,8 @@ def _cells(x: Array, w: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """The means (m, e) and the weights (m,) of the rows nearest to each seed."""
     some = x if len(x) <= SEEDED else x[rng.choice(len(x), SEEDED, replace=False)]
     seeds = some[kmeans_plus_plus(some, min(CENTRES, max(1, len(some) // ROWS_OF_A_CENTRE)), rng)]
-    step = max(1, ENTRIES // len(seeds))
-    parts = [squared_distances(x[k : k + step], seeds).argmin(axis=0) for k in range(0, len(x), step)]
-    nearest = np.concatenate(parts)
+    parts = _blocks(len(x), len(seeds))
+    nearest = np.concatenate([squared_distances(x[part], seeds).argmin(axis=0) for part in parts])
     counts = np.bincount(nearest, w, len(seeds))
     sums = np.stack([np.bincount(nearest, w * column, len(seeds)) for column in x.T], axis=1)
     kept = counts > 0
@@ -231,12 +229,14 @@ def _cells(x: Array, w: Array, rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def _sums(centres: Array, x: Array, w: Array, bandwidth: float) -> Array:
-    step = max(1, ENTRIES // len(x))
-    parts = [
-        np.exp(squared_distances(x, centres[k : k + step]) * (-0.5 / bandwidth**2)) @ w
-        for k in range(0, len(centres), step)
-    ]
-    return np.concatenate(parts)
+    squares = (squared_distances(x, centres[part]) for part in _blocks(len(centres), len(x)))
+    return np.concatenate([np.exp(s * (-0.5 / bandwidth**2)) @ w for s in squares])
+
+
+def _blocks(count: int, others: int) -> Iterator[slice]:
+    """Slices of so many points whose distances to others are computed at once."""
+    step = max(1, ENTRIES // others)
+    return (slice(start, start + step) for start in range(0, count, step))
 
 
 def _spacing(centres: Array) -> float:
@@ -246,9 +246,3 @@ def _spacing(centres: Array) -> float:
     nearest = s.min(axis=1)
     nearest = nearest[np.isfinite(nearest) & (nearest > 0)]
     return math.sqrt(float(np.median(nearest))) if len(nearest) else 1.0
-
-
-def _quantile(values: Array, w: Array, share: float) -> float:
-    order = np.argsort(values)
-    below = np.cumsum(w[order])
-    return float(values[order[np.searchsorted(below, share * below[-1])]])

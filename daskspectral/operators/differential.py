@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,8 @@ from daskspectral.forms import (
     inner,
     partial,
 )
-from daskspectral.operators.base import NUMBERS, Array, Operator, check_names, chosen_solver, whole
+from daskspectral.kernels.base import is_number
+from daskspectral.operators.base import Array, Operator, check_names, chosen_solver, whole
 from daskspectral.solve import Singular, Solver, Symmetric
 
 Index = tuple[int, ...]
@@ -40,7 +41,7 @@ class PartialDerivative(Operator):
 
     axis: int
     solver: Any = "singular"
-    name: str = field(default="partial derivative", init=False, repr=False)
+    name = "partial derivative"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axis", whole("axis", self.axis, 0))
@@ -54,13 +55,9 @@ class PartialDerivative(Operator):
 
         return derivative
 
-    @property
-    def kills_constants(self) -> bool:
-        return True
+    kills_constants = True
 
-    @property
-    def derived(self) -> Mapping[str, frozenset[str]]:
-        return {AXIS.name: frozenset({"x"})}
+    derived: ClassVar = {AXIS.name: frozenset({"x"})}
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         x = fields["x"]
@@ -91,7 +88,7 @@ class DifferentialOperator(Operator):
     coefficients: tuple[tuple[Pair, float | Field], ...]
     solver: Any = "symmetric"
     descending: bool = False
-    name: str = field(default="differential operator", init=False, repr=False)
+    name = "differential operator"
 
     def __init__(
         self,
@@ -183,7 +180,7 @@ def _coefficient(c: Any, key: Pair) -> float | Field:
         named = Field(c) if isinstance(c, str) else c
         check_names(("x",), named.name)
         return named
-    if isinstance(c, bool) or not isinstance(c, NUMBERS) or not math.isfinite(c):
+    if not is_number(c):
         raise ValueError(f"the coefficient of {key} must be a finite number or the name of a field; it is {c!r}")
     return float(c)
 
@@ -202,7 +199,7 @@ class TangentPropagation(Operator):
     """
 
     directions: str = "direction"
-    name: str = field(default="tangent propagation", init=False, repr=False)
+    name = "tangent propagation"
 
     def __post_init__(self) -> None:
         check_names(("x",), self.directions)
@@ -219,9 +216,7 @@ class TangentPropagation(Operator):
     def _each(self) -> Field:
         return Field(f"{self.directions} of each row")
 
-    @property
-    def kills_constants(self) -> bool:
-        return True
+    kills_constants = True
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:

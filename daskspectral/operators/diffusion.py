@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from dataclasses import field as attribute
 from typing import Any
 
 import numpy as np
 
 from daskspectral.forms import Field, Form, along, along_each, dirichlet, form, grad, inner, second
-from daskspectral.operators.base import NUMBERS, Array, Operator, check_names
+from daskspectral.kernels.base import is_number
+from daskspectral.operators.base import Array, Operator, check_names
 from daskspectral.solve import Eigen, Solver, Symmetric
 
 ROUNDING = 1e-8  # relative asymmetry that rounding leaves in an inverse or a product
@@ -31,7 +30,7 @@ class Schroedinger(Operator):
     """
 
     potential: str = "potential"
-    name: str = attribute(default="schroedinger", init=False, repr=False)
+    name = "schroedinger"
 
     def __post_init__(self) -> None:
         check_names(("x",), self.potential)
@@ -64,7 +63,7 @@ class AnisotropicDiffusion(Operator):
 
     field: str = "diffusion"
     factored: bool = False
-    name: str = attribute(default="anisotropic diffusion", init=False, repr=False)
+    name = "anisotropic diffusion"
 
     def __post_init__(self) -> None:
         check_names(("x",), self.field)
@@ -77,9 +76,7 @@ class AnisotropicDiffusion(Operator):
     def _columns(self) -> Field:
         return Field(f"columns of {self.field}")
 
-    @property
-    def kills_constants(self) -> bool:
-        return True
+    kills_constants = True
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:
@@ -87,7 +84,7 @@ class AnisotropicDiffusion(Operator):
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         given = fields[self.field]
-        return {self._columns.name: columns(given if self.factored else factor(given, self.field))}
+        return {self._columns.name: (given if self.factored else factor(given, self.field)).swapaxes(1, 2)}
 
     def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
         super().check_fields(shapes, dimension)
@@ -119,7 +116,7 @@ class Generator(Operator):
     drift: str = "drift"
     diffusion: str | float = "diffusion"
     reversible: bool = False
-    name: str = attribute(default="generator", init=False, repr=False)
+    name = "generator"
 
     def __post_init__(self) -> None:
         check_names(("x",), self.drift)
@@ -127,7 +124,7 @@ class Generator(Operator):
         if isinstance(sigma, str):
             check_names(("x", self.drift), sigma)
             return
-        if isinstance(sigma, bool) or not isinstance(sigma, NUMBERS) or not 0 < sigma < math.inf:
+        if not is_number(sigma) or sigma <= 0:
             raise ValueError(
                 "diffusion is the name of a field sigma (n, d, m), or a positive number for a multiple of the "
                 f"identity; it is {sigma!r}"
@@ -182,9 +179,7 @@ class Generator(Operator):
     def comparable(self) -> Operator:
         return replace(self, reversible=True)
 
-    @property
-    def kills_constants(self) -> bool:
-        return True
+    kills_constants = True
 
     @property
     def derived(self) -> Mapping[str, frozenset[str]]:
@@ -196,7 +191,7 @@ class Generator(Operator):
         if isinstance(self.diffusion, float):
             return {}
         sigma = fields[self.diffusion]
-        found = {self._columns.name: columns(sigma)}
+        found = {self._columns.name: sigma.swapaxes(1, 2)}
         if self.reversible:
             return found
         sigma = np.asarray(sigma, dtype=float)
@@ -216,11 +211,6 @@ def diffusion_form(sigma: Field) -> Form:
         return inner(along_each(f, sigma), along_each(g, sigma))
 
     return diffusion
-
-
-def columns(sigma: Array) -> Array:
-    """The columns of matrices (c, d, m) as directions (c, m, d)."""
-    return sigma.swapaxes(1, 2)
 
 
 def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from daskspectral.forms import Form, dirichlet, tangential_dirichlet
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
 from daskspectral.operators.density import CLIP, Density, check_clip, check_exponent, estimate_density
+from daskspectral.operators.weights import row_weights
 
 OFF = "squared distance from the manifold"
 FARTHEST = 0.25  # farther off the manifold, in its own units, a row is no noise but an error
@@ -56,7 +57,7 @@ class Laplacian(Operator):
     manifold: Manifold | None = None
     density: float | Density = 0.0
     clip: float = CLIP
-    name: str = field(default="laplacian", init=False, repr=False)
+    name = "laplacian"
 
     def __post_init__(self) -> None:
         manifold: Any = self.manifold
@@ -95,9 +96,7 @@ class Laplacian(Operator):
     def on_manifold(self) -> bool:
         return self.manifold is not None
 
-    @property
-    def kills_constants(self) -> bool:
-        return True
+    kills_constants = True
 
     def slopes_squared(self, dimension: int) -> float:
         return float(dimension if self.manifold is None else self.manifold.dimension)
@@ -111,14 +110,6 @@ class Laplacian(Operator):
     def oblique(self) -> bool:
         return self.manifold is not None and self.manifold.oblique
 
-    @property
-    def exponent(self) -> float:
-        return self.density.exponent if isinstance(self.density, Density) else float(self.density)
-
-    @property
-    def estimate(self) -> Density | None:
-        return self.density if isinstance(self.density, Density) else None
-
     def estimated(self, x: Array, rng: np.random.Generator, **options: Any) -> Laplacian:
         return replace(self, density=estimate_density(x, self.exponent, rng, clip=self.clip, **options))
 
@@ -127,19 +118,7 @@ class Laplacian(Operator):
             return (self.manifold, self.clip) == (measured.manifold, measured.clip)
         return self == measured
 
-    def factors(self, fields: Mapping[str, Array]) -> Array | None:
-        if not self.exponent:
-            return None
-        if self.estimate is None:
-            raise ValueError(
-                f"the density of {self} is to be estimated from the data: measure with the operator of a fit, "
-                "moments_.operator, or give Laplacian the Density"
-            )
-        return self.estimate.weights(fields["x"])
-
-    @property
-    def derived(self) -> Mapping[str, frozenset[str]]:
-        return dict.fromkeys(("tangent", "normal"), frozenset({"x"}))
+    derived = dict.fromkeys(("tangent", "normal"), frozenset({"x"}))
 
     def check(self, dimension: int, right_dimension: int | None = None) -> None:
         if self.manifold is not None and self.manifold.ambient != dimension:
@@ -166,8 +145,7 @@ class Laplacian(Operator):
         distance = self.manifold.known_distance(np.asarray(fields["x"], dtype=float))
         if distance is None:
             return found
-        weights = np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(distance))
-        return found | {OFF: np.array([weights @ distance**2])}
+        return found | {OFF: np.array([row_weights(fields) @ distance**2])}
 
     def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
         if self.manifold is None:

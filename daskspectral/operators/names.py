@@ -99,13 +99,15 @@ def _number(text: str) -> float | str:
         return text
 
 
-def _flag(word: str, owner: str) -> Callable[[str | None], bool]:
-    def read(given: str | None) -> bool:
-        if given not in (None, word):
-            raise ValueError(f"{owner} takes the word {word} or none, as in {owner}:{word}; got {owner}:{given}")
-        return given is not None
+def _flagged(name: str, make: Callable[..., Operator], flag: str) -> Callable[..., Operator]:
+    """An operator that takes one word, the name of an argument that it sets to True."""
 
-    return read
+    def made(word: str | None = None, **options: Any) -> Operator:
+        if word not in (None, flag):
+            raise ValueError(f"{name} takes the word {flag} or none, as in {name}:{flag}; got {name}:{word}")
+        return make(**{flag: word is not None}, **options)
+
+    return made
 
 
 def _whole(text: str, what: str, example: str, got: str) -> int:
@@ -136,38 +138,17 @@ def _differential(solver: str | None = None, *, coefficients: Iterable[str] = ()
     return DifferentialOperator(parse_coefficients(coefficients), solver)
 
 
-def _generator(word: str | None = None, *, diffusion: float | None = None) -> Operator:
-    reversible = _flag("reversible", "generator")(word)
-    return Generator(reversible=reversible) if diffusion is None else Generator("drift", diffusion, reversible)
-
-
-def _anisotropic(word: str | None = None) -> Operator:
-    return AnisotropicDiffusion(factored=_flag("factored", "anisotropic")(word))
-
-
-def _cross(word: str | None = None) -> Operator:
-    return Cross(_flag("center", "cross")(word))
-
-
-def _augmentation(*, views: int = 2) -> Operator:
-    return Augmentation(views)
-
-
-def _laplacian(*, manifold: Any = None, density: float = 0.0) -> Operator:
-    return Laplacian(manifold, density)
-
-
 NAMES: Mapping[str, Named] = {
-    "laplacian": Named("laplacian", _laplacian, ("manifold", "density")),
+    "laplacian": Named("laplacian", Laplacian, ("manifold", "density")),
     "covariance": Named("covariance", Covariance),
     "schroedinger": Named("schroedinger", Schroedinger),
-    "anisotropic": Named("anisotropic[:factored]", _anisotropic),
+    "anisotropic": Named("anisotropic[:factored]", _flagged("anisotropic", AnisotropicDiffusion, "factored")),
     "tangent": Named("tangent", TangentPropagation),
     "differential": Named("differential[:solver]", _differential, ("coefficients",)),
     "partial": Named("partial:axis[:solver]", _partial),
-    "generator": Named("generator[:reversible]", _generator, ("diffusion",)),
+    "generator": Named("generator[:reversible]", _flagged("generator", Generator, "reversible"), ("diffusion",)),
     "transfer": Named("transfer[:lag[:solver]]", _transfer, ("lag",)),
-    "cross": Named("cross[:center]", _cross),
-    "augmentation": Named("augmentation", _augmentation, ("views",)),
+    "cross": Named("cross[:center]", _flagged("cross", Cross, "center")),
+    "augmentation": Named("augmentation", Augmentation, ("views",)),
 }
 """The operators that have a name. `SymmetricForm` and `BilinearForm`, of a user's own functions, have none."""

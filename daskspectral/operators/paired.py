@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
 from daskspectral.operators.base import RESERVED, Operator, chosen_solver, whole
-from daskspectral.solve import Singular, Solver
+from daskspectral.solve import Singular
 
 
 def conditional(view: str) -> Form:
@@ -36,31 +36,19 @@ class Cross(Operator):
     """
 
     center: bool = False
-    name: str = field(default="cross", init=False, repr=False)
+    name = "cross"
 
-    @property
-    def form(self) -> Form:
-        return conditional("y")
+    form = conditional("y")
 
-    @property
-    def right_gram(self) -> Form:
-        return gram_at("y")
+    right_gram = gram_at("y")
 
-    @property
-    def views(self) -> tuple[str, ...]:
-        return ("x", "y")
+    views = ("x", "y")
 
-    @property
-    def right_view(self) -> str:
-        return "y"
+    right_view = "y"
 
-    @property
-    def own_right_basis(self) -> bool:
-        return True
+    own_right_basis = True
 
-    @property
-    def solver(self) -> Solver:
-        return Singular()
+    solver = Singular()
 
     @property
     def comparable(self) -> Operator:
@@ -88,31 +76,23 @@ class Transfer(Operator):
     lag: int = 1
     solver: Any = "singular"
     center: bool = False
-    name: str = field(default="transfer", init=False, repr=False)
+    name = "transfer"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lag", whole("lag", self.lag, 1))
         object.__setattr__(self, "solver", chosen_solver(self.solver, self.form))
 
-    @property
-    def form(self) -> Form:
-        return conditional("future")
+    form = conditional("future")
 
     @property
     def right_gram(self) -> Form | None:
         return gram_at("future") if self.solver.two_sided else None
 
-    @property
-    def views(self) -> tuple[str, ...]:
-        return ("x", "future")
+    views = ("x", "future")
 
-    @property
-    def right_view(self) -> str:
-        return "future"
+    right_view = "future"
 
-    @property
-    def ranking(self) -> str:
-        return "modulus"
+    ranking = "modulus"
 
     @property
     def scoring(self) -> Operator:
@@ -137,7 +117,7 @@ class Augmentation(Operator):
     """
 
     views: tuple[str, ...] = ("x", "x1")
-    name: str = field(default="augmentation", init=False, repr=False)
+    name = "augmentation"
 
     def __init__(self, views: int | Sequence[str] = 2):
         if isinstance(views, (str, int, float)):
@@ -175,9 +155,7 @@ class Augmentation(Operator):
 
         return gram
 
-    @property
-    def has_patterns(self) -> bool:
-        return False  # a row is several points
+    has_patterns = False  # a row is several points
 
     @property
     def functionals(self) -> dict[str, Functional]:
@@ -187,6 +165,4 @@ class Augmentation(Operator):
 
         return {"first": first_moment}
 
-    @property
-    def kills_constants(self) -> bool:
-        return True
+    kills_constants = True

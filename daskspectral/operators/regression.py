@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from daskspectral.forms import Field, Form, Functional, along, dirichlet, form, functional, grad, gram, inner
 from daskspectral.manifolds import Manifold
 from daskspectral.operators.base import Array, Operator
-from daskspectral.operators.weights import banded_squares, unit_squares
+from daskspectral.operators.weights import row_weights
 
 
 @form
@@ -55,7 +55,7 @@ class Regression(Operator):
     manifold: Manifold | None = None
     origin: tuple[float, ...] = ()
     unit: float = 1.0
-    name: str = field(default="regression", init=False, repr=False)
+    name = "regression"
 
     @property
     def form(self) -> Form:
@@ -73,13 +73,9 @@ class Regression(Operator):
         first = {"values": products} if self.values else {}
         return first | {f"slopes {j}": slopes(j) for j in range(count)}
 
-    @property
-    def has_patterns(self) -> bool:
-        return False
+    has_patterns = False
 
-    @property
-    def counts(self) -> frozenset[str]:
-        return frozenset({"observed", "weight_squares"})
+    counts = frozenset({"observed", "weight_squares"})
 
     def numbers(self, gradient_weight: float) -> tuple[bool, bool]:
         """Whether values count, and whether gradients do at this weight against a value."""
@@ -92,20 +88,19 @@ class Regression(Operator):
         """
         found = {name: values for name, values in fields.items() if name not in ("y", "gradients")}
         if self.values:
-            found["y"] = self._levelled(np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1))
+            y = np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1)
+            found["y"] = (y - (self.origin or 0.0)) / self.unit
         if "gradients" in fields:
             t = np.asarray(fields["gradients"], dtype=float)
             t = t.reshape(len(t), self.targets or 1, t.shape[-1])
             t = t if columns is None else t[:, :, list(columns)]
-            t = t if self.unit == 1 else t / self.unit
-            found["gradients"] = self._tangential(fields["x"], t if scale is None else t * scale)
+            found["gradients"] = self._tangential(fields["x"], t / self.unit * (1.0 if scale is None else scale))
         return found
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
         """Sums and squares (m,) of values, squares of gradients and of weights, and the rows of positive weight."""
-        w = np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(fields["x"]))
-        found = {"observed": np.array([np.count_nonzero(w)], dtype=float)}
-        found["weight_squares"] = banded_squares(w) if "weight" in fields else unit_squares(len(w))
+        w = row_weights(fields)
+        found = super().statistics(fields) | {"observed": np.array([np.count_nonzero(w)], dtype=float)}
         if self.values:
             y = fields["y"]
             with np.errstate(over="ignore"):  # infinity is refused later
@@ -118,10 +113,6 @@ class Regression(Operator):
         """The sums with the right-hand sides of all targets side by side, (p, m)."""
         slopes = [sums.pop(name) for name in self.functionals if name != "values" and name in sums]
         return sums | ({"slopes": np.column_stack(slopes)} if slopes else {})
-
-    def _levelled(self, y: Array) -> Array:
-        y = y - np.asarray(self.origin) if self.origin else y
-        return y if self.unit == 1 else y / self.unit
 
     def _tangential(self, x: Array, t: Array) -> Array:
         """Vectors t (c, m, d) at x (c, d) without their part along the normals of the manifold.

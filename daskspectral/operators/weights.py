@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ def banded_squares(weights: Array) -> Array:
     return np.bincount(band, np.ldexp(w, SHIFTS[band]) ** 2, minlength=len(SHIFTS))
 
 
-def unit_squares(rows: int) -> Array:
-    """`banded_squares` of so many weights of 1."""
-    return np.array([0.0, float(rows), 0.0])
+def row_weights(fields: Mapping[str, Array]) -> Array:
+    """The sample weights (c,) of a batch, 1 where none were given."""
+    return np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(fields["x"]))
 
 
 def effective_rows(total: float, squares: Array) -> float:

@@ -24,7 +24,7 @@ from common import Rows, options, report
 from daskspectral.groups import Cyclic, FullOrthogonal, Generated, Group, Orthogonal, Permutations, SignFlips
 from daskspectral.groups.invariants import Invariants
 from daskspectral.manifolds import Sphere
-from daskspectral.manifolds.averages import AveragedSpace
+from daskspectral.manifolds.zonal import KernelFunctions
 
 ROWS = 10_000
 CONTRASTS = np.array([[1, -1, 0, 0], [1, 1, -2, 0], [1, 1, 1, -3.0]]) / np.sqrt([[2.0], [6.0], [12.0]])
@@ -98,12 +98,12 @@ def measured(name: str, d: int, group: Group, molien: int, degree: int, rows: in
     functions = invariants.functions(degree)
     making, r = time.perf_counter() - start, functions.size
     points = sphere.sample(2 * r + 16, rng)
-    if isinstance(functions, AveragedSpace):
+    if isinstance(functions, KernelFunctions):
         gram = functions.kernel.between(points, points)
     else:
         gram = functions.values(points) @ functions.values(points).T
     values = np.linalg.eigvalsh(gram)[::-1] / np.trace(gram) * r
-    following = float(np.abs(values[r:]).max()) if isinstance(functions, AveragedSpace) else None
+    following = float(np.abs(values[r:]).max()) if isinstance(functions, KernelFunctions) else None
     x = sphere.sample(rows, rng)
     start = time.perf_counter()
     found = functions.values(x)

@@ -27,8 +27,7 @@ from daskspectral.groups import (
 )
 from daskspectral.manifolds import SO3, Circle, FlatTorus, Implicit, Manifold, PeriodicBox, Sphere
 from daskspectral.manifolds import Product as ProductManifold
-from daskspectral.manifolds.averages import AveragedSpace
-from daskspectral.manifolds.zonal import ZonalSpace
+from daskspectral.manifolds.zonal import KernelFunctions, ZonalSpace
 from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 from daskspectral.operators.regression import Regression
@@ -144,13 +143,13 @@ def test_sums_on_the_sphere_are_closed_forms() -> None:
 @pytest.fixture
 def unbuilt(monkeypatch: pytest.MonkeyPatch) -> None:
     """An eigenspace of more than 250 functions is an error."""
-    sampled = ZonalSpace.sampled.__func__
+    of = ZonalSpace.of
 
-    def small(cls: type[ZonalSpace], kernel: Any, sample: Any) -> ZonalSpace:
+    def small(manifold: Manifold, kernel: Any, points: Any) -> ZonalSpace:
         assert kernel.size <= 250
-        return sampled(cls, kernel, sample)
+        return of(manifold, kernel, points)
 
-    monkeypatch.setattr(ZonalSpace, "sampled", classmethod(small))
+    monkeypatch.setattr(ZonalSpace, "of", small)
 
 
 def test_levels_are_whole_and_as_many_as_fit(unbuilt: None) -> None:
@@ -167,7 +166,7 @@ def test_levels_are_whole_and_as_many_as_fit(unbuilt: None) -> None:
 
 def test_only_small_eigenspaces_are_built(unbuilt: None) -> None:
     basis = InvariantBasis(HarmonicBasis(Sphere(9), 7000), FOUR_ATOMS)
-    assert [type(f) is AveragedSpace for f in basis.functions] == [False] * 4 + [True] * 3
+    assert [type(f) is KernelFunctions for f in basis.functions] == [False] * 4 + [True] * 3
     assert [u is None for u in basis.vectors] == [False] * 4 + [True] * 3
     parts = basis.by_level(np.arange(float(basis.size)))
     assert [len(part) for part in parts] == [1, 9, 44, 156, 2, 0, 3]

@@ -12,7 +12,6 @@ from daskspectral.manifolds import Sphere
 from daskspectral.manifolds.averages import (
     Average,
     Block,
-    CircleAverage,
     FiniteAverage,
     PermutationAverage,
     RotationAverage,
@@ -111,7 +110,7 @@ def test_rotations_of_several_vectors_are_a_quadrature(vectors: int, degree: int
 def test_circles_are_a_fine_sum() -> None:
     x = np.kron(np.diag([1, -2]), [[0, -1], [1, 0]]).astype(float)
     mirror = np.diag([1.0, -1, 1, -1])
-    average = CircleAverage(x[None], np.array([np.eye(4), mirror]))
+    average = FiniteAverage(np.array([np.eye(4), mirror]), x[None])
     angles = 2 * np.pi * np.arange(401) / 401
     turns = np.zeros((401, 4, 4))
     for k, q in enumerate((1, -2)):
@@ -128,7 +127,7 @@ AVERAGES: dict[str, Average] = {
     "finite": FiniteAverage(permuted(4)),
     "partitions": PermutationAverage((Block((0, 1, 2)), Block((3, 4), signs=True))),
     "rotations": RotationAverage(permuted(2)),
-    "circle": CircleAverage(np.kron(np.eye(2), [[0.0, -1], [1, 0]])[None], np.eye(4)[None]),
+    "circle": FiniteAverage(np.eye(4)[None], np.kron(np.eye(2), [[0.0, -1], [1, 0]])[None]),
 }
 
 

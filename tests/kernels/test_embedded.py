@@ -1,4 +1,4 @@
-"""Periodic: the kernel on circles, its derivatives in the columns, its periods."""
+"""Kernels on circles and in a metric: derivatives in the columns of the data, periods."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from daskspectral.basis import LandmarkBasis
 from daskspectral.errors import SmoothnessError
-from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Periodic, Polynomial
+from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Mahalanobis, Matern, Periodic, Polynomial
 from daskspectral.testing import check_kernel
 
 KERNELS: dict[str, tuple[Kernel, tuple[float | None, ...]]] = {
@@ -78,3 +78,14 @@ def test_points_of_other_columns_and_derivatives_of_higher_order() -> None:
         LandmarkBasis(kernel, np.zeros((1, 3)))
     with pytest.raises(SmoothnessError, match="up to order 1, not 2"):
         kernel.partial(np.zeros((1, 2)), np.ones((1, 2)), (1, 1))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.7), Matern(2.5, 1.2)], ids=str)
+@pytest.mark.parametrize("matrix", [[[1.0, 0.2], [0.2, 0.5]], [[1.0, 0.0, 0.3], [0.2, 0.5, 0.0]]])
+def test_derivatives_follow_from_the_chain_rule(kernel: Gaussian | Matern, matrix: list[list[float]]) -> None:
+    check_kernel(Mahalanobis(kernel, matrix), 2)
+
+
+def test_points_have_a_row_of_the_matrix_for_each_column() -> None:
+    with pytest.raises(ValueError, match="it has 1, and the points have 2 columns"):
+        Mahalanobis(Gaussian(1.0), [[1.0]]).embedded(np.zeros((1, 2)))
