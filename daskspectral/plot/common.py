@@ -18,6 +18,7 @@ from daskspectral.estimators import (
     SpectralDecomposition,
 )
 
+_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 LONGEST = 32  # characters of a column's name that are drawn
 Embedding = SDPEmbedding | DiffusionMap | KernelEmbedding
 
@@ -65,6 +66,20 @@ def values_of(estimator: Any) -> NDArray[np.inexact[Any]]:
 def vanishing(values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
     """Which values are 0 beside the largest."""
     return np.asarray(np.abs(values) <= 1e-9 * np.abs(values).max(initial=0.0))
+
+
+def still(values: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
+    """Which functions, by values (m, k), are constant, or what a basis without the constant makes of it."""
+    return np.asarray(values.std(axis=0) <= 0.1 * np.sqrt(np.mean(values**2, axis=0)))
+
+
+def value_label(estimator: Any, i: int) -> str:
+    """A function by its value, such as "λ₁ = 0.21"."""
+    values = values_of(estimator)
+    value = complex(0.0 if vanishing(values)[i] else values[i])
+    text = f"{value.real:.3g}" + (f" {'+' if value.imag > 0 else '-'} {abs(value.imag):.3g}i" if value.imag else "")
+    letter = "σ" if is_singular(estimator) else "λ"
+    return f"{letter}{str(i).translate(_LOWERED)} = {text}".replace("-", "\N{MINUS SIGN}")
 
 
 def landmarks_of(estimator: Any, *, right: bool = False) -> NDArray[np.floating[Any]] | None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.estimators import SpectralDecomposition
+from daskspectral.estimators.summary import moments_of
 from daskspectral.moments import Moments
 from daskspectral.plot.common import check_fitted, require_matplotlib, values_of
 from daskspectral.plot.style import BLUE, FAINT, INK, MUTED, RED, SERIES, axes_of, counted, legend, plain
@@ -32,8 +33,8 @@ def gram(model: Any, *, right: bool = False, ax: Axes | None = None) -> Axes:
     ValueError where they hold no such matrix (a Fourier lattice sums modes) or more than 4000 functions.
     """
     require_matplotlib()
-    moments = model if isinstance(model, Moments) else getattr(model, "moments_", None)
-    if not isinstance(moments, Moments):
+    moments = moments_of(model)
+    if moments is None:
         raise TypeError(f"the Gram matrix is drawn of a fitted estimator with moments; got {type(model).__name__}")
     values = gram_values(moments, right=right)
     cut = CUTS[moments.dtype]

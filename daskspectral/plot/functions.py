@@ -26,8 +26,9 @@ from daskspectral.plot.common import (
     like_fit,
     preparation_of,
     require_matplotlib,
+    still,
+    value_label,
     values_of,
-    vanishing,
     width_of,
 )
 from daskspectral.plot.files import Location, refuse_picture, save_figure
@@ -72,7 +73,7 @@ def eigenfunction(
     axes = axes_of(ax, canvas.size, canvas.projection)
     scale = canvas.scale([component])
     canvas.draw(axes, component, scale)
-    axes.set_title(_title(estimator, component), fontsize=9)
+    axes.set_title(value_label(estimator, component), fontsize=9)
     if colour_bar and canvas.points.shape[1] > 1:
         scale.bar(axes, f"{_noun(estimator, right)} {component}", shrink=0.9)
     return axes
@@ -136,7 +137,7 @@ def eigenfunctions(
         return _draw_embedding(estimator, canvas, shown)
     width, height = canvas.size
     aspect = {"Line": 0.75, "Globe": 0.5}.get(type(canvas).__name__, height / width)
-    titles, projection = [_title(estimator, i) for i in shown], canvas.projection
+    titles, projection = [value_label(estimator, i) for i in shown], canvas.projection
     figure, axes = panels(titles, width=min(2.2, 0.5 * width), aspect=aspect, projection=projection)
     for i, ax in zip(shown, axes, strict=True):
         canvas.draw(ax, i, canvas.scale([i]), labels=False)
@@ -182,11 +183,11 @@ def panels(
 
 def _draw_embedding(estimator: SpectralDecomposition, canvas: Canvas, shown: range) -> Figure:
     values, points = canvas.values, canvas.points
-    varying = [i for i in shown if values[:, i].std() > 1e-3 * np.sqrt(np.mean(values[:, i] ** 2))]
+    varying = [i for i in shown if not still(values)[i]]
     coloured = varying[2:]
     coordinates = [(f"eigenfunction {i}", values[:, i]) for i in varying[:2]]
     coordinates += [(f"column {j}", points[:, j]) for j in range(2 - len(coordinates))]  # where there are fewer
-    figure, axes = panels([_title(estimator, i) for i in coloured] or [f"{len(points)} rows"])
+    figure, axes = panels([value_label(estimator, i) for i in coloured] or [f"{len(points)} rows"])
     for n, ax in enumerate(axes):
         colours: Any = canvas.scale([coloured[n]]).of(values[:, coloured[n]]) if coloured else BLUE
         ax.set_facecolor("0.92")  # the middle of the colours is white
@@ -274,17 +275,3 @@ def evaluate(estimator: Any, points: Array, *, right: bool = False) -> Array:
 
 def _noun(estimator: SpectralDecomposition, right: bool) -> str:
     return f"{'right' if right else 'left'} singular function" if is_singular(estimator) else "eigenfunction"
-
-
-def _title(estimator: SpectralDecomposition, i: int) -> str:
-    values, letter = values_of(estimator), r"\sigma" if is_singular(estimator) else r"\lambda"
-    value = complex(0.0 if vanishing(values)[i] else values[i])
-    text = _number(value.real)
-    if value.imag:
-        text += rf" {'+' if value.imag > 0 else '-'} {_number(abs(value.imag))} i"
-    return rf"${letter}_{{{i}}} = {text}$"
-
-
-def _number(value: float) -> str:
-    digits, _, exponent = (f"{value:#.3g}" if value else "0").partition("e")
-    return digits.rstrip(".") + (rf" \cdot 10^{{{int(exponent)}}}" if exponent else "")

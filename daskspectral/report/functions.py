@@ -19,7 +19,7 @@ from daskspectral.estimators import (
     SpectralDecomposition,
 )
 from daskspectral.estimators.model_dataset import in_the_field
-from daskspectral.plot.canvas import Canvas, Line, Pairs, Plane, canvas_of
+from daskspectral.plot.canvas import Line, Pairs, Plane, canvas_of
 from daskspectral.plot.common import (
     column_names,
     has_right_view,
@@ -28,14 +28,14 @@ from daskspectral.plot.common import (
     like_fit,
     preparation_of,
     shown,
+    still,
+    value_label,
     values_of,
-    vanishing,
 )
 from daskspectral.plot.decay import implied
 from daskspectral.plot.functions import canvas_over, draw_series, evaluate, sample, source_of
 from daskspectral.plot.maps import level_lines
 from daskspectral.plot.style import BLUE, LINE, Scale, axes_of, plain
-from daskspectral.report import reading
 from daskspectral.report.page import Picture, Section
 
 Array = NDArray[np.floating[Any]]
@@ -43,9 +43,8 @@ Array = NDArray[np.floating[Any]]
 SHORT = 18  # characters of a name below a small picture
 COUNT = 12  # functions that are drawn
 SERIES = 5000  # rows along which they are, where no timescale is known
-GRID, SHOWN, POINTS = 110, 700, 4000
+GRID, SHOWN, POINTS = 110, 400, 4000
 SERIES_ROWS = 1200
-_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 SMALL = 0.52  # of the size of a picture that stands alone
 
 
@@ -92,44 +91,41 @@ def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
         if X is not None:
             raise
         return [Section(title, [f"They are not drawn: {error}."])]
-    values = values_of(model)
-    still = vanishing(values) if not is_singular(model) else np.array([_is_still(v) for v in canvas.values.T])
-    shown = np.flatnonzero(~still)[:COUNT].tolist()
-    if not shown:
+    numbers = np.flatnonzero(~still(canvas.values))[:COUNT].tolist()
+    if not numbers:
         return []
-    over = (
-        f"over rows of the {'second view' if right else 'data'}"
-        if X is not None
-        else "over the box of the lattice"
-        if canvas.box
-        else "over the landmarks"
-    )
-    which = f"first {len(shown)}" if len(shown) > 1 else "first"
-    words = [f"The {which} that {'are' if len(shown) > 1 else 'is'} not constant, {over}: {canvas.what}."]
-    if isinstance(canvas, Plane):
-        words.append(f"Across is {canvas.names[0]}, upward {canvas.names[1]}.")
+    over = f"rows of the {'second view' if right else 'data'}"
+    hint = []
     if X is None:
-        words.append(
+        over = "the box of the lattice" if canvas.box else "the landmarks"
+        hint.append(
             "With the second view of the fit (--view) they are drawn over its rows."
             if right
             else "With the points of the fit (daskspectral report model points) they are drawn over the data."
         )
-    if np.iscomplexobj(values):
+    which = f"first {len(numbers)} that are" if len(numbers) > 1 else "first that is"
+    words = [f"The {which} not constant, over {over}: {canvas.what}."]
+    if isinstance(canvas, Plane):
+        words.append(f"Across is {canvas.names[0]}, upward {canvas.names[1]}.")
+    words += hint
+    if np.iscomplexobj(values_of(model)):
         words.append("Drawn are the real parts.")
-    return [_section(title, canvas, shown, words, [_named(model, i) for i in shown])]
-
-
-def _section(title: str, canvas: Canvas, shown: list[int], words: list[str], names: list[str]) -> Section:
-    scale = canvas.scale(shown)
-    pictures = []
-    for i, name in zip(shown, names, strict=True):
+    scale, pictures = canvas.scale(numbers), []
+    for i in numbers:
         axes = axes_of(None, (canvas.size[0] * SMALL, canvas.size[1] * SMALL), canvas.projection)
         canvas.draw(axes, i, scale)
         _thinned(axes, labels=isinstance(canvas, Pairs))
-        pictures.append(Picture(axes, f"{name}: {canvas.what}.", name, "small"))
+        pictures.append(Picture(axes, f"{_named(model, i)}: {canvas.what}.", _named(model, i), "small"))
     if not isinstance(canvas, Line):
-        pictures.append(_bar(scale, "value of the function"))
-    return Section(title, words, pictures, reading=reading.FUNCTIONS)
+        axes = axes_of(None, (3.8, 0.6))
+        scale.bar(axes, "value of the function", cax=True, orientation="horizontal")
+        alt = f"The colours, from {scale.edges[0]:.2g} to {scale.edges[-1]:.2g}."
+        pictures.append(Picture(axes, alt, size="bar"))
+    return [Section(title, words, pictures, reading="functions")]
+
+
+def _named(model: Any, i: int) -> str:
+    return value_label(model, i) + ("" if model.trusted_[i] else " (not trusted)")
 
 
 def _thinned(axes: Any, *, labels: bool) -> None:
@@ -141,27 +137,6 @@ def _thinned(axes: Any, *, labels: bool) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(3))
         axis.set_label_text(shown(axis.get_label_text(), SHORT) if labels else "")
-
-
-def _bar(scale: Scale, label: str) -> Picture:
-    axes = axes_of(None, (3.8, 0.6))
-    scale.bar(axes, label, cax=True, orientation="horizontal")
-    low, high = scale.edges[0], scale.edges[-1]
-    return Picture(axes, f"The colours, from {low:.2g} to {high:.2g}.", "", "bar")
-
-
-def _named(model: Any, i: int) -> str:
-    values, decomposed = values_of(model), isinstance(model, SpectralDecomposition)
-    letter = "\N{GREEK SMALL LETTER SIGMA}" if decomposed and model.solver_.two_sided else "λ"
-    value, minus = complex(values[i]), "\N{MINUS SIGN}"
-    text = f"{value.real:.3g}" + (f" {'+' if value.imag > 0 else '-'} {abs(value.imag):.3g}i" if value.imag else "")
-    doubt = " (not trusted)" if decomposed and not model.trusted_[i] else ""
-    return f"{letter}{str(i).translate(_LOWERED)} = {text.replace('-', minus)}{doubt}"
-
-
-def _is_still(values: Array) -> bool:
-    """Whether a function is constant, or what a basis without the constant function makes of it."""
-    return bool(values.std() <= 0.1 * np.sqrt(np.mean(values**2)))
 
 
 def _is_field(model: Any) -> bool:
@@ -182,21 +157,15 @@ def _along(model: SpectralDecomposition, trajectories: Sequence[Any]) -> list[Se
         label, places = labels
         x = places[numbers.astype(int)]
     pictures = []
-    for i in [i for i in range(found.shape[1]) if not _is_still(found[:, i])][:8]:
+    for i in np.flatnonzero(~still(found))[:8].tolist():
         axes = draw_series(axes_of(None, (4.2, 1.6)), x, found[:, i], label=label)
         pictures.append(Picture(axes, f"{_named(model, i)} along {label}.", _named(model, i)))
     if not pictures:
         return []
     part = f"the first {window} rows" if window < source.n else f"all {source.n} rows"
     of = f" of the first of {len(trajectories)} trajectories" if len(trajectories) > 1 else ""
-    return [
-        Section(
-            _title(model),
-            [f"The first {len(pictures)} that are not constant, along {part}{of}."],
-            pictures,
-            reading=reading.SERIES,
-        )
-    ]
+    words = [f"The first {len(pictures)} that are not constant, along {part}{of}."]
+    return [Section(_title(model), words, pictures, reading="series")]
 
 
 def _telling_rows(values: Any, lag: int) -> int:
@@ -243,7 +212,7 @@ def patterns(model: Any) -> list[Section]:
             pictures.append(Picture(axes, f"The pattern of function {i} in {name}.", f"function {i}: {share}"))
     if not pictures:
         return []
-    return [Section("Patterns", ["The regression of the field on each function."], pictures, reading=reading.PATTERNS)]
+    return [Section("Patterns", ["The regression of the field on each function."], pictures, reading="patterns")]
 
 
 def _draw_field(field: xr.DataArray, dims: list[Any], largest: float) -> Any:
