@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +24,17 @@ LONGEST = 32  # characters of a column's name that are drawn
 Embedding = SDPEmbedding | DiffusionMap | KernelEmbedding
 
 
+def require_matplotlib() -> None:
+    """Raise ImportError, which names the extra to install, without matplotlib."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install daskspectral[plot]") from error
+
+
 def check_fitted(estimator: Any, kinds: Any = SpectralDecomposition) -> None:
-    """Raise TypeError for estimators of other kinds, and sklearn's NotFittedError before `fit`."""
+    """Raise TypeError for estimators of other kinds, sklearn's NotFittedError before `fit`, ImportError as above."""
+    require_matplotlib()
     if not isinstance(estimator, kinds):
         names = [kind.__name__ for kind in getattr(kinds, "__args__", (kinds,))]
         named = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
@@ -55,12 +65,8 @@ def is_singular(estimator: Any) -> bool:
 
 def values_of(estimator: Any) -> NDArray[np.inexact[Any]]:
     """The eigenvalues, or the singular values."""
-    values: NDArray[np.inexact[Any]]
-    if isinstance(estimator, Embedding):
-        values = estimator.spectrum_
-    else:
-        values = estimator.singular_values_ if is_singular(estimator) else estimator.eigenvalues_
-    return values
+    embedded = isinstance(estimator, Embedding)
+    return np.asarray(estimator.spectrum_ if embedded else getattr(estimator, estimator.solver_.values))
 
 
 def vanishing(values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
@@ -103,14 +109,18 @@ def column_names(estimator: Any, *, right: bool = False) -> list[str]:
     if right:
         names = [f"column {i}" for i in range(width)]
     elif layout is not None:
-        units = [str(v.attrs.get("units", "")) for v in layout.variables for _ in range(v.width)]
-        units = units if layout.kept is None else [u for u, kept in zip(units, layout.kept, strict=True) if kept]
-        named = zip(layout.names, units, strict=True)
-        names = [f"{name} ({unit})" if unit else name for name, unit in named]
+        attrs = [v.attrs for v in layout.variables for _ in range(v.width)]
+        attrs = attrs if layout.kept is None else [a for a, kept in zip(attrs, layout.kept, strict=True) if kept]
+        names = [with_unit(name, of) for name, of in zip(layout.names, attrs, strict=True)]
     else:
         names = [str(name) for name in vars(estimator).get("feature_names_in_", [f"column {i}" for i in range(width)])]
     chosen = preparation_of(estimator, right=right).columns
     return [shown(name) for name in (names if chosen is None else [names[i] for i in chosen])]
+
+
+def with_unit(name: Any, attrs: Mapping[Any, Any]) -> str:
+    """A name from the data with its unit, where the attributes have one."""
+    return f"{name} ({attrs['units']})" if attrs.get("units") else str(name)
 
 
 def shown(name: str, longest: int = LONGEST) -> str:
@@ -133,11 +143,3 @@ def like_fit(estimator: Any, points: NDArray[np.floating[Any]], *, right: bool =
     import pandas as pd  # type: ignore[import-untyped]  # xarray brings it
 
     return pd.DataFrame(rows, columns=names)
-
-
-def require_matplotlib() -> None:
-    """Raise ImportError, which names the extra to install, without matplotlib."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install daskspectral[plot]") from error

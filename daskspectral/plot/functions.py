@@ -64,7 +64,6 @@ def eigenfunction(
     ValueError for X with other columns than at the fit or without a valid row, for a component that there is not,
     without X where the model knows no places, and for right functions of another operator.
     """
-    require_matplotlib()
     check_fitted(estimator)
     check_component(estimator, component)
     if right and not has_right_view(estimator):
@@ -92,7 +91,6 @@ def series(
 
     X is one trajectory. Raises as `eigenfunction` does.
     """
-    require_matplotlib()
     check_fitted(estimator)
     check_component(estimator, component)
     source = source_of(estimator, X)
@@ -127,7 +125,6 @@ def eigenfunctions(
     are in the units of X, also where the estimator standardizes. Raises ImportError without matplotlib, TypeError for
     other estimators, ValueError for X with another number of columns than at the fit, or without a valid row.
     """
-    require_matplotlib()
     check_fitted(estimator)
     if count < 1 or max_points < 1:
         raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
@@ -136,9 +133,8 @@ def eigenfunctions(
     if isinstance(canvas, Pairs):
         return _draw_embedding(estimator, canvas, shown)
     width, height = canvas.size
-    aspect = {"Line": 0.75, "Globe": 0.5}.get(type(canvas).__name__, height / width)
-    titles, projection = [value_label(estimator, i) for i in shown], canvas.projection
-    figure, axes = panels(titles, width=min(2.2, 0.5 * width), aspect=aspect, projection=projection)
+    titles = [value_label(estimator, i) for i in shown]
+    figure, axes = panels(titles, width=min(2.2, 0.5 * width), aspect=height / width, projection=canvas.projection)
     for i, ax in zip(shown, axes, strict=True):
         canvas.draw(ax, i, canvas.scale([i]), labels=False)
     return figure

@@ -62,18 +62,15 @@ class Scale:
         """The colour of each value."""
         return [self.colours[i] for i in np.digitize(values, self.edges)]
 
-    def bar(self, axes: Axes, label: str, **options: Any) -> None:
+    def bar(self, axes: Axes, label: str, *, cax: bool = False, **options: Any) -> None:
         """A colour bar beside axes, or with `cax` in them."""
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import BoundaryNorm, ListedColormap
 
         norm = BoundaryNorm(self.edges, len(self.colours), extend="both")
         drawn = ScalarMappable(norm, ListedColormap(self.colours))
-        bar = figure_of(axes).colorbar(
-            drawn,
-            **({"cax": axes} if options.get("cax") else {"ax": axes, "aspect": 28})
-            | {k: v for k, v in options.items() if k != "cax"},
-        )
+        place = {"cax": axes} if cax else {"ax": axes, "aspect": 28}
+        bar = figure_of(axes).colorbar(drawn, **place, **options)
         bar.set_ticks([float(self.edges[i]) for i in (0, len(self.edges) // 3, -1 - len(self.edges) // 3, -1)])
         bar.ax.tick_params(which="both", labelsize=8, length=2, color=LINE, labelcolor=INK)
         bar.minorticks_off()
@@ -132,6 +129,11 @@ def globe(axes: Axes) -> Axes:
 def legend(axes: Axes, **options: Any) -> None:
     """A legend without a frame."""
     axes.legend(**{"frameon": False, "fontsize": 8, "labelcolor": INK, **options})
+
+
+def told_apart(i: int) -> dict[str, Any]:
+    """The colour and the mark of one of several lines."""
+    return {"color": SERIES[i % len(SERIES)], "marker": "os^DvP"[i % 6]}
 
 
 def counted(axis: Any) -> None:

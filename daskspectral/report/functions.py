@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -13,13 +13,9 @@ from numpy.typing import NDArray
 from daskspectral import plot
 from daskspectral.data.labelled import stack_rows
 from daskspectral.engine.sampling import take_rows
-from daskspectral.estimators import (
-    HermiteRegressor,
-    InvariantRegressor,
-    SpectralDecomposition,
-)
+from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
 from daskspectral.estimators.model_dataset import in_the_field
-from daskspectral.plot.canvas import Line, Pairs, Plane, canvas_of
+from daskspectral.plot.canvas import Line, Pairs, Plane, canvas_of, level_lines
 from daskspectral.plot.common import (
     column_names,
     has_right_view,
@@ -31,12 +27,15 @@ from daskspectral.plot.common import (
     still,
     value_label,
     values_of,
+    with_unit,
 )
-from daskspectral.plot.decay import implied
 from daskspectral.plot.functions import canvas_over, draw_series, evaluate, sample, source_of
-from daskspectral.plot.maps import level_lines
-from daskspectral.plot.style import BLUE, LINE, Scale, axes_of, plain
+from daskspectral.plot.spectra import implied
+from daskspectral.plot.style import BLUE, Scale, axes_of, plain
 from daskspectral.report.page import Picture, Section
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Array = NDArray[np.floating[Any]]
 
@@ -151,21 +150,20 @@ def _along(model: SpectralDecomposition, trajectories: Sequence[Any]) -> list[Se
     source = source_of(model, first)
     window = min(source.n, SERIES if lag is None else _telling_rows(values_of(model), lag))
     numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)), on_invalid="skip")
-    found, x, label = evaluate(model, points), numbers.astype(float), "row"
-    labels = _row_labels(model, first)
-    if labels is not None:
-        label, places = labels
-        x = places[numbers.astype(int)]
+    values, label, x = evaluate(model, points), "row", numbers.astype(float)
+    laid = stack_rows(first, sample_dims=model.sample_dims, layout=vars(model).get("layout_"))
+    if laid is not None and len(laid.rows.dims) == 1 and laid.rows.dims[0] in laid.rows.coords:
+        places = np.asarray(laid.rows.coords[laid.rows.dims[0]])
+        if places.dtype.kind in "iufM":  # numbers or times
+            label, x = str(laid.rows.dims[0]), places[numbers.astype(int)]
     pictures = []
-    for i in np.flatnonzero(~still(found))[:8].tolist():
-        axes = draw_series(axes_of(None, (4.2, 1.6)), x, found[:, i], label=label)
+    for i in np.flatnonzero(~still(values))[:8].tolist():
+        axes = draw_series(axes_of(None, (4.2, 1.6)), x, values[:, i], label=label)
         pictures.append(Picture(axes, f"{_named(model, i)} along {label}.", _named(model, i)))
-    if not pictures:
-        return []
     part = f"the first {window} rows" if window < source.n else f"all {source.n} rows"
     of = f" of the first of {len(trajectories)} trajectories" if len(trajectories) > 1 else ""
     words = [f"The first {len(pictures)} that are not constant, along {part}{of}."]
-    return [Section(_title(model), words, pictures, reading="series")]
+    return [Section(_title(model), words, pictures, reading="series")] if pictures else []
 
 
 def _telling_rows(values: Any, lag: int) -> int:
@@ -178,65 +176,40 @@ def _telling_rows(values: Any, lag: int) -> int:
     return int(np.clip(rows, 400, 100_000))
 
 
-def _row_labels(model: SpectralDecomposition, X: Any) -> tuple[str, Any] | None:
-    """The name and the values of the rows' one dimension, where the data have numbers or times for it."""
-    laid = stack_rows(X, sample_dims=model.sample_dims, layout=vars(model).get("layout_"))
-    if laid is None or len(laid.rows.dims) != 1 or laid.rows.dims[0] not in laid.rows.coords:
-        return None
-    values = np.asarray(laid.rows.coords[laid.rows.dims[0]])
-    return (str(laid.rows.dims[0]), values) if values.dtype.kind in "iufM" else None
-
-
-def patterns(model: Any) -> list[Section]:
+def patterns(model: SpectralDecomposition) -> list[Section]:
     """The regression of the columns on the functions, as maps in the dimensions of a field."""
-    if not isinstance(model, SpectralDecomposition) or not _is_field(model):
+    if not _is_field(model):
         return []
     try:
-        found = model.patterns_
+        known = model.patterns_
     except ValueError:
         return []
-    count = min(6, len(found.single))
-    fields = in_the_field(model, found.single[:count], ("component",))
+    count = min(6, len(known.single))
     pictures = []
-    for name, field in fields.items():
-        behind = [dim for dim in field.dims if dim != "component"]
-        if len(behind) not in (1, 2):
-            continue
-        unit = str(field.attrs.get("units", ""))
-        for i in range(count):
-            largest = float(np.nanquantile(np.abs(field.values[i]), 0.995)) or 1.0
-            axes = _draw_field(field.isel(component=i), behind, largest)
-            if len(behind) == 2:
-                Scale.symmetric(largest).bar(axes, f"{name} ({unit})" if unit else str(name), shrink=0.85)
-            share = f"{100 * found.explained[i]:.3g} % of the variance"
+    for name, field in in_the_field(model, known.single[:count], ("component",)).items():
+        for i in range(count) if field.ndim in (2, 3) else ():
+            axes = _draw_field(field.isel(component=i), with_unit(name, field.attrs))
+            share = f"{100 * known.explained[i]:.3g} % of the variance"
             pictures.append(Picture(axes, f"The pattern of function {i} in {name}.", f"function {i}: {share}"))
-    if not pictures:
-        return []
-    return [Section("Patterns", ["The regression of the field on each function."], pictures, reading="patterns")]
+    words = ["The regression of the field on each function."]
+    return [Section("Patterns", words, pictures, reading="patterns")] if pictures else []
 
 
-def _draw_field(field: xr.DataArray, dims: list[Any], largest: float) -> Any:
-    def axis(dim: Any) -> tuple[Any, str]:
-        values = field.coords[dim].values if dim in field.coords else np.arange(field.sizes[dim])
-        if values.dtype.kind not in "iuf":
-            values = np.arange(len(values))
-        unit = field.coords[dim].attrs.get("units", "") if dim in field.coords else ""
-        return values.astype(float), f"{dim} ({unit})" if unit else str(dim)
-
-    if len(dims) == 1:
-        axes = plain(axes_of(None, (4.0, 2.2)))
-        x, name = axis(dims[0])
-        axes.axhline(0, color=LINE, linewidth=0.5)
-        axes.plot(x, field.values, color=BLUE, linewidth=1.2)
-        axes.set(xlabel=name)
-        return axes
-    (y, vertical), (x, across) = axis(dims[0]), axis(dims[1])
-    aspect = float(np.clip(abs(np.ptp(y) / (np.ptp(x) or 1.0)), 0.4, 1.0))
+def _draw_field(field: xr.DataArray, name: str) -> Axes:
+    """A field along one dimension, or as a map of two with a colour bar."""
+    axis = [field[dim].values for dim in field.dims]
+    axis = [places.astype(float) if places.dtype.kind in "iuf" else np.arange(len(places)) for places in axis]
+    labels = [with_unit(dim, field[dim].attrs) for dim in field.dims]
+    if field.ndim == 1:
+        return draw_series(axes_of(None, (4.0, 2.2)), axis[0], field.values, label=labels[0])
+    y, x = axis
+    aspect = float(np.clip(np.ptp(y) / (np.ptp(x) or 1.0), 0.4, 1.0))
     axes = plain(axes_of(None, (4.2, 4.2 * aspect + 0.4)))
-    values = np.ma.masked_invalid(field.transpose(*dims).values)
-    if len(x) > 1 and len(y) > 1:
-        level_lines(axes, x, y, values, largest=largest)
-    axes.set(xlabel=across, ylabel=vertical)
+    scale = Scale.symmetric(float(np.nanquantile(np.abs(field), 0.995)))
+    if field.size and min(field.shape) > 1:
+        level_lines(axes, x, y, np.ma.masked_invalid(field.values), scale=scale)
+    axes.set(xlabel=labels[1], ylabel=labels[0])
+    scale.bar(axes, name, shrink=0.85)
     return axes
 
 
@@ -247,26 +220,17 @@ def prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Sec
         values = np.asarray(model.predict(like_fit(model, points), progress=False), dtype=float)
         return values.reshape(*points.shape[:-1], -1)
 
+    look: dict[str, Any] = {"names": column_names(model), "unit": preparation_of(model).scale, "box": X is None}
     try:
-        points = _places(model, X)
-        unit = preparation_of(model).scale
-        names = column_names(model)
-        canvas = canvas_of(points, predicted, names=names, unit=unit, grid=GRID, shown=SHOWN, box=X is None)
+        points, over = _places(model, X)
+        canvas = canvas_of(points, predicted, grid=GRID, shown=SHOWN, **look)
     except ValueError as error:
         return [Section("Prediction", [f"It is not drawn: {error}."])]
-    count = min(4, canvas.values.shape[1])
-    over = (
-        "rows of the data"
-        if X is not None
-        else "points of the manifold"
-        if isinstance(model, InvariantRegressor)
-        else "the landmarks"
-    )
-    pictures = []
-    for i in range(count):
+    count, pictures = canvas.values.shape[1], []
+    for i in range(min(4, count)):
         low, high = np.quantile(canvas.values[:, i], [0.005, 0.995])
         scale = Scale.between(float(low), float(high))
-        name = "prediction" if canvas.values.shape[1] == 1 else f"target {i}"
+        name = "prediction" if count == 1 else f"target {i}"
         axes = axes_of(None, canvas.size, canvas.projection)
         canvas.draw(axes, i, scale)
         if not isinstance(canvas, Line):
@@ -275,48 +239,43 @@ def prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Sec
     return [Section("Prediction", [f"The fitted function over {over}: {canvas.what}."], pictures)]
 
 
-def _places(model: Any, X: Any) -> Array:
+def _places(model: HermiteRegressor | InvariantRegressor, X: Any) -> tuple[Array, str]:
+    """Points to draw a prediction over, and what they are."""
     if X is not None:
-        return sample(model, X, POINTS, 0)
+        return sample(model, X, POINTS, 0), "rows of the data"
+    if isinstance(model, InvariantRegressor):
+        try:
+            return np.asarray(model.manifold_.sample(2000, np.random.default_rng(0))), "points of the manifold"
+        except NotImplementedError:
+            raise ValueError(f"no points of {model.manifold_} are drawn here; give the points of the fit") from None
     known = landmarks_of(model)
-    if known is not None:
-        return known
-    manifold = getattr(model, "manifold_", None)
-    if manifold is None:
+    if known is None:
         raise ValueError("the model knows no places; give the points of the fit")
-    try:
-        return np.asarray(manifold.sample(2000, np.random.default_rng(0)))
-    except NotImplementedError:
-        raise ValueError(f"no points of {manifold} are drawn here; give the points of the fit") from None
+    return known, "the landmarks"
 
 
 def embedding(model: Any, X: Any) -> list[Section]:
     """The rows in their first coordinates."""
     values = getattr(model, "embedding_", None)
-    if not isinstance(values, np.ndarray) or values.ndim != 2:
+    if not isinstance(values, np.ndarray):
         if X is None:
-            return [
-                Section(
-                    "Embedding",
-                    ["It is not kept with the model; with the points (daskspectral report model points) it is drawn."],
-                )
-            ]
+            hint = "It is not kept with the model; with the points (daskspectral report model points) it is drawn."
+            return [Section("Embedding", [hint])]
         values = np.asarray(model.transform(X, progress=False))
+    values = values[:: math.ceil(len(values) / POINTS)]
     count = values.shape[1]
-    step = math.ceil(len(values) / POINTS)
-    values = values[::step]
     if count == 0:
         return []
     if count == 1:
         axes = plain(axes_of(None, (5.0, 2.4)))
         axes.hist(values[:, 0], bins=60, color=BLUE)
         axes.set(xlabel="coordinate 0", ylabel="rows")
-        return [Section("Embedding", [], [Picture(axes, "A histogram of the one coordinate.", size="whole")])]
-    pairs = [(i, i + 1) for i in range(0, min(count - 1, 4))]
-    pictures = []
-    for pair in pairs[:2]:
-        color = values[:, 2] if count > 2 and pair == (0, 1) else None
-        axes = plot.embedding(values, components=pair, name="coordinate", color=color, label="coordinate 2")
-        pictures.append(Picture(axes, f"Rows in the coordinates {pair[0]} and {pair[1]}."))
-    words = [f"{len(values)} rows in their first coordinates" + (", coloured by the third." if count > 2 else ".")]
+        return [Section("Embedding", pictures=[Picture(axes, "A histogram of the one coordinate.", size="whole")])]
+    third = values[:, 2] if count > 2 else None
+    words = [f"{len(values)} rows in their first coordinates{', coloured by the third' if count > 2 else ''}."]
+    first = plot.embedding(values, name="coordinate", color=third, label="coordinate 2")
+    pictures = [Picture(first, "Rows in the coordinates 0 and 1.")]
+    if count > 2:
+        second = plot.embedding(values, components=(1, 2), name="coordinate")
+        pictures.append(Picture(second, "Rows in the coordinates 1 and 2."))
     return [Section("Embedding", words, pictures)]

@@ -23,9 +23,9 @@ from daskspectral.moments.intervals import agreeing
 from daskspectral.moments.trust import excess, maximised
 from daskspectral.passes.selection import Selection
 from daskspectral.plot.clouds import draw_landmarks
-from daskspectral.plot.common import column_names, has_right_view, landmarks_of, preparation_of, values_of, vanishing
-from daskspectral.plot.decay import LARGEST, gram_values, implied, power
+from daskspectral.plot.common import has_right_view, landmarks_of, values_of, vanishing
 from daskspectral.plot.functions import sample
+from daskspectral.plot.spectra import LARGEST, gram_values, implied, power
 from daskspectral.plot.style import BLUE, LINE, MUTED, above, axes_of, counted, plain
 from daskspectral.report import functions
 from daskspectral.report.page import Picture, Section
@@ -159,15 +159,14 @@ def _landmarks(model: Any, X: Any, summary: Summary) -> list[Section]:
     if "support" in summary.details:
         words.append(f"There are {summary.details['support']}.")
     points = None if X is None else sample(model, functions.views_of(model, X)[0], 2000, 0)
-    axes = draw_landmarks(places, points, column_names(model), preparation_of(model).scale)
+    axes = draw_landmarks(model, points)
     if d > 2 and axes.name == "rectilinear":
         words.append("Drawn are the two columns in which they spread most.")
     pictures = [Picture(axes, f"{p} landmarks{'' if points is None else ' over rows of the data'}.")]
     others = landmarks_of(model, right=True) if has_right_view(model) else None
     if others is not None:
-        axes = draw_landmarks(others, None, column_names(model, right=True), preparation_of(model, right=True).scale)
-        pictures.append(Picture(axes, f"{len(others)} landmarks of the second view.", "of the second view"))
         words.append(f"The second view has {len(others)} of its own.")
+        pictures.append(Picture(draw_landmarks(model, None, right=True), words[-1], "of the second view"))
     return [Section("Landmarks", words, pictures, reading="landmarks")]
 
 

@@ -62,7 +62,7 @@ def _merged(marks: re.Match[str], outlines: dict[str, str]) -> str:
         places[look] = f"{places.get(look, '')}M{x} {y}h0"
     paths = ""
     for look, moves in places.items():
-        colours = dict(re.findall(r"(fill|stroke): (#\w+)", look)) or {"fill": style.CLOUD}
+        colours = dict(re.findall(r"(fill|stroke): (#\w+)", look)) or {"fill": "#000000"}  # what SVG takes for granted
         opacity = "".join(re.findall(r"opacity: [\d.]+", look)[:1])
         for part in ("stroke", "fill"):  # a mark with an edge: one dot on another
             if part in colours:
