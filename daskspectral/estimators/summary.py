@@ -70,12 +70,12 @@ class Summary:
     doubts: Sequence[tuple[str, str]]
     told: bool
     figures: Mapping[str, str]
-    facts: Mapping[str, Any]
-    details: Mapping[str, Any]
+    facts: Mapping[str, str]
+    details: Mapping[str, str]
     columns: Sequence[Sequence[str]]
     detailed: Sequence[Sequence[str]]
     choice: str
-    attributes: Mapping[str, Any] = field(repr=False)
+    numbers: Mapping[str, Any] = field(repr=False)
 
     @property
     def line(self) -> str:
@@ -97,9 +97,7 @@ class Summary:
 
     def json(self) -> dict[str, Any]:
         """The summary as numbers, texts, lists and mappings: the verdict, the doubts, and the model's attributes."""
-        known = {name.removesuffix("_"): plain(value) for name, value in self.attributes.items()}
-        said = {"verdict": self.verdict, "doubts": [text for _, text in self.doubts]}
-        return said | {name: value for name, value in known.items() if value is not None}
+        return {"verdict": self.verdict, "doubts": [text for _, text in self.doubts], **self.numbers}
 
     def html(self) -> str:
         """The summary as HTML that stands alone in a notebook's cell; a report begins with the same."""
@@ -117,22 +115,26 @@ def summary_of(what: Any) -> Summary:
     if isinstance(what, Estimator):
         check_is_fitted(what)
     moments = moments_of(what)
-    own: dict[str, Any] = {"facts": {}, "details": {}, "columns": [], "detailed": []} | _own(what)
+    own: dict[str, Any] = {"details": {}, "columns": [], "detailed": []} | _own(what)
     kind, verdict = type(what).__name__, own.pop("verdict")
     told = [str(text).partition(": ") for text in getattr(what, WARNINGS, ())]
     doubts = [(MEANINGS.get(category, "something is amiss"), text[:1].upper() + text[1:]) for category, _, text in told]
     if doubts:
         verdict += f". The fit warns that {', and that '.join(dict(doubts))}"
-    named = isinstance(what, (SpectralDecomposition, Moments))
     choice = getattr(what, "choice_", None)
+    numbers = {name.removesuffix("_"): plain(value) for name, value in _attributes(what, moments).items()}
+    title = kind
+    if moments is not None and isinstance(what, (SpectralDecomposition, Moments)):
+        title += f" of {_UNTOLD.sub('', str(moments.operator))}"
     return Summary(
-        title=f"{kind} of {_UNTOLD.sub('', str(moments.operator))}" if moments is not None and named else kind,
+        title=title,
         verdict=f"{verdict[:1].upper()}{verdict[1:]}.",
         doubts=doubts,
         told=hasattr(what, WARNINGS),
         figures=_figures(what, moments),
+        facts={name: str(value) for name, value in own.pop("facts").items()},
         choice="" if choice is None else str(choice),
-        attributes={"kind": kind} | _attributes(what, moments),
+        numbers={"kind": kind, **{name: value for name, value in numbers.items() if value is not None}},
         **own,
     )
 

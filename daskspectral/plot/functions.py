@@ -32,7 +32,7 @@ from daskspectral.plot.common import (
     width_of,
 )
 from daskspectral.plot.files import Location, refuse_picture, save_figure
-from daskspectral.plot.style import BLUE, LINE, axes_of, plain
+from daskspectral.plot.style import BLUE, LINE, axes_of, dots, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +74,8 @@ def eigenfunction(
     canvas.draw(axes, component, scale)
     axes.set_title(value_label(estimator, component), fontsize=9)
     if colour_bar and canvas.points.shape[1] > 1:
-        scale.bar(axes, f"{_noun(estimator, right)} {component}", shrink=0.9)
+        singular = f"{'right' if right else 'left'} singular function"
+        scale.bar(axes, f"{singular if is_singular(estimator) else 'eigenfunction'} {component}", shrink=0.9)
     return axes
 
 
@@ -178,19 +179,20 @@ def panels(
 
 
 def _draw_embedding(estimator: SpectralDecomposition, canvas: Canvas, shown: range) -> Figure:
+    """The sample in the first two functions that are not constant, coloured by each of the others."""
     values, points = canvas.values, canvas.points
-    varying = [i for i in shown if not still(values)[i]]
+    varying = np.flatnonzero(~still(values[:, : len(shown)])).tolist()
     coloured = varying[2:]
     coordinates = [(f"eigenfunction {i}", values[:, i]) for i in varying[:2]]
     coordinates += [(f"column {j}", points[:, j]) for j in range(2 - len(coordinates))]  # where there are fewer
+    (across, x), (upward, y) = coordinates
     figure, axes = panels([value_label(estimator, i) for i in coloured] or [f"{len(points)} rows"])
     for n, ax in enumerate(axes):
         colours: Any = canvas.scale([coloured[n]]).of(values[:, coloured[n]]) if coloured else BLUE
-        ax.set_facecolor("0.92")  # the middle of the colours is white
-        ax.scatter(coordinates[0][1], coordinates[1][1], s=1.5, linewidths=0, rasterized=True, c=colours)
+        dots(ax, x, y, colours, size=3.0, rasterized=True)
         ax.set(xticks=[], yticks=[])
-    figure.supxlabel(coordinates[0][0], fontsize=9)
-    figure.supylabel(coordinates[1][0], fontsize=9)
+    figure.supxlabel(across, fontsize=9)
+    figure.supylabel(upward, fontsize=9)
     return figure
 
 
@@ -204,17 +206,13 @@ def canvas_over(
     **options: Any,
 ) -> Canvas:
     """What draws the eigenfunctions over rows of X, or without X over the landmarks or the box of a lattice."""
-    scale = preparation_of(estimator, right=right).scale
-    box = False
+    known = landmarks_of(estimator, right=right) if X is None else None
+    box = X is None and known is None
     if X is not None:
-        points = sample(estimator, X, max_points, random_state, right=right)
-    else:
-        known = landmarks_of(estimator, right=right)
-        if known is None:
-            known, box = _corners(estimator, right), True
-        points = known
-    options |= {"names": column_names(estimator, right=right), "unit": scale, "box": box}
-    return canvas_of(points, lambda at: evaluate(estimator, at, right=right), **options)
+        known = sample(estimator, X, max_points, random_state, right=right)
+    options |= {"names": column_names(estimator, right=right), "unit": preparation_of(estimator, right=right).scale}
+    points = _corners(estimator, right) if known is None else known
+    return canvas_of(points, lambda at: evaluate(estimator, at, right=right), box=box, **options)
 
 
 def _corners(estimator: Any, right: bool) -> Array:
@@ -267,7 +265,3 @@ def evaluate(estimator: Any, points: Array, *, right: bool = False) -> Array:
     functions = estimator.transform_right if right else estimator.transform
     values = np.asarray(functions(like_fit(estimator, points, right=right), progress=False))
     return np.asarray(values.real.reshape(*points.shape[:-1], -1))
-
-
-def _noun(estimator: SpectralDecomposition, right: bool) -> str:
-    return f"{'right' if right else 'left'} singular function" if is_singular(estimator) else "eigenfunction"
