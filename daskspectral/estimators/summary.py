@@ -122,7 +122,12 @@ def summary_of(what: Any) -> Summary:
     if doubts:
         verdict += f". The fit warns that {', and that '.join(dict(doubts))}"
     choice = getattr(what, "choice_", None)
-    numbers = {name.removesuffix("_"): plain(value) for name, value in _attributes(what, moments).items()}
+    known = {name.removesuffix("_"): plain(value) for name, value in _attributes(what, moments).items()}
+    numbers = {name: value for name, value in known.items() if value is not None}
+    shown: list[str] = [name for name in ("rows", "columns", "functions", "rank") if name in numbers]
+    figures = {name: " and ".join(map(grouped, np.atleast_1d(numbers[name]))) for name in shown}
+    if isinstance(what, SpectralDecomposition):
+        figures["trusted"] = "{} of {}".format(*beyond_constants(what.trusted_, what.constants_))
     title = kind
     if moments is not None and isinstance(what, (SpectralDecomposition, Moments)):
         title += f" of {_UNTOLD.sub('', str(moments.operator))}"
@@ -131,10 +136,10 @@ def summary_of(what: Any) -> Summary:
         verdict=f"{verdict[:1].upper()}{verdict[1:]}.",
         doubts=doubts,
         told=hasattr(what, WARNINGS),
-        figures=_figures(what, moments),
+        figures=figures,
         facts={name: str(value) for name, value in own.pop("facts").items()},
         choice="" if choice is None else str(choice),
-        numbers={"kind": kind, **{name: value for name, value in numbers.items() if value is not None}},
+        numbers={"kind": kind, **numbers},
         **own,
     )
 
@@ -145,27 +150,12 @@ def moments_of(what: Any) -> Moments | None:
     return found if isinstance(found, Moments) else None
 
 
-def _figures(what: Any, moments: Moments | None) -> dict[str, str]:
-    """The few numbers at the head of a page."""
-    found: dict[str, Any] = {}
-    if moments is not None:
-        found = {"rows": moments.count, "columns": moments.basis.dimension, "functions": moments.basis.size}
-    elif hasattr(what, "n_features_in_"):
-        found = {"columns": what.n_features_in_}
-    if hasattr(what, "rank_"):
-        found["rank"] = what.rank_
-    shown = {name: " and ".join(map(grouped, np.atleast_1d(number))) for name, number in found.items()}
-    if hasattr(what, "trusted_"):
-        shown["trusted"] = "{} of {}".format(*beyond_constants(what.trusted_, what.constants_))
-    return shown
-
-
 def _attributes(what: Any, moments: Moments | None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"columns": getattr(what, "n_features_in_", None)}
     if moments is not None:
         numbers = {"rows": moments.count, "skipped": moments.skipped, "weight": float(moments.weight)}
         found = {"operator": repr(moments.operator), **numbers, "dtype": moments.dtype, "functions": moments.basis.size}
-        found["fingerprint"] = moments.fingerprint
+        found |= {"columns": moments.basis.dimension, "fingerprint": moments.fingerprint}
     if isinstance(what, Moments):
         return found | {"moments": sorted(what.arrays)}
     names = (*(name for name in what.fitted_attributes if not name.startswith("_")), *PUBLIC)

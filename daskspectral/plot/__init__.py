@@ -28,9 +28,16 @@ middle band holds 0. `daskspectral.report` puts all of it on one page.
 """
 
 from daskspectral.plot.canvas import level_lines, mollweide
-from daskspectral.plot.clouds import embedding, landmarks
 from daskspectral.plot.files import refuse_picture, save_figure
-from daskspectral.plot.functions import eigenfunction, eigenfunctions, panels, save_eigenfunctions, series
+from daskspectral.plot.functions import (
+    eigenfunction,
+    eigenfunctions,
+    embedding,
+    landmarks,
+    panels,
+    save_eigenfunctions,
+    series,
+)
 from daskspectral.plot.spectra import choice, gram, held_out, spectrum, timescales
 from daskspectral.plot.style import figure_of
 

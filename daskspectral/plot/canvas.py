@@ -29,27 +29,17 @@ LONGEST = 4.0  # times as long as wide: a picture of the plane
 _NEIGHBOURS, _BINS = 10, 16
 
 
-def canvas_of(
-    points: Array,
-    values: Values,
-    *,
-    names: Sequence[str],
-    unit: Array | None = None,
-    grid: int = GRID,
-    shown: int = SHOWN,
-    box: bool = False,
-) -> Canvas:
+def canvas_of(points: Array, values: Values, *, names: Sequence[str], unit: Array | None = None, **look: Any) -> Canvas:
     """What draws functions over points (m, d), in the units of the data.
 
     `values` takes points (..., d) to (..., k); `unit` (d,) is the length in which distances along each column are
-    measured. With `box` the points are no data, but places that fill a box.
+    measured. The `look` are the other fields of a `Canvas`.
     """
     d = points.shape[1]
     kind = Globe if on_sphere(points) else Line if d == 1 else Plane if d == 2 else Pairs
     lengths = np.ones(d) if unit is None else unit
-    if d == 2:
-        lengths = fitting(points, lengths)
-    return kind(points, values, values(points), tuple(names), lengths, grid, shown, box)
+    lengths = fitting(points, lengths) if d == 2 else lengths
+    return kind(points, values, values(points), tuple(names), lengths, **look)
 
 
 def on_sphere(points: Array) -> bool:
@@ -77,9 +67,10 @@ class Canvas(ABC):
     values: Array
     names: tuple[str, ...]
     unit: Array
-    grid: int
-    shown: int
-    box: bool
+    grid: int = GRID
+    shown: int = SHOWN
+    box: bool = False
+    """Whether the points are no data, but places that fill a box."""
 
     what: ClassVar[str]
     """How a function is drawn, in words."""

@@ -278,22 +278,21 @@ def timescales(
         lag = model.moments_.operator.lag
         if lag is None:
             raise ValueError(f"implied timescales are of Transfer(lag); the operator is {model.moments_.operator}")
-        found[lag] = implied(values_of(model), lag)[:count]
+        found[lag] = step * implied(values_of(model), lag)[:count]
     if not found:
         raise ValueError("models are fits of Transfer(lag) at one lag or more; there is none")
     axes = plain(axes_of(ax))
-    lags = np.array(sorted(found))
-    most = max(len(times) for times in found.values())
-    table = np.array([np.append(found[lag], np.full(most - len(found[lag]), np.nan)) for lag in lags])
-    for i, times in enumerate(table.T):
-        axes.plot(lags * step, times * step, linewidth=1.1, markersize=4, label=f"{i + 1}", **told_apart(i))
-    low, high = float(lags.min() * step), float(lags.max() * step)
-    reach = np.array([0.8 * low, 1.25 * high])
+    lags = sorted(found)
+    for i in range(max(map(len, found.values()))):
+        some = [lag for lag in lags if len(found[lag]) > i]
+        times = [found[lag][i] for lag in some]
+        axes.plot(np.multiply(step, some), times, linewidth=1.1, markersize=4, label=f"{i + 1}", **told_apart(i))
+    ends = np.array([lags[0], lags[-1]]) * step
+    reach = ends * [0.8, 1.25]
     axes.fill_between(reach, 1e-300, reach, color=FAINT, linewidth=0, zorder=-1)
     axes.plot(reach, reach, color=MUTED, linewidth=0.8)
-    times = table[np.isfinite(table)] * step
-    ends = (min(low, times.min(initial=low)) * 0.6, max(high, times.max(initial=high)) * 1.6)
-    axes.set(xscale="log", yscale="log", xlim=reach, ylim=ends)
+    every = np.concatenate([ends, *found.values()])
+    axes.set(xscale="log", yscale="log", xlim=reach, ylim=(0.6 * every.min(), 1.6 * every.max()))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(power)
         axis.set_minor_formatter(lambda *_: "")

@@ -67,17 +67,14 @@ class Scale:
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import BoundaryNorm, ListedColormap
 
-        norm = BoundaryNorm(self.edges, len(self.colours), extend="both")
+        norm, last = BoundaryNorm(self.edges, len(self.colours), extend="both"), len(self.edges) - 1
+        ticks = [float(self.edges[i]) for i in (0, (last + 1) // 3, last - (last + 1) // 3, last)]
+        place: dict[str, Any] = {"cax": axes} if cax else {"ax": axes, "aspect": 28}
         drawn = ScalarMappable(norm, ListedColormap(self.colours))
-        place = {"cax": axes} if cax else {"ax": axes, "aspect": 28}
-        bar = figure_of(axes).colorbar(drawn, **place, **options)
-        bar.set_ticks([float(self.edges[i]) for i in (0, len(self.edges) // 3, -1 - len(self.edges) // 3, -1)])
-        bar.ax.tick_params(which="both", labelsize=8, length=2, color=LINE, labelcolor=INK)
-        bar.minorticks_off()
+        bar = figure_of(axes).colorbar(drawn, ticks=ticks, format="{x:.2g}", **place, **options)
+        bar.ax.tick_params(labelsize=8, length=2, color=LINE, labelcolor=INK)
         bar.set_label(label, fontsize=9, color=INK)
         bar.outline.set_edgecolor(LINE)
-        for axis in (bar.ax.xaxis, bar.ax.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:.2g}".replace("-", "\N{MINUS SIGN}"))
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float] = (5.0, 3.4), projection: str | None = None) -> Axes:

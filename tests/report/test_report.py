@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import daskspectral as dsp
 from daskspectral import report
 from daskspectral.kernels import Gaussian
-from daskspectral.report import functions, sections
+from daskspectral.report import sections
 from tests.report.common import MODELS, Page, model, rng, spectral, texts
 
 SPECTRAL = ["Spectrum", "Held out", "Eigenfunctions", "Landmarks", "Choice", "Rank", "Provenance"]
@@ -176,7 +176,7 @@ def test_a_penalty_at_an_end_is_told() -> None:
 
 def test_each_panel_holds_its_own_function() -> None:
     estimator, x = model("line")
-    (section,) = functions.eigenfunctions(estimator, x)
+    (section,) = sections._eigenfunctions(estimator, x)
     for i, picture in enumerate(section.pictures, start=1):
         line = picture.axes.lines[-1]
         values = estimator.transform(np.asarray(line.get_xdata())[:, None])[:, i]
