@@ -9,30 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskspectral.basis import FourierLattice
-from daskspectral.data.labelled import stack_rows
 from daskspectral.data.remote import stored
-from daskspectral.data.source import Source, open_source
-from daskspectral.engine.sampling import draw_rows, take_rows
+from daskspectral.engine.sampling import take_rows
 from daskspectral.estimators import SpectralDecomposition
-from daskspectral.plot.canvas import SHOWN, Canvas, Pairs, canvas_of, fitting, on_sphere
+from daskspectral.plot.canvas import SHOWN, Canvas, Pairs, fitting, on_sphere
 from daskspectral.plot.common import (
     check_fitted,
-    column_names,
     has_right_view,
-    in_units,
     is_singular,
-    landmarks_of,
-    like_fit,
-    preparation_of,
     require_matplotlib,
     still,
     value_label,
     values_of,
-    width_of,
 )
 from daskspectral.plot.files import Location, refuse_picture, save_figure
 from daskspectral.plot.style import BLUE, CLOUD, FAINT, LINE, SERIES, Scale, axes_of, dots, globe, legend, plain
+from daskspectral.plot.views import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +61,7 @@ def eigenfunction(
     check_component(estimator, component)
     if right and not has_right_view(estimator):
         raise ValueError(f"right functions of other variables are those of Cross; the model is {estimator}")
-    canvas = canvas_over(estimator, X, right=right, max_points=max_points, random_state=random_state)
+    canvas = View(estimator, right).canvas(X, max_points=max_points, random_state=random_state)
     axes = axes_of(ax, canvas.size, canvas.projection)
     scale = canvas.scale([component])
     canvas.draw(axes, component, scale)
@@ -95,12 +87,13 @@ def series(
     """
     check_fitted(estimator)
     check_component(estimator, component)
-    source = source_of(estimator, X)
+    view = View(estimator)
+    source = view.source(X)
     stop = min(source.n, start + length)
     if not 0 <= start < stop:
         raise ValueError(f"start is a row of X, 0 to {source.n - 1}, and length 1 or more; they are {start}, {length}")
     numbers, points = take_rows(source, np.arange(start, stop), on_invalid="skip")
-    return draw_series(axes_of(ax, (5.0, 2.0)), numbers, evaluate(estimator, points)[:, component], label="row")
+    return draw_series(axes_of(ax, (5.0, 2.0)), numbers, view.evaluate(points)[:, component], label="row")
 
 
 def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
@@ -130,7 +123,7 @@ def eigenfunctions(
     check_fitted(estimator)
     if count < 1 or max_points < 1:
         raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
-    canvas = canvas_over(estimator, X, max_points=max_points, random_state=random_state)
+    canvas = View(estimator).canvas(X, max_points=max_points, random_state=random_state)
     shown = range(min(count, len(values_of(estimator))))
     if isinstance(canvas, Pairs):
         return _draw_embedding(estimator, canvas, shown)
@@ -197,75 +190,11 @@ def _draw_embedding(estimator: SpectralDecomposition, canvas: Canvas, shown: ran
     return figure
 
 
-def canvas_over(
-    estimator: SpectralDecomposition,
-    X: Any,
-    *,
-    right: bool = False,
-    max_points: int = 20_000,
-    random_state: Any = 0,
-    **options: Any,
-) -> Canvas:
-    """What draws the eigenfunctions over rows of X, or without X over the landmarks or the box of a lattice."""
-    known = landmarks_of(estimator, right=right) if X is None else None
-    box = X is None and known is None
-    if X is not None:
-        known = sample(estimator, X, max_points, random_state, right=right)
-    options |= {"names": column_names(estimator, right=right), "unit": preparation_of(estimator, right=right).scale}
-    points = _corners(estimator, right) if known is None else known
-    return canvas_of(points, lambda at: evaluate(estimator, at, right=right), box=box, **options)
-
-
-def _corners(estimator: Any, right: bool) -> Array:
-    """Points that fill the box of a Fourier lattice. Raises ValueError for other bases."""
-    lattice = estimator.right_basis_ if right else estimator.basis_
-    if not isinstance(lattice, FourierLattice) or lattice.box is None:
-        raise ValueError(
-            f"the functions of {lattice.description} are drawn over rows of the data: give X, the points of the fit"
-        )
-    periods = lattice.periods or (None,) * len(lattice.box)
-    sides = [(0.0, period or 1.0) if side is None else side for side, period in zip(lattice.box, periods, strict=True)]
-    ends, own = np.asarray(sides, dtype=float).T, preparation_of(estimator, right=right)
-    points = np.random.default_rng(0).uniform(ends[0], ends[1], (2000, ends.shape[1]))
-    points[:2] = ends
-    return in_units(own, points)
-
-
 def check_component(estimator: SpectralDecomposition, component: int) -> None:
     """Raise ValueError for a function that there is not."""
     count = len(values_of(estimator))
     if not 0 <= component < count:
         raise ValueError(f"component is 0 to {count - 1}, the functions of the fit; it is {component}")
-
-
-def source_of(estimator: Any, X: Any, *, right: bool = False) -> Source:
-    """The rows of X as they were laid out at the fit, in the columns that are used, in the units of X.
-
-    Raises ValueError for another number of columns.
-    """
-    layout = None if right else vars(estimator).get("layout_")
-    laid = stack_rows(X, sample_dims=getattr(estimator, "sample_dims", None), layout=layout)
-    source, width = open_source(X if laid is None else laid.reader), width_of(estimator, right=right)
-    if source.n_features_in != width:
-        what = "the second view" if right else "X"
-        raise ValueError(f"{what} has {source.n_features_in} columns, the model was fitted on {width}")
-    return source.with_preparation(columns=preparation_of(estimator, right=right).columns)
-
-
-def sample(estimator: SpectralDecomposition, X: Any, size: int, random_state: Any, *, right: bool = False) -> Array:
-    """Valid rows of X, drawn at random: the columns that the estimator uses, in the units of X (m, d)."""
-    source = source_of(estimator, X, right=right)
-    _, points = draw_rows(source, size, np.random.default_rng(random_state), on_invalid="skip")
-    if not len(points):
-        raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
-    return points
-
-
-def evaluate(estimator: Any, points: Array, *, right: bool = False) -> Array:
-    """The eigenfunctions (..., k) at points (..., d) of the columns that are used; other columns are 0."""
-    functions = estimator.transform_right if right else estimator.transform
-    values = np.asarray(functions(like_fit(estimator, points, right=right), progress=False))
-    return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
 
 def embedding(
@@ -318,16 +247,14 @@ def landmarks(estimator: Any, X: ArrayLike | None = None, *, ax: Axes | None = N
     landmarks.
     """
     points = None if X is None else np.asarray(X, dtype=float)[:: max(1, math.ceil(len(np.asarray(X)) / SHOWN))]
-    return draw_landmarks(estimator, points, ax=ax)
+    return draw_landmarks(View(estimator), points, ax)
 
 
-def draw_landmarks(estimator: Any, points: Array | None, *, right: bool = False, ax: Axes | None = None) -> Axes:
-    """The landmarks, of the second view with `right`, over points (m, d) in the units of the data."""
-    places, names = landmarks_of(estimator, right=right), column_names(estimator, right=right)
+def draw_landmarks(view: View, points: Array | None, ax: Axes | None = None) -> Axes:
+    """The landmarks over points (m, d) in the units of the data."""
+    places, names, model = view.landmarks, view.names, view.estimator
     if places is None:
-        raise ValueError(
-            f"{type(estimator).__name__} has no landmarks: its basis is {getattr(estimator, 'basis_', None)}"
-        )
+        raise ValueError(f"{type(model).__name__} has no landmarks: its basis is {getattr(model, 'basis_', None)}")
     d = places.shape[1]
     if d == 1:
         axes = plain(axes_of(ax, (5.0, 1.8)))
@@ -353,7 +280,7 @@ def draw_landmarks(estimator: Any, points: Array | None, *, right: bool = False,
         return globe(axes)
     axes.set(xlabel=names[first], ylabel=names[second])
     if d == 2:
-        scale = preparation_of(estimator, right=right).scale
+        scale = view.preparation.scale
         lengths = fitting(seen, np.ones(d) if scale is None else scale)
         axes.set_aspect(lengths[0] / lengths[1], "datalim")
     return plain(axes)

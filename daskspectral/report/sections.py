@@ -29,14 +29,10 @@ from daskspectral.kernels import Linear
 from daskspectral.moments.intervals import agreeing
 from daskspectral.moments.trust import excess, maximised
 from daskspectral.passes.selection import Selection
-from daskspectral.plot.canvas import Line, Pairs, Plane, canvas_of, level_lines
+from daskspectral.plot.canvas import Line, Pairs, Plane, level_lines
 from daskspectral.plot.common import (
-    column_names,
     has_right_view,
     is_singular,
-    landmarks_of,
-    like_fit,
-    preparation_of,
     shown,
     still,
     value_label,
@@ -44,9 +40,10 @@ from daskspectral.plot.common import (
     vanishing,
     with_unit,
 )
-from daskspectral.plot.functions import canvas_over, draw_landmarks, draw_series, evaluate, sample, source_of
+from daskspectral.plot.functions import draw_landmarks, draw_series
 from daskspectral.plot.spectra import LARGEST, gram_values, implied, power
 from daskspectral.plot.style import BLUE, LINE, MUTED, Scale, above, axes_of, counted, plain
+from daskspectral.plot.views import View
 from daskspectral.report.page import Picture, Section
 from daskspectral.solve.whiten import CUTS
 
@@ -214,7 +211,7 @@ def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
     """The functions over rows of X, or over the landmarks."""
     title = _title(model, right)
     try:
-        canvas = canvas_over(model, X, right=right, max_points=POINTS, grid=GRID, shown=SHOWN)
+        canvas = View(model, right).canvas(X, max_points=POINTS, grid=GRID, shown=SHOWN)
     except ValueError as error:
         if X is not None:
             raise
@@ -276,10 +273,11 @@ def _is_field(model: Any) -> bool:
 def _along(model: SpectralDecomposition, trajectories: Sequence[Any]) -> list[Section]:
     """The functions along rows that follow one another: the first of several trajectories, or times of a field."""
     first, lag = trajectories[0], model.moments_.operator.lag
-    source = source_of(model, first)
+    view = View(model)
+    source = view.source(first)
     window = min(source.n, SERIES if lag is None else _telling_rows(values_of(model), lag))
     numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)), on_invalid="skip")
-    values, label, x = evaluate(model, points), "row", numbers.astype(float)
+    values, label, x = view.evaluate(points), "row", numbers.astype(float)
     laid = stack_rows(first, sample_dims=model.sample_dims, layout=vars(model).get("layout_"))
     if laid is not None and len(laid.rows.dims) == 1 and laid.rows.dims[0] in laid.rows.coords:
         places = np.asarray(laid.rows.coords[laid.rows.dims[0]])
@@ -344,15 +342,15 @@ def _draw_field(field: xr.DataArray, name: str) -> Axes:
 
 def _prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Section]:
     """The fitted function of a regression, over rows of X, landmarks, or points of the manifold."""
+    view = View(model)
 
     def predicted(points: Array) -> Array:
-        values = np.asarray(model.predict(like_fit(model, points), progress=False), dtype=float)
+        values = np.asarray(model.predict(view.like_fit(points), progress=False), dtype=float)
         return values.reshape(*points.shape[:-1], -1)
 
-    look: dict[str, Any] = {"names": column_names(model), "unit": preparation_of(model).scale, "box": X is None}
     try:
-        points, over = _places(model, X)
-        canvas = canvas_of(points, predicted, grid=GRID, shown=SHOWN, **look)
+        points, over = _places(view, X)
+        canvas = view.over(points, predicted, grid=GRID, shown=SHOWN, box=X is None)
     except ValueError as error:
         return [Section("Prediction", [f"It is not drawn: {error}."])]
     count, pictures = canvas.values.shape[1], []
@@ -368,16 +366,16 @@ def _prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Se
     return [Section("Prediction", [f"The fitted function over {over}: {canvas.what}."], pictures)]
 
 
-def _places(model: HermiteRegressor | InvariantRegressor, X: Any) -> tuple[Array, str]:
+def _places(view: View, X: Any) -> tuple[Array, str]:
     """Points to draw a prediction over, and what they are."""
+    model, known = view.estimator, view.landmarks
     if X is not None:
-        return sample(model, X, POINTS, 0), "rows of the data"
+        return view.sample(X, POINTS), "rows of the data"
     if isinstance(model, InvariantRegressor):
         try:
             return np.asarray(model.manifold_.sample(2000, np.random.default_rng(0))), "points of the manifold"
         except NotImplementedError:
             raise ValueError(f"no points of {model.manifold_} are drawn here; give the points of the fit") from None
-    known = landmarks_of(model)
     if known is None:
         raise ValueError("the model knows no places; give the points of the fit")
     return known, "the landmarks"
@@ -412,22 +410,22 @@ def _embedding(model: Any, X: Any) -> list[Section]:
 
 def _landmarks(model: Any, X: Any, summary: Summary) -> list[Section]:
     """Where the kernel functions sit; nothing without landmarks, or of a linear kernel, which span the columns."""
-    places = landmarks_of(model)
+    places = View(model).landmarks
     if places is None or isinstance(getattr(model, "kernel_", None), Linear):
         return []
     p, d = places.shape
     words = [f"{p} landmarks in {d} column{'s' if d > 1 else ''}; a function of the basis sits at each."]
     if "support" in summary.details:
         words.append(f"There are {summary.details['support']}.")
-    points = None if X is None else sample(model, _views(model, X)[0], 2000, 0)
-    axes = draw_landmarks(model, points)
+    points = None if X is None else View(model).sample(_views(model, X)[0], 2000)
+    axes = draw_landmarks(View(model), points)
     if d > 2 and axes.name == "rectilinear":
         words.append("Drawn are the two columns in which they spread most.")
     pictures = [Picture(axes, f"{p} landmarks{'' if points is None else ' over rows of the data'}.")]
-    others = landmarks_of(model, right=True) if has_right_view(model) else None
+    others = View(model, right=True).landmarks if has_right_view(model) else None
     if others is not None:
         words.append(f"The second view has {len(others)} of its own.")
-        pictures.append(Picture(draw_landmarks(model, None, right=True), words[-1], "of the second view"))
+        pictures.append(Picture(draw_landmarks(View(model, right=True), None), words[-1], "of the second view"))
     return [Section("Landmarks", words, pictures, reading="landmarks")]
 
 
