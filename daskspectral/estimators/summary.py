@@ -11,6 +11,7 @@ from functools import cache, singledispatch
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, EquivariantBasis, InvariantBasis
@@ -174,7 +175,7 @@ def _own(what: Any) -> dict[str, Any]:
     """The verdict, facts and columns of a model; by default its saved attributes."""
     found = {name: getattr(what, name, None) for name in what.fitted_attributes}
     shown = {name: f"array {v.shape}" if isinstance(v, np.ndarray) else v for name, v in found.items()}
-    return {"verdict": "fitted", "facts": {"model": what.plain_params(), **shown}}
+    return {"verdict": "fitted", "facts": {"model": BaseEstimator.__repr__(what), **shown}}
 
 
 @_own.register

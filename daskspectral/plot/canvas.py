@@ -7,14 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import KDTree
 
-from daskspectral.plot.style import BLUE, FAINT, LINE, Scale, dots, globe, plain
+from daskspectral.plot.style import BLUE, FAINT, LINE, Scale, axes_of, dots, globe, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,6 +88,13 @@ class Canvas(ABC):
     def size(self) -> tuple[float, float]:
         """Width and height of one picture, in inches."""
         return 4.0, 3.0
+
+    @final
+    def picture(self, i: int, scale: Scale, ax: Axes | None = None, *, size: float = 1.0) -> Axes:
+        """Function i in the axes that are given, or in a figure of its own, of this share of the size."""
+        axes = axes_of(ax, (size * self.size[0], size * self.size[1]), self.projection)
+        self.draw(axes, i, scale)
+        return axes
 
     def scale(self, components: Sequence[int]) -> Scale:
         """The bands of these functions."""

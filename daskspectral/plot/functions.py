@@ -62,9 +62,8 @@ def eigenfunction(
     if right and not has_right_view(estimator):
         raise ValueError(f"right functions of other variables are those of Cross; the model is {estimator}")
     canvas = View(estimator, right).canvas(X, max_points=max_points, random_state=random_state)
-    axes = axes_of(ax, canvas.size, canvas.projection)
     scale = canvas.scale([component])
-    canvas.draw(axes, component, scale)
+    axes = canvas.picture(component, scale, ax)
     axes.set_title(value_label(estimator, component), fontsize=9)
     if colour_bar and canvas.points.shape[1] > 1:
         singular = f"{'right' if right else 'left'} singular function"

@@ -93,9 +93,8 @@ def _spectrum(model: Any, summary: Summary) -> Section:
     what = f"{min(len(values), MOST)} values against their index, from {values[0]:.3g} to {values[-1]:.3g}"
     if np.iscomplexobj(values):
         what = f"{len(values)} complex eigenvalues in the plane"
-    picture = Picture(
-        plot.spectrum(model, count=MOST, ax=axes_of(None, SIZE)), f"The spectrum: {what}. {summary.verdict}"
-    )
+    axes = plot.spectrum(model, count=MOST, ax=axes_of(None, SIZE))
+    picture = Picture(axes, f"The spectrum: {what}. {summary.verdict}")
     more = {"All values": summary.table(details=True)}
     return Section("Spectrum", words, [picture], more=more, reading="spectrum" if decomposed else "")
 
@@ -173,14 +172,13 @@ def _levels(model: InvariantRegressor, summary: Summary) -> Section:
     return Section("Eigenspaces", words, [picture], more={"All eigenspaces": summary.table()}, reading="eigenspaces")
 
 
-def _eigenfunctions(model: Any, X: Any) -> list[Section]:
+def _eigenfunctions(model: SpectralDecomposition, X: Any) -> list[Section]:
     """The eigenfunctions over rows of X, or over what the model knows of places; of Cross those of both views.
 
     X are rows, a list of trajectories, or a tuple of views; without the second view its landmarks stand for it.
     """
     views = _views(model, X)
-    lag = isinstance(model, SpectralDecomposition) and model.moments_.operator.lag is not None
-    if X is not None and (lag or _is_field(model)):
+    if X is not None and (model.moments_.operator.lag is not None or _is_field(model)):
         return _along(model, views)
     sections = _over(model, views[0], right=False)
     if has_right_view(model):
@@ -219,15 +217,12 @@ def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
     numbers = np.flatnonzero(~still(canvas.values))[:COUNT].tolist()
     if not numbers:
         return []
-    over = f"rows of the {'second view' if right else 'data'}"
-    hint = []
+    over, hint = f"rows of the {'second view' if right else 'data'}", []
     if X is None:
         over = "the box of the lattice" if canvas.box else "the landmarks"
-        hint.append(
-            "With the second view of the fit (--view) they are drawn over its rows."
-            if right
-            else "With the points of the fit (daskspectral report model points) they are drawn over the data."
-        )
+        hint = ["With the points of the fit (daskspectral report model points) they are drawn over the data."]
+        if right:
+            hint = ["With the second view of the fit (--view) they are drawn over its rows."]
     which = f"first {len(numbers)} that are" if len(numbers) > 1 else "first that is"
     words = [f"The {which} not constant, over {over}: {canvas.what}."]
     if isinstance(canvas, Plane):
@@ -237,8 +232,7 @@ def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
         words.append("Drawn are the real parts.")
     scale, pictures = canvas.scale(numbers), []
     for i in numbers:
-        axes = axes_of(None, (canvas.size[0] * SMALL, canvas.size[1] * SMALL), canvas.projection)
-        canvas.draw(axes, i, scale)
+        axes = canvas.picture(i, scale, size=SMALL)
         _thinned(axes, labels=isinstance(canvas, Pairs))
         pictures.append(Picture(axes, f"{_named(model, i)}: {canvas.what}.", _named(model, i), "small"))
     if not isinstance(canvas, Line):
@@ -358,8 +352,7 @@ def _prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Se
         low, high = np.quantile(canvas.values[:, i], [0.005, 0.995])
         scale = Scale.between(float(low), float(high))
         name = "prediction" if count == 1 else f"target {i}"
-        axes = axes_of(None, canvas.size, canvas.projection)
-        canvas.draw(axes, i, scale)
+        axes = canvas.picture(i, scale)
         if not isinstance(canvas, Line):
             scale.bar(axes, name, shrink=0.8)
         pictures.append(Picture(axes, f"The {name} over {over}: {canvas.what}."))
@@ -443,9 +436,7 @@ def _choice(model: Any, summary: Summary) -> list[Section]:
         words.append(f"The best scale is the {selection.edge} that was tried: a better one may lie beyond.")
     pictures = []
     if isinstance(model, SpectralDecomposition):
-        alt = (
-            f"Scores of {len(selection)} candidates on rows held out, by the scale of the kernel; the best is circled."
-        )
+        alt = f"Scores of {len(selection)} candidates on rows held out, by the kernel's scale; the best is circled."
         pictures = [Picture(plot.choice(model, ax=axes_of(None, TALL)), alt)]
     return [Section("Choice", words, pictures, more={"All candidates": selection.table}, reading="choice")]
 
