@@ -59,8 +59,9 @@ planning = logging.getLogger("daskspectral.plan")
 class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
 
-    `warnings_` is what the last fit, update or solution warned of, "Category: message" each. In a notebook a fitted
-    estimator shows what a report begins with (`daskspectral.report`), others scikit-learn's diagram.
+    `warnings_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
+    estimator says in one line what was found and how far it can be trusted, a notebook shows what a report begins with
+    (`daskspectral.report`); of others they are scikit-learn's.
     """
 
     expects: ClassVar = {

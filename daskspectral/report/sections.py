@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +46,6 @@ from daskspectral.plot.functions import draw_landmarks, draw_series
 from daskspectral.plot.spectra import LARGEST, gram_values, implied, power
 from daskspectral.plot.style import BLUE, LINE, MUTED, Scale, above, axes_of, counted, plain
 from daskspectral.plot.views import View
-from daskspectral.report.page import Picture, Section
 from daskspectral.solve.whiten import CUTS
 
 if TYPE_CHECKING:
@@ -59,6 +60,41 @@ MOST, COUNT = 60, 12  # values, and functions, that are drawn
 LONGEST, SHORT = 400, 18  # characters of a value that is shown, and of a name below a small picture
 SERIES, SERIES_ROWS = 5000, 1200  # rows along which functions are drawn without a timescale; points of the line
 GRID, SHOWN, POINTS = 110, 400, 4000  # of a small picture: grid points, rows that are seen, rows that are sampled
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing by its axes; `alt` says what it shows to those who cannot see it, `caption` stands below it."""
+
+    axes: Axes
+    alt: str
+    caption: str = ""
+    size: str = "half"
+    """Of the page's width: "half", "small" (a third), "bar" (a colour bar), or "whole"."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page under a heading; what is `more` is folded away under its caption."""
+
+    title: str
+    words: Sequence[str] = ()
+    pictures: Sequence[Picture] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    more: Mapping[str, str | Sequence[Sequence[str]]] = field(default_factory=dict)
+    """Texts, and tables by their rows, the titles of the columns first."""
+    reading: str = ""
+    """How the section is read, a name of `templates/reading.html`."""
+
+    @property
+    def beside(self) -> bool:
+        """Whether there is one picture, which stands beside the words where there is room."""
+        return len(self.pictures) == 1
+
+    @property
+    def name(self) -> str:
+        """The section's identity in links."""
+        return re.sub(r"[^a-z]+", "-", self.title.lower()).strip("-")
 
 
 def sections_of(model: Any, X: Any, summary: Summary) -> list[Section]:
@@ -307,9 +343,9 @@ def _patterns(model: SpectralDecomposition) -> list[Section]:
         return []
     count = min(6, len(known.single))
     pictures = []
-    for name, field in in_the_field(model, known.single[:count], ("component",)).items():
-        for i in range(count) if field.ndim in (2, 3) else ():
-            axes = _draw_field(field.isel(component=i), with_unit(name, field.attrs))
+    for name, maps in in_the_field(model, known.single[:count], ("component",)).items():
+        for i in range(count) if maps.ndim in (2, 3) else ():
+            axes = _draw_field(maps.isel(component=i), with_unit(name, maps.attrs))
             share = f"{100 * known.explained[i]:.3g} % of the variance"
             pictures.append(Picture(axes, f"The pattern of function {i} in {name}.", f"function {i}: {share}"))
     words = ["The regression of the field on each function."]
