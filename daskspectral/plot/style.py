@@ -73,6 +73,7 @@ class Scale:
         drawn = ScalarMappable(norm, ListedColormap(self.colours))
         bar = figure_of(axes).colorbar(drawn, ticks=ticks, format="{x:.2g}", **place, **options)
         bar.ax.tick_params(labelsize=8, length=2, color=LINE, labelcolor=INK)
+        bar.minorticks_off()
         bar.set_label(label, fontsize=9, color=INK)
         bar.outline.set_edgecolor(LINE)
 
