@@ -151,6 +151,12 @@ def moments_of(what: Any) -> Moments | None:
     return found if isinstance(found, Moments) else None
 
 
+def intervals_of(model: SpectralDecomposition) -> Any:
+    """The 95 % intervals (k, 2) of the values; None without error bars."""
+    found = getattr(model, model.solver_.errors, None)
+    return None if found is None or np.isnan(found).all() else found
+
+
 def _attributes(what: Any, moments: Moments | None) -> dict[str, Any]:
     found: dict[str, Any] = {"columns": getattr(what, "n_features_in_", None)}
     if moments is not None:
@@ -209,8 +215,7 @@ def _(what: SpectralDecomposition) -> dict[str, Any]:
 def _trust(what: SpectralDecomposition) -> str:
     """How many values are trusted, and which are not; or why nothing is known of it."""
     trusted, constants, attribute = what.trusted_, what.constants_, what.solver_.values
-    intervals = getattr(what, what.solver_.errors, None)
-    if intervals is not None and np.isnan(intervals).all():
+    if intervals_of(what) is None:
         name = attribute.removesuffix("_").replace("_", " ")
         which = f"which of the {len(trusted)} {name} to trust" if len(trusted) > 1 else "whether to trust the value"
         return f"no error bars{what.status_.partition('no error bars')[2]}; nothing tells {which}"
@@ -402,8 +407,8 @@ def _spectrum(model: SpectralDecomposition) -> list[list[str]]:
     name = model.solver_.values
     values = getattr(model, name)
     columns = values_columns(name.removesuffix("s_").replace("_", " "), values)
-    intervals = getattr(model, model.solver_.errors, None)
-    if intervals is None or np.isnan(intervals).all():
+    intervals = intervals_of(model)
+    if intervals is None:
         return columns
     columns.append(["+-", *(_halves(v, ends, values) for v, ends in zip(values.real, intervals, strict=True))])
     if not np.isnan(model.held_out_).all():

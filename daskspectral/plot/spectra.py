@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.estimators import SpectralDecomposition
-from daskspectral.estimators.summary import moments_of
+from daskspectral.estimators.summary import intervals_of, moments_of
 from daskspectral.moments import Moments
 from daskspectral.plot.common import Embedding, check_fitted, is_singular, values_of, vanishing
 from daskspectral.plot.style import (
@@ -58,20 +58,15 @@ def spectrum(
     values, singular = values_of(estimator)[:count], is_singular(estimator)
     k, plane = len(values), np.iscomplexobj(values)
     constant = np.zeros(k, bool) if singular or isinstance(estimator, Embedding) else vanishing(values)
-    intervals, trusted = None, np.ones(k, bool)
-    if isinstance(estimator, SpectralDecomposition):
-        intervals = getattr(estimator, estimator.solver_.errors, None)
-    if intervals is not None:
-        intervals = None if np.isnan(intervals).all() else intervals[:k]
-    if intervals is not None:
-        trusted = estimator.trusted_[:k]
+    intervals = intervals_of(estimator) if isinstance(estimator, SpectralDecomposition) else None
+    trusted = np.ones(k, bool) if intervals is None else estimator.trusted_[:k]
     axes = plain(axes_of(ax))
     axes.axhline(0, color=LINE, linewidth=0.8, zorder=0)
     x, y = (values.real, values.imag) if plane else (np.arange(k), values.real)
     if plane:
         axes.axvline(0, color=LINE, linewidth=0.8, zorder=0)
         if intervals is not None:
-            axes.hlines(y, *intervals.T, color=BLUE, linewidth=1.3, label="95 % interval")
+            axes.hlines(y, *intervals[:k].T, color=BLUE, linewidth=1.3, label="95 % interval")
         if not y.any():
             axes.set_ylim(-1, 1)  # all of them are real
     else:
@@ -79,7 +74,7 @@ def spectrum(
         if intervals is None:
             axes.vlines(x, 0, y, color=LINE, linewidth=1)
         else:
-            _draw_errors(axes, y, estimator.held_out_[:k], intervals, trusted, constant)
+            _draw_errors(axes, y, estimator.held_out_[:k], intervals[:k], trusted, constant)
     _draw_values(axes, x, y, trusted, constant)
     if exact is not None:
         true = np.asarray(exact)
