@@ -125,8 +125,8 @@ def summary_of(what: Any) -> Summary:
     choice = getattr(what, "choice_", None)
     known = {name.removesuffix("_"): plain(value) for name, value in _attributes(what, moments).items()}
     numbers = {name: value for name, value in known.items() if value is not None}
-    shown: list[str] = [name for name in ("rows", "columns", "functions", "rank") if name in numbers]
-    figures = {name: " and ".join(map(grouped, np.atleast_1d(numbers[name]))) for name in shown}
+    shown = ("columns", "rank") if moments is None else ("rows", "columns", "functions", "rank")
+    figures = {name: " and ".join(map(grouped, np.atleast_1d(numbers[name]))) for name in shown if name in numbers}
     if isinstance(what, SpectralDecomposition):
         figures["trusted"] = "{} of {}".format(*beyond_constants(what.trusted_, what.constants_))
     title = kind

@@ -70,7 +70,9 @@ def test_every_kind_of_model_has_one() -> None:
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     features = dsp.InvariantFeatures(dsp.manifolds.Sphere(3), n_eigenfunctions=9).fit(x)
     kernel = dsp.KernelEmbedding(random_state=0).fit(x[:20, :2])
-    for model, words in ((features, "Fitted."), (kernel, "An embedding of rank")):
+    diffusion = dsp.DiffusionMap(0.5, random_state=0).fit(x)
+    words_of = {features: "Fitted.", kernel: "An embedding of rank", diffusion: "2 diffusion coordinates"}
+    for model, words in words_of.items():
         found = summary_of(model)
         assert isinstance(found, Summary)
         assert found.line.startswith(f"{type(model).__name__}: {words}")
