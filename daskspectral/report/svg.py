@@ -42,7 +42,8 @@ def inlined(figure: Figure, prefix: str, alt: str) -> str:
     with mpl.rc_context(look), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # text stays text, and the page has other fonts
         figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    head, _, body = drawn.getvalue().partition("</style>\n </defs>")  # the style sheet would be the whole page's
+    head, _, body = drawn.getvalue().partition("</style>")  # it would be the whole page's
+    body = body.partition("</defs>")[2]
     box = re.findall(r'viewBox="[^"]*"', head)[0]
     body = re.sub(r">\s+<", "><", body)
     outlines = dict(re.findall(r'<path id="(\w+)" d="([^"]*z)\s*"', body))  # a tick has an open one, and is no dot
