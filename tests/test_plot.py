@@ -27,10 +27,10 @@ def test_plane_has_a_panel_for_each_function_titled_by_index_and_eigenvalue(plan
     figure = plot.eigenfunctions(estimator, x)
     assert len(figure.axes) == 6
     titles = [axes.get_title() for axes in figure.axes]
-    assert titles[0] == r"$\lambda_{0} = 0$"
+    assert titles[0] == "λ₀ = 0"
     for i, title in enumerate(titles[1:], 1):
-        assert title.startswith(rf"$\lambda_{{{i}}} = ")
-        assert float(title.split("=")[1].strip(" $")) == pytest.approx(estimator.eigenvalues_[i], rel=0.01)
+        assert title.startswith(f"λ{'₀₁₂₃₄₅'[i]} = ")
+        assert float(title.split("=")[1]) == pytest.approx(estimator.eigenvalues_[i], rel=0.01)
     for axes in figure.axes:
         assert axes.get_aspect() == 1
         ranges = [c.get_clim() for c in axes.collections if type(c).__name__ == "QuadContourSet"]

@@ -49,6 +49,14 @@ def say(text: str, /, **facts: Any) -> None:
         echo(text)
 
 
+def tell(what: Any, *, details: bool = False) -> None:
+    """Print the summary of a fitted model or of moments, or with --json keep it."""
+    from daskspectral.estimators.summary import summary_of
+
+    found = summary_of(what)
+    say(found.text(details=details), **found.json())
+
+
 def written(what: str, path: str, text: str = "", **facts: Any) -> None:
     """Say that a result is at a path, and keep beside a picture the settings that give it again."""
     now = session()

@@ -9,7 +9,7 @@ import click
 from daskspectral.cli import kinds
 from daskspectral.cli import options as opt
 from daskspectral.cli.choices import BANDWIDTHS, EMBEDDINGS, LANDMARKS, UNCOVERED
-from daskspectral.cli.commands import Command, say, written
+from daskspectral.cli.commands import Command, tell, written
 
 if TYPE_CHECKING:
     from daskspectral.estimators import DiffusionMap, KernelEmbedding, SDPEmbedding
@@ -139,8 +139,6 @@ class _Bandwidth(click.ParamType):  # type: ignore[type-arg]
 @opt.run_options
 def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
     """Embed the rows of POINTS: the SDP embedding, a diffusion map, or a kernel that is learned."""
-    from daskspectral.cli.describing import describe
-    from daskspectral.cli.facts import facts_of
     from daskspectral.data.stores import open_zarr
     from daskspectral.data.writing import refuse_existing, refuse_input
 
@@ -166,7 +164,7 @@ def embed(points: str, out: str, embedding: str | None, **options: Any) -> None:
             progress=progress,
         )
         estimator.save(out, overwrite=overwrite)
-        say(describe(estimator), **facts_of(estimator))
+        tell(estimator)
         written("model", out)
         if embedding is not None:
             estimator.transform(points, out=embedding, overwrite=overwrite, progress=progress, **run)

@@ -32,7 +32,7 @@ COMMANDS = {
     "plot": ("inspecting:plot", "A picture of a model: functions, spectrum or choice."),
     "predict": ("using:predict", "The values of a regressor, or their gradients, at every row."),
     "regress": ("regression:regress", "Regression of values, and gradients, on points."),
-    "report": ("report:report", "One HTML page that shows a model."),
+    "report": ("inspecting:report", "One HTML page that shows a model."),
     "sample": ("data:sample", "Points of a known distribution."),
     "score": ("using:score", "How good a model is on rows that it was not fitted to."),
     "transform": ("using:transform", "The functions, or the coordinates, of a model at every row."),

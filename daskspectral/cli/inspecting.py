@@ -1,4 +1,4 @@
-"""`plot`, `verify` and `plan`: pictures of a model, checks of a store, and what a fit would take."""
+"""`plot`, `report`, `verify` and `plan`: pictures and a page of a model, checks of a store, what a fit would take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import click
 
-from daskspectral.cli import kinds
+from daskspectral.cli import kinds, settings
 from daskspectral.cli import options as opt
 from daskspectral.cli.choices import PICTURES, PLANNED
 from daskspectral.cli.commands import Command, logging_of, say, session, session_of, written
@@ -61,6 +61,42 @@ def plot(
         figure = pictures.figure_of(axes)
     pictures.save_figure(figure, out, overwrite=overwrite)
     written("picture", out)
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "report model.zarr points.zarr --out report.html",
+        "report regressor.zarr --out regressor.html",
+    ],
+)
+@click.argument("model")
+@click.argument("points", required=False)
+@click.option("--view", "views", multiple=True, metavar="PATH", help="Another view of each row of POINTS: y of cross.")
+@click.option("--out", required=True, help=f"{opt.OUT_HELP} an .html file.")
+@opt.trust_option
+@storage_option
+@opt.overwrite_option
+def report(
+    model: str, points: str | None, views: tuple[str, ...], out: str, trust: tuple[str, ...], overwrite: bool
+) -> None:
+    """Show a fitted MODEL, or moments, on one self-contained HTML page: no scripts, nothing loaded from anywhere.
+
+    It has the spectrum with error bars and the trusted count, values held out, the functions over the zarr array POINTS
+    (without it over the landmarks), landmarks, what was chosen and why, rank, cost and provenance, and in words what
+    the fit warned of.
+    """
+    from daskspectral import report as pages
+    from daskspectral.store import load, version_of
+
+    if views and points is None:
+        raise click.UsageError("--view goes with POINTS, the first view of each row")
+    pages.refuse_report(out, overwrite)
+    found = load(model, trusted=trust)
+    made = settings.kept(model)
+    X = (points, *views) if views else points
+    pages.save(found, out, X, overwrite=overwrite, about=model, settings=made, saved=version_of(model))
+    written("report", out)
 
 
 @click.command(cls=Command, examples=["verify points.zarr", "verify model.zarr --json"])

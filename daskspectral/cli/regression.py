@@ -8,7 +8,7 @@ import click
 
 from daskspectral.cli import options as opt
 from daskspectral.cli.choices import INVARIANT_SOLVERS
-from daskspectral.cli.commands import Command, say, written
+from daskspectral.cli.commands import Command, tell, written
 from daskspectral.cli.planning import planned
 
 if TYPE_CHECKING:
@@ -153,8 +153,6 @@ def _fit(
     array: Any = None,
 ) -> None:
     """Check the outputs, fit, save and describe. `array` is the array at `points`, where it is open already."""
-    from daskspectral.cli.describing import describe
-    from daskspectral.cli.facts import facts_of
     from daskspectral.data.writing import refuse_existing, refuse_input
 
     out, overwrite, weights = options["out"], options["overwrite"], options["weights"]
@@ -169,5 +167,5 @@ def _fit(
                 points if array is None else array, targets, **fields, sample_weight=weights, progress=progress, **run
             )
         estimator.save(out, overwrite=overwrite)
-    say(describe(estimator), **facts_of(estimator))
+    tell(estimator)
     written("model", out)

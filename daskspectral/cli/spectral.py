@@ -8,7 +8,7 @@ import click
 
 from daskspectral.cli import kinds
 from daskspectral.cli import options as opt
-from daskspectral.cli.commands import Command, say, session, written
+from daskspectral.cli.commands import Command, say, session, tell, written
 from daskspectral.cli.operator import data_options, fields_of, operator_of, operator_options, points_of
 from daskspectral.cli.planning import planned, say_plan
 from daskspectral.cli.storage import storage_option
@@ -71,8 +71,6 @@ PASSED_ON = (
 @opt.run_options
 def fit(points: str, **options: Any) -> None:
     """Fit a spectral decomposition to POINTS: a zarr array or group, NetCDF or Parquet files (a path or URL)."""
-    from daskspectral.cli.describing import describe
-    from daskspectral.cli.facts import facts_of
     from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import SpectralDecomposition
 
@@ -113,7 +111,7 @@ def fit(points: str, **options: Any) -> None:
         saved = opt.chosen(options, *opt.CHECKPOINT)
         estimator.fit(data, **given, **run, **saved, progress=opt.bar(options["progress"]))
         estimator.save(out, overwrite=overwrite)
-        say(describe(estimator), **facts_of(estimator))
+        tell(estimator)
         if picture:
             from daskspectral.plot import save_eigenfunctions
 
@@ -143,8 +141,6 @@ def update(model: str, points: str, out: str, weights: str | None, trust: tuple[
 
     Only these are read, and chunks that were written since: rows that are not as they were are an error.
     """
-    from daskspectral.cli.describing import describe
-    from daskspectral.cli.facts import facts_of
     from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.estimators import HermiteRegressor, InvariantRegressor, SpectralDecomposition
     from daskspectral.store import load
@@ -173,7 +169,7 @@ def update(model: str, points: str, out: str, weights: str | None, trust: tuple[
             points_of(points, options), **given, sample_weight=weights, progress=opt.bar(options["progress"]), **run
         )
         estimator.save(out, overwrite=options["overwrite"])
-    say(describe(estimator), **facts_of(estimator))
+    tell(estimator)
     written("model", out)
 
 
@@ -190,8 +186,6 @@ def update(model: str, points: str, out: str, weights: str | None, trust: tuple[
 @storage_option
 def merge(parts: tuple[str, ...], out: str, overwrite: bool, trust: tuple[str, ...]) -> None:
     """Add the moments of PARTS (models or moments, measured with one basis) and solve again; no data are read."""
-    from daskspectral.cli.describing import describe
-    from daskspectral.cli.facts import facts_of
     from daskspectral.data.writing import refuse_existing, refuse_input
     from daskspectral.moments import Moments
     from daskspectral.store import load, save
@@ -207,7 +201,7 @@ def merge(parts: tuple[str, ...], out: str, overwrite: bool, trust: tuple[str, .
         total = total + _moments(load(part, trusted=trust), part)
     merged = total if isinstance(first, Moments) else first.fit_moments(total)
     save(merged, out, overwrite=overwrite)
-    say(describe(merged), **facts_of(merged))
+    tell(merged)
     written("moments" if isinstance(merged, Moments) else "model", out)
 
 

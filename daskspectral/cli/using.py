@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from daskspectral.cli import options as opt
 from daskspectral.cli import settings
 from daskspectral.cli.choices import UNCOVERED
-from daskspectral.cli.commands import Command, say, written
+from daskspectral.cli.commands import Command, say, tell, written
 from daskspectral.cli.operator import data_options, fields_of, points_of, trajectory_option
 from daskspectral.cli.storage import storage_option
+
+if TYPE_CHECKING:
+    from daskspectral.estimators import SpectralDecomposition
+    from daskspectral.moments.score import SpanScore
 
 
 @click.command(
@@ -116,10 +120,9 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
     Of a regressor it is R^2. Of eigenvalues it is minus the sum of the functions' Ritz values on the new rows, which
     are printed; of singular values the sum of their squares there.
     """
-    from daskspectral.cli.describing import describe_score
-    from daskspectral.cli.facts import plain
     from daskspectral.estimators import SpectralDecomposition
     from daskspectral.estimators.regressor import Regressor
+    from daskspectral.estimators.summary import plain
 
     estimator = loaded(model, trust)
     weights, run = options["weights"], opt.chosen(options, "on_invalid", "allow_missing")
@@ -130,7 +133,7 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
         data = points_of(points, options)
         with opt.scheduler(options):
             found = estimator.scored(data, fields=fields_of(options), sample_weight=weights, **run)
-        say(describe_score(estimator, found), score=found.score, rows=found.rows, values=plain(found.values))
+        say(_scored(estimator, found), score=found.score, rows=found.rows, values=plain(found.values))
         return
     if not isinstance(estimator, Regressor):
         raise ValueError(
@@ -162,8 +165,7 @@ def score(model: str, points: str, targets: str | None, trust: tuple[str, ...], 
 @storage_option
 def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...]) -> None:
     """Say what a saved model or saved moments hold."""
-    from daskspectral.cli.describing import describe
-    from daskspectral.cli.facts import facts_of, plain
+    from daskspectral.estimators.summary import plain
     from daskspectral.store import load
 
     if only_settings:
@@ -174,10 +176,20 @@ def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...])
         return
     found = load(model, trusted=trust)
     try:
-        text = describe(found, details=details)
+        tell(found, details=details)
     except (AttributeError, LookupError, TypeError) as error:  # parts of other kinds: save would not have written them
         raise ValueError(f"{model} cannot be described, as it was altered after saving: {error}") from error
-    say(text, **facts_of(found))
+
+
+def _scored(model: SpectralDecomposition, found: SpanScore) -> str:
+    """The score of a model on new rows, and the values of its functions there beside those of the fit."""
+    from daskspectral.estimators.summary import aligned, named_lines, rounded, values_columns
+
+    name = model.solver_.values
+    columns = values_columns(name.removesuffix("s_").replace("_", " "), getattr(model, name)[: len(found.values)])
+    columns.append([f"{found.kind} here", *(f"{rounded(value, found.values):.6g}" for value in found.values)])
+    rows = aligned(list(zip(*columns, strict=True)))
+    return "\n".join([*named_lines({"score": f"{found.score:.6g}", "rows": found.rows}), "", *rows])
 
 
 def loaded(path: str, trust: tuple[str, ...]) -> Any:

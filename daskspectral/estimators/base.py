@@ -18,6 +18,7 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Basis, FourierLattice
@@ -31,7 +32,6 @@ from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.estimators.columns import NAMES, NamedColumns
 from daskspectral.estimators.doubts import WARNINGS
 from daskspectral.estimators.identity import identity_of, provenance
-from daskspectral.estimators.notebook import head_html
 from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
@@ -59,8 +59,9 @@ planning = logging.getLogger("daskspectral.plan")
 class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
 
-    `warnings_` is what the last fit, update or solution warned of, "Category: message" each. In a notebook a fitted
-    estimator shows what a report begins with (`daskspectral.report`), others scikit-learn's diagram.
+    `warnings_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
+    estimator says in one line what was found and how far it can be trusted, a notebook shows what a report begins with
+    (`daskspectral.report`); of others they are scikit-learn's.
     """
 
     expects: ClassVar = {
@@ -88,17 +89,29 @@ class Estimator(NamedColumns, Registered, BaseEstimator):  # type: ignore[misc]
         return self
 
     @final
+    def _summary(self) -> Any:
+        """The `Summary` of a fitted estimator, else None."""
+        from daskspectral.estimators.summary import summary_of  # it knows every kind of estimator
+
+        try:
+            return summary_of(self)
+        except (NotFittedError, AttributeError):  # not fitted, or in the midst of it
+            return None
+
+    @final
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        found = self._summary()
+        return str(super().__repr__(N_CHAR_MAX)) if found is None else str(found.line)
+
+    @final
     def _repr_html_inner(self) -> str:
-        return head_html(self) or str(super()._repr_html_inner())
+        found = self._summary()
+        return str(super()._repr_html_inner() if found is None else found.html())
 
     @final
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        shown = head_html(self)
-        if not shown:
-            found: dict[str, Any] = super()._repr_mimebundle_(**options)
-            return found
-        diagram = sklearn.get_config()["display"] == "diagram"
-        return {"text/plain": repr(self), **({"text/html": shown} if diagram else {})}
+        shown = {"text/html": self._repr_html_inner()} if sklearn.get_config()["display"] == "diagram" else {}
+        return {"text/plain": repr(self), **shown}
 
     @final
     def state(self) -> dict[str, Any]:

@@ -27,12 +27,18 @@ Colours differ in lightness too, so that they are told apart without seeing hue;
 middle band holds 0. `daskspectral.report` puts all of it on one page.
 """
 
-from daskspectral.plot.clouds import embedding, landmarks
-from daskspectral.plot.decay import gram, timescales
+from daskspectral.plot.canvas import level_lines, mollweide
 from daskspectral.plot.files import refuse_picture, save_figure
-from daskspectral.plot.functions import eigenfunction, eigenfunctions, panels, save_eigenfunctions, series
-from daskspectral.plot.maps import level_lines, mollweide
-from daskspectral.plot.spectra import choice, held_out, spectrum
+from daskspectral.plot.functions import (
+    eigenfunction,
+    eigenfunctions,
+    embedding,
+    landmarks,
+    panels,
+    save_eigenfunctions,
+    series,
+)
+from daskspectral.plot.spectra import choice, gram, held_out, spectrum, timescales
 from daskspectral.plot.style import figure_of
 
 __all__ = [

@@ -6,14 +6,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
+from scipy.spatial import KDTree
 
-from daskspectral.plot.maps import GRID, level_lines, mollweide, projected, support
-from daskspectral.plot.style import BLUE, FAINT, LINE, Scale, dots, globe, plain
+from daskspectral.plot.style import BLUE, FAINT, LINE, Scale, axes_of, dots, globe, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,39 +22,29 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating[Any]]
 Values = Callable[[Array], Array]
 
+GRID = 240  # grid points along the longer side
 SHOWN = 3000  # data points that are drawn; more of them only blacken the panels
 ON_SPHERE = 1e-6
 LONGEST = 4.0  # times as long as wide: a picture of the plane
-_BINS = 16
+_NEIGHBOURS, _BINS = 10, 16
 
 
-def canvas_of(
-    points: Array,
-    values: Values,
-    *,
-    names: Sequence[str],
-    unit: Array | None = None,
-    grid: int = GRID,
-    shown: int = SHOWN,
-    box: bool = False,
-) -> Canvas:
+def canvas_of(points: Array, values: Values, *, names: Sequence[str], unit: Array | None = None, **look: Any) -> Canvas:
     """What draws functions over points (m, d), in the units of the data.
 
     `values` takes points (..., d) to (..., k); `unit` (d,) is the length in which distances along each column are
-    measured. With `box` the points are no data, but places that fill a box.
+    measured. The `look` are the other fields of a `Canvas`.
     """
     d = points.shape[1]
-    kind: type[Canvas] = Pairs
-    if d == 1:
-        kind = Line
-    elif d == 2:
-        kind = Plane
-    elif d == 3 and np.abs(np.linalg.norm(points, axis=1) - 1).max() <= ON_SPHERE:
-        kind = Globe
+    kind = Globe if on_sphere(points) else Line if d == 1 else Plane if d == 2 else Pairs
     lengths = np.ones(d) if unit is None else unit
-    if d == 2:
-        lengths = fitting(points, lengths)
-    return kind(points, values, values(points), tuple(names), lengths, grid, shown, box)
+    lengths = fitting(points, lengths) if d == 2 else lengths
+    return kind(points, values, values(points), tuple(names), lengths, **look)
+
+
+def on_sphere(points: Array) -> bool:
+    """Whether points (m, d) lie on the unit sphere of three dimensions."""
+    return points.shape[1] == 3 and bool(np.abs(np.linalg.norm(points, axis=1) - 1).max() <= ON_SPHERE)
 
 
 def fitting(points: Array, unit: Array) -> Array:
@@ -76,13 +67,18 @@ class Canvas(ABC):
     values: Array
     names: tuple[str, ...]
     unit: Array
-    grid: int
-    shown: int
-    box: bool
+    grid: int = GRID
+    shown: int = SHOWN
+    box: bool = False
+    """Whether the points are no data, but places that fill a box."""
 
-    projection: ClassVar[str | None] = None
     what: ClassVar[str]
     """How a function is drawn, in words."""
+    projection: ClassVar[str | None] = None
+    least: ClassVar[float] = 2.0
+    """Up to which values bands reach at least, so that a constant of unit norm is not the extreme."""
+    share: ClassVar[float] = 0.995
+    """Of the values within the bands that have an end."""
 
     @abstractmethod
     def draw(self, axes: Axes, i: int, scale: Scale, *, labels: bool = True) -> None:
@@ -93,15 +89,22 @@ class Canvas(ABC):
         """Width and height of one picture, in inches."""
         return 4.0, 3.0
 
-    def scale(self, components: Sequence[int] | None = None) -> Scale:
-        """The bands of these functions of unit norm: 2 at least, so that a constant is not the extreme."""
-        values = self.values if components is None else self.values[:, list(components)]
-        return Scale.symmetric(max(2.0, float(np.quantile(np.abs(values), 0.995))))
+    @final
+    def picture(self, i: int, scale: Scale, ax: Axes | None = None, *, size: float = 1.0) -> Axes:
+        """Function i in the axes that are given, or in a figure of its own, of this share of the size."""
+        axes = axes_of(ax, (size * self.size[0], size * self.size[1]), self.projection)
+        self.draw(axes, i, scale)
+        return axes
+
+    def scale(self, components: Sequence[int]) -> Scale:
+        """The bands of these functions."""
+        largest = float(np.quantile(np.abs(self.values[:, list(components)]), self.share))
+        return Scale.symmetric(max(self.least, largest))
 
     @property
-    def faint(self) -> Array:
+    def some(self) -> slice:
         """As many of the points as are drawn."""
-        return self.points[:: math.ceil(len(self.points) / self.shown)]
+        return slice(None, None, math.ceil(len(self.points) / self.shown))
 
 
 class Line(Canvas):
@@ -110,26 +113,20 @@ class Line(Canvas):
     what = "its values against the column, over a histogram of the rows"
 
     def draw(self, axes: Axes, i: int, scale: Scale, *, labels: bool = True) -> None:
-        x, values = self._lines
-        largest = 1.1 * max(1.5, float(np.abs(values[:, i]).max()))
-        if not self.box:
-            counts, edges = np.histogram(self.points[:, 0], bins=60, range=(x[0], x[-1]))
-            axes.stairs(
-                0.7 * largest * counts / counts.max() - largest, edges, baseline=-largest, fill=True, color=FAINT
-            )
-        axes.axhline(0, color=LINE, linewidth=0.5)
-        axes.plot(x, values[:, i], color=BLUE, linewidth=1.3)
-        axes.set(xlim=(x[0], x[-1]), ylim=(-largest, largest))
-        if labels:
-            axes.set(xlabel=self.names[0])
-            plain(axes)
-
-    @property
-    def _lines(self) -> tuple[Array, Array]:
         low, high = np.quantile(self.points, [0.001, 0.999])
         low, high = (low, high) if low < high else (low - 0.5, high + 0.5)
         x = np.linspace(low, high, 600)
-        return x, self.evaluate(x[:, None])
+        values = self.evaluate(x[:, None])[:, i]
+        top = 1.1 * max(1.5, float(np.abs(values).max()))
+        if not self.box:
+            counts, edges = np.histogram(self.points[:, 0], bins=60, range=(low, high))
+            axes.stairs(0.7 * top * counts / counts.max() - top, edges, baseline=-top, fill=True, color=FAINT)
+        axes.axhline(0, color=LINE, linewidth=0.5)
+        axes.plot(x, values, color=BLUE, linewidth=1.3)
+        axes.set(xlim=(low, high), ylim=(-top, top))
+        if labels:
+            axes.set(xlabel=self.names[0])
+            plain(axes)
 
 
 class Plane(Canvas):
@@ -141,7 +138,7 @@ class Plane(Canvas):
         x, y, values, excess = self._maps
         level_lines(axes, x, y, values[..., i], scale=scale, excess=excess)
         if not self.box:
-            axes.plot(*self.faint.T, ",", color="black", alpha=0.15, rasterized=True)
+            axes.plot(*self.points[self.some].T, ",", color="black", alpha=0.15, rasterized=True)
         axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
         axes.set_aspect(self.unit[0] / self.unit[1])
         if labels:
@@ -151,38 +148,24 @@ class Plane(Canvas):
             axes.set(xticks=[], yticks=[])
 
     @property
-    def aspect(self) -> float:
-        """Height over width."""
-        x, y = self._maps[:2]
-        sides = np.array([x[-1] - x[0], y[-1] - y[0]]) / self.unit
-        return float(np.clip(sides[1] / sides[0], 0.25, 4))
-
-    @property
     def size(self) -> tuple[float, float]:
-        width = 4.4 / max(1, self.aspect**0.5)
-        return width, width * self.aspect + 0.4
+        x, y = self._maps[:2]
+        aspect = float(np.clip(np.ptp(y) / self.unit[1] / (np.ptp(x) / self.unit[0]), 0.25, 4))
+        width = 4.4 / max(1, aspect**0.5)
+        return width, width * aspect + 0.4
 
-    @property
+    @cached_property
     def _maps(self) -> tuple[Array, Array, Array, Array | None]:
-        known = self.__dict__.get("_known")
-        if known is None:
-            known = self._box() if self.box else self._region()
-            object.__setattr__(self, "_known", known)
-        found: tuple[Array, Array, Array, Array | None] = known
-        return found
-
-    def _region(self) -> tuple[Array, Array, Array, Array | None]:
+        if self.box:
+            low, high = self.points.min(axis=0), self.points.max(axis=0)
+            x, y = (np.linspace(a, b, self.grid) for a, b in zip(low, high, strict=True))
+            return x, y, self.evaluate(np.stack(np.meshgrid(x, y), axis=-1)), None
         radius, dense, excess_at = support(self.points / self.unit)
         low, high = dense.min(axis=0) - radius, dense.max(axis=0) + radius
         x, y = (np.arange(a, b, (high - low).max() / self.grid) for a, b in zip(low, high, strict=True))
         grid = np.stack(np.meshgrid(x, y), axis=-1)
         excess = gaussian_filter(excess_at(grid), 2 * self.grid / GRID, mode="nearest")
         return x * self.unit[0], y * self.unit[1], self.evaluate(grid * self.unit), excess
-
-    def _box(self) -> tuple[Array, Array, Array, Array | None]:
-        low, high = self.points.min(axis=0), self.points.max(axis=0)
-        x, y = (np.linspace(a, b, self.grid) for a, b in zip(low, high, strict=True))
-        return x, y, self.evaluate(np.stack(np.meshgrid(x, y), axis=-1)), None
 
 
 class Globe(Canvas):
@@ -200,31 +183,21 @@ class Globe(Canvas):
     def size(self) -> tuple[float, float]:
         return 4.4, 2.3
 
-    @property
+    @cached_property
     def _maps(self) -> tuple[Array, Array, Array, Array | None]:
-        known = self.__dict__.get("_known")
-        if known is None:
-            points, x, y = mollweide(self.grid)
-            excess = None if self.box else support(self.points)[2](points)
-            known = x, y, self.evaluate(points), excess
-            object.__setattr__(self, "_known", known)
-        found: tuple[Array, Array, Array, Array | None] = known
-        return found
+        points, x, y = mollweide(self.grid)
+        return x, y, self.evaluate(points), None if self.box else support(self.points)[2](points)
 
 
 class Pairs(Canvas):
     """More columns: the sample in the two columns that tell most of the function, coloured by its values."""
 
     what = "the rows in the two columns that tell most of it, coloured by its values"
-
-    def scale(self, components: Sequence[int] | None = None) -> Scale:
-        # most values of a function of unit norm are below 1, and points of the pale bands would be lost
-        values = self.values if components is None else self.values[:, list(components)]
-        return Scale.symmetric(max(1.0, float(np.quantile(np.abs(values), 0.95))))
+    # most values of a function of unit norm are below 1, and points of the pale bands would be lost
+    least, share = 1.0, 0.95
 
     def draw(self, axes: Axes, i: int, scale: Scale, *, labels: bool = True) -> None:
-        step = math.ceil(len(self.points) / self.shown)
-        points, values = self.points[::step], self.values[::step, i]
+        points, values = self.points[self.some], self.values[self.some, i]
         first, second = telling(self.points, self.values[:, i])
         order = np.argsort(np.abs(values))  # large values on top
         dots(axes, points[order, first], points[order, second], scale.of(values[order]), size=7.0, rasterized=True)
@@ -243,3 +216,73 @@ def telling(points: Array, values: Array) -> tuple[int, int]:
         shares.append(float((sums**2 / np.maximum(counts, 1)).sum()))
     first, second = np.argsort(-np.asarray(shares), kind="stable")[:2]
     return int(min(first, second)), int(max(first, second))
+
+
+def level_lines(
+    axes: Axes,
+    x: Array,
+    y: Array,
+    values: Array,
+    *,
+    largest: float | None = None,
+    excess: Array | None = None,
+    scale: Scale | None = None,
+    transform: Any = None,
+) -> Axes:
+    """Filled level lines of values (len(y), len(x)), in colours symmetric about 0 up to `largest`.
+
+    x and y may be 2-d too; `excess`, of the shape of the values, is above 1 where nothing shall be drawn. A `scale` has
+    its own bands in place of the symmetric ones, and x and y are the data of the axes or of matplotlib's `transform`.
+    """
+    found = scale or Scale.symmetric(float(np.nanmax(np.abs(values))) if largest is None else largest)
+    levels = found.edges
+    place: dict[str, Any] = {} if transform is None else {"transform": transform}
+    drawn = [axes.contourf(x, y, values, levels=levels, colors=found.colours, extend="both", **place)]
+    if np.any((levels > np.nanmin(values)) & (levels < np.nanmax(values))):
+        look: dict[str, Any] = {"colors": "#262626", "linewidths": 0.35, "linestyles": "solid"}
+        drawn += [axes.contour(x, y, values, levels=levels, **look, **place)]
+    if excess is not None and excess.max() > 1:
+        region = axes.contourf(x, y, excess, levels=[-1.0, 1.0], **place)
+        region.remove()
+        for contours in drawn:
+            contours.set_clip_path(region.get_paths()[0], axes.transData if transform is None else transform)
+    return axes
+
+
+def mollweide(size: int = GRID) -> tuple[Array, Array, Array]:
+    """Return points (r, c, 3) of the unit sphere with their coordinates x and y (r, c) in the projection."""
+    longitude, angle = np.meshgrid(np.linspace(-np.pi, np.pi, size), np.linspace(-np.pi / 2, np.pi / 2, size // 2))
+    height = np.clip((2 * angle + np.sin(2 * angle)) / np.pi, -1, 1)  # the sine of the latitude
+    radius = np.sqrt(1 - height**2)
+    points = np.stack([radius * np.cos(longitude), radius * np.sin(longitude), height], axis=-1)
+    return points, 2 / np.pi * longitude * np.cos(angle), np.sin(angle)
+
+
+def projected(axes: Any) -> Any:
+    """The transform from x and y of `mollweide` to matplotlib's Mollweide axes.
+
+    Level lines in longitude and latitude would be cut into many pieces each, which makes a drawing a hundred times as
+    large.
+    """
+    from matplotlib.transforms import Affine2D
+
+    return Affine2D().scale(np.sqrt(2.0)) + axes.transAffine + axes.transAxes
+
+
+def support(points: Array) -> tuple[float, Array, Callable[[Array], Array]]:
+    """Where a sample (m, d) is dense: a radius, the rows whose tenth neighbour is within it, and a function of points.
+
+    The function takes points (..., d) to the distance of their tenth nearest row over the radius, 2 at most. Within
+    the radius are 97.5 % of the sample, and all of it where the density is even.
+    """
+    tree, neighbours = KDTree(points), min(_NEIGHBOURS, len(points) - 1)
+    own = np.asarray(tree.query(points, [neighbours + 1])[0])[:, 0]  # the first neighbour is the point itself
+    floor = 0.01 * float(np.linalg.norm(np.ptp(points, axis=0)))
+    radius = max(float(np.quantile(own, 0.975)), 2 * float(np.median(own)), floor) or 1.0
+
+    def excess(at: Array) -> Array:
+        # the bound keeps points far from all data cheap
+        distance = tree.query(at, [max(1, neighbours)], distance_upper_bound=2 * radius)[0]
+        return np.minimum(np.asarray(distance)[..., 0] / radius, 2.0)
+
+    return radius, points[own <= radius], excess

@@ -56,25 +56,19 @@ def refuse_file(path: Location, endings: Sequence[str], overwrite: bool, *, what
     """Raise an error for a file that could not be written, as `refuse_picture` does; `what` is "a report", say."""
     if _suffix(path) not in endings:
         raise ValueError(f"{what}'s name must end in {', '.join(endings)}; it is {os.fspath(path)!r}")
-    target = local_path(path)
+    target, url = local_path(path), os.fspath(path)
     if target is None:
-        _refuse_object(os.fspath(path), overwrite)
-        return
-    refuse_unwritable(target.parent, target.name)
-    if target.exists() and not (overwrite and target.is_file()):
-        remedy = ", or replace it with overwrite=True (--overwrite in the shell)" if target.is_file() else ""
-        raise FileExistsError(f"{os.fspath(path)} exists: choose another path{remedy}.")
-
-
-def _refuse_object(url: str, overwrite: bool) -> None:
-    """Raise an error for a picture that cannot be written at a URL."""
-    parent, _, name = url.rpartition("/")
-    folder = Prefix(parent)
-    if folder.holds(name) and not overwrite:
-        raise FileExistsError(
-            f"{url} exists: choose another path, or replace it with overwrite=True (--overwrite in the shell)."
-        )
-    folder.refuse_unwritable()
+        parent, _, name = url.rpartition("/")
+        folder = Prefix(parent)
+        there = replaceable = folder.holds(name)
+        if overwrite or not there:
+            folder.refuse_unwritable()
+    else:
+        refuse_unwritable(target.parent, target.name)
+        there, replaceable = target.exists(), target.is_file()
+    if there and not (overwrite and replaceable):
+        remedy = ", or replace it with overwrite=True (--overwrite in the shell)" if replaceable else ""
+        raise FileExistsError(f"{url} exists: choose another path{remedy}.")
 
 
 def _suffix(path: Location) -> str:

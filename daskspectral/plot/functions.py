@@ -1,4 +1,4 @@
-"""Pictures of eigenfunctions over the data, by the number of columns."""
+"""Pictures over the data: eigenfunctions by the number of columns, embeddings, and landmarks."""
 
 from __future__ import annotations
 
@@ -7,37 +7,31 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from daskspectral.basis import FourierLattice
-from daskspectral.data.labelled import stack_rows
 from daskspectral.data.remote import stored
-from daskspectral.data.source import Source, open_source
-from daskspectral.engine.sampling import draw_rows, take_rows
+from daskspectral.engine.sampling import take_rows
 from daskspectral.estimators import SpectralDecomposition
-from daskspectral.plot.canvas import Canvas, Pairs, canvas_of
+from daskspectral.plot.canvas import SHOWN, Canvas, Pairs, fitting, on_sphere
 from daskspectral.plot.common import (
     check_fitted,
-    column_names,
     has_right_view,
-    in_units,
     is_singular,
-    landmarks_of,
-    like_fit,
-    preparation_of,
     require_matplotlib,
+    still,
+    value_label,
     values_of,
-    vanishing,
-    width_of,
 )
 from daskspectral.plot.files import Location, refuse_picture, save_figure
-from daskspectral.plot.style import BLUE, LINE, axes_of, plain
+from daskspectral.plot.style import BLUE, CLOUD, FAINT, LINE, SERIES, Scale, axes_of, dots, globe, legend, plain
+from daskspectral.plot.views import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[np.floating[Any]]
+CLASSES = 6  # distinct labels that have a colour each
 
 
 def eigenfunction(
@@ -63,18 +57,17 @@ def eigenfunction(
     ValueError for X with other columns than at the fit or without a valid row, for a component that there is not,
     without X where the model knows no places, and for right functions of another operator.
     """
-    require_matplotlib()
     check_fitted(estimator)
     check_component(estimator, component)
     if right and not has_right_view(estimator):
         raise ValueError(f"right functions of other variables are those of Cross; the model is {estimator}")
-    canvas = canvas_over(estimator, X, right=right, max_points=max_points, random_state=random_state)
-    axes = axes_of(ax, canvas.size, canvas.projection)
+    canvas = View(estimator, right).canvas(X, max_points=max_points, random_state=random_state)
     scale = canvas.scale([component])
-    canvas.draw(axes, component, scale)
-    axes.set_title(_title(estimator, component), fontsize=9)
+    axes = canvas.picture(component, scale, ax)
+    axes.set_title(value_label(estimator, component), fontsize=9)
     if colour_bar and canvas.points.shape[1] > 1:
-        scale.bar(axes, f"{_noun(estimator, right)} {component}", shrink=0.9)
+        singular = f"{'right' if right else 'left'} singular function"
+        scale.bar(axes, f"{singular if is_singular(estimator) else 'eigenfunction'} {component}", shrink=0.9)
     return axes
 
 
@@ -91,15 +84,15 @@ def series(
 
     X is one trajectory. Raises as `eigenfunction` does.
     """
-    require_matplotlib()
     check_fitted(estimator)
     check_component(estimator, component)
-    source = source_of(estimator, X)
+    view = View(estimator)
+    source = view.source(X)
     stop = min(source.n, start + length)
     if not 0 <= start < stop:
         raise ValueError(f"start is a row of X, 0 to {source.n - 1}, and length 1 or more; they are {start}, {length}")
     numbers, points = take_rows(source, np.arange(start, stop), on_invalid="skip")
-    return draw_series(axes_of(ax, (5.0, 2.0)), numbers, evaluate(estimator, points)[:, component], label="row")
+    return draw_series(axes_of(ax, (5.0, 2.0)), numbers, view.evaluate(points)[:, component], label="row")
 
 
 def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
@@ -126,18 +119,16 @@ def eigenfunctions(
     are in the units of X, also where the estimator standardizes. Raises ImportError without matplotlib, TypeError for
     other estimators, ValueError for X with another number of columns than at the fit, or without a valid row.
     """
-    require_matplotlib()
     check_fitted(estimator)
     if count < 1 or max_points < 1:
         raise ValueError(f"count and max_points must be 1 or more; they are {count} and {max_points}")
-    canvas = canvas_over(estimator, X, max_points=max_points, random_state=random_state)
+    canvas = View(estimator).canvas(X, max_points=max_points, random_state=random_state)
     shown = range(min(count, len(values_of(estimator))))
     if isinstance(canvas, Pairs):
         return _draw_embedding(estimator, canvas, shown)
     width, height = canvas.size
-    aspect = {"Line": 0.75, "Globe": 0.5}.get(type(canvas).__name__, height / width)
-    titles, projection = [_title(estimator, i) for i in shown], canvas.projection
-    figure, axes = panels(titles, width=min(2.2, 0.5 * width), aspect=aspect, projection=projection)
+    titles = [value_label(estimator, i) for i in shown]
+    figure, axes = panels(titles, width=min(2.2, 0.5 * width), aspect=height / width, projection=canvas.projection)
     for i, ax in zip(shown, axes, strict=True):
         canvas.draw(ax, i, canvas.scale([i]), labels=False)
     return figure
@@ -181,58 +172,21 @@ def panels(
 
 
 def _draw_embedding(estimator: SpectralDecomposition, canvas: Canvas, shown: range) -> Figure:
+    """The sample in the first two functions that are not constant, coloured by each of the others."""
     values, points = canvas.values, canvas.points
-    varying = [i for i in shown if values[:, i].std() > 1e-3 * np.sqrt(np.mean(values[:, i] ** 2))]
+    varying = np.flatnonzero(~still(values[:, : len(shown)])).tolist()
     coloured = varying[2:]
     coordinates = [(f"eigenfunction {i}", values[:, i]) for i in varying[:2]]
     coordinates += [(f"column {j}", points[:, j]) for j in range(2 - len(coordinates))]  # where there are fewer
-    figure, axes = panels([_title(estimator, i) for i in coloured] or [f"{len(points)} rows"])
+    (across, x), (upward, y) = coordinates
+    figure, axes = panels([value_label(estimator, i) for i in coloured] or [f"{len(points)} rows"])
     for n, ax in enumerate(axes):
         colours: Any = canvas.scale([coloured[n]]).of(values[:, coloured[n]]) if coloured else BLUE
-        ax.set_facecolor("0.92")  # the middle of the colours is white
-        ax.scatter(coordinates[0][1], coordinates[1][1], s=1.5, linewidths=0, rasterized=True, c=colours)
+        dots(ax, x, y, colours, size=3.0, rasterized=True)
         ax.set(xticks=[], yticks=[])
-    figure.supxlabel(coordinates[0][0], fontsize=9)
-    figure.supylabel(coordinates[1][0], fontsize=9)
+    figure.supxlabel(across, fontsize=9)
+    figure.supylabel(upward, fontsize=9)
     return figure
-
-
-def canvas_over(
-    estimator: SpectralDecomposition,
-    X: Any,
-    *,
-    right: bool = False,
-    max_points: int = 20_000,
-    random_state: Any = 0,
-    **options: Any,
-) -> Canvas:
-    """What draws the eigenfunctions over rows of X, or without X over the landmarks or the box of a lattice."""
-    scale = preparation_of(estimator, right=right).scale
-    box = False
-    if X is not None:
-        points = sample(estimator, X, max_points, random_state, right=right)
-    else:
-        known = landmarks_of(estimator, right=right)
-        if known is None:
-            known, box = _corners(estimator, right), True
-        points = known
-    options |= {"names": column_names(estimator, right=right), "unit": scale, "box": box}
-    return canvas_of(points, lambda at: evaluate(estimator, at, right=right), **options)
-
-
-def _corners(estimator: Any, right: bool) -> Array:
-    """Points that fill the box of a Fourier lattice. Raises ValueError for other bases."""
-    lattice = estimator.right_basis_ if right else estimator.basis_
-    if not isinstance(lattice, FourierLattice) or lattice.box is None:
-        raise ValueError(
-            f"the functions of {lattice.description} are drawn over rows of the data: give X, the points of the fit"
-        )
-    periods = lattice.periods or (None,) * len(lattice.box)
-    sides = [(0.0, period or 1.0) if side is None else side for side, period in zip(lattice.box, periods, strict=True)]
-    ends, own = np.asarray(sides, dtype=float).T, preparation_of(estimator, right=right)
-    points = np.random.default_rng(0).uniform(ends[0], ends[1], (2000, ends.shape[1]))
-    points[:2] = ends
-    return in_units(own, points)
 
 
 def check_component(estimator: SpectralDecomposition, component: int) -> None:
@@ -242,49 +196,90 @@ def check_component(estimator: SpectralDecomposition, component: int) -> None:
         raise ValueError(f"component is 0 to {count - 1}, the functions of the fit; it is {component}")
 
 
-def source_of(estimator: Any, X: Any, *, right: bool = False) -> Source:
-    """The rows of X as they were laid out at the fit, in the columns that are used, in the units of X.
+def embedding(
+    coordinates: ArrayLike,
+    *,
+    color: ArrayLike | None = None,
+    label: str = "",
+    components: tuple[int, int] = (0, 1),
+    name: str = "component",
+    max_points: int = 20_000,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw rows in two of their coordinates (n, k), such as those of `transform`, coloured by any variable.
 
-    Raises ValueError for another number of columns.
+    `color` (n,) are numbers, which get a colour bar with the `label`, or labels of up to six classes, which get a
+    legend; more numbers than that many whole ones are a scale. `components` are the two columns of the coordinates.
+    Of more than `max_points` rows every so manieth is drawn. Raises ImportError without matplotlib, ValueError where
+    shapes do not go together.
     """
-    layout = None if right else vars(estimator).get("layout_")
-    laid = stack_rows(X, sample_dims=getattr(estimator, "sample_dims", None), layout=layout)
-    source, width = open_source(X if laid is None else laid.reader), width_of(estimator, right=right)
-    if source.n_features_in != width:
-        what = "the second view" if right else "X"
-        raise ValueError(f"{what} has {source.n_features_in} columns, the model was fitted on {width}")
-    return source.with_preparation(columns=preparation_of(estimator, right=right).columns)
+    values = np.asarray(coordinates)
+    if values.ndim != 2 or not all(0 <= c < values.shape[1] for c in components):
+        raise ValueError(f"coordinates are (n, k) with the columns {components}; their shape is {values.shape}")
+    if color is not None and np.shape(color) != (len(values),):
+        raise ValueError(f"color has a value for each of the {len(values)} rows; its shape is {np.shape(color)}")
+    axes = plain(axes_of(ax, (4.6, 3.6)))
+    some = slice(None, None, max(1, math.ceil(len(values) / max_points)))
+    x, y = (values[some, c].real for c in components)
+    variable = np.zeros(len(x)) if color is None else np.asarray(color)[some]
+    classes = np.unique(variable)
+    if color is None:
+        dots(axes, x, y, BLUE, rasterized=True)
+    elif variable.dtype.kind in "OUSb" or (variable.dtype.kind in "iu" and len(classes) <= CLASSES):
+        for i, one in enumerate(classes):
+            at = variable == one
+            dots(axes, x[at], y[at], SERIES[i % len(SERIES)], label=f"{one}", rasterized=True)
+        legend(axes, title=label or None, markerscale=3, title_fontsize=8)
+    else:
+        scale = Scale.between(float(np.nanmin(variable)), float(np.nanmax(variable)))
+        dots(axes, x, y, scale.of(variable.astype(float)), rasterized=True)
+        scale.bar(axes, label)
+    axes.set(xlabel=f"{name} {components[0]}", ylabel=f"{name} {components[1]}")
+    return axes
 
 
-def sample(estimator: SpectralDecomposition, X: Any, size: int, random_state: Any, *, right: bool = False) -> Array:
-    """Valid rows of X, drawn at random: the columns that the estimator uses, in the units of X (m, d)."""
-    source = source_of(estimator, X, right=right)
-    _, points = draw_rows(source, size, np.random.default_rng(random_state), on_invalid="skip")
-    if not len(points):
-        raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
-    return points
+def landmarks(estimator: Any, X: ArrayLike | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw the landmarks of a fitted estimator, over points X (m, d) of the columns that are used where they are given.
+
+    One column: their places on a line. Two: the plane. Three on the unit sphere: the Mollweide projection. More: the
+    two columns in which they spread most. Raises ImportError without matplotlib, ValueError for a model without
+    landmarks.
+    """
+    points = None if X is None else np.asarray(X, dtype=float)[:: max(1, math.ceil(len(np.asarray(X)) / SHOWN))]
+    return draw_landmarks(View(estimator), points, ax)
 
 
-def evaluate(estimator: Any, points: Array, *, right: bool = False) -> Array:
-    """The eigenfunctions (..., k) at points (..., d) of the columns that are used; other columns are 0."""
-    functions = estimator.transform_right if right else estimator.transform
-    values = np.asarray(functions(like_fit(estimator, points, right=right), progress=False))
-    return np.asarray(values.real.reshape(*points.shape[:-1], -1))
-
-
-def _noun(estimator: SpectralDecomposition, right: bool) -> str:
-    return f"{'right' if right else 'left'} singular function" if is_singular(estimator) else "eigenfunction"
-
-
-def _title(estimator: SpectralDecomposition, i: int) -> str:
-    values, letter = values_of(estimator), r"\sigma" if is_singular(estimator) else r"\lambda"
-    value = complex(0.0 if vanishing(values)[i] else values[i])
-    text = _number(value.real)
-    if value.imag:
-        text += rf" {'+' if value.imag > 0 else '-'} {_number(abs(value.imag))} i"
-    return rf"${letter}_{{{i}}} = {text}$"
-
-
-def _number(value: float) -> str:
-    digits, _, exponent = (f"{value:#.3g}" if value else "0").partition("e")
-    return digits.rstrip(".") + (rf" \cdot 10^{{{int(exponent)}}}" if exponent else "")
+def draw_landmarks(view: View, points: Array | None, ax: Axes | None = None) -> Axes:
+    """The landmarks over points (m, d) in the units of the data."""
+    places, names, model = view.landmarks, view.names, view.estimator
+    if places is None:
+        raise ValueError(f"{type(model).__name__} has no landmarks: its basis is {getattr(model, 'basis_', None)}")
+    d = places.shape[1]
+    if d == 1:
+        axes = plain(axes_of(ax, (5.0, 1.8)))
+        if points is not None:
+            axes.hist(points[:, 0], bins=60, color=FAINT)
+        axes.vlines(places[:, 0], 0, 1, color=BLUE, linewidth=0.7, transform=axes.get_xaxis_transform())
+        axes.set(xlabel=names[0], yticks=[])
+        return axes
+    seen = places if points is None else points
+    sphere = on_sphere(seen)
+    axes = axes_of(ax, (4.8, 2.6) if sphere else (4.4, 3.6), "mollweide" if sphere else None)
+    first, second = sorted(np.argsort(-places.std(axis=0), kind="stable")[:2])
+    for some, colour, size, label in ((points, CLOUD, 2.0, "rows"), (places, BLUE, 9.0, "landmarks")):
+        if some is None:
+            continue
+        x, y = some[:, first], some[:, second]
+        if sphere:
+            unit = some / np.linalg.norm(some, axis=1, keepdims=True)
+            x, y = np.arctan2(unit[:, 1], unit[:, 0]), np.arcsin(np.clip(unit[:, 2], -1, 1))
+        dots(axes, x, y, colour, size=size, label=label, rasterized=True)
+    legend(axes, markerscale=1.5, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2, borderpad=0.2)
+    if sphere:
+        return globe(axes)
+    axes.set(xlabel=names[first], ylabel=names[second])
+    if d == 2:
+        scale = view.preparation.scale
+        lengths = fitting(seen, np.ones(d) if scale is None else scale)
+        axes.set_aspect(lengths[0] / lengths[1], "datalim")
+    return plain(axes)

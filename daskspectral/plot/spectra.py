@@ -1,23 +1,19 @@
-"""Pictures of numbers: the spectrum with its error bars, the values held out, and the scores of the choice."""
+"""Pictures of numbers: spectra with error bars, values held out, scores of a choice, Gram matrices, timescales."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.estimators import SpectralDecomposition
-from daskspectral.plot.common import (
-    Embedding,
-    check_fitted,
-    is_singular,
-    require_matplotlib,
-    values_of,
-    vanishing,
-)
+from daskspectral.estimators.summary import intervals_of, moments_of
+from daskspectral.moments import Moments
+from daskspectral.plot.common import Embedding, check_fitted, is_singular, values_of, vanishing
 from daskspectral.plot.style import (
     BLUE,
     FAINT,
@@ -26,18 +22,21 @@ from daskspectral.plot.style import (
     MUTED,
     PAPER,
     RED,
-    SERIES,
     above,
     axes_of,
     counted,
     legend,
     plain,
+    told_apart,
 )
+from daskspectral.solve.whiten import CUTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MARKS = ("o", "s", "^", "D", "v", "P")
+Array = NDArray[np.floating[Any]]
+STILL = 1e-6  # below 1, from which on a value is the constant's 1 with rounding
+LARGEST = 4000  # functions of which the Gram matrix's eigenvalues are computed for a picture
 
 
 def spectrum(
@@ -55,34 +54,28 @@ def spectrum(
     real parts. The first `count` values are drawn, by default all. Raises ImportError without matplotlib, TypeError for
     estimators without a spectrum.
     """
-    require_matplotlib()
     check_fitted(estimator, SpectralDecomposition | Embedding)
     values, singular = values_of(estimator)[:count], is_singular(estimator)
-    plane = np.iscomplexobj(values)
-    least = singular or isinstance(estimator, Embedding)
-    index, constant = np.arange(len(values)), np.zeros(len(values), bool) if least else vanishing(values)
+    k, plane = len(values), np.iscomplexobj(values)
+    constant = np.zeros(k, bool) if singular or isinstance(estimator, Embedding) else vanishing(values)
+    intervals = intervals_of(estimator) if isinstance(estimator, SpectralDecomposition) else None
+    trusted = np.ones(k, bool) if intervals is None else estimator.trusted_[:k]
     axes = plain(axes_of(ax))
     axes.axhline(0, color=LINE, linewidth=0.8, zorder=0)
-    doubted = np.zeros(len(values), bool)
+    x, y = (values.real, values.imag) if plane else (np.arange(k), values.real)
     if plane:
-        doubted = _draw_real_errors(axes, estimator, values)
-        index, values = values.real, values.imag
         axes.axvline(0, color=LINE, linewidth=0.8, zorder=0)
-        if not values.any():
+        if intervals is not None:
+            axes.hlines(y, *intervals[:k].T, color=BLUE, linewidth=1.3, label="95 % interval")
+        if not y.any():
             axes.set_ylim(-1, 1)  # all of them are real
     else:
-        doubted = _draw_errors(axes, estimator, values, constant)
         counted(axes.xaxis)
-    named = "trusted" if doubted.any() else "learned"
-    size = mark_size(len(values))
-    for some, label, mark, edge, face in (
-        (~constant & ~doubted, named, "o", BLUE, BLUE),
-        (~constant & doubted, "not trusted", "o", BLUE, PAPER),
-        (constant, "constant", "D", MUTED, MUTED),
-    ):
-        if some.any():
-            style: dict[str, Any] = {"marker": mark, "linestyle": "none", "markersize": size, "label": label}
-            axes.plot(index[some], values[some], mec=edge, mfc=face, **style)
+        if intervals is None:
+            axes.vlines(x, 0, y, color=LINE, linewidth=1)
+        else:
+            _draw_errors(axes, y, estimator.held_out_[:k], intervals[:k], trusted, constant)
+    _draw_values(axes, x, y, trusted, constant)
     if exact is not None:
         true = np.asarray(exact)
         at = (true.real, true.imag) if plane else (np.arange(len(true)), true)
@@ -93,57 +86,56 @@ def spectrum(
     return axes
 
 
-def mark_size(count: int) -> float:
+def _size(count: int) -> float:
     """The size of marks, in points, of which `count` stand side by side."""
     return min(4.5, max(2.0, 110 / max(count, 1)))
 
 
+def _draw_values(axes: Axes, x: Any, y: Array, trusted: NDArray[np.bool_], constant: NDArray[np.bool_]) -> None:
+    """Draw values as dots, hollow where they are not trusted, and as diamonds where they are of a constant."""
+    named = "learned" if trusted.all() else "trusted"
+    for some, label, mark, edge, face in (
+        (~constant & trusted, named, "o", BLUE, BLUE),
+        (~constant & ~trusted, "not trusted", "o", BLUE, PAPER),
+        (constant, "constant", "D", MUTED, MUTED),
+    ):
+        if some.any():
+            axes.plot(x[some], y[some], mark, mec=edge, mfc=face, markersize=_size(len(x)), label=label)
+
+
 def _draw_errors(
-    axes: Axes, estimator: Any, values: NDArray[np.inexact[Any]], constant: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Draw intervals and held-out values where there are any; which values are not trusted."""
-    index, intervals = np.arange(len(constant)), None
-    if isinstance(estimator, SpectralDecomposition):
-        intervals = getattr(estimator, estimator.solver_.errors, None)
-    if intervals is None or np.isnan(intervals).all():
-        axes.vlines(index, 0, values, color=LINE, linewidth=1)
-        return np.zeros(len(values), bool)
-    intervals = intervals[: len(values)]
-    doubted = ~estimator.trusted_[: len(values)]
-    if doubted.any() and not doubted.all():
-        edges, across = np.arange(len(values) + 1) - 0.5, axes.get_xaxis_transform()
-        axes.stairs(~doubted, edges, fill=True, color=FAINT, linewidth=0, zorder=-1, transform=across)
-    styles: tuple[tuple[Any, Literal["solid", "dashed"]], ...] = ((~doubted, "solid"), (doubted, "dashed"))
-    for some, style in styles:
-        shown = index[some & ~constant]
-        low, high = intervals[shown].T
-        axes.vlines(shown, low, high, color=BLUE, linewidth=1.3, linestyles=style)
+    axes: Axes,
+    values: Array,
+    held: Array,
+    intervals: Array,
+    trusted: NDArray[np.bool_],
+    constant: NDArray[np.bool_],
+) -> None:
+    """Draw the intervals (k, 2) of values, dashed where they are not trusted, and the values on rows held out."""
+    k = len(values)
+    if trusted.any() and not trusted.all():
+        edges, across = np.arange(k + 1) - 0.5, axes.get_xaxis_transform()
+        axes.stairs(trusted, edges, fill=True, color=FAINT, linewidth=0, zorder=-1, transform=across)
+    for some, dashes in ((trusted, ()), (~trusted, (3.7, 1.6))):
+        at = np.flatnonzero(some & ~constant)
+        low, high = intervals[at].T
+        axes.vlines(at, low, high, color=BLUE, linewidth=1.3, linestyles=(0.0, dashes))
     if not constant.all():
         axes.plot([], [], color=BLUE, linewidth=1.3, label="95 % interval")
-    held = estimator.held_out_[: len(values)]
-    known = ~np.isnan(held) & ~constant
-    if known.any():
-        size = 2 * mark_size(len(values))
-        axes.plot(index[known], held[known], "_", color=INK, markersize=size, markeredgewidth=1.0, label="held out")
+    known = np.flatnonzero(~np.isnan(held) & ~constant)
+    if len(known):
+        axes.plot(known, held[known], "_", color=INK, markersize=2 * _size(k), markeredgewidth=1.0, label="held out")
     # an interval may be far wider than all values: the values decide what is shown
-    seen = np.concatenate([values, held[known], intervals[~doubted].ravel()])
-    low, high = min(0.0, float(np.nanmin(seen))), max(0.0, float(np.nanmax(seen)))
-    high = high if low < high else 1.0  # the constant's 0 alone
-    top = np.fmin(intervals[:, 1], high + 0.3 * (high - low))
-    room = max(high, float(np.nanmax(top))) - high
-    axes.set_ylim(low - 0.04 * (high - low), high + room + 0.06 * (high - low))
-    axes.set_xlim(-0.6, len(values) - 0.4)
-    return np.asarray(doubted)
+    seen = np.concatenate([values, held[known], intervals[trusted].ravel()])
+    low, high = _ends(seen)
+    room = max(high, float(np.nanmax(np.fmin(intervals[:, 1], high + 0.3 * (high - low))))) + 0.06 * (high - low)
+    axes.set(xlim=(-0.6, k - 0.4), ylim=(low - 0.04 * (high - low), room))
 
 
-def _draw_real_errors(axes: Axes, estimator: Any, values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
-    """Draw the intervals of the real parts of complex values where there are any; which values are not trusted."""
-    intervals = getattr(estimator, estimator.solver_.errors, None)
-    if intervals is None or np.isnan(intervals).all():
-        return np.zeros(len(values), bool)
-    low, high = intervals[: len(values)].T
-    axes.hlines(values.imag, low, high, color=BLUE, linewidth=1.3, label="95 % interval")
-    return np.asarray(~estimator.trusted_[: len(values)])
+def _ends(values: Array) -> tuple[float, float]:
+    """The least and the largest of values and 0; (0, 1) of the constant's 0 alone."""
+    low, high = min(0.0, float(np.nanmin(values))), max(0.0, float(np.nanmax(values)))
+    return low, high if low < high else 1.0
 
 
 def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axes:
@@ -152,7 +144,6 @@ def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axe
     Values that are not trusted are hollow; the shade is where both agree to a tenth. Raises ImportError without
     matplotlib, TypeError for other estimators, ValueError where the fit has no values held out.
     """
-    require_matplotlib()
     check_fitted(estimator, SpectralDecomposition)
     values = values_of(estimator)
     known = ~np.isnan(estimator.held_out_)
@@ -160,18 +151,11 @@ def held_out(estimator: SpectralDecomposition, *, ax: Axes | None = None) -> Axe
         raise ValueError(f"the fit has no values on rows held out: {estimator.status_}")
     values, other = values[known].real, estimator.held_out_[known]
     axes = plain(axes_of(ax, (3.6, 3.4)))
-    low, high = min(0.0, values.min(), other.min()), max(0.0, values.max(), other.max())
-    high = high if low < high else 1.0  # the constant's 0 alone
-    pad = 0.05 * (high - low)
-    ends = np.array([low - pad, high + pad])
+    low, high = _ends(np.append(values, other))
+    ends = np.array([low, high]) + 0.05 * (high - low) * np.array([-1, 1])
     axes.fill_between(ends, ends - 0.1 * np.abs(ends), ends + 0.1 * np.abs(ends), color=FAINT, linewidth=0, zorder=-1)
     axes.plot(ends, ends, color=MUTED, linewidth=0.8)
-    trusted = estimator.trusted_[known]
-    named = "trusted" if not trusted.all() else "learned"
-    for some, label, face in ((trusted, named, BLUE), (~trusted, "not trusted", PAPER)):
-        if some.any():
-            size = mark_size(len(values))
-            axes.plot(values[some], other[some], "o", mec=BLUE, mfc=face, markersize=size, label=label)
+    _draw_values(axes, values, other, estimator.trusted_[known], np.zeros(len(values), bool))
     name = "singular value" if is_singular(estimator) else "eigenvalue"
     axes.set(xlabel=f"{name} of the fit", ylabel="on rows held out", xlim=ends, ylim=ends)
     axes.set_aspect("equal")
@@ -186,7 +170,6 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     circled. Raises ImportError without matplotlib, TypeError for other estimators, ValueError where nothing was
     compared.
     """
-    require_matplotlib()
     if not isinstance(estimator, SpectralDecomposition):
         raise TypeError(f"a choice is drawn of a fitted SpectralDecomposition; got {type(estimator).__name__}")
     check_is_fitted(estimator)
@@ -203,14 +186,8 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
         line[candidate.factor] = max(candidate.score, line.get(candidate.factor, -np.inf))
     axes = plain(axes_of(ax, (5.4, 4.2)))
     for number, (family, line) in enumerate(sorted(lines.items())):
-        factors = sorted(line)
-        scores = [line[factor] for factor in factors]
-        mark: dict[str, Any] = {
-            "color": SERIES[number % len(SERIES)],
-            "marker": _MARKS[number % len(_MARKS)],
-            "markersize": 3,
-        }
-        axes.plot(factors, scores, linewidth=1.2, label=family, **mark)
+        factors, scores = zip(*sorted(line.items()), strict=True)
+        axes.plot(factors, scores, linewidth=1.2, markersize=3, label=family, **told_apart(number))
     axes.plot(best.factor, best.score, "o", mfc="none", mec=INK, markersize=11, label="taken")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda factor, _: f"{factor:.3g}")
@@ -226,3 +203,109 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
 def _family(kernel: str) -> str:
     """A kernel as the candidates write it, without its scale."""
     return re.sub(r",? ?scale=[^,)]*", "", kernel).replace("()", "").replace("(, ", "(")
+
+
+def gram(model: Any, *, right: bool = False, ax: Axes | None = None) -> Axes:
+    """Draw the eigenvalues of the Gram matrix, functions scaled to unit norm, relative to the largest.
+
+    The dashed line is the relative cut below which directions are rounding; the title counts the directions above, the
+    rank that the data see. `model` is a fitted estimator with moments, or moments; `right` takes the Gram
+    matrix of the right functions. Raises ImportError without matplotlib, TypeError for a model without moments,
+    ValueError where they hold no such matrix (a Fourier lattice sums modes) or more than 4000 functions.
+    """
+    moments = moments_of(model)
+    if moments is None:
+        raise TypeError(f"the Gram matrix is drawn of a fitted estimator with moments; got {type(model).__name__}")
+    values = gram_values(moments, right=right)
+    cut = CUTS[moments.dtype]
+    axes = plain(axes_of(ax))
+    rank = int(np.count_nonzero(values > cut))
+    axes.axvspan(0.5, rank + 0.5, color=FAINT, linewidth=0, zorder=-1)
+    axes.semilogy(np.arange(1, len(values) + 1), np.maximum(values, 1e-18), color=BLUE, linewidth=1.3)
+    axes.axhline(cut, color=RED, linestyle="--", linewidth=1)
+    words = f"{rank} of {len(values)} above the cut {cut:.0e}".replace("e-", "e\N{MINUS SIGN}")
+    axes.set_title(words, fontsize=8, color=INK, loc="left")
+    axes.set(xlabel="direction", ylabel="eigenvalue, of the largest", xlim=(0.5, len(values) + 0.5))
+    counted(axes.xaxis)
+    axes.yaxis.set_major_formatter(power)
+    axes.minorticks_off()
+    return axes
+
+
+def gram_values(moments: Moments, *, right: bool = False) -> Array:
+    """The eigenvalues (p,) of the Gram matrix of functions scaled to unit norm, descending, over the largest.
+
+    Raises ValueError where the moments hold none, or one of more than 4000 functions.
+    """
+    name = "right_gram" if right else "gram"
+    if name not in moments.arrays:
+        raise ValueError(
+            f"these moments hold no {name.replace('_', ' ')} matrix: they hold {', '.join(moments.arrays)}"
+        )
+    matrix = moments.mean(name)
+    if len(matrix) > LARGEST:
+        raise ValueError(
+            f"the Gram matrix has {len(matrix)} functions, more than the {LARGEST} that are decomposed here"
+        )
+    norms = np.sqrt(np.maximum(np.diag(matrix), 0))
+    norms = np.where(norms > 0, norms, 1.0)
+    values = np.linalg.eigvalsh(matrix / np.outer(norms, norms))[::-1]
+    return np.asarray(values / values[0])
+
+
+def timescales(
+    models: Iterable[SpectralDecomposition],
+    *,
+    count: int = 5,
+    step: float = 1.0,
+    unit: str = "rows",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the implied timescales of transfer operators against their lags: -lag / ln |value| for each value below 1.
+
+    `models` are fits of `Transfer(lag)` at several lags; `step` is the time between two rows, in `unit`. Below the
+    diagonal, timescales are shorter than the lag and cannot be told. Flat lines mean that the lag is long enough.
+    Raises ImportError without matplotlib, TypeError for other estimators, ValueError for other operators.
+    """
+    found: dict[int, Array] = {}
+    for model in models:
+        check_fitted(model, SpectralDecomposition)
+        lag = model.moments_.operator.lag
+        if lag is None:
+            raise ValueError(f"implied timescales are of Transfer(lag); the operator is {model.moments_.operator}")
+        found[lag] = step * implied(values_of(model), lag)[:count]
+    if not found:
+        raise ValueError("models are fits of Transfer(lag) at one lag or more; there is none")
+    axes = plain(axes_of(ax))
+    lags = sorted(found)
+    for i in range(max(map(len, found.values()))):
+        some = [lag for lag in lags if len(found[lag]) > i]
+        times = [found[lag][i] for lag in some]
+        axes.plot(np.multiply(step, some), times, linewidth=1.1, markersize=4, label=f"{i + 1}", **told_apart(i))
+    ends = np.array([lags[0], lags[-1]]) * step
+    reach = ends * [0.8, 1.25]
+    axes.fill_between(reach, 1e-300, reach, color=FAINT, linewidth=0, zorder=-1)
+    axes.plot(reach, reach, color=MUTED, linewidth=0.8)
+    every = np.concatenate([ends, *found.values()])
+    axes.set(xscale="log", yscale="log", xlim=reach, ylim=(0.6 * every.min(), 1.6 * every.max()))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(power)
+        axis.set_minor_formatter(lambda *_: "")
+    axes.set(xlabel=f"lag ({unit})", ylabel=f"implied timescale ({unit})")
+    legend(axes, title="process", loc="upper left", ncols=2, title_fontsize=8)
+    return axes
+
+
+def implied(values: NDArray[np.inexact[Any]], lag: int) -> Array:
+    """The implied timescales -lag / ln |value|, in rows, of values below 1, slowest first; the constant has none."""
+    sizes = np.abs(values)
+    inside = sizes[(sizes < 1 - STILL) & (sizes > 0)]
+    return np.asarray(-lag / np.log(np.sort(inside)[::-1]))
+
+
+def power(value: float, _: Any) -> str:
+    """The label of a logarithmic axis: 10 and its power, or the number itself from 0.1 to 1000."""
+    if 0.05 < value < 2000:
+        return f"{value:g}"
+    digits = str(round(float(np.log10(value)))).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{digits}"

@@ -62,25 +62,20 @@ class Scale:
         """The colour of each value."""
         return [self.colours[i] for i in np.digitize(values, self.edges)]
 
-    def bar(self, axes: Axes, label: str, **options: Any) -> None:
+    def bar(self, axes: Axes, label: str, *, cax: bool = False, **options: Any) -> None:
         """A colour bar beside axes, or with `cax` in them."""
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import BoundaryNorm, ListedColormap
 
-        norm = BoundaryNorm(self.edges, len(self.colours), extend="both")
+        norm, last = BoundaryNorm(self.edges, len(self.colours), extend="both"), len(self.edges) - 1
+        ticks = [float(self.edges[i]) for i in (0, (last + 1) // 3, last - (last + 1) // 3, last)]
+        place: dict[str, Any] = {"cax": axes} if cax else {"ax": axes, "aspect": 28}
         drawn = ScalarMappable(norm, ListedColormap(self.colours))
-        bar = figure_of(axes).colorbar(
-            drawn,
-            **({"cax": axes} if options.get("cax") else {"ax": axes, "aspect": 28})
-            | {k: v for k, v in options.items() if k != "cax"},
-        )
-        bar.set_ticks([float(self.edges[i]) for i in (0, len(self.edges) // 3, -1 - len(self.edges) // 3, -1)])
-        bar.ax.tick_params(which="both", labelsize=8, length=2, color=LINE, labelcolor=INK)
+        bar = figure_of(axes).colorbar(drawn, ticks=ticks, format="{x:.2g}", **place, **options)
+        bar.ax.tick_params(labelsize=8, length=2, color=LINE, labelcolor=INK)
         bar.minorticks_off()
         bar.set_label(label, fontsize=9, color=INK)
         bar.outline.set_edgecolor(LINE)
-        for axis in (bar.ax.xaxis, bar.ax.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:.2g}".replace("-", "\N{MINUS SIGN}"))
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float] = (5.0, 3.4), projection: str | None = None) -> Axes:
@@ -132,6 +127,11 @@ def globe(axes: Axes) -> Axes:
 def legend(axes: Axes, **options: Any) -> None:
     """A legend without a frame."""
     axes.legend(**{"frameon": False, "fontsize": 8, "labelcolor": INK, **options})
+
+
+def told_apart(i: int) -> dict[str, Any]:
+    """The colour and the mark of one of several lines."""
+    return {"color": SERIES[i % len(SERIES)], "marker": "os^DvP"[i % 6]}
 
 
 def counted(axis: Any) -> None:

@@ -7,12 +7,14 @@ reader's system asks. It can be mailed, archived beside the model, and printed.
 
 Read it from the top; stop where a doubt decides.
 
-1. **The head**: one sentence on what was found, then numbers, then all that the fit warned of, in words. A warning
-   names a cause and a remedy: follow it before reading on. A notebook shows the same head for a fitted estimator.
+1. **The head**: what was found and which values are not trusted, then numbers, then all that the fit warned of, in
+   words. A warning names a cause and a remedy: follow it before reading on. `repr` of a fitted estimator, a notebook
+   and `daskspectral info` say the same.
 2. **Spectrum**: the values, with 95 % intervals from the folds of the one pass. Filled dots are trusted: held-out
-   values differ from them by less than a tenth, and the intervals are narrower than 30 %. Only they, and their
-   functions, are results; hollow dots are an invitation to take more rows, or fewer values. The intervals are of
-   chance; how well the basis suits the operator is not in them.
+   values differ from them by less than a tenth, the intervals are narrower than 30 %, and half of the landmarks change
+   them by no more than a tenth. Only they, and their functions, are results; hollow dots are an invitation to take
+   more rows or landmarks, or fewer values. The intervals are of chance; how well the basis suits the operator is not
+   in them.
 3. **Held out**: each value against its value on rows that were not fitted to. Eigenvalues farther from 0 there, and
    singular values and variances nearer to it, are overfitted.
 4. **Eigenfunctions** (of `Cross` the left and the right singular functions): over the rows of the points that the
@@ -23,10 +25,10 @@ Read it from the top; stop where a doubt decides.
 5. **Landmarks**: where the kernel functions sit, and how many effective points are under each.
 6. **Choice**: the candidates of the automatic choice and their scores on rows held out. A flat top means that the
    choice hardly matters; a best candidate at the edge, that a better one may lie beyond.
-7. **Rank and support**: how many directions the data determine. A rank far below the number of functions is a kernel
-   that is too wide.
-8. **Cost** and **Provenance**: the rows read, the size of the sums and the arithmetic; the version, the parameters, the
-   fingerprint by which sums are known to add, and the settings of the command that made the model.
+7. **Rank**: how many directions the data determine. A rank far below the number of functions is a kernel that is too
+   wide.
+8. **Provenance**: the rows read, the size of the sums and the arithmetic; the version, the parameters, the fingerprint
+   by which sums are known to add, and the settings of the command that made the model.
 
 Regressions show the error on rows left out by penalty, and the fitted function; invariant ones the share of each
 eigenspace; embeddings the rows in their coordinates.

@@ -6,18 +6,16 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from daskspectral.data.remote import stored
 from daskspectral.data.writing import write_file
 from daskspectral.estimators.base import Estimator
-from daskspectral.estimators.notebook import head_of
+from daskspectral.estimators.summary import environment, summary_of
 from daskspectral.moments import Moments
 from daskspectral.plot.common import require_matplotlib
 from daskspectral.plot.files import Location, refuse_file
-from daskspectral.report.page import rendered
-from daskspectral.report.provenance import cost, origin
-from daskspectral.report.sections import sections_of
+from daskspectral.plot.style import figure_of
+from daskspectral.report.sections import provenance, sections_of
+from daskspectral.report.svg import inlined
 
 ENDINGS = (".html", ".htm")
 
@@ -63,12 +61,21 @@ def render(
     require_matplotlib()
     if not isinstance(model, (Estimator, Moments)):
         raise TypeError(f"a report is of a fitted estimator of daskspectral or of moments; got {type(model).__name__}")
-    if isinstance(model, Estimator):
-        check_is_fitted(model)
-    version: str = importlib.import_module("daskspectral").__version__
-    made = origin(model, about=about or "", settings=settings, saved=saved)
-    sections = [*sections_of(model, X), *cost(model), made]
-    return rendered(head_of(model), sections, about=about or "", version=version)
+    import markupsafe
+
+    head = summary_of(model)
+    sections = [*sections_of(model, X, head), provenance(model, head, about=about, settings=settings, saved=saved)]
+    drawn = {
+        section.name: [
+            # the one text that is not escaped again: what is in it is escaped already
+            markupsafe.Markup(inlined(figure_of(picture.axes), f"{section.name}-{number}-", picture.alt))
+            for number, picture in enumerate(section.pictures)
+        ]
+        for section in sections
+    }
+    version = importlib.import_module("daskspectral").__version__
+    template = environment().get_template("report.html")
+    return str(template.render(head=head, sections=sections, drawn=drawn, about=about or "", version=version))
 
 
 def refuse_report(path: Location, overwrite: bool) -> None:

@@ -32,7 +32,7 @@ from common import options, report
 import daskspectral as dsp
 from daskspectral.cli import main as command
 
-IMPORTED = ["daskspectral.estimators", "daskspectral.cli.entry", "daskspectral.cli.facts"]
+IMPORTED = ["daskspectral.estimators", "daskspectral.cli.entry", "daskspectral.estimators.summary"]
 IMPORTED += [f"daskspectral.cli.{name}" for name in ("describing", "embedding", "regression", "spectral", "using")]
 LINES = {
     "fit": "fit points.zarr --landmarks 40 --components 4 --kernel gaussian:1 --checkpoint run --checkpoint-every 0",

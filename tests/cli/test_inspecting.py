@@ -38,7 +38,7 @@ def test_a_score(model: dsp.SpectralDecomposition) -> None:
     before = everything()
     table = done("score m.zarr new.zarr")
     assert everything() == before
-    head = [f"score       {model.score(NEW):.6g}", "rows        600", "", "   i    eigenvalue  Ritz value here"]
+    head = [f"score       {model.score(NEW):.6g}", "rows        600", "", "  i  eigenvalue  Ritz value here"]
     assert table.splitlines()[:4] == head
     np.testing.assert_allclose(numbers(table)[:, 1], model.eigenvalues_, rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(numbers(table)[:, 2].sum(), -model.score(NEW), rtol=1e-5)

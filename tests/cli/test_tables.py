@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import daskspectral as dsp
-from daskspectral.cli.describing import describe
+from daskspectral.estimators.summary import summary_of
 from tests.cli.common import call, done, store
 
 RNG = np.random.default_rng(0)
@@ -18,6 +18,10 @@ RNG = np.random.default_rng(0)
 def fitted(x: Any, **changes: Any) -> dsp.SpectralDecomposition:
     defaults = {"kernel": dsp.kernels.Gaussian(0.4), "n_landmarks": 40, "n_components": 7, "random_state": 0}
     return dsp.SpectralDecomposition(**(defaults | changes)).fit(x)
+
+
+def describe(what: Any, *, details: bool = False) -> str:
+    return summary_of(what).text(details=details)
 
 
 def table(text: str) -> tuple[list[str], list[list[str]]]:
@@ -58,7 +62,7 @@ def test_details_have_ranks_residuals_support_and_candidates(folder: object) -> 
     store(500, points=RNG.standard_normal((600, 2)))
     text = done("fit points.zarr --components 4 --landmarks 60 --out model.zarr")
     model = dsp.load("model.zarr")
-    found = re.search(r"^chosen: (.*); best of (\d+) candidates on (\d+) rows$", text, flags=re.MULTILINE)
+    found = re.search(r"^chosen +(.*); best of (\d+) candidates on (\d+) rows$", text, flags=re.MULTILINE)
     assert found is not None
     assert (int(found[2]), int(found[3])) == (len(model.choice_), model.choice_.rows)
     assert found[1].startswith(str(model.kernel_).partition("=")[0])
@@ -75,17 +79,18 @@ def test_details_have_ranks_residuals_support_and_candidates(folder: object) -> 
     assert not re.search("rank |residual|candidate ", text)
 
 
-def test_without_error_bars_or_a_choice_a_line_says_why() -> None:
+def test_without_error_bars_or_a_choice_the_verdict_says_why() -> None:
     few = describe(fitted(RNG.random((80, 1)), n_components=3))
     assert table(few)[0] == ["i", "eigenvalue"]
-    assert few.splitlines()[-1] == "no error bars from 80 rows: 100 at least are needed"
+    why = "No error bars from 80 rows: 100 at least are needed; nothing tells which of the 3 eigenvalues to trust."
+    assert why in few.splitlines()[1]
     given = fitted(RNG.random((500, 1)), n_components=3, folds=None)
-    assert describe(given).splitlines()[-1] == "no error bars without folds"
+    assert describe(given).splitlines()[1].startswith("No error bars without folds; nothing tells which of the 3 ")
     model = dsp.SpectralDecomposition(n_components=3, random_state=0).fit(RNG.random((30, 1)))
     why = "nothing was compared: 30 rows are too few, 40 at least are needed"
     assert describe(model, details=True).splitlines()[-1] == why
     with pytest.raises(TypeError, match="a fitted model or moments are wanted, not int"):
-        describe(3)  # type: ignore[arg-type]
+        describe(3)
 
 
 LINES = [  # the inputs do not exist: an error about them would come too late

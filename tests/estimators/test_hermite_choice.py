@@ -12,8 +12,8 @@ from sklearn.gaussian_process.kernels import Matern as OtherMatern
 from sklearn.kernel_ridge import KernelRidge
 
 import daskspectral as dsp
-from daskspectral.cli.describing import describe
 from daskspectral.errors import FitWarning
+from daskspectral.estimators.summary import summary_of
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.passes import pilot as pilots
 from tests.estimators.common import as_path
@@ -120,7 +120,7 @@ def test_parameters_give_the_same_bits(case: str, gradients: bool, tmp_path: Pat
     assert str(loaded.choice_) == str(model.choice_)
     assert (loaded.cv_, loaded.cv_score_) == (model.cv_, model.cv_score_)
     np.testing.assert_array_equal(loaded.cv_curve_, model.cv_curve_)
-    assert describe(loaded) == describe(model)
+    assert summary_of(loaded).text() == summary_of(model).text()
 
 
 def test_an_update_keeps_the_choice_and_chooses_the_penalty_again(fitted: dsp.HermiteRegressor) -> None:

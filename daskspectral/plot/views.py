@@ -1,0 +1,130 @@
+"""The data of a fitted estimator as pictures see them: the columns that are used, in the units of X."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import FourierLattice, LandmarkBasis
+from daskspectral.data.labelled import stack_rows
+from daskspectral.data.source import Preparation, Source, open_source
+from daskspectral.engine.sampling import draw_rows
+from daskspectral.plot.canvas import Canvas, Values, canvas_of
+from daskspectral.plot.common import shown, with_unit
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The data of a fitted estimator, or with `right` the second view of each row, as `Cross` has it."""
+
+    estimator: Any
+    right: bool = False
+
+    @property
+    def preparation(self) -> Preparation:
+        """What the estimator does to the columns."""
+        found: Preparation = getattr(self.estimator, f"{self._side}preparation_", Preparation())
+        return found
+
+    @property
+    def width(self) -> int:
+        """The columns of the data of the fit."""
+        return int(self.estimator.n_right_features_in_ if self.right else self.estimator.n_features_in_)
+
+    @property
+    def landmarks(self) -> Array | None:
+        """The landmarks (p, d); None for a basis without landmarks."""
+        basis = getattr(self.estimator, f"{self._side}basis_", None)
+        cores = [] if basis is None else [part.core for part in basis.parts]
+        return next((self._in_units(core.landmarks) for core in cores if isinstance(core, LandmarkBasis)), None)
+
+    @property
+    def names(self) -> list[str]:
+        """A name for each column, with its unit where the data have one; of the second view numbers."""
+        layout, names = self._layout, [f"column {i}" for i in range(self.width)]
+        if layout is not None:
+            attrs = [v.attrs for v in layout.variables for _ in range(v.width)]
+            attrs = attrs if layout.kept is None else [a for a, kept in zip(attrs, layout.kept, strict=True) if kept]
+            names = [with_unit(name, of) for name, of in zip(layout.names, attrs, strict=True)]
+        elif not self.right:
+            names = [str(name) for name in vars(self.estimator).get("feature_names_in_", names)]
+        chosen = self.preparation.columns
+        return [shown(name) for name in (names if chosen is None else [names[i] for i in chosen])]
+
+    def source(self, X: Any) -> Source:
+        """The rows of X as they were laid out at the fit. Raises ValueError for another number of columns."""
+        laid = stack_rows(X, sample_dims=getattr(self.estimator, "sample_dims", None), layout=self._layout)
+        source = open_source(X if laid is None else laid.reader)
+        if source.n_features_in != self.width:
+            what = "the second view" if self.right else "X"
+            raise ValueError(f"{what} has {source.n_features_in} columns, the model was fitted on {self.width}")
+        return source.with_preparation(columns=self.preparation.columns)
+
+    def sample(self, X: Any, size: int, random_state: Any = 0) -> Array:
+        """Valid rows of X (m, d), drawn at random. Raises ValueError where there are none."""
+        _, points = draw_rows(self.source(X), size, np.random.default_rng(random_state), on_invalid="skip")
+        if not len(points):
+            raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
+        return points
+
+    def like_fit(self, points: Array) -> Any:
+        """Rows (m, columns of the fit) with these points (..., d) in the columns that are used, 0 in the others.
+
+        They are a data frame where the fit had one, so that scikit-learn does not miss the names.
+        """
+        columns = self.preparation.columns
+        rows = np.zeros((int(np.prod(points.shape[:-1])), self.width))
+        rows[:, slice(None) if columns is None else list(columns)] = points.reshape(len(rows), -1)
+        names = vars(self.estimator).get("feature_names_in_")
+        if names is None or self.right:
+            return rows
+        import pandas as pd  # type: ignore[import-untyped]  # xarray brings it
+
+        return pd.DataFrame(rows, columns=names)
+
+    def evaluate(self, points: Array) -> Array:
+        """The eigenfunctions (..., k) at points (..., d)."""
+        functions = self.estimator.transform_right if self.right else self.estimator.transform
+        values = np.asarray(functions(self.like_fit(points), progress=False))
+        return np.asarray(values.real.reshape(*points.shape[:-1], -1))
+
+    def canvas(self, X: Any, *, max_points: int = 20_000, random_state: Any = 0, **look: Any) -> Canvas:
+        """What draws the eigenfunctions over rows of X, or without X over the landmarks or the box of a lattice."""
+        places = self.landmarks if X is None else self.sample(X, max_points, random_state)
+        box = places is None
+        return self.over(self._corners() if places is None else places, self.evaluate, box=box, **look)
+
+    def over(self, points: Array, values: Values, **look: Any) -> Canvas:
+        """What draws functions over points (m, d); see `canvas_of`."""
+        return canvas_of(points, values, names=self.names, unit=self.preparation.scale, **look)
+
+    @property
+    def _side(self) -> str:
+        return "right_" if self.right else ""
+
+    @property
+    def _layout(self) -> Any:
+        return None if self.right else vars(self.estimator).get("layout_")
+
+    def _in_units(self, points: Array) -> Array:
+        """Prepared points (p, d) in the units of X."""
+        return replace(self.preparation, columns=None).inverse(points, points.shape[1])
+
+    def _corners(self) -> Array:
+        """Points that fill the box of a Fourier lattice. Raises ValueError for other bases."""
+        lattice = getattr(self.estimator, f"{self._side}basis_")
+        if not isinstance(lattice, FourierLattice) or lattice.box is None:
+            raise ValueError(
+                f"the functions of {lattice.description} are drawn over rows of the data: give X, the points of the fit"
+            )
+        periods = lattice.periods or (None,) * len(lattice.box)
+        sides = [side or (0.0, period or 1.0) for side, period in zip(lattice.box, periods, strict=True)]
+        ends = np.asarray(sides, dtype=float).T
+        points = np.random.default_rng(0).uniform(ends[0], ends[1], (2000, ends.shape[1]))
+        points[:2] = ends
+        return self._in_units(points)

@@ -1,0 +1,80 @@
+"""One summary of a model: its line, text, JSON and HTML say the same verdict, and name what is doubted."""
+
+import json
+
+import numpy as np
+import pytest
+
+import daskspectral as dsp
+from daskspectral.estimators.summary import Summary, _trust, summary_of
+from daskspectral.kernels import Gaussian
+
+RNG = np.random.default_rng(0)
+
+
+def fitted(x: np.ndarray, scale: float) -> dsp.SpectralDecomposition:
+    return dsp.SpectralDecomposition(kernel=Gaussian(scale), n_landmarks=60, n_components=6, random_state=0).fit(x)
+
+
+def renderings(model: dsp.SpectralDecomposition) -> list[str]:
+    found = summary_of(model)
+    said = json.loads(json.dumps(found.json(), allow_nan=False, ensure_ascii=False))
+    return [repr(model), found.text(), said["verdict"], model._repr_html_(), dsp.report.render(model)]
+
+
+def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
+    with pytest.warns(dsp.TrustWarning, match="half of the values are known no better"):
+        model = fitted(RNG.standard_normal((1500, 2)), 1.0)
+    assert model.trusted_.tolist() == [True, True, True, False, False, False]
+    verdict = (
+        "Of 5 eigenvalues beyond the constant, 2 are trusted; values 3 to 5 are not. The fit warns that the answer may "
+        "be less than it seems."
+    )
+    assert all(verdict in rendering for rendering in renderings(model))
+    assert summary_of(model).json()["doubts"][0].startswith("Of 5 eigenvalues")
+    assert "\n" not in repr(model)
+
+
+def test_where_all_is_trusted_every_rendering_says_so() -> None:
+    model = fitted(RNG.random((1000, 1)), 0.3)
+    verdict = "Of 5 eigenvalues beyond the constant, all are trusted."
+    assert all(verdict in rendering and "warns" not in rendering for rendering in renderings(model))
+    assert repr(model) == f"SpectralDecomposition of Laplacian(): {verdict}"
+    assert repr(dsp.SpectralDecomposition(n_components=3)) == "SpectralDecomposition(n_components=3)"
+
+
+def test_a_doubt_stands_beside_values_that_are_all_trusted() -> None:
+    model = fitted(RNG.random((1000, 1)), 0.3)
+    model.warnings_ = ["ManifoldWarning: 3 rows lie .1 off it", "NewWarning: what is new"]
+    said = "all are trusted. The fit warns that rows lie off the manifold, and that something is amiss."
+    assert all(said in rendering for rendering in renderings(model))
+
+
+@pytest.mark.parametrize(
+    ("doubted", "words"),
+    [
+        ([2], "value 2 is not."),
+        ([1, 2, 4], "values 1, 2 and 4 are not."),
+        ([1, 2, 3, 5, 7, 8], "values 1 to 3, 5, 7 and 8 are not."),
+        (range(1, 40, 2), "values 1, 3, 5, 7, 9, 11, 13, 15 and others are not."),
+    ],
+)
+def test_doubted_values_are_named_by_their_runs(doubted: list[int], words: str) -> None:
+    model = fitted(RNG.random((300, 1)), 0.3)
+    model.trusted_ = ~np.isin(np.arange(40), doubted)
+    assert f"{_trust(model)}.".endswith(words)
+
+
+def test_every_kind_of_model_has_one() -> None:
+    x = RNG.standard_normal((60, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    features = dsp.InvariantFeatures(dsp.manifolds.Sphere(3), n_eigenfunctions=9).fit(x)
+    kernel = dsp.KernelEmbedding(random_state=0).fit(x[:20, :2])
+    diffusion = dsp.DiffusionMap(0.5, random_state=0).fit(x)
+    words_of = {features: "Fitted.", kernel: "An embedding of rank", diffusion: "2 diffusion coordinates"}
+    for model, words in words_of.items():
+        found = summary_of(model)
+        assert isinstance(found, Summary)
+        assert found.line.startswith(f"{type(model).__name__}: {words}")
+        assert found.line in repr(model)
+        json.dumps(found.json(), allow_nan=False)
