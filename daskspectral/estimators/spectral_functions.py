@@ -41,7 +41,7 @@ from daskspectral.passes.prior import solve_on_lattice
 from daskspectral.passes.score import measure_score
 from daskspectral.passes.side import is_automatic
 from daskspectral.solve import Solver
-from daskspectral.solve.dense import solving_on
+from daskspectral.solve.whitening import solving_on
 
 Array = NDArray[np.inexact[Any]]
 

@@ -33,7 +33,8 @@ from daskspectral.moments.moments import Moments
 from daskspectral.moments.penalty import PRECISION
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Operator
-from daskspectral.solve.penalised import ritz_size
+from daskspectral.solve.pencil import CERTAIN, last_value, leading_by_cholesky, ritz_size, scale_of
+from daskspectral.solve.whitening import inverse_root
 
 Array = NDArray[np.floating[Any]]
 Arrays = Mapping[str, NDArray[Any]]
@@ -41,7 +42,6 @@ SPAN = 400  # leading functions that are kept
 DENSE = 5041  # functions, up to which matrices are dense
 COARSE = 300  # functions of the coarse lattice that tells the scale of the last value
 CUT_SIZE = 1331  # functions, up to which a solution without a penalty is dense
-CERTAIN = 100.0
 
 
 class UnresolvedError(ValueError):
@@ -144,16 +144,14 @@ class Weighed:
         a, b = self.mean("gram"), self.energy()
         p = len(a)
         b[np.arange(1, p), np.arange(1, p)] += c * self.roughness(b) / self.rows
-        null = not b[0].any()
-        first = a[0] / math.sqrt(a[0, 0]) if null else np.zeros(p)
-        rest = slice(1, p) if null else slice(0, p)
-        inner = a[rest, rest] - np.outer(first[rest], first[rest])
-        outer = b[rest, rest]
+        null = int(not b[0].any())
+        first = null * a[0, null:] / math.sqrt(a[0, 0])
+        inner, outer = a[null:, null:] - np.outer(first, first), b[null:, null:]
         least = CERTAIN * self.precision * np.trace(a)  # less is rounding, as of rows that are all equal
-        t = 1 / max(self._last_value(a, b, count), 1e-3 * abs(np.trace(outer)) / max(np.trace(inner), least))
+        t = scale_of(self._last_value(a, b, count), np.trace(outer), max(np.trace(inner), least))
         size = min(most, len(inner))
         try:
-            theta, vectors = _largest(inner, outer, t, size)
+            theta, vectors, _ = leading_by_cholesky(inner, outer, t, size)
         except scipy.linalg.LinAlgError:
             raise UnresolvedError(
                 f"the functions of the lattice do not tell the rows apart in the box {self.basis.lattice.sides}, of "
@@ -165,7 +163,7 @@ class Weighed:
         if rank == size:  # of rougher functions less is known than that there are rows for them
             rank = len(inner)
         vectors = np.linalg.qr(vectors[:, seen])[0]
-        return (scipy.linalg.block_diag([1.0], vectors) if null else vectors), rank + null
+        return scipy.linalg.block_diag(np.eye(null), vectors), rank + null
 
     def _blurred(self, vectors: Array) -> Array:
         """How much of the squares of functions (k,) may be errors: of the modes, and of the eigensolver."""
@@ -176,11 +174,7 @@ class Weighed:
         """About the last value that is wanted, from the functions of lowest frequency."""
         order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:COARSE]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
-        values, vectors = scipy.linalg.eigh(few)
-        kept = values > max(1e-10, CERTAIN * self.precision) * values[-1]
-        white = vectors[:, kept] / np.sqrt(values[kept])
-        found = scipy.linalg.eigvalsh(white.T @ form @ white)
-        return float(found[min(count, len(found)) - 1])
+        return last_value(form, inverse_root(few, max(1e-10, CERTAIN * self.precision)), count)
 
     def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays] | None) -> Moments:
         """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`.
@@ -214,28 +208,6 @@ class Weighed:
         whole = np.zeros((lattice.size, inner.shape[1]), inner.dtype)
         whole[lattice.places(self.basis.lattice)] = self.scale[:, None] * inner
         return whole
-
-
-def _largest(inner: Array, outer: Array, t: float, size: int) -> tuple[Array, Array]:
-    """The largest theta of inner v = theta (inner + t (outer + sigma inner)) v, descending, and their vectors.
-
-    sigma >= 0 is raised until the right-hand side is positive definite, as below potential wells.
-    """
-    p, sigma = len(inner), 0.0
-    while True:
-        try:
-            theta, vectors = scipy.linalg.eigh(
-                inner,
-                inner + t * (outer + sigma * inner),
-                subset_by_index=(p - size, p - 1) if size < p else None,
-                driver="gvx" if size < p else "gvd",
-            )
-        except scipy.linalg.LinAlgError:
-            if sigma * t > 1e12:
-                raise
-            sigma = max(2 * sigma, 1 / t)
-        else:
-            return theta[::-1], vectors[:, ::-1]
 
 
 def solve_modes(

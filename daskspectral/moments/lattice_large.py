@@ -35,7 +35,7 @@ from daskspectral.moments.modes import MODES, weights_of
 from daskspectral.moments.moments import Moments
 from daskspectral.operators import Operator
 from daskspectral.solve.iterative import leading_iterative
-from daskspectral.solve.penalised import ritz_size
+from daskspectral.solve.pencil import ritz_size
 
 Array = NDArray[np.floating[Any]]
 COARSE = 2500  # functions of the block that preconditions, and of the lattice of the error bars
@@ -90,12 +90,11 @@ def solve_large(
     squares = operator.slopes_squared(d)
     kappa = float(diagonals[1] @ scale**2) if squares is None else squares * weighed.slope_norm
     mu = penalty * kappa / counted_rows(moments)
-    nulls = np.zeros(lattice.size, dtype=bool)
-    nulls[0] = all(any(term.left) and any(term.right) for term in energy)
+    null = all(any(term.left) and any(term.right) for term in energy)
     block = lattice.truncated(coarse_orders(lattice.orders))
     places = lattice.places(block)
     order = np.argsort(-scale[places], kind="stable")
-    order = order[~nulls[places[order]]]
+    order = order[places[order] > 0] if null else order
     among = np.ix_(order, order)
     few = {w: truncated(c, block.orders) for w, c in modes.items()}
     coarse = places[order]
@@ -103,7 +102,7 @@ def solve_large(
         products,
         scale,
         mu,
-        nulls=nulls,
+        null=null,
         count=ritz_size(count),
         coarse=coarse,
         coarse_gram=form_matrix(block, gram, few)[among],

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
 from daskspectral.operators import Operator
-from daskspectral.solve.dense import symmetric_part
+from daskspectral.solve.whitening import inverse_root, symmetric_part
 
 Array = NDArray[np.floating[Any]]
 ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
@@ -34,9 +33,7 @@ def roughness(operator: Operator, basis: Basis, energy: Array, root: Callable[[]
 
 def inverse_norm(norm: Array, dtype: str = "float64") -> Array:
     """R (p, r) with R R^T = K^+ for the norm K (p, p), on directions where sums of the `dtype` are not all rounding."""
-    values, vectors = scipy.linalg.eigh(symmetric_part(norm))
-    kept = values > CUTS[dtype] * values[-1]
-    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
+    return inverse_root(symmetric_part(norm), CUTS[dtype])
 
 
 def trace(root: Array, form: Array) -> float:

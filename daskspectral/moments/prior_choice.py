@@ -25,7 +25,7 @@ from daskspectral.moments.lattice_large import shrunk_orders
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.trial import Split, Trial, compared, energy_scores, half_splits, merged, ranked
 from daskspectral.operators import Operator
-from daskspectral.solve.penalised import ritz_size
+from daskspectral.solve.pencil import ritz_size
 
 Array = NDArray[np.floating[Any]]
 

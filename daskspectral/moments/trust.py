@@ -26,7 +26,7 @@ from daskspectral.moments.order import kurtosis_of, order_of, share_between_task
 from daskspectral.moments.problem import Posed
 from daskspectral.operators import Operator
 from daskspectral.solve import Spectrum, whiten
-from daskspectral.solve.whiten import CUTS
+from daskspectral.solve.whitening import CUTS
 
 Array = NDArray[np.floating[Any]]
 

@@ -12,7 +12,7 @@ from daskspectral.estimators import SpectralDecomposition
 from daskspectral.moments import Moments
 from daskspectral.plot.common import check_fitted, require_matplotlib, values_of
 from daskspectral.plot.style import BLUE, FAINT, INK, MUTED, RED, SERIES, axes_of, counted, legend, plain
-from daskspectral.solve.whiten import CUTS
+from daskspectral.solve.whitening import CUTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,7 +23,7 @@ from daskspectral.plot.decay import LARGEST, gram_values, implied
 from daskspectral.plot.style import axes_of
 from daskspectral.report import reading
 from daskspectral.report.page import Picture, Section, Table
-from daskspectral.solve.whiten import CUTS
+from daskspectral.solve.whitening import CUTS
 
 MEDIAN = 1.1  # of held-out over fitted values, above which they are said to differ
 SIZE, TALL = (4.2, 2.9), (4.2, 3.6)  # of a picture, in inches: text is as large as the page's on a phone

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.folded import FoldSums, best_penalty
 from daskspectral.solve.ridge import LEAST_FREE, ROBUST, Observed, solve_ridge
+from daskspectral.solve.whitening import symmetric_part
 
 Array = NDArray[np.floating[Any]]
 CUT = 1e-13  # of directions of the Gram matrix: harmonics of n points are well conditioned, or not determined at all

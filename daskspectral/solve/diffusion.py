@@ -22,8 +22,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from daskspectral.kernels import Kernel
 from daskspectral.registry import Registered
-from daskspectral.solve.dense import symmetric_part
-from daskspectral.solve.whiten import whiten
+from daskspectral.solve.whitening import symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 

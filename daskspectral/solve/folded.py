@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.solve.dense import symmetric_part
+from daskspectral.solve.whitening import inverse_root, symmetric_part
 
 Array = NDArray[np.floating[Any]]
 ROUNDING = 1e-16  # of the largest eigenvalue
@@ -56,7 +56,7 @@ def fold_errors(
     judged = [k for k in range(len(shares)) if 0 < shares[k] < 1]
     if len(judged) < 2:
         return None
-    s = _orthonormal(penalty, float(np.sqrt(cut)))
+    s = inverse_root(symmetric_part(penalty), float(np.sqrt(cut)), driver="evd")
     form, target = (np.sum([parts[i] for parts in whole], axis=0) for i in (0, 1))
     form, target = _between(s, form), s.T @ target
     total = np.zeros((len(alphas), len(kinds)))
@@ -107,13 +107,5 @@ def best_penalty(alphas: Array, errors: Array) -> float:
     return float(alphas[i] * np.exp(step * spacing))
 
 
-def _orthonormal(penalty: Array, cut: float) -> Array:
-    """S (p, r) with S.T K S = 1, from the eigenvalues of K above `cut` times the largest."""
-    values, vectors = scipy.linalg.eigh(symmetric_part(penalty), driver="evd")
-    kept = values > cut * values[-1]
-    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
-
-
 def _between(s: Array, form: Array) -> Array:
-    product = s.T @ form @ s
-    return symmetric_part(product)
+    return symmetric_part(s.T @ form @ s)

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from daskspectral.kernels import Kernel
 from daskspectral.kernels.base import MultiIndex, ParameterKernel
-from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.factored import RANK, ascend
-from daskspectral.solve.signs import fix_signs
+from daskspectral.solve.whitening import fix_signs, symmetric_part
 
 Array = NDArray[np.floating[Any]]
 

@@ -12,9 +12,8 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-from daskspectral.solve.dense import symmetric_part
 from daskspectral.solve.folded import FoldSums, best_penalty, fold_errors
-from daskspectral.solve.whiten import resolve_cut, whiten
+from daskspectral.solve.whitening import resolve_cut, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 

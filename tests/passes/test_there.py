@@ -14,7 +14,7 @@ from daskspectral.kernels import Gaussian, Matern, Periodic
 from daskspectral.passes.embedding import BlockTask, CoverTask, Features, TotalTask
 from daskspectral.passes.extension import Extension
 from daskspectral.passes.probe import ProbeTask
-from daskspectral.solve import dense
+from daskspectral.solve import whitening
 from daskspectral.solve.sdp import Frame, Prove, Pull
 from tests.common import assert_close
 
@@ -113,7 +113,7 @@ def test_large_solutions_are_found_on_the_device(
     there = clone(here).set_params(device="cuda")
     there.fit_moments(here.moments_)
     assert not gotten, "a small matrix was sent"
-    monkeypatch.setattr(dense, "LARGE", 30)
+    monkeypatch.setattr(whitening, "LARGE", 30)
     there.fit_moments(here.moments_)
     assert (40, 40) in gotten  # eigenvectors of the whitened Gram matrix
     assert_close(there.eigenvalues_, here.eigenvalues_, 1e-9)
