@@ -33,7 +33,7 @@ from daskspectral.moments.moments import Moments
 from daskspectral.moments.penalty import PRECISION
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Operator
-from daskspectral.solve.pencil import CERTAIN, last_value, leading_by_cholesky, ritz_size, scale_of
+from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
 from daskspectral.solve.whitening import inverse_root
 
 Array = NDArray[np.floating[Any]]
@@ -174,7 +174,9 @@ class Weighed:
         """About the last value that is wanted, from the functions of lowest frequency."""
         order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:COARSE]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
-        return last_value(form, inverse_root(few, max(1e-10, CERTAIN * self.precision)), count)
+        white = inverse_root(few, max(1e-10, CERTAIN * self.precision))
+        values = scipy.linalg.eigvalsh(white.T @ form @ white)
+        return float(values[min(count, len(values)) - 1])
 
     def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays] | None) -> Moments:
         """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`.
