@@ -28,7 +28,7 @@ from daskspectral.moments.lattice_large import WORKERS, coarse_orders, mean_mode
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, kernel_of
 from daskspectral.moments.regression import RidgeProblem
-from daskspectral.solve.ridge import RidgeFit
+from daskspectral.solve.ridge import RidgeFit, solve_diagonal
 
 Array = NDArray[np.floating[Any]]
 Threads = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
@@ -205,9 +205,8 @@ def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weig
     if gradient_weight and "dirichlet" in sums:
         form = form + gradient_weight / moments.weight * sums["dirichlet"]
         target = target + gradient_weight / moments.weight * sums["slopes"]
-    form[np.diag_indices(len(form))] += max(alpha, 1e-14 * float(np.trace(form)))
-    factor = scipy.linalg.cho_factor(form, overwrite_a=True, check_finite=False)
-    return np.asarray(scale[:, None] * scipy.linalg.cho_solve(factor, target))
+    least = np.full(len(form), max(alpha, 1e-14 * float(np.trace(form))))
+    return np.asarray(scale[:, None] * solve_diagonal(form, target, least))
 
 
 def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:

@@ -28,7 +28,7 @@ from daskspectral.passes.parameters import given_landmarks
 from daskspectral.passes.periods import Periods, periodic
 from daskspectral.passes.pilot import Pilot
 from daskspectral.passes.selection import Candidate, Selection
-from daskspectral.solve.folded import best_penalty
+from daskspectral.solve.ridge import best_penalty
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
