@@ -5,12 +5,11 @@ products of fields (`terms_of`). Each weight needs its modes once, for any numbe
 """
 
 from daskspectral.modes.matrices import form_matrix, functional_vector, truncated
-from daskspectral.modes.terms import ModeTerm, ModeWeight, PairingTerm, pairing_terms_of, terms_of
+from daskspectral.modes.terms import ModeTerm, ModeWeight, pairing_terms_of, terms_of
 
 __all__ = [
     "ModeTerm",
     "ModeWeight",
-    "PairingTerm",
     "form_matrix",
     "functional_vector",
     "pairing_terms_of",

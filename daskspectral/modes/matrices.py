@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.lattice import FourierLattice
-from daskspectral.modes.terms import ModeTerm, ModeWeight, PairingTerm
+from daskspectral.modes.terms import ModeTerm, ModeWeight
 
 Array = NDArray[np.floating[Any]]
 Modes = Mapping[ModeWeight, NDArray[np.complexfloating[Any, Any]]]
@@ -23,7 +24,7 @@ def truncated(modes: Any, orders: Sequence[int]) -> Any:
     return modes[(..., *cut)]
 
 
-def form_matrix(lattice: FourierLattice, terms: Iterable[ModeTerm], modes: Modes) -> Array:
+def form_matrix(lattice: FourierLattice, terms: Collection[ModeTerm], modes: Modes) -> Array:
     """sum of the terms' factor * weight * d_left phi_i d_right phi_j over the rows, (p, p), by their weights' modes.
 
     With c = C / weight of mean modes these are means. Products of cosines and sines are cosines and sines of sums and
@@ -48,27 +49,18 @@ def form_matrix(lattice: FourierLattice, terms: Iterable[ModeTerm], modes: Modes
             (0, 1): minus.imag - plus.imag,
             (1, 0): -minus.imag - plus.imag,
         }
-        lower = np.sqrt(2) * flat[place + flat.size // 2]
-        alone = lower.real, -lower.imag  # of a cosine and of a sine with 1
         for (odd, other), members in by_parity.items():
             symbol = sum(t.factor * np.outer(_symbol(w, t.left), _symbol(w, t.right)) for t in members)
             for i, rows in enumerate((cos, sin)):
                 for j, columns in enumerate((cos, sin)):
                     sign = (-1) ** (odd * (i == 0) + other * (j == 0))  # cos' = -sin
                     result[rows, columns] += sign * symbol * products[i ^ odd, j ^ other]
-        for t in (t for members in by_parity.values() for t in members):
-            odd, other = sum(t.left) % 2, sum(t.right) % 2
-            for i, part in enumerate((cos, sin)):
-                if not any(t.left):
-                    result[0, part] += t.factor * (-1) ** (other * (i == 0)) * _symbol(w, t.right) * alone[i ^ other]
-                if not any(t.right):
-                    result[part, 0] += t.factor * (-1) ** (odd * (i == 0)) * _symbol(w, t.left) * alone[i ^ odd]
-            if not any(t.left) and not any(t.right):
-                result[0, 0] += t.factor * flat[flat.size // 2].real
+    result[:, 0] = functional_vector(lattice, [t for t in terms if not any(t.right)], modes)
+    result[0] = functional_vector(lattice, [replace(t, left=t.right) for t in terms if not any(t.left)], modes)
     return result
 
 
-def functional_vector(lattice: FourierLattice, terms: Iterable[PairingTerm], modes: Modes) -> Array:
+def functional_vector(lattice: FourierLattice, terms: Iterable[ModeTerm], modes: Modes) -> Array:
     """sum of the terms' factor * weight * d_left phi_i over the rows, (p,), or (p, m) for weights of m columns."""
     half, w = lattice.half, lattice.frequencies[1 : len(lattice.half) + 1]
     total: Any = 0.0

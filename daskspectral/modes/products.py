@@ -7,10 +7,9 @@ on the grid. One product costs a few transforms of the grid, 2^d times as many p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,11 @@ Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]
 
 
-class FormProduct:
-    """The matrix (p, p) of a form on a lattice, as something that multiplies vectors (p,) or blocks of them (p, k).
+class FormProducts:
+    """The matrices (p, p) of several forms on one lattice, whose products with a vector share their transforms.
 
-    `terms` are those of the form, `modes` the mean modes (4 m_1 + 1, ..., 4 m_d + 1) of each of their weights, with
+    `products(vectors)` gives a product for each form, in the shape of the vectors, (p,) or (p, k). `forms` are the
+    terms of each, `modes` the mean modes (4 m_1 + 1, ..., 4 m_d + 1) of each of their weights, with
     entry j + 2m the mean of w exp(-i j.t). Row i, column j is `mean(w d_left phi_i d_right phi_j)`; functions are in
     the order of the lattice. `workers` threads share the columns of a block; the bits of a product do not depend on
     their number.
@@ -40,54 +40,9 @@ class FormProduct:
     >>> lattice = FourierLattice(2, periods=(2 * np.pi,)).laid(1, None, None)
     >>> uniform = np.zeros(9, dtype=complex)
     >>> uniform[4] = 1
-    >>> energy = FormProduct(lattice, [ModeTerm(1.0, ModeWeight(), (1,), (1,))], {ModeWeight(): uniform})
-    >>> (energy @ np.ones(5)).round(12)  # squared frequencies of 1, cos t, cos 2t, sin t, sin 2t
+    >>> energy = FormProducts(lattice, [[ModeTerm(1.0, ModeWeight(), (1,), (1,))]], {ModeWeight(): uniform})
+    >>> energy(np.ones(5))[0].round(12)  # squared frequencies of 1, cos t, cos 2t, sin t, sin 2t
     array([0., 1., 4., 1., 4.])
-    """
-
-    def __init__(
-        self,
-        lattice: FourierLattice,
-        terms: Iterable[ModeTerm],
-        modes: Mapping[ModeWeight, Complex],
-        *,
-        workers: int = 1,
-    ):
-        self._products = FormProducts(lattice, [tuple(terms)], modes, workers=workers)
-
-    __array_ufunc__ = None  # an array times this asks __rmatmul__
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(p, p)."""
-        return self._products.shape
-
-    def __matmul__(self, vectors: Array) -> Array:
-        return self._products(vectors)[0]
-
-    def __rmatmul__(self, vectors: Array) -> Array:
-        """The product of rows (p,) or (k, p) with the matrix."""
-        return (self.T @ np.asarray(vectors).T).T
-
-    @cached_property
-    def T(self) -> FormProduct:
-        """The transposed matrix."""
-        form = self._products.forms[0]
-        swapped = tuple(replace(term, left=term.right, right=term.left) for term in form)
-        if set(swapped) == set(form):
-            return self
-        return FormProduct(self._products.lattice, swapped, self._products.modes, workers=self._products.workers)
-
-    def diagonal(self) -> Array:
-        """The diagonal of the matrix, (p,)."""
-        return self._products.diagonals()[0]
-
-
-class FormProducts:
-    """The matrices of several forms on one lattice, whose products with a vector share their transforms.
-
-    `products(vectors)` gives a product for each form, in the shape of the vectors, (p,) or (p, k). Parameters are those
-    of `FormProduct`, with the terms of each form in `forms`.
     """
 
     def __init__(
@@ -111,19 +66,11 @@ class FormProducts:
         if len(vectors) != self.shape[0] or vectors.ndim > 2:
             raise ValueError(f"vectors have shape ({self.shape[0]},) or ({self.shape[0]}, k); got {vectors.shape}")
         block = vectors.reshape(len(vectors), -1)
-        products = tuple(np.empty(block.shape, order="F") for _ in self.forms)
-
-        def column(j: int) -> None:
-            for product, one in zip(products, self._multiplied(block[:, j]), strict=True):
-                product[:, j] = one
-
-        if self.workers > 1 and block.shape[1] > 1:
-            with ThreadPoolExecutor(self.workers) as pool:
-                list(pool.map(column, range(block.shape[1])))
-        else:
-            for j in range(block.shape[1]):
-                column(j)
-        return tuple(product.reshape(vectors.shape) for product in products)
+        columns = by_columns(self._multiplied, block, self.workers)
+        products = np.empty((len(self.forms), *block.shape[::-1]))
+        for j, column in enumerate(columns):
+            products[:, j] = column
+        return tuple(product.T.reshape(vectors.shape) for product in products)
 
     def _multiplied(self, vector: Array) -> list[Array]:
         """The product of each form with one vector."""
@@ -165,15 +112,14 @@ class FormProducts:
             found.append(np.concatenate([[first], cos, sin]))
         return tuple(found)
 
-    def truncated(self, orders: Sequence[int]) -> FormProducts:
-        """The same forms on the lattice of the lower frequencies, from the modes that they need."""
-        lower = self.lattice.truncated(orders)
-        centre = tuple(
-            slice(2 * (all_ - some), 2 * (all_ + some) + 1)
-            for all_, some in zip(self.lattice.orders, lower.orders, strict=True)
-        )
-        modes = {weight: modes[centre] for weight, modes in self.modes.items()}
-        return FormProducts(lower, self.forms, modes, workers=self.workers)
+
+def by_columns(function: Callable[[Array], Any], block: Array, workers: int) -> list[Any]:
+    """A function of each column of a block (p, k), by so many threads."""
+    columns = [block[:, j] for j in range(block.shape[1])]
+    if workers == 1 or len(columns) == 1:
+        return [function(column) for column in columns]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +160,7 @@ def _planned(
             found = modes[weight]
             if quadratic is not None:
                 found = found * quadratic.of(differences)
-            values[source] = density_values(found, lattice.orders, grid)
+            values[source] = density_values(found, grid)
     return _Steps(
         tuple(packing.symbol(right) for right in rights),
         tuple(factor * values[source] for factor, source in densities),
@@ -262,11 +208,12 @@ def _polarised(form: Sequence[ModeTerm], dimension: int) -> Iterator[Step]:
         yield -1.0, none, (weight, quadratic), none
 
 
-def density_values(modes: Complex, orders: Sequence[int], grid: Sequence[int]) -> Array:
-    """sum_j c(j) exp(i j.t) on a grid of points t, for modes (4m + 1, ...) of a real weight; 4m + 1 points or more."""
-    spectrum = np.zeros((*grid[:-1], 2 * orders[-1] + 1), dtype=complex)
-    axes = [np.arange(-2 * order, 2 * order + 1) for order in orders[:-1]]
-    spectrum[np.ix_(*axes, np.arange(2 * orders[-1] + 1))] = modes[..., 2 * orders[-1] :]
+def density_values(modes: Complex, grid: Sequence[int]) -> Array:
+    """sum_j c(j) exp(i j.t) on a grid of points t, for modes |j| <= M of a real weight; 2M + 1 points or more."""
+    orders = [size // 2 for size in modes.shape]
+    spectrum = np.zeros((*grid[:-1], orders[-1] + 1), dtype=complex)
+    axes = [np.arange(-order, order + 1) for order in orders[:-1]]
+    spectrum[np.ix_(*axes, np.arange(orders[-1] + 1))] = modes[..., orders[-1] :]
     return np.asarray(scipy.fft.irfftn(spectrum, s=grid, norm="forward"))
 
 

@@ -7,7 +7,7 @@ band by band of sigma: a factor in frequency, a factor on a grid, and the factor
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.lattice import FourierLattice
 from daskspectral.modes.packing import Complex, Packing
+from daskspectral.modes.products import by_columns, density_values
 
 Array = NDArray[np.floating[Any]]
 RATIO = 16.0  # of sigma at the middles of neighbouring bands, and of its largest beyond the coarse block to the first
@@ -26,7 +27,7 @@ class SymbolInverse:
 
     A = S Phi S and B = S L S + mu I. `modes` (4m + 1, ...) are the mean modes of the rows, `scale` (p,) the diagonal of
     S, `energy` (p,) that of L; `coarse` are the places of the functions whose inverse is known otherwise. An instance
-    called with t and sigma gives the function of residuals (p, k) that `solve.leading_iterative` takes. The density is
+    called with t and sigma gives the function of residuals (p, k) that `leading_iterative` takes. The density is
     smoothed by the Fejer kernel of the lattice's half order: no less than 0 anywhere.
     """
 
@@ -52,56 +53,34 @@ class SymbolInverse:
         self._beyond = np.ones(lattice.size, dtype=bool)
         self._beyond[np.append(coarse, 0)] = False
 
-    def __call__(self, t: float, sigma: float) -> _Bands:
-        symbol = self._squares * (1 + t * sigma + t * self._energy)
+    def __call__(self, t: float, sigma: float) -> Callable[[Array], Array]:
+        symbol, packing = self._squares * (1 + t * sigma + t * self._energy), self._packing
         if not self._beyond.any():
-            return _Bands(self, [], [])
+            return np.zeros_like
         ends = np.log(symbol[self._beyond].min()), np.log(symbol[self._beyond].max() * RATIO)
         nodes = np.linspace(*ends, max(2, 1 + round((ends[1] - ends[0]) / np.log(RATIO))))
         places = (np.log(np.maximum(symbol, symbol[self._beyond].min())) - nodes[0]) / (nodes[1] - nodes[0])
         shares = [np.sqrt(np.clip(1 - np.abs(places - number), 0, 1)) for number in range(len(nodes))]
         for share in shares:
             share[0] = 0
-        return _Bands(self, shares, [1 / (self._density * np.exp(node) + t * self.mu) for node in nodes])
+        factors = [1 / (self._density * np.exp(node) + t * self.mu) for node in nodes]
 
-    def multiplied(self, column: Array, shares: list[Array], factors: list[Array]) -> Array:
-        """The sum over the bands of share * (factor on the grid) * share, for one column (p,)."""
-        packing, total = self._packing, np.zeros(len(column))
-        for share, factor in zip(shares, factors, strict=True):
-            values = packing.grid(packing.spectrum(share * column), self._grid)
-            values *= factor
-            total += share * packing.coefficients(packing.back(values))
-        return total
+        def multiplied(column: Array) -> Array:
+            """The sum over the bands of share * (factor on the grid) * share."""
+            total = np.zeros(len(column))
+            for share, factor in zip(shares, factors, strict=True):
+                values = packing.grid(packing.spectrum(share * column), self._grid)
+                values *= factor
+                total += share * packing.coefficients(packing.back(values))
+            return total
 
-
-class _Bands:
-    """The approximate inverse at some t and sigma."""
-
-    def __init__(self, inverse: SymbolInverse, shares: list[Array], factors: list[Array]):
-        self.inverse, self.shares, self.factors = inverse, shares, factors
-
-    def __call__(self, residuals: Array) -> Array:
-        found = np.empty(residuals.shape, order="F")
-
-        def column(j: int) -> None:
-            found[:, j] = self.inverse.multiplied(residuals[:, j], self.shares, self.factors)
-
-        if self.inverse.workers > 1:
-            with ThreadPoolExecutor(self.inverse.workers) as pool:
-                list(pool.map(column, range(residuals.shape[1])))
-        else:
-            for j in range(residuals.shape[1]):
-                column(j)
-        return found
+        return lambda residuals: np.array(by_columns(multiplied, residuals, self.workers)).T
 
 
 def _smoothed(modes: Complex, orders: tuple[int, ...], grid: tuple[int, ...]) -> Array:
     """The density on a grid, smoothed by the Fejer kernel of half the lattice's order, along each axis."""
-    spectrum = np.zeros((*grid[:-1], orders[-1] + 1), dtype=complex)
     kept = modes[tuple(slice(order, 3 * order + 1) for order in orders)]
     for axis, order in enumerate(orders):
         weights = np.maximum(0, 1 - np.abs(np.arange(-order, order + 1)) / (0.5 * order + 1))
         kept = kept * weights.reshape([-1 if a == axis else 1 for a in range(len(orders))])
-    axes = [np.arange(-order, order + 1) for order in orders[:-1]]
-    spectrum[np.ix_(*axes, np.arange(orders[-1] + 1))] = kept[..., orders[-1] :]
-    return np.maximum(scipy.fft.irfftn(spectrum, s=grid, norm="forward"), 0)
+    return np.maximum(density_values(kept, grid), 0)

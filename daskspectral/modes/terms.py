@@ -62,21 +62,15 @@ class ModeWeight:
 
 @dataclass(frozen=True)
 class ModeTerm:
-    """factor * mean(weight d_left f d_right g), for multi-indices left and right."""
+    """factor * mean(weight d_left f d_right g), for multi-indices left and right.
+
+    Of a functional, the mean of weight d_left f alone: the weight may have several columns, one for each target.
+    """
 
     factor: float
     weight: ModeWeight
     left: Index
-    right: Index
-
-
-@dataclass(frozen=True)
-class PairingTerm:
-    """factor * mean(weight d_left f): the weight may have several columns, one for each target."""
-
-    factor: float
-    weight: ModeWeight
-    left: Index
+    right: Index = ()
 
 
 def terms_of(form: Bilinear, dimension: int) -> tuple[ModeTerm, ...]:
@@ -93,7 +87,7 @@ def terms_of(form: Bilinear, dimension: int) -> tuple[ModeTerm, ...]:
     return tuple(ModeTerm(factor, *key) for key, factor in found.items() if factor)
 
 
-def pairing_terms_of(functional: LinearFunctional, dimension: int) -> tuple[PairingTerm, ...]:
+def pairing_terms_of(functional: LinearFunctional, dimension: int) -> tuple[ModeTerm, ...]:
     """The terms of a functional."""
     found: dict[tuple[ModeWeight, Index], float] = {}
     for factor, pairing in functional.terms:
@@ -112,7 +106,7 @@ def pairing_terms_of(functional: LinearFunctional, dimension: int) -> tuple[Pair
             for own, alpha in parts:
                 key = ModeWeight(_sorted((*weights, *own))), alpha
                 found[key] = found.get(key, 0.0) + factor * part
-    return tuple(PairingTerm(factor, *key) for key, factor in found.items() if factor)
+    return tuple(ModeTerm(factor, *key) for key, factor in found.items() if factor)
 
 
 def _pairs(left: Atom, right: Atom, d: int) -> Iterator[tuple[ModeWeight, Index, Index]]:

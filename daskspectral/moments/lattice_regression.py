@@ -20,11 +20,11 @@ from daskspectral.basis.prior import WeighedLattice
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.modes import form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
-from daskspectral.modes.products import FormProduct
+from daskspectral.modes.products import FormProducts
 from daskspectral.moments.climb import Setting, climb, edge_of
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.lattice import DENSE, Arrays, expanded, lattice_of
-from daskspectral.moments.lattice_large import WORKERS, coarse_orders, mean_modes, shrunk_orders
+from daskspectral.moments.lattice_large import coarse_orders, mean_modes, shrunk_orders
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, kernel_of
 from daskspectral.moments.regression import RidgeProblem
@@ -228,14 +228,14 @@ def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_we
     }
     sums = operator.together(found)
     target = scale[:, None] * sum(factor * sums[name].reshape(lattice.size, -1) for name, factor in weights.items())
-    product = FormProduct(lattice, terms, modes, workers=WORKERS)
+    products = FormProducts(lattice, [terms], modes)
     block = lattice.truncated(coarse_orders(lattice.orders))
     places = lattice.places(block)
     few = {w: truncated(c, block.orders) for w, c in modes.items()}
     coarse = form_matrix(block, terms, few) * scale[places, None] * scale[places]
     coarse[np.diag_indices(len(coarse))] += alpha
     factor = scipy.linalg.cho_factor(coarse, overwrite_a=True, check_finite=False)
-    diagonal = scale**2 * product.diagonal() + alpha
+    diagonal = scale**2 * products.diagonals()[0] + alpha
 
     def preconditioned(residual: Array) -> Array:
         result = residual / diagonal
@@ -243,7 +243,7 @@ def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_we
         return np.asarray(result)
 
     shape = (lattice.size, lattice.size)
-    applied = LinearOperator(shape, lambda v: scale * (product @ (scale * v)) + alpha * v, dtype=float)
+    applied = LinearOperator(shape, lambda v: scale * products(scale * v)[0] + alpha * v, dtype=float)
     inverse = LinearOperator(shape, preconditioned, dtype=float)
     columns = []
     for b in target.T:

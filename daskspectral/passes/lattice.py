@@ -17,9 +17,8 @@ from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS
 from daskspectral.engine.memory import Memory, resident
 from daskspectral.errors import TrustWarning, warn_user
-from daskspectral.modes.matmul import bytes_there
 from daskspectral.modes.nufft import available_there
-from daskspectral.modes.sums import best_method, rows_at_once
+from daskspectral.modes.sums import best_method, bytes_there, rows_at_once
 from daskspectral.moments.modes import weights_of
 from daskspectral.operators import Operator
 from daskspectral.passes.extent import Extent, extent_of

@@ -13,8 +13,7 @@ from daskspectral.basis import FourierLattice
 from daskspectral.basis.evaluation import Arena
 from daskspectral.devices import Device
 from daskspectral.kernels import Matern
-from daskspectral.modes.matmul import bytes_there
-from daskspectral.modes.sums import mode_sum
+from daskspectral.modes.sums import bytes_there, mode_sum
 from tests.common import assert_close
 from tests.modes.common import direct
 from tests.stand_in import There
@@ -81,7 +80,7 @@ def test_modes_by_cufinufft(d: int, weighted: bool, cufinufft: list[dict[str, An
 @pytest.mark.parametrize(("orders", "weights"), [((40,), 1), ((4, 6, 4), 2)])
 def test_the_memory_of_products(orders: Any, weights: int, stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is planned is what is taken, also where sums of several folds share it; and the data, put there twice."""
-    monkeypatch.setattr("daskspectral.modes.matmul.ACCELERATOR_ROWS", rows := 1000)
+    monkeypatch.setattr("daskspectral.modes.sums.ACCELERATOR_ROWS", rows := 1000)
     taken: list[int] = []
     for name in ("empty", "zeros"):
         plain = getattr(stand_in.module, name)
