@@ -36,7 +36,7 @@ from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
-from daskspectral.moments.dealing import Dealing, Dealt
+from daskspectral.moments.folds import Dealing, Dealt
 from daskspectral.operators import Operator
 from daskspectral.passes.appended import check_appended
 from daskspectral.passes.apply import Result, apply_rows

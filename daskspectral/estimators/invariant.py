@@ -22,8 +22,7 @@ from daskspectral.groups import Group
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
 from daskspectral.moments.counting import counted_rows
-from daskspectral.moments.coverage import Coverage, Uniformity
-from daskspectral.moments.invariant import fit_invariant
+from daskspectral.moments.invariant import Coverage, Uniformity, fit_invariant
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import Result
 from daskspectral.passes.equivariant import Output

@@ -19,7 +19,7 @@ from daskspectral.engine.checkpoint import leased
 from daskspectral.estimators.labelled import labelled
 from daskspectral.estimators.spectral_functions import SpectralFunctions
 from daskspectral.kernels import Kernel
-from daskspectral.moments.dealing import Dealing, Dealt
+from daskspectral.moments.folds import Dealing, Dealt
 from daskspectral.moments.trust import UNCERTAIN, advise_update, uncertainty
 from daskspectral.operators import Operator
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds

@@ -5,6 +5,11 @@ data and their smoothness determine: the leading v of A v = θ (A + t B) v, A = 
 hundred of them hold the Ritz space of all rows and, to far below the errors, of nine tenths of the rows. The form, the
 Gram matrix and their folds are reduced to these functions; error bars, groups and doubts follow from the small
 matrices.
+
+Of more functions than matrices hold, values and functions are those of all frequencies, by the block iteration of
+`solve.iterative`, with products by fast Fourier transforms. Folds keep the modes of lower frequencies alone: the
+relative width of intervals, the groups and the held-out values are of a lattice of up to 2500 functions, solved for the
+same prior and penalty.
 """
 
 from __future__ import annotations
@@ -22,17 +27,19 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import SpanBasis, WeighedLattice
+from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Kernel
-from daskspectral.modes import pairing_terms_of, terms_of
-from daskspectral.modes.matrices import form_matrix, functional_vector
+from daskspectral.modes import ModeWeight, form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
+from daskspectral.modes.products import FormProducts
+from daskspectral.modes.symbol import SymbolInverse
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.lattice_large import coarse_orders, solve_large
 from daskspectral.moments.modes import MODES, fold_orders, outside_rows, weights_of
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.penalty import PRECISION
+from daskspectral.moments.problem import PRECISION
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Operator
+from daskspectral.solve.iterative import leading_iterative
 from daskspectral.solve.pencil import CERTAIN, leading_by_cholesky, ritz_size, scale_of
 from daskspectral.solve.whitening import inverse_root
 
@@ -40,7 +47,10 @@ Array = NDArray[np.floating[Any]]
 Arrays = Mapping[str, NDArray[Any]]
 SPAN = 400  # leading functions that are kept
 DENSE = 5041  # functions, up to which matrices are dense
-COARSE = 300  # functions of the coarse lattice that tells the scale of the last value
+LOWEST = 300  # functions of lowest frequency that tell the scale of the last value
+COARSE = 2500  # functions of the block that preconditions, and of the lattice of the error bars
+TOLERANCE, ITERATIONS = 1e-6, 100
+WORKERS = 2
 CUT_SIZE = 1331  # functions, up to which a solution without a penalty is dense
 
 
@@ -172,7 +182,7 @@ class Weighed:
 
     def _last_value(self, a: Array, b: Array, count: int) -> float:
         """About the last value that is wanted, from the functions of lowest frequency."""
-        order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:COARSE]
+        order = np.argsort(np.sum(self.basis.lattice.frequencies**2, axis=1), kind="stable")[:LOWEST]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
         white = inverse_root(few, max(1e-10, CERTAIN * self.precision))
         values = scipy.linalg.eigvalsh(white.T @ form @ white)
@@ -205,12 +215,6 @@ class Weighed:
         found |= {name: functions.T @ sums[name] @ functions for name in self.operator.forms}
         return found | {name: functions.T @ sums[name] for name in self.operator.functionals}
 
-    def coefficients(self, inner: NDArray[Any], lattice: FourierLattice) -> NDArray[Any]:
-        """Coefficients (p, k) of the weighed functions as coefficients of all functions of a lattice."""
-        whole = np.zeros((lattice.size, inner.shape[1]), inner.dtype)
-        whole[lattice.places(self.basis.lattice)] = self.scale[:, None] * inner
-        return whole
-
 
 def solve_modes(
     moments: Moments,
@@ -232,7 +236,9 @@ def solve_modes(
     lattice = lattice_of(moments) if orders is None else lattice_of(moments).truncated(orders)
     size = lattice.size
     if size > DENSE and penalty is not None:
-        lower = solve_modes(moments, kernel=kernel, orders=coarse_orders(lattice.orders), count=count, **options)
+        lower = solve_modes(
+            moments, kernel=kernel, orders=shrunk_orders(lattice.orders, COARSE), count=count, **options
+        )
         return solve_large(moments, lattice, kernel, penalty, count, lower)
     weighed, small, span, rank = _small(moments, kernel, lattice, penalty, count)
     half = None
@@ -241,7 +247,7 @@ def solve_modes(
         half = _small(moments, kernel, below, penalty, count)[1]
     found = solve_moments(small, count=count, min_support=0.0, half=half, **options)
     for name in moments.operator.solver.functions:
-        found[name] = weighed.coefficients(span @ found[name], lattice_of(moments))
+        found[name] = _among_all(weighed.scale[:, None] * (span @ found[name]), moments, lattice)
     if penalty is not None:
         pair = isinstance(found["rank_"], tuple)
         found["status_"] = re.sub(rf"\b\d+ of {span.shape[1]}\b", f"{rank} of {size}", found["status_"])
@@ -249,13 +255,25 @@ def solve_modes(
     beyond = outside_rows(moments)
     if beyond:
         found["status_"] += f"; {beyond} of {moments.rows} rows lie outside the box, and count as absent"
-    first, squares = weighed.sums["first"], np.diag(weighed.sums["gram"])
-    share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0) / weighed.weight
-    found["support_"] = np.zeros(lattice_of(moments).size)
-    found["support_"][lattice_of(moments).places(lattice)] = share * counted_rows(moments)
+    first, squares = (values / weighed.weight for values in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
+    found["support_"] = _support(first, squares, moments, lattice)
     if "right_support_" in found:
         found["right_support_"] = found["support_"]
     return found
+
+
+def _among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) -> NDArray[Any]:
+    """Values (p', ...) of a lattice's functions as those of all functions that were measured, 0 of the others."""
+    measured = lattice_of(moments)
+    whole = np.zeros((measured.size, *values.shape[1:]), values.dtype)
+    whole[measured.places(lattice)] = values
+    return whole
+
+
+def _support(first: Array, squares: Array, moments: Moments, lattice: FourierLattice) -> NDArray[Any]:
+    """The effective number of rows under each function, from the means of the functions and of their squares."""
+    share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
+    return _among_all(share * counted_rows(moments), moments, lattice)
 
 
 def _small(
@@ -305,3 +323,103 @@ def dense(moments: Moments) -> Moments:
             "basis of fewer frequencies"
         )
     return replace(moments, arrays=expanded(lattice, moments.operator, moments.arrays), folds=None)
+
+
+def mean_modes(moments: Moments, lattice: FourierLattice) -> dict[ModeWeight, Any]:
+    """The means of the modes of all weights, for the frequencies of a lattice."""
+    wanted = weights_of(moments.operator, lattice.dimension)
+    return {w: truncated(moments.arrays[MODES + w.name], lattice.orders) / moments.weight for w in wanted}
+
+
+def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
+    """Lower frequencies, along all axes in proportion, of which there are no more than so many functions."""
+    found, share = tuple(orders), 1.0
+    while math.prod(2 * order + 1 for order in found) > most:
+        share *= 0.98
+        found = tuple(max(1, round(share * order)) for order in orders)
+    return found
+
+
+def solve_large(
+    moments: Moments, lattice: FourierLattice, kernel: Kernel, penalty: float, count: int, lower: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The attributes of an estimator for all functions of a lattice, with the error bars of `lower` ones.
+
+    Warns where the residuals stay above the tolerance. Raises ValueError for operators that are not symmetric.
+    """
+    operator, d = moments.operator, lattice.dimension
+    if not operator.solver.needs_symmetry:
+        raise ValueError(
+            f"{operator.name} is solved by {operator.solver!r}, which takes matrices, and those of {lattice.size} "
+            "functions are too large: lower m"
+        )
+    modes, weighed = mean_modes(moments, lattice), WeighedLattice(lattice, kernel)
+    sign = -1 if operator.descending else 1
+    gram, energy = terms_of(operator.gram.expression, d), terms_of(operator.form.expression, d)
+    energy = tuple(replace(term, factor=sign * term.factor) for term in energy)
+    products = FormProducts(lattice, [gram, energy], modes, workers=WORKERS)
+    scale = np.sqrt(weighed.weights)
+    diagonals = products.diagonals()
+    squares = operator.slopes_squared(d)
+    kappa = float(diagonals[1] @ scale**2) if squares is None else squares * weighed.slope_norm
+    mu = penalty * kappa / counted_rows(moments)
+    null = all(any(term.left) and any(term.right) for term in energy)
+    block = lattice.truncated(shrunk_orders(lattice.orders, COARSE))
+    places = lattice.places(block)
+    order = np.argsort(-scale[places], kind="stable")
+    order = order[places[order] > 0] if null else order
+    among = np.ix_(order, order)
+    few = {w: truncated(c, block.orders) for w, c in modes.items()}
+    coarse = places[order]
+    span = leading_iterative(
+        products,
+        scale,
+        mu,
+        null=null,
+        count=ritz_size(count),
+        coarse=coarse,
+        coarse_gram=form_matrix(block, gram, few)[among],
+        coarse_energy=form_matrix(block, energy, few)[among],
+        fine=SymbolInverse(lattice, modes[ModeWeight()], scale, diagonals[1], mu, coarse, workers=WORKERS),
+        tolerance=TOLERANCE,
+        iterations=ITERATIONS,
+    )
+    if not span.converged:
+        warn_user(
+            f"the solution of {lattice.size} functions has {span.status}: the last values may be off by more than "
+            "their intervals. A larger penalty, fewer components or a lower m converge sooner",
+            RankWarning,
+        )
+    found = span.spectrum(count)
+    first = pairing_terms_of(operator.functionals["first"].expression, d)
+    values = sign * found.values
+    known = min(len(values), len(lower["eigenvalues_"]))
+    return {
+        **lower,
+        **_with_errors(np.asarray(values[:known].real), lower),
+        "coefficients_": _among_all(found.right[:, :known], moments, lattice),
+        "residuals_": found.residuals[:known],
+        "rank_": lattice.size,
+        "status_": f"{known} of the {count} values wanted; {span.status}; error bars of {block.size} functions",
+        "support_": _support(functional_vector(lattice, first, modes), diagonals[0], moments, lattice),
+    }
+
+
+def _with_errors(values: Array, lower: Mapping[str, Any]) -> dict[str, Array]:
+    """Values with the relative errors of a lower lattice."""
+    base = lower["eigenvalues_"][: len(values)]
+    ratio = np.divide(values, base, out=np.ones_like(values), where=np.abs(base) > 1e-12 * np.abs(base).max(initial=0))
+    relative = ("eigenvalue_errors_", "standard_errors_", "held_out_", "approximation_")
+    given = {name: lower[name][: len(values)] for name in (*relative, "groups_", "function_errors_", "trusted_")}
+    return {"eigenvalues_": values} | given | {name: (given[name].T * ratio).T for name in relative}
+
+
+def of_functions(moments: Moments, lattice: FourierLattice, functions: Array) -> Moments:
+    """The moments of k functions with coefficients (p, k), by products: (k, k) forms."""
+    operator, d = moments.operator, lattice.dimension
+    names = list(operator.forms)
+    forms = [terms_of(operator.forms[name].expression, d) for name in names]
+    images = FormProducts(lattice, forms, mean_modes(moments, lattice), workers=WORKERS)(functions)
+    arrays = {name: moments.weight * (functions.T @ image) for name, image in zip(names, images, strict=True)}
+    others = {name: values for name, values in moments.arrays.items() if not name.startswith(MODES)}
+    return replace(moments, arrays={**arrays, **others}, folds=None)

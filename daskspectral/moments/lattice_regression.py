@@ -21,13 +21,12 @@ from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
 from daskspectral.modes import form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
 from daskspectral.modes.products import FormProducts
-from daskspectral.moments.climb import Setting, climb, edge_of
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.lattice import DENSE, Arrays, expanded, lattice_of
-from daskspectral.moments.lattice_large import coarse_orders, mean_modes, shrunk_orders
+from daskspectral.moments.lattice import COARSE, DENSE, Arrays, expanded, lattice_of, mean_modes, shrunk_orders
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, kernel_of
 from daskspectral.moments.regression import RidgeProblem
+from daskspectral.moments.trial import Setting, climb, edge_of
 from daskspectral.solve.ridge import RidgeFit, solve_diagonal
 
 Array = NDArray[np.floating[Any]]
@@ -229,7 +228,7 @@ def _iterated(moments: Moments, basis: WeighedLattice, alpha: float, gradient_we
     sums = operator.together(found)
     target = scale[:, None] * sum(factor * sums[name].reshape(lattice.size, -1) for name, factor in weights.items())
     products = FormProducts(lattice, [terms], modes)
-    block = lattice.truncated(coarse_orders(lattice.orders))
+    block = lattice.truncated(shrunk_orders(lattice.orders, COARSE))
     places = lattice.places(block)
     few = {w: truncated(c, block.orders) for w, c in modes.items()}
     coarse = form_matrix(block, terms, few) * scale[places, None] * scale[places]

@@ -17,13 +17,22 @@ from numpy.typing import NDArray
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import WeighedLattice
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
-from daskspectral.moments.climb import Setting, climb, edge_of
 from daskspectral.moments.counting import counted_rows, repeats
 from daskspectral.moments.folds import Folds
-from daskspectral.moments.lattice import Weighed, expanded, lattice_of, precision_of
-from daskspectral.moments.lattice_large import shrunk_orders
+from daskspectral.moments.lattice import Weighed, expanded, lattice_of, precision_of, shrunk_orders
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.trial import Split, Trial, compared, energy_scores, half_splits, merged, ranked
+from daskspectral.moments.trial import (
+    Setting,
+    Split,
+    Trial,
+    climb,
+    compared,
+    edge_of,
+    energy_scores,
+    half_splits,
+    merged,
+    ranked,
+)
 from daskspectral.operators import Operator
 from daskspectral.solve.pencil import ritz_size
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis
-from daskspectral.moments.advice import advise_support
-from daskspectral.moments.counting import counted_rows
+from daskspectral.errors import RankWarning, warn_user
+from daskspectral.moments.counting import correlation_time, counted_rows
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.order import correlation_time
-from daskspectral.moments.penalty import PRECISION, ROUNDING, inverse_norm, roughness, trace
+from daskspectral.operators import Operator
 from daskspectral.solve import Penalty, Pencil, Problem, Spectrum, Symmetric, Whitening, resolve_cut, whiten
+from daskspectral.solve.whitening import inverse_root, symmetric_part
 
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
+ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
+PRECISION = {"float64": 2e-16, "float32": 1e-8}  # of sums, whose errors average out in float32
+CUTS = {"float64": 1e-10, "float32": 1e-6}  # of the norm, relative: K^+ raises the rounding of sums
 
 
 class Posed:
@@ -200,3 +203,42 @@ def _first_half(basis: Basis) -> NDArray[np.bool_]:
         for part in basis.parts
     ]
     return np.concatenate(parts)
+
+
+def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
+    """Warn of basis functions left out for resting on fewer than `least` points; raise ValueError when all are."""
+    if not kept.any():
+        raise ValueError(
+            f"each of the {basis.size} basis functions rests on fewer than min_support={least:g} points; widen the "
+            "kernel's scale (scale='median' is a start)"
+        )
+    if not kept.all():
+        warn_user(
+            f"{np.count_nonzero(~kept)} of {basis.size} basis functions rest on fewer than min_support={least:g} "
+            "effective points and were left out: their landmarks lie where the data are sparse at this scale; widen "
+            "the kernel's scale, or use more rows",
+            RankWarning,
+        )
+
+
+def roughness(operator: Operator, basis: Basis, energy: Real, root: Callable[[], Real]) -> float:
+    """kappa, the mean over rows of the squared norm of the form's functionals in the function space with norm K.
+
+    For the Dirichlet form of a smooth radial kernel k(x, y) = q(s) this is -2 d q'(0), d / scale² for a Gaussian;
+    where the space or the form tells no such constant, tr(K^+ F) from the mean F = `energy` of the form. `root` gives
+    `inverse_norm(K)`.
+    """
+    squares, slope = operator.slopes_squared(basis.dimension), basis.slope_norm
+    if squares is not None and slope is not None:
+        return squares * slope
+    return max(trace(root(), energy), 0.0)
+
+
+def inverse_norm(norm: Real, dtype: str = "float64") -> Real:
+    """R (p, r) with R R^T = K^+ for the norm K (p, p), on directions where sums of the `dtype` are not all rounding."""
+    return inverse_root(symmetric_part(norm), CUTS[dtype])
+
+
+def trace(root: Real, form: Real) -> float:
+    """tr(K^+ F) for a form F (p, p) and R with R R^T = K^+."""
+    return float(np.sum(root * (form @ root)))

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.kernels import Linear
-from daskspectral.moments.advice import advise_manifold, advise_rank
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.intervals import errors_of, held_out_by_folds
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import Posed
-from daskspectral.moments.trust import Solved
+from daskspectral.moments.trust import Solved, advise_manifold, advise_rank
 
 Array = NDArray[np.floating[Any]]
 LEAST_HALVED = 16  # landmarks, below which half of them tell nothing

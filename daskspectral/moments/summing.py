@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Arena
-from daskspectral.moments.dealing import FOLD, Groups
-from daskspectral.moments.folds import ALL, COUNT, WEIGHT, name_in
+from daskspectral.moments.counting import ORDER, Runs, RunSums
+from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, name_in
 from daskspectral.moments.measure import Measure, numbered
 from daskspectral.moments.modes import ModeMeasure
-from daskspectral.moments.order import ORDER, Runs, RunSums
 from daskspectral.moments.patterns import SQUARES, SUMS
 from daskspectral.operators import Operator
 

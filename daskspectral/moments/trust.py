@@ -16,15 +16,16 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from daskspectral.basis import LandmarkBasis
+from daskspectral.basis import Basis, LandmarkBasis
 from daskspectral.basis.prior import SpanBasis
-from daskspectral.errors import RankWarning, TrustWarning, warn_user
-from daskspectral.kernels import RadialKernel
+from daskspectral.errors import ManifoldWarning, RankWarning, TrustWarning, warn_user
+from daskspectral.kernels import Polynomial, RadialKernel
+from daskspectral.moments.counting import kurtosis_of, order_of, share_between_tasks
 from daskspectral.moments.intervals import NEGLIGIBLE, Errors, trusted_words
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.order import kurtosis_of, order_of, share_between_tasks
 from daskspectral.moments.problem import Posed
 from daskspectral.operators import Operator
+from daskspectral.operators.laplacian import OFF
 from daskspectral.solve import Spectrum, whiten
 from daskspectral.solve.whitening import CUTS
 
@@ -39,6 +40,7 @@ LOW_RANK, FEW_DIRECTIONS = 0.25, 5  # below this share of p, and below so many t
 LEFT = 0.75  # of the directions, which must give the same values
 OVERFITTED = 1.1  # VAMP-2 of the fit over VAMP-2 of rows held out
 UNCERTAIN, ROUGH = 0.2, 0.15  # half of an interval, of its value: in the median, and of the best third
+ROUNDING = 1e-5  # of single precision, a hundredfold
 SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
 
 
@@ -279,3 +281,50 @@ def _change_by_rank(form: Array, gram: Array, count: int, cut: float) -> float:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"a factor of {1 + share:.2g}"
+
+
+def advise_manifold(moments: Moments) -> None:
+    """Warn where the rows lie off the operator's manifold by more than rounding, in the root mean square."""
+    squares = moments.arrays.get(OFF)
+    distance = 0.0 if squares is None else math.sqrt(float(squares[0]) / moments.weight)
+    if distance <= ROUNDING:
+        return
+    warn_user(
+        f"the rows lie {distance:.2g} off the manifold of {moments.operator} (root mean square), more than rounding. "
+        "The tangential form does not see functions of this distance, and so it repeats its eigenvalues, from 0 on, "
+        "once the kernel tells such functions apart: with noise of 0.01 off the sphere in R^3 they are 0, 0, 1.9, 1.9, "
+        "2, 2, 2, 2.1 in place of 0, 2, 2, 2, 6. Project the rows onto the manifold, or leave the manifold out: the "
+        "ambient form has no such functions",
+        ManifoldWarning,
+    )
+
+
+def advise_rank(solution: Spectrum, basis: Basis, wanted: int, *, right: Basis | None = None) -> None:
+    """Warn where there are fewer values than were wanted, and say what would give more.
+
+    `right` is the basis of the right functions, where the solution has ranks of two sides.
+    """
+    if len(solution.values) >= wanted:
+        return
+    what, found = f"the basis has rank {solution.rank}", "eigenvalues"
+    if isinstance(solution.rank, tuple):
+        what = f"the bases of the two sides have ranks {solution.rank[0]} and {solution.rank[1]}"
+        found = "singular values"
+        basis = right if right is not None and solution.rank[1] < solution.rank[0] else basis
+    advice = "use more landmarks or a narrower kernel, or ask for fewer values"
+    kernels = [part.core.kernel for part in basis.parts if isinstance(part.core, LandmarkBasis)]
+    if not kernels:
+        advice = "use more rows or a basis of more functions, or ask for fewer values"
+    degrees = [kernel.degree for kernel in kernels if isinstance(kernel, Polynomial)]
+    if degrees:
+        most = math.comb(basis.dimension + max(degrees), basis.dimension)
+        advice = (
+            f"polynomials of degree {max(degrees)} in {basis.dimension} variables have {most} dimensions; for more "
+            "raise the degree or use more landmarks, and where directions were lost to rounding, standardize the "
+            "columns or lower the degree"
+        )
+    warn_user(
+        f"{what} on these data, fewer than n_components={wanted}: {len(solution.values)} {found} are "
+        f"returned; {advice}",
+        RankWarning,
+    )

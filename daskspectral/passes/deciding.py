@@ -15,8 +15,7 @@ from daskspectral.data.source import Source, label_of
 from daskspectral.engine.memory import local_threads
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Periodic
-from daskspectral.moments.climb import Setting
-from daskspectral.moments.trial import half_splits
+from daskspectral.moments.trial import Setting, half_splits
 from daskspectral.operators import Operator
 from daskspectral.passes.automatic import (
     PENALTIES,

@@ -17,8 +17,7 @@ from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
-from daskspectral.moments.dealing import FOLD, Blocked, Dealing, Dealt, Hashed, Labelled, Ranked, hashed
-from daskspectral.moments.folds import Folds
+from daskspectral.moments.folds import FOLD, Blocked, Dealing, Dealt, Folds, Hashed, Labelled, Ranked, hashed
 from daskspectral.passes.parameters import check_whole
 
 Array = NDArray[Any]

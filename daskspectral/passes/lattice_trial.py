@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import FourierLattice
 from daskspectral.moments import Folds, Moments
-from daskspectral.moments.climb import Setting
 from daskspectral.moments.lattice import UnresolvedError
 from daskspectral.moments.prior_choice import FAMILIES, PENALTY, Parts, PriorSearch
 from daskspectral.moments.summing import SumTask
-from daskspectral.moments.trial import Split, compared
+from daskspectral.moments.trial import Setting, Split, compared
 from daskspectral.operators import Operator
 from daskspectral.passes.automatic import Search, in_threads
 from daskspectral.passes.lattice import pilot_box, with_method

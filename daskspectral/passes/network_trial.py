@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, NeuralBasis
-from daskspectral.moments.dealing import mixed
+from daskspectral.moments.folds import mixed
 from daskspectral.moments.row_keys import distinct_rows
 from daskspectral.moments.trial import half_splits
 from daskspectral.neural import Loss, available

@@ -17,7 +17,7 @@ from daskspectral.data.source import Source
 from daskspectral.engine.progress import Progress
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.engine.scheduler import active_report
-from daskspectral.moments.dealing import FOLD, Dealing, mixed
+from daskspectral.moments.folds import FOLD, Dealing, mixed
 from daskspectral.moments.measure import NUMBER, block_of, of_operator
 from daskspectral.moments.row_keys import KEY, row_keys
 from daskspectral.neural import Loss, Networks, State, Trainer, optax

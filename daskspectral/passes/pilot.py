@@ -13,7 +13,7 @@ from daskspectral.basis import Basis
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.moments.counting import repeats_of
-from daskspectral.moments.dealing import FOLD
+from daskspectral.moments.folds import FOLD
 from daskspectral.moments.row_keys import distinct_rows
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import Trial

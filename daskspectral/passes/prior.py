@@ -12,12 +12,12 @@ from daskspectral.engine.memory import release
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
-from daskspectral.moments.climb import Setting
 from daskspectral.moments.lattice import lattice_of, solve_modes
 from daskspectral.moments.lattice_regression import PARTS, regress
 from daskspectral.moments.prior_choice import FAMILIES, UNIT, Chosen, choose_prior
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.regression import RidgeProblem
+from daskspectral.moments.trial import Setting
 from daskspectral.passes.automatic import in_threads
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.ridge import RidgeFit

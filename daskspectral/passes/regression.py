@@ -19,9 +19,9 @@ from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern
-from daskspectral.moments.climb import Setting, climb, edge_of
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.regression import RidgeProblem
+from daskspectral.moments.trial import Setting, climb, edge_of
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.automatic import TRIAL_LANDMARKS, in_threads
 from daskspectral.passes.parameters import given_landmarks

@@ -11,8 +11,7 @@ from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import check_widths, open_data
 from daskspectral.engine.accelerators import chosen_device
 from daskspectral.moments import Moments
-from daskspectral.moments.lattice import DENSE, dense, lattice_of, on_lattice
-from daskspectral.moments.lattice_large import of_functions
+from daskspectral.moments.lattice import DENSE, dense, lattice_of, of_functions, on_lattice
 from daskspectral.moments.score import SpanScore, check_rows, score_span
 from daskspectral.passes.parameters import check_one_of, check_whole
 from daskspectral.passes.sums import Discretisation, measure, plan_sums

@@ -32,11 +32,9 @@ from daskspectral.engine.memory import (
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
 from daskspectral.moments import Digests, Measure, Moments, block_rows
-from daskspectral.moments.coincidence import Coincidence
-from daskspectral.moments.dealing import Dealing, Dealt, Groups
-from daskspectral.moments.folds import gathered
+from daskspectral.moments.counting import ORDER, Runs
+from daskspectral.moments.folds import Coincidence, Dealing, Dealt, Groups, gathered
 from daskspectral.moments.modes import ModeMeasure, Outside, weights_of
-from daskspectral.moments.order import ORDER, Runs
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator

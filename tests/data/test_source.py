@@ -19,7 +19,7 @@ from daskspectral.data.source import Source, open_source
 from daskspectral.data.stores import open_zarr
 from daskspectral.data.writing import refuse_input
 from daskspectral.moments import NUMBER
-from daskspectral.moments.coincidence import Coincidence
+from daskspectral.moments.folds import Coincidence
 
 N, D = 1000, 3
 X = np.random.default_rng(0).standard_normal((N, D))

@@ -25,7 +25,7 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.forms import form, functional, grad, inner, partial
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
-from daskspectral.moments.coincidence import Coincidence
+from daskspectral.moments.folds import Coincidence
 from tests.common import Scheduling, assert_close, assert_same_arrays
 from tests.engine.common import slow
 

@@ -13,8 +13,19 @@ import daskspectral as dsp
 from daskspectral.basis import Concatenated, ConstantBasis, FourierLattice, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Moments
-from daskspectral.moments.counting import _ratio, advise_weights, counted_rows, counted_weight, repeats, repeats_of
-from daskspectral.moments.order import Runs, RunSums, correlation_time, order_of, share_between_tasks
+from daskspectral.moments.counting import (
+    Runs,
+    RunSums,
+    _ratio,
+    advise_weights,
+    correlation_time,
+    counted_rows,
+    counted_weight,
+    order_of,
+    repeats,
+    repeats_of,
+    share_between_tasks,
+)
 from daskspectral.operators import Laplacian, Transfer
 from tests.moments.common import moments_of
 

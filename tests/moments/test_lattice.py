@@ -11,9 +11,8 @@ import daskspectral as dsp
 from daskspectral.basis import FourierLattice
 from daskspectral.basis.prior import WeighedLattice
 from daskspectral.kernels import Matern
-from daskspectral.moments import lattice, lattice_large, modes
-from daskspectral.moments.lattice import Weighed, dense, solve_modes
-from daskspectral.moments.lattice_large import of_functions
+from daskspectral.moments import lattice, modes
+from daskspectral.moments.lattice import Weighed, dense, of_functions, solve_modes
 from daskspectral.moments.modes import MODES, fold_orders
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
@@ -175,8 +174,8 @@ def test_products_give_what_matrices_give(name: str, monkeypatch: pytest.MonkeyP
     moments = moments_of(LARGE, ROWS, FOLD, OPERATORS[name])
     small, few = solved(moments), solved(moments, orders=(3, 3))
     monkeypatch.setattr(lattice, "DENSE", 60)
-    monkeypatch.setattr(lattice_large, "COARSE", 60)
-    monkeypatch.setattr(lattice_large, "TOLERANCE", 1e-9)
+    monkeypatch.setattr(lattice, "COARSE", 60)
+    monkeypatch.setattr(lattice, "TOLERANCE", 1e-9)
     large = solved(moments)
     assert large["status_"].startswith("5 of the 5 values wanted")
     assert large["status_"].endswith("error bars of 49 functions")
@@ -200,7 +199,7 @@ def test_what_needs_matrices_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     every = moments_of(LATTICE, ROWS, FOLD, OPERATORS["generator"])
     assert len(dense(every).arrays["gram"]) == solved(every)["rank_"] == solved(every, None)["rank_"] + 1
     monkeypatch.setattr(lattice, "DENSE", 62)
-    monkeypatch.setattr(lattice_large, "COARSE", 40)
+    monkeypatch.setattr(lattice, "COARSE", 40)
     with pytest.raises(ValueError, match="63 functions are too large: lower m"):
         solved(every)
     with pytest.raises(ValueError, match="the matrices of 63 functions are too large to be written out"):

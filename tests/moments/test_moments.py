@@ -14,8 +14,7 @@ from daskspectral.forms import dirichlet, functional, inner
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Matern, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Measure, Moments, update_digest
-from daskspectral.moments.penalty import inverse_norm, roughness, trace
-from daskspectral.moments.problem import checked_means
+from daskspectral.moments.problem import checked_means, inverse_norm, roughness, trace
 from daskspectral.moments.solution import solve_moments
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm, TangentPropagation
 from tests.moments.common import FREE, moments_of, posed

@@ -154,7 +154,7 @@ def test_a_regression_on_a_lattice(way: str, gradient_weight: float, monkeypatch
         monkeypatch.setattr(lattice_regression, "EXACT", 9)
     if way == "by iteration":
         monkeypatch.setattr(lattice_regression, "DENSE", 9)
-        monkeypatch.setattr(lattice_regression, "coarse_orders", lambda orders: (1, 1))
+        monkeypatch.setattr(lattice_regression, "COARSE", 9)
         monkeypatch.setattr(lattice_regression, "TOLERANCE", 1e-12)
     moments = moments_of(LATTICE, ROWS, FOLD, OPERATOR)
     for orders in ((3, 2), (2, 2)):

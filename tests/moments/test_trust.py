@@ -18,8 +18,8 @@ from daskspectral.data.samples import SAMPLES
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern, Polynomial
 from daskspectral.moments import trust
+from daskspectral.moments.counting import kurtosis_of
 from daskspectral.moments.intervals import Errors, trusted_words
-from daskspectral.moments.order import kurtosis_of
 from daskspectral.moments.trust import Solved, advise_order, advise_update, excess, maximised, uncertainty
 from daskspectral.operators import Covariance, Cross, Laplacian
 from daskspectral.solve import Spectrum

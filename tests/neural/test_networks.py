@@ -15,7 +15,7 @@ from sklearn.datasets import make_moons
 import daskspectral as dsp
 from daskspectral.basis import JaxBasis, NeuralBasis
 from daskspectral.kernels import Gaussian
-from daskspectral.moments.dealing import hashed
+from daskspectral.moments.folds import hashed
 from daskspectral.moments.row_keys import row_keys
 from daskspectral.operators import BilinearForm, Cross, Laplacian, Transfer
 from daskspectral.passes import deciding, network_trial, pilot

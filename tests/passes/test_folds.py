@@ -24,7 +24,7 @@ from daskspectral.engine import Plan
 from daskspectral.engine import plan as planning
 from daskspectral.errors import TrustWarning
 from daskspectral.moments import Moments
-from daskspectral.moments.dealing import Dealt, Hashed, hashed
+from daskspectral.moments.folds import Dealt, Hashed, hashed
 from daskspectral.moments.measure import UNFOLDED
 from daskspectral.moments.row_keys import row_keys
 from daskspectral.passes import sides

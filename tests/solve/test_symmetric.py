@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 import daskspectral as dsp
-from daskspectral.moments import lattice, lattice_large
+from daskspectral.moments import lattice
 from daskspectral.solve import Principal, Problem, Symmetric, whiten
 from tests.solve.common import gaussian, positive, skew, spd, symmetric
 
@@ -60,7 +60,7 @@ X = np.random.default_rng(0).random((600, 2))
 def test_a_deep_potential_moves_every_value(basis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if basis == "by products":
         monkeypatch.setattr(lattice, "DENSE", 60)
-        monkeypatch.setattr(lattice_large, "COARSE", 60)
+        monkeypatch.setattr(lattice, "COARSE", 60)
         basis = dsp.basis.FourierLattice(5)
     kernel = None if basis is not None else dsp.kernels.Gaussian(0.4)
     given: dict[str, Any] = {"kernel": kernel, "basis": basis, "n_landmarks": 30, "n_components": 4, "folds": None}
