@@ -116,15 +116,15 @@ class _Part:
         counts = posed.operator.counts
         sums = {name: values for name, values in folds.arrays.items() if name not in counts}
         others = np.delete(np.arange(len(folds.weight)), fold)
-        means = {name: values[others].sum(axis=0) / weight for name, values in sums.items()}
-        self.seen = {name: values[fold] for name, values in sums.items()}
+        means = posed.restricted({name: values[others].sum(axis=0) / weight for name, values in sums.items()})
+        self.seen = posed.restricted({name: values[fold] for name, values in sums.items()})
         self.weight = float(folds.weight[fold])
         found = posed.solve_part(means, posed.rows * weight / float(folds.weight.sum()))
         k = len(whole.values)
         two_sided = posed.operator.solver.two_sided
-        gram = posed.left.among(posed.means["gram"], posed.left)
+        gram, own = posed.means["gram"], posed.right.prefix
         if two_sided:
-            right_gram = posed.right.among(posed.means[f"{posed.right.prefix}gram"], posed.right)
+            right_gram = posed.means[f"{own}gram"]
             left_overlap = found.left.conj().T @ gram @ whole.left
             self.overlap = found.right.conj().T @ right_gram @ whole.right
             turned = left_overlap + self.overlap
@@ -140,10 +140,9 @@ class _Part:
         self.size = k
         self._means: dict[str, tuple[Array, Array]] = {}
         if posed.operator.center:
-            first = {"left": ("first", posed.left), "right": (f"{posed.right.prefix}first", posed.right)}
-            for side, (name, of) in first.items():
+            for side, name in (("left", "first"), ("right", f"{own}first")):
                 functions = getattr(self, side)
-                self._means[side] = functions.T @ means[name][of.kept], functions.T @ self.seen[name][of.kept]
+                self._means[side] = functions.T @ means[name], functions.T @ self.seen[name]
 
     def centred(self, a: str, b: str) -> Any:
         """What the means that were fitted take from the sums of products of two sides' functions over the fold."""
@@ -175,31 +174,25 @@ def _turn(overlap: Any, nulls: int) -> Any:
 
 def _held_out(posed: Posed, parts: list[_Part]) -> Array:
     """The values on each fold's rows of the functions fitted to the others, the folds' sums added up."""
-    operator, left, right = posed.operator, posed.left, posed.right
+    operator = posed.operator
     k = parts[0].size
     if np.iscomplexobj(parts[0].values):
         return np.full(k, np.nan)
     weight = sum(part.weight for part in parts)
 
-    def total(name: str, a: str, b: str, rows: Any, columns: Any) -> Array:
-        added = sum(
-            getattr(part, a).T @ rows.among(part.seen[name], columns) @ getattr(part, b) - part.centred(a, b)
-            for part in parts
-        )
+    def total(name: str, a: str, b: str) -> Array:
+        added = sum(getattr(part, a).T @ part.seen[name] @ getattr(part, b) - part.centred(a, b) for part in parts)
         return np.asarray(added / weight)
 
     if operator.solver.two_sided:
-        form = total("form", "left", "right", left, right)
-        right_gram = total(f"{right.prefix}gram", "right", "right", right, right)
-        grams = total("gram", "left", "left", left, left), right_gram
-        eye = np.eye(k)
-        return ritz_singular(eye, eye, form, *grams)
+        grams = total("gram", "left", "left"), total(f"{posed.right.prefix}gram", "right", "right")
+        return ritz_singular(np.eye(k), np.eye(k), total("form", "left", "right"), *grams)
     sign = -1 if operator.descending else 1
-    form = total("form", "right", "right", left, left)
+    form = total("form", "right", "right")
     if operator.solver.by_norm:
-        gram = sum(part.weight / weight * part.right.T @ left.norm @ part.right for part in parts)
+        gram = sum(part.weight / weight * part.right.T @ posed.left.norm @ part.right for part in parts)
     else:
-        gram = total("gram", "right", "right", left, left)
+        gram = total("gram", "right", "right")
     values = sign * ritz(np.eye(k), sign * form, gram).real
     return np.asarray(values)
 

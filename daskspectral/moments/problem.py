@@ -51,32 +51,45 @@ class Posed:
         self.cut, self.least_cut = resolve_cut(rtol, moments.dtype), resolve_cut(None, moments.dtype)
         self.rounding = max(ROUNDING[moments.dtype], rtol or 0.0)
         self.precision = PRECISION[moments.dtype]
-        self.means, self.count_of_rows = checked_means(moments), moments.count
+        means, self.count_of_rows = checked_means(moments), moments.count
         self.rows = counted_rows(moments) / correlation_time(moments)
         self.left = self.right = _Side(moments, "", min_support, half)
-        if self.operator.solver.two_sided and "right_gram" in self.means:
+        if self.operator.solver.two_sided and "right_gram" in means:
             self.right = _Side(moments, "right_", min_support, half)
+        self.means = self.restricted(means)
+
+    def restricted(self, sums: Mapping[str, Real]) -> Mapping[str, Real]:
+        """Sums, or means, of the functions that are kept, from those of all functions."""
+        left, right = self.left, self.right
+        if left.kept.all() and right.kept.all():
+            return sums
+        within = dict(sums)
+        for name in self.operator.forms.keys() & sums.keys():
+            rows, columns = {"gram": (left, left), "right_gram": (right, right)}.get(name, (left, right))
+            within[name] = sums[name][np.ix_(rows.kept, columns.kept)]
+        for name in self.operator.functionals.keys() & sums.keys():
+            within[name] = sums[name][(right if name == "right_first" else left).kept]
+        return within
 
     def solve(self, means: Mapping[str, Real], rows: float, span: Whitening | None = None) -> Spectrum:
         """The spectrum for these means over rows that count as so many; coefficients are of the functions kept."""
-        operator, left, right = self.operator, self.left, self.right
+        operator, own = self.operator, self.right.prefix
         solver = operator.solver
         penalty = None if span is not None else self._penalty(means, rows)
-        centred = (means["first"][left.kept], means[f"{right.prefix}first"][right.kept]) if operator.center else None
         return solver.solve(
             Problem(
-                left.among(means["form"], right),
-                left.among(means["gram"], left),
+                means["form"],
+                means["gram"],
                 self.count,
                 self.cut if penalty is None else self.least_cut,
-                right_gram=right.among(means[f"{right.prefix}gram"], right) if solver.two_sided else None,
-                means=centred,
+                right_gram=means[f"{own}gram"] if solver.two_sided else None,
+                means=(means["first"], means[f"{own}first"]) if operator.center else None,
                 ridge=self.ridge,
                 descending=operator.descending,
                 ranking=operator.ranking,
                 penalty=penalty,
                 span=span,
-                norm=left.norm if solver.by_norm else None,
+                norm=self.left.norm if solver.by_norm else None,
             )
         )
 
@@ -88,23 +101,21 @@ class Posed:
         pencil = self._pencil
         if pencil is None:
             return self.solve(means, rows)
-        span = pencil.part(self.energy(means), self.left.among(means["gram"], self.left), self.rows / rows)
-        return self.solve(means, rows, span)
+        return self.solve(means, rows, pencil.part(self.energy(means), means["gram"], self.rows / rows))
 
     @cached_property
     def _pencil(self) -> Pencil | None:
         penalty = self._penalty(self.means, self.rows)
         if penalty is None or not isinstance(self.operator.solver, Symmetric):
             return None
-        gram = self.left.among(self.means["gram"], self.left)
-        return Pencil.of(self.energy(self.means), gram, penalty, self.count, self.least_cut)
+        return Pencil.of(self.energy(self.means), self.means["gram"], penalty, self.count, self.least_cut)
 
     @cached_property
     def nulls(self) -> int:
         """The number of leading values that are 0 whatever the data: the form kills their functions, constants."""
         if not self.operator.solver.needs_symmetry or self.operator.solver.by_norm:
             return 0
-        energy, gram = self.energy(self.means), self.left.among(self.means["gram"], self.left)
+        energy, gram = self.energy(self.means), self.means["gram"]
         null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
         if not null.any() or np.trace(energy) < 0:  # of a positive form the largest values come first
             return 0
@@ -113,7 +124,7 @@ class Posed:
     def energy(self, means: Mapping[str, Real]) -> Real:
         """The symmetric form by which functions are ranked, ascending."""
         name = "form" if self.operator.solver.needs_symmetry else "energy"
-        return self.left.among(means[name], self.left) * (-1 if self.operator.descending else 1)
+        return means[name] * (-1 if self.operator.descending else 1)
 
     def _penalty(self, means: Mapping[str, Real], rows: float) -> Penalty | None:
         """The penalty mu K, mu = c kappa / n (section on penalised solutions of `help(daskspectral.solve)`).
@@ -124,10 +135,9 @@ class Posed:
         operator, left, right, c = self.operator, self.left, self.right, self.c
         if c is None or operator.solver.by_norm:
             return None
-        gram = left.among(means["gram"], left)
-        norm = left.norm
+        gram, norm = means["gram"], left.norm
         if operator.solver.two_sided:
-            right_gram = right.among(means[f"{right.prefix}gram"], right)
+            right_gram = means[f"{right.prefix}gram"]
             mu, nu = (c * trace(side.root, g) / rows for side, g in ((left, gram), (right, right_gram)))
             return Penalty(mu * norm, nu * right.norm, rounding=self.rounding, precision=self.precision)
         if operator.solver.needs_symmetry or "energy" in means:
@@ -174,18 +184,13 @@ class _Side:
     @cached_property
     def norm(self) -> Real:
         """The squared norm of the functions that are kept, as a matrix."""
-        return self.among(self.basis.norm(self.gram), self)
+        norm = self.basis.norm(self.gram)
+        return norm if self.kept.all() else np.asarray(norm[np.ix_(self.kept, self.kept)])
 
     @cached_property
     def root(self) -> Real:
         """R with R R^T the pseudo-inverse of the norm."""
         return inverse_norm(self.norm, self.dtype)
-
-    def among(self, matrix: Real, right: _Side) -> Real:
-        """The rows and columns of the functions that are kept."""
-        if self.kept.all() and right.kept.all():
-            return matrix
-        return np.asarray(matrix[np.ix_(self.kept, right.kept)])
 
     def spread(self, coefficients: Array) -> Array:
         """Coefficients of all functions, 0 for functions left out."""

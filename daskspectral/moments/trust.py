@@ -101,9 +101,8 @@ class Solved:
         folds = self.moments.folds
         if worst < 0 or kurtosis[worst] <= FAR_OUT or folds is None:
             return ""
-        left = self.posed.left
         filled = np.flatnonzero(folds.weight[: folds.number] > 0)
-        grams = np.stack([left.among(gram, left) for gram in folds.arrays["gram"][filled]])
+        grams = np.stack([self.posed.restricted({"gram": gram})["gram"] for gram in folds.arrays["gram"][filled]])
         functions = self.spectrum.left if self.posed.operator.solver.two_sided else self.spectrum.right
         squares = np.einsum("pi,kpi->ki", functions.conj(), grams @ functions).real
         shares = squares / folds.weight[filled, None]
@@ -129,8 +128,7 @@ class Solved:
             return ""  # fewer values than were wanted are told already
         if rank >= min(LOW_RANK * size, FEW_DIRECTIONS * k) or not all(isinstance(q, RadialKernel) for q in inner):
             return ""
-        gram = posed.left.among(posed.means["gram"], posed.left)
-        change = _change_by_rank(posed.energy(posed.means), gram, k, CUTS[self.moments.dtype])
+        change = _change_by_rank(posed.energy(posed.means), posed.means["gram"], k, CUTS[self.moments.dtype])
         if not change > CHANGE:
             return ""
         return (
