@@ -110,6 +110,19 @@ class Folds(Registered):
             dealt=self.dealt + other.dealt,
         )
 
+    def merged(self, part: NDArray[np.integer[Any]]) -> Folds:
+        """The folds by the part (K,) in which each stands, without landmark rows."""
+        own, number = slice(self.number), int(part.max()) + 1
+        return replace(
+            self,
+            arrays={
+                k: np.stack([v[own][part == i].sum(axis=0) for i in range(number)]) for k, v in self.arrays.items()
+            },
+            weight=np.bincount(part, self.weight[own]),
+            count=np.bincount(part, self.count[own]).astype(np.int64),
+            landmarks=False,
+        )
+
     def total(self) -> dict[str, Array]:
         """The sums over all groups, in their order."""
         return {name: _added(values) for name, values in self.arrays.items()}

@@ -6,9 +6,8 @@ constant has a prior so wide that it is an intercept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from daskspectral.moments.lattice import COARSE, DENSE, Arrays, expanded, lattic
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.prior_choice import FACTORS, LARGEST_FACTOR, kernel_of
 from daskspectral.moments.regression import RidgeProblem
-from daskspectral.moments.trial import Setting, climb, edge_of
+from daskspectral.moments.trial import Setting, edge_of, search
 from daskspectral.solve.ridge import RidgeFit, solve_diagonal
 
 Array = NDArray[np.floating[Any]]
@@ -60,19 +59,6 @@ class _Prior(WeighedLattice):
 
     def norm(self, gram: Array) -> Array:
         return np.eye(self.size)
-
-
-def merged_folds(folds: Folds, parts: int) -> Folds:
-    """Folds merged into fewer `parts`, each with about as many rows."""
-    number = min(parts, folds.number)
-    part = np.arange(folds.number) % number
-    weight = np.bincount(part, folds.weight[: folds.number], minlength=number).astype(float)
-    count = np.bincount(part, folds.count[: folds.number], minlength=number).astype(np.int64)
-    arrays = {
-        name: np.stack([values[: folds.number][part == k].sum(axis=0) for k in range(number)])
-        for name, values in folds.arrays.items()
-    }
-    return replace(folds, arrays=arrays, weight=weight, count=count, landmarks=False)
 
 
 def problem_of(moments: Moments, basis: WeighedLattice, folds: Folds | None, gradient_weight: float) -> RidgeProblem:
@@ -138,7 +124,7 @@ def regress(
         best, table, edge = _compared(moments, kernel, orders, given, gradient_weight, cut, threads)
     near = shrunk_orders(orders, EXACT)
     basis = _Prior(lattice.truncated(near), best)
-    folds = None if moments.folds is None else merged_folds(moments.folds, PARTS)
+    folds = None if moments.folds is None else _few(moments.folds)
     problem = problem_of(moments, basis, folds, gradient_weight)
     fit = problem.solve(alpha, cut)
     coefficients: Array = scale_of(basis)[:, None] * fit.coefficients
@@ -168,8 +154,7 @@ def _compared(
     """The best kernel, the table of all, best first, and `edge_of` its scales."""
     families = _families(kernel, moments)
     assert moments.folds is not None
-    lattice, folds = lattice_of(moments).truncated(shrunk_orders(orders, TRIED)), merged_folds(moments.folds, PARTS)
-    found: dict[Setting, tuple[float, float, Array]] = {}
+    lattice, folds = lattice_of(moments).truncated(shrunk_orders(orders, TRIED)), _few(moments.folds)
 
     def own(setting: Setting) -> Kernel:
         return kernel_of(families[setting.family], setting.factor, moments)
@@ -182,15 +167,18 @@ def _compared(
         errors = curve.errors[place]
         return float(curve.alphas[place]), problem.explained(float(errors.sum())), errors
 
-    def best_of(family: int, factors: list[float]) -> float:
-        new = [s for s in (Setting(family, f) for f in factors) if s not in found]
-        found.update(zip(new, threads(judge, new), strict=True))
-        return max((s for s in found if s.family == family), key=lambda s: found[s][1]).factor
+    def ordered(found: Mapping[Setting, tuple[float, float, Array]]) -> list[Setting]:
+        return sorted(found, key=lambda s: -found[s][1])
 
-    tried = [climb(FACTORS, partial(best_of, k), LARGEST_FACTOR) for k in range(len(families))]
-    order = sorted(found, key=lambda s: -found[s][1])
+    tried, found = search([FACTORS] * len(families), (None,), judge, ordered, threads, LARGEST_FACTOR)
+    order = ordered(found)
     best = order[0]
     return own(best), [(str(own(s)), s.factor, *found[s]) for s in order], edge_of(tried[best.family], best.factor)
+
+
+def _few(folds: Folds) -> Folds:
+    """Folds merged into fewer, each with about as many rows."""
+    return folds.merged(np.arange(folds.number) % PARTS)
 
 
 def _direct(moments: Moments, basis: WeighedLattice, alpha: float, gradient_weight: float) -> Array:

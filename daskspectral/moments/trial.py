@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +30,7 @@ DIGITS = 6  # of scores that are no rounding
 COUNT, MOST_COUNTED = 16, 24  # values that are compared; the same up to 24 components
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
 Candidate = TypeVar("Candidate")
+Judged = TypeVar("Judged")
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -236,6 +238,33 @@ def climb(
         new = [beyond] if LEAST_FACTOR <= beyond <= largest else []
         tried.update(new)
     return tried
+
+
+def search(
+    factors: Sequence[Iterable[float]],
+    penalties: Sequence[float | None],
+    judge: Callable[[Setting], Judged],
+    order: Callable[[Mapping[Setting, Judged]], list[Setting]],
+    threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]],
+    largest: float,
+    rounds: int = 1,
+) -> tuple[list[set[float]], dict[Setting, Judged]]:
+    """The factors that were tried of each family, outward from those that are given, and what `judge` says of all.
+
+    `order` is that of the candidates so far, the best first; `threads` maps a function over several of them. The search
+    goes `rounds` times over the families, for an order that depends on all candidates.
+    """
+    found: dict[Setting, Judged] = {}
+
+    def best_of(family: int, new_factors: list[float]) -> float:
+        new = [s for f in new_factors for c in penalties if (s := Setting(family, f, c)) not in found]
+        found.update(zip(new, threads(judge, new), strict=True))
+        return next(s.factor for s in order(found) if s.family == family)
+
+    tried = [set(own) for own in factors]
+    for _ in range(rounds):
+        tried = [climb(own, partial(best_of, family), largest) for family, own in enumerate(tried)]
+    return tried, found
 
 
 def edge_of(tried: Iterable[float], best: float) -> str:
