@@ -30,8 +30,7 @@ from daskspectral.basis.prior import SpanBasis, WeighedLattice
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Kernel
 from daskspectral.modes import ModeWeight, form_matrix, functional_vector, pairing_terms_of, terms_of, truncated
-from daskspectral.modes.products import FormProducts
-from daskspectral.modes.symbol import SymbolInverse
+from daskspectral.modes.products import FormProducts, SymbolInverse
 from daskspectral.moments.counting import counted_rows
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.modes import MODES, fold_orders, outside_rows, weights_of

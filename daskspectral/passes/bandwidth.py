@@ -28,7 +28,7 @@ from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.kernels.radial import squared_distances
 from daskspectral.passes.parameters import check_number
-from daskspectral.solve.bandwidth import joining_bandwidth
+from daskspectral.solve.diffusion import joining_bandwidth
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")

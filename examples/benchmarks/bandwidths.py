@@ -40,7 +40,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from daskspectral.data.source import open_source
 from daskspectral.passes.bandwidth import chosen_bandwidth
-from daskspectral.solve.bandwidth import JOINED, MODES
+from daskspectral.solve.diffusion import JOINED, MODES
 from daskspectral.solve.sdp import Accelerated, Deflated, ExactProblem
 
 Scores = dict[str, float]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from daskspectral.basis import FourierLattice
 from daskspectral.forms import Field
 from daskspectral.modes import ModeTerm, ModeWeight, terms_of
-from daskspectral.modes.packing import Quadratic
-from daskspectral.modes.products import FormProducts
+from daskspectral.modes.products import FormProducts, Quadratic
 from daskspectral.operators import AnisotropicDiffusion, Laplacian, Schroedinger
 from tests.modes.common import direct, waves
 

@@ -27,7 +27,7 @@ from daskspectral.passes import deciding, network_trial, sides
 from daskspectral.passes.automatic import Search, Setting
 from daskspectral.passes.bandwidth import MULTIPLE, chosen_bandwidth
 from daskspectral.passes.pilot import Pilot
-from daskspectral.solve.bandwidth import JOINED, joining_bandwidth
+from daskspectral.solve.diffusion import JOINED, joining_bandwidth
 
 RNG = np.random.default_rng(0)
 LINE = RNG.uniform(0, np.pi, (400, 1))
