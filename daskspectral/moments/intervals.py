@@ -85,21 +85,16 @@ def errors_of(posed: Posed, folds: Folds | None, whole: Spectrum, undercut: Arra
     means, beyond = _mean_by(groups, fitted.real), _mean_by(groups, held_out)
     joint = _intervals(means, beyond, spread(np.stack([_mean_by(groups, v) for v in values])), number)
     several = np.bincount(groups)[groups] > 1
-    intervals = np.where(several[:, None], np.column_stack([_least(own, joint), _most(own, joint)]), own)
+    both = np.stack([own, joint])
+    widest = np.column_stack([both[..., 0].min(axis=0), both[..., 1].max(axis=0)])
+    intervals = np.where(several[:, None], widest, own)
     lower = np.ones(k) if undercut is None else np.append(undercut, np.ones(k))[:k]
     lower[: posed.nulls] = 1.0
     nearest = np.abs(intervals).argmin(axis=1)
     intervals[np.arange(k), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, lower, 1.0)
     trusted = _trusted(fitted.real, held_out, intervals, posed.nulls) & (lower * TRUSTED_RATIO > 1)
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
-    return Errors(
-        intervals,
-        standard,
-        held_out,
-        groups,
-        np.minimum(angles, 1.0),
-        trusted,
-    )
+    return Errors(intervals, standard, held_out, groups, np.minimum(angles, 1.0), trusted)
 
 
 def held_out_by_folds(posed: Posed, folds: Folds) -> Array:
@@ -121,15 +116,10 @@ class _Part:
         self.weight = float(folds.weight[fold])
         found = posed.solve_part(means, posed.rows * weight / float(folds.weight.sum()))
         k = len(whole.values)
-        two_sided = posed.operator.solver.two_sided
-        gram, own = posed.means["gram"], posed.right.prefix
-        if two_sided:
-            right_gram = posed.means[f"{own}gram"]
-            left_overlap = found.left.conj().T @ gram @ whole.left
-            self.overlap = found.right.conj().T @ right_gram @ whole.right
-            turned = left_overlap + self.overlap
-        else:
-            turned = self.overlap = found.right.conj().T @ gram @ whole.right
+        own = posed.right.prefix
+        turned = self.overlap = found.right.conj().T @ posed.means[f"{own}gram"] @ whole.right
+        if posed.operator.solver.two_sided:
+            turned = found.left.conj().T @ posed.means["gram"] @ whole.left + self.overlap
         self.turn = _turn(turned, posed.nulls)
         if np.iscomplexobj(whole.values):
             order = np.abs(found.values[:, None] - whole.values).argmin(axis=0)
@@ -229,14 +219,6 @@ def _groups(values: Any, standard: Array, nulls: int = 0) -> NDArray[np.int64]:
 def _mean_by(groups: NDArray[np.int64], values: Any) -> Any:
     sums = np.bincount(groups, values.real) / np.bincount(groups)
     return sums[groups]
-
-
-def _least(a: Array, b: Array) -> Array:
-    return np.minimum(a[:, 0], b[:, 0])
-
-
-def _most(a: Array, b: Array) -> Array:
-    return np.maximum(a[:, 1], b[:, 1])
 
 
 def _trusted(fitted: Array, held_out: Array, intervals: Array, nulls: int) -> NDArray[np.bool_]:

@@ -187,14 +187,14 @@ class Weighed:
         values = scipy.linalg.eigvalsh(white.T @ form @ white)
         return float(values[min(count, len(values)) - 1])
 
-    def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays] | None) -> Moments:
+    def reduced(self, moments: Moments, span: Array, folds: Folds | None, parts: Iterable[Arrays]) -> Moments:
         """The moments of the functions of a span (p, r), with folds whose sums, as `expanded`, are the `parts`.
 
         Where folds have the lower frequencies alone, theirs are the sums of what the functions have of these.
         """
         functions = self.scale[:, None] * span
         own, whole = None, self._reduced(self.sums, functions)
-        if folds is not None and parts is not None:
+        if folds is not None:
             lattice = self.basis.lattice
             lower = lattice.truncated(fold_orders(lattice_of(moments)))
             few = functions if lower == lattice else functions[lattice.places(lower)]
@@ -285,14 +285,8 @@ def _small(
     else:
         span, rank = weighed.leading(penalty, ritz_size(count), max(SPAN, 2 * ritz_size(count)))
     folds, kept = moments.folds, lattice.truncated(fold_orders(lattice_of(moments)))
-    parts = (
-        None
-        if folds is None
-        else (
-            expanded(kept, moments.operator, {k: v[g] for k, v in folds.arrays.items()})
-            for g in range(len(folds.count))
-        )
-    )
+    groups = [] if folds is None else [{k: v[g] for k, v in folds.arrays.items()} for g in range(len(folds.count))]
+    parts = (expanded(kept, moments.operator, group) for group in groups)
     return weighed, weighed.reduced(moments, span, folds, parts), span, rank
 
 
