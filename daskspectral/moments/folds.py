@@ -110,6 +110,10 @@ class Folds(Registered):
             dealt=self.dealt + other.dealt,
         )
 
+    def of(self, group: int) -> dict[str, Array]:
+        """The sums of one group."""
+        return {name: values[group] for name, values in self.arrays.items()}
+
     def merged(self, part: NDArray[np.integer[Any]]) -> Folds:
         """The folds by the part (K,) in which each stands, without landmark rows."""
         own, number = slice(self.number), int(part.max()) + 1

@@ -109,14 +109,8 @@ class Weighed:
         lattice = lattice_of(moments)
         lower = lattice if orders is None else lattice.truncated(orders)
         sums = expanded(lower, moments.operator, moments.arrays)
-        return cls(
-            moments.operator,
-            WeighedLattice(lower, kernel),
-            sums,
-            moments.weight,
-            counted_rows(moments),
-            precision_of(moments),
-        )
+        rows, precision = counted_rows(moments), precision_of(moments)
+        return cls(moments.operator, WeighedLattice(lower, kernel), sums, moments.weight, rows, precision)
 
     @cached_property
     def scale(self) -> Array:
@@ -201,13 +195,7 @@ class Weighed:
             groups = [self._reduced(part, few) for part in parts]
             arrays = {name: np.stack([g[name] for g in groups]) for name in groups[0]}
             own = replace(folds, arrays=arrays)
-        return replace(
-            moments,
-            arrays=whole,
-            basis=SpanBasis(self.basis, span),
-            operator=self.operator,
-            folds=own,
-        )
+        return replace(moments, arrays=whole, basis=SpanBasis(self.basis, span), operator=self.operator, folds=own)
 
     def _reduced(self, sums: Arrays, functions: Array) -> dict[str, Array]:
         found = dict(sums)
@@ -285,7 +273,7 @@ def _small(
     else:
         span, rank = weighed.leading(penalty, ritz_size(count), max(SPAN, 2 * ritz_size(count)))
     folds, kept = moments.folds, lattice.truncated(fold_orders(lattice_of(moments)))
-    groups = [] if folds is None else [{k: v[g] for k, v in folds.arrays.items()} for g in range(len(folds.count))]
+    groups = [] if folds is None else [folds.of(group) for group in range(len(folds.count))]
     parts = (expanded(kept, moments.operator, group) for group in groups)
     return weighed, weighed.reduced(moments, span, folds, parts), span, rank
 

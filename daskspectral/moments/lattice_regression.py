@@ -66,12 +66,8 @@ def problem_of(moments: Moments, basis: WeighedLattice, folds: Folds | None, gra
     scale, lattice, operator = scale_of(basis), basis.lattice, moments.operator
     whole = _scaled(expanded(lattice, operator, moments.arrays), scale)
     if folds is not None:
-        together = {name: np.empty((len(folds.weight), *values.shape)) for name, values in whole.items()}
-        for k in range(len(folds.weight)):
-            own = expanded(lattice, operator, {name: values[k] for name, values in folds.arrays.items()})
-            for name, values in _scaled(own, scale).items():
-                together[name][k] = values
-        folds = replace(folds, arrays=together)
+        parts = [_scaled(expanded(lattice, operator, folds.of(k)), scale) for k in range(folds.number)]
+        folds = replace(folds, arrays={name: np.stack([part[name] for part in parts]) for name in whole})
     return RidgeProblem.of(replace(moments, arrays=whole, basis=basis, folds=folds), gradient_weight)
 
 
@@ -84,15 +80,8 @@ def scale_of(basis: WeighedLattice) -> Array:
 
 def _scaled(sums: Arrays, scale: Array) -> dict[str, Array]:
     """S F S of forms, S b of right-hand sides, other sums as they are."""
-    found: dict[str, Array] = {}
-    for name, values in sums.items():
-        if name in ("gram", "dirichlet"):
-            found[name] = values * scale[:, None] * scale
-        elif name in ("values", "slopes"):
-            found[name] = values * scale[:, None]
-        else:
-            found[name] = values
-    return found
+    forms = {name: sums[name] * scale[:, None] * scale for name in ("gram", "dirichlet") if name in sums}
+    return {**sums, **forms, **{name: sums[name] * scale[:, None] for name in ("values", "slopes") if name in sums}}
 
 
 def regress(

@@ -150,7 +150,7 @@ class Parts:
         none = {name: np.zeros_like(values) for name, values in judged.arrays.items()}
         fitted = replace(judged, arrays=none, weight=0 * judged.weight, count=0 * judged.count)
         both = judged, fitted if aside is None else aside.merged(part)
-        arrays = [{name: values[k] for name, values in own.arrays.items()} for own in both for k in range(own.number)]
+        arrays = [own.of(k) for own in both for k in range(own.number)]
         weight, count = np.concatenate([own.weight for own in both]), np.concatenate([own.count for own in both])
         lattice = whole.truncated(shrunk_orders(whole.orders, TRIED))
         return cls(lattice, replace(judged, arrays={}, weight=weight, count=count), arrays, halves)
