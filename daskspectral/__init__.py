@@ -20,7 +20,7 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
       landmarks, `passes.edges` looks at functions that are to vanish: a `Discretisation`.
       A checkpoint keeps it (`engine.checkpoint.Checkpoint.take_up`).
    d. `passes.sums.measure` hands a `moments.summing.SumTask` to `engine.run.Run.reduce`.
-4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.dealing.Groups` splits it by fold
+4. In a task, `data.batches.Batches` reads the chunk and drops invalid rows; `moments.folds.Groups` splits it by fold
    and `moments.measure.Measure` cuts it into blocks; `Basis.at` evaluates the functions of a block, and
    `Basis.contraction` adds their products to p × p sums.
    On a `basis.FourierLattice` the task is a `moments.modes.ModeMeasure`: `modes.sums` adds modes, from which
@@ -32,8 +32,7 @@ The journey of one chunk, from `daskspectral fit points.zarr --out model.zarr` t
    (`moments.problem`) to the operator's `Solver`; its `Spectrum` becomes `eigenvalues_`, `coefficients_` and what else
    the solver names. `moments.intervals` solves again without each fold, for error bars and held-out values, and
    `moments.trust` warns where they leave a doubt. Modes take `passes.prior`: `moments.prior_choice` compares kernels
-   by the folds, `moments.lattice` reduces the matrices to their leading functions, `moments.lattice_large` does
-   without matrices.
+   by the folds, `moments.lattice` reduces the matrices to their leading functions, or does without matrices.
 7. `store.save` takes the estimator apart (`registry.encode`) and writes a zarr group.
 
 How to add to it. Each is one class in one file; it registers itself, is saved and loaded, and nothing else changes

@@ -31,7 +31,7 @@ class Moments(Registered):
     where they were not kept apart. Rows that coincide with landmarks are `landmark_rows`: "kept", summed "apart", or
     "dropped". `penalty` is c of their penalised solution, and `undercut` (k,) by what factor other functions had lower
     values on rows held out when these were chosen. `order` are the sums over runs of neighbouring rows, which depend on
-    the chunks (`moments.order`), None where they were not measured. `a + b` is the moments of both data sets together;
+    the chunks (`moments.counting`), None where they were not measured. `a + b` is the moments of both data together;
     it has folds where both have them.
 
     Examples

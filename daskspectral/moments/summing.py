@@ -28,7 +28,7 @@ class SumTask:
 
     With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
-    name `order.ORDER`; beside modes, which cost less than these sums, they are of two runs a batch in long ranges.
+    name `counting.ORDER`; beside modes, which cost less than these sums, they are of two runs a batch in long ranges.
     Targets are prepared with the scale and columns of X given here.
     """
 
