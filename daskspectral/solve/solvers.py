@@ -21,40 +21,6 @@ NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a 
 
 @final
 @dataclass(frozen=True, repr=False)
-class Symmetric(Solver):
-    """The `count` lowest eigenvalues of a form against a Gram matrix, (p, p), ascending; fewer when the rank is less.
-
-    With `descending` the largest, from the largest down, as for a generator, whose spectrum is negative.
-
-    `ridge` adds that multiple of the mean of the form's diagonal to the diagonal (footnote 6 of the Galerkin paper:
-    (L + eps I, Φ), never the Gram matrix alone). Functions have unit norm in the metric of the Gram matrix. Functions
-    that the form kills (rows of exact zeros, such as the constant's) are exempt from the cut, so that the eigenvalue 0
-    is exact.
-    """
-
-    name: ClassVar[str] = "symmetric"
-    needs_symmetry: ClassVar[bool] = True
-
-    def solve(self, problem: Problem) -> Spectrum:
-        form = problem.form
-        white = _ranked_span(problem, -form if problem.descending else form) if problem.span is None else problem.span
-        if problem.ridge:
-            form = form + problem.ridge * np.trace(form) / len(form) * np.eye(len(form))
-        reduced = symmetric_part(white.matrix.T @ form @ white.matrix)
-        size = len(reduced)
-        k = min(problem.count, size)
-        wanted = (size - k, size - 1) if problem.descending else (0, k - 1)
-        values, vectors = scipy.linalg.eigh(reduced, subset_by_index=wanted)
-        if problem.descending:
-            values, vectors = values[::-1], vectors[:, ::-1].copy()
-        fix_signs(white.whitened(vectors), vectors)
-        residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
-        coefficients = white.matrix @ vectors
-        return described(problem, values, coefficients, coefficients, white.rank, residuals)
-
-
-@final
-@dataclass(frozen=True, repr=False)
 class Eigen(Solver):
     """The first `count` eigenvalues of form <f, L g> against gram, (p, p), complex, with functions of both sides.
 
@@ -100,6 +66,47 @@ class Eigen(Solver):
         both = orthonormal(both, both.T @ gram @ both)
         seen = whiten(gram, problem.cut, (form == 0).all(axis=0)).matrix.T @ gram @ both
         return Whitening(both, np.zeros(0), right.rank, seen)
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Principal(Solver):
+    """The `count` largest values of vᵀ (F - F_1) v / vᵀ K v, descending: F (p, p) is the form, K the squared norm.
+
+    F_1 is what the functions share with those of norm 0, the constant: with the constant among the functions F - F_1 is
+    the covariance, and the functions that are found have mean 0; without it nothing is subtracted. They have unit norm
+    in the Gram matrix, that is variance 1, and a squared norm in the function space of 1 / value. Raises ValueError
+    where the norm of every function is 0.
+    """
+
+    name: ClassVar[str] = "principal"
+    needs_symmetry: ClassVar[bool] = True
+    by_norm: ClassVar[bool] = True
+    largest_first: ClassVar[bool] = True
+
+    def solve(self, problem: Problem) -> Spectrum:
+        norm, form = problem.norm, problem.form
+        if norm is None or not norm.any():
+            raise ValueError(
+                "the norm of every function is 0, and no variance can be held against it: use functions besides the "
+                "constant"
+            )
+        null = (norm == 0).all(axis=0)
+        size = np.sqrt(np.diag(norm)[~null])
+        root = inverse_root(norm[np.ix_(~null, ~null)] / np.outer(size, size), NORM_CUT) / size[:, None]
+        shift = np.linalg.pinv(form[np.ix_(null, null)], hermitian=True) @ form[np.ix_(null, ~null)]
+        reduced = symmetric_part(root.T @ (form[np.ix_(~null, ~null)] - form[np.ix_(~null, null)] @ shift) @ root)
+        values, vectors = scipy.linalg.eigh(reduced)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        rank = int(np.count_nonzero(values > problem.cut * max(values[0], 0.0)))
+        k = min(problem.count, rank)
+        values, vectors = values[:k], vectors[:, :k].copy()
+        fix_signs(root @ vectors, vectors)
+        residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
+        coefficients = np.zeros((len(form), k))
+        coefficients[~null] = root @ (vectors / np.sqrt(values))
+        coefficients[null] = -shift @ coefficients[~null]
+        return described(problem, values, coefficients, coefficients, rank, residuals)
 
 
 @final
@@ -155,43 +162,36 @@ class Singular(Solver):
 
 @final
 @dataclass(frozen=True, repr=False)
-class Principal(Solver):
-    """The `count` largest values of vᵀ (F - F_1) v / vᵀ K v, descending: F (p, p) is the form, K the squared norm.
+class Symmetric(Solver):
+    """The `count` lowest eigenvalues of a form against a Gram matrix, (p, p), ascending; fewer when the rank is less.
 
-    F_1 is what the functions share with those of norm 0, the constant: with the constant among the functions F - F_1 is
-    the covariance, and the functions that are found have mean 0; without it nothing is subtracted. They have unit norm
-    in the Gram matrix, that is variance 1, and a squared norm in the function space of 1 / value. Raises ValueError
-    where the norm of every function is 0.
+    With `descending` the largest, from the largest down, as for a generator, whose spectrum is negative.
+
+    `ridge` adds that multiple of the mean of the form's diagonal to the diagonal (footnote 6 of the Galerkin paper:
+    (L + eps I, Φ), never the Gram matrix alone). Functions have unit norm in the metric of the Gram matrix. Functions
+    that the form kills (rows of exact zeros, such as the constant's) are exempt from the cut, so that the eigenvalue 0
+    is exact.
     """
 
-    name: ClassVar[str] = "principal"
+    name: ClassVar[str] = "symmetric"
     needs_symmetry: ClassVar[bool] = True
-    by_norm: ClassVar[bool] = True
-    largest_first: ClassVar[bool] = True
 
     def solve(self, problem: Problem) -> Spectrum:
-        norm, form = problem.norm, problem.form
-        if norm is None or not norm.any():
-            raise ValueError(
-                "the norm of every function is 0, and no variance can be held against it: use functions besides the "
-                "constant"
-            )
-        null = (norm == 0).all(axis=0)
-        size = np.sqrt(np.diag(norm)[~null])
-        root = inverse_root(norm[np.ix_(~null, ~null)] / np.outer(size, size), NORM_CUT) / size[:, None]
-        shift = np.linalg.pinv(form[np.ix_(null, null)], hermitian=True) @ form[np.ix_(null, ~null)]
-        reduced = symmetric_part(root.T @ (form[np.ix_(~null, ~null)] - form[np.ix_(~null, null)] @ shift) @ root)
-        values, vectors = scipy.linalg.eigh(reduced)
-        values, vectors = values[::-1], vectors[:, ::-1]
-        rank = int(np.count_nonzero(values > problem.cut * max(values[0], 0.0)))
-        k = min(problem.count, rank)
-        values, vectors = values[:k], vectors[:, :k].copy()
-        fix_signs(root @ vectors, vectors)
+        form = problem.form
+        white = _ranked_span(problem, -form if problem.descending else form) if problem.span is None else problem.span
+        if problem.ridge:
+            form = form + problem.ridge * np.trace(form) / len(form) * np.eye(len(form))
+        reduced = symmetric_part(white.matrix.T @ form @ white.matrix)
+        size = len(reduced)
+        k = min(problem.count, size)
+        wanted = (size - k, size - 1) if problem.descending else (0, k - 1)
+        values, vectors = scipy.linalg.eigh(reduced, subset_by_index=wanted)
+        if problem.descending:
+            values, vectors = values[::-1], vectors[:, ::-1].copy()
+        fix_signs(white.whitened(vectors), vectors)
         residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
-        coefficients = np.zeros((len(form), k))
-        coefficients[~null] = root @ (vectors / np.sqrt(values))
-        coefficients[null] = -shift @ coefficients[~null]
-        return described(problem, values, coefficients, coefficients, rank, residuals)
+        coefficients = white.matrix @ vectors
+        return described(problem, values, coefficients, coefficients, white.rank, residuals)
 
 
 def _ranked_span(problem: Problem, energy: Array) -> Whitening:
